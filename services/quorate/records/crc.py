@@ -1,0 +1,36 @@
+"""CRC-32C (Castagnoli), which guards every record batch.
+
+`crc32c` is used where it happens to be installed because it takes any buffer without a copy;
+`google-crc32c` is the dependency.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import google_crc32c
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.records.varint import Buffer
+
+
+def _google(data: Buffer, value: int = 0) -> int:
+    return google_crc32c.extend(value, data if isinstance(data, bytes) else bytes(data))
+
+
+def _fastest() -> Callable[[Buffer, int], int]:
+    try:
+        import crc32c as without_copy
+    except ImportError:
+        return _google
+    return without_copy.crc32c
+
+
+_implementation = _fastest()
+
+
+def crc32c(data: Buffer, value: int = 0) -> int:
+    """The checksum of `data`, going on from `value`, as an unsigned 32-bit integer."""
+    return _implementation(data, value)
