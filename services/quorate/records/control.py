@@ -60,4 +60,6 @@ class SnapshotFooter:
     verbatim: bytes | None = None
 
 
-ControlRecord: TypeAlias = LeaderChange | KRaftVersion | KRaftVoters | SnapshotHeader | SnapshotFooter
+ControlRecord: TypeAlias = (
+    LeaderChange | KRaftVersion | KRaftVoters | SnapshotHeader | SnapshotFooter
+)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def _google(data: Buffer, value: int = 0) -> int:
-    return google_crc32c.extend(value, data if isinstance(data, bytes) else bytes(data))
+    crc: int = google_crc32c.extend(value, data if isinstance(data, bytes) else bytes(data))
+    return crc
 
 
 def _fastest() -> Callable[[Buffer, int], int]:
