@@ -1,0 +1,104 @@
+"""The voter set as a value: who votes, under which directory id, reachable where.
+
+KRaftVotersRecord carries it (KIP-853); endpoints are a list of (listener name, host, port) so that
+a voter can be reached by gRPC under one name and by Kafka's own protocol under another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from quorate.records.ids import NodeId, ReplicaKey
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One listener of a node: `name` is the listener's, upper case by Kafka's convention."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.name}://{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """One voter: its key, its listeners in order, and the kraft.versions that it supports."""
+
+    key: ReplicaKey
+    endpoints: tuple[Endpoint, ...] = ()
+    kraft_version_min: int = 0
+    kraft_version_max: int = 1
+
+    def endpoint(self, listener_name: str) -> Endpoint | None:
+        """The listener of that name, or None when this voter does not have it."""
+        for endpoint in self.endpoints:
+            if endpoint.name == listener_name:
+                return endpoint
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class VoterSet:
+    """All voters, ordered by node id; a node id occurs once (KIP-853 as shipped)."""
+
+    voters: tuple[Voter, ...] = ()
+
+    def __post_init__(self) -> None:
+        ids = [voter.key.node_id for voter in self.voters]
+        if ids != sorted(set(ids)):
+            raise ValueError(f"voters must be ordered by node id, each once: {ids}")
+
+    @classmethod
+    def of(cls, voters: Iterable[Voter]) -> VoterSet:
+        """The set of these voters, brought into order."""
+        return cls(tuple(sorted(voters, key=lambda voter: voter.key.node_id)))
+
+    def __len__(self) -> int:
+        return len(self.voters)
+
+    def __iter__(self) -> Iterator[Voter]:
+        return iter(self.voters)
+
+    def __contains__(self, key: ReplicaKey) -> bool:
+        return self.voter(key) is not None
+
+    @property
+    def majority(self) -> int:
+        """How many of these voters make a majority."""
+        return len(self.voters) // 2 + 1
+
+    def by_id(self, node_id: NodeId) -> Voter | None:
+        """The voter of that node id, whatever its directory."""
+        for voter in self.voters:
+            if voter.key.node_id == node_id:
+                return voter
+        return None
+
+    def voter(self, key: ReplicaKey) -> Voter | None:
+        """The voter that this key names.
+
+        A directory id missing in the set matches any (kraft.version 0 has none); one that is known
+        matches only itself, so that a re-formatted disk is somebody else.
+        """
+        voter = self.by_id(key.node_id)
+        if voter is None:
+            return None
+        if voter.key.directory_id is None or voter.key.directory_id == key.directory_id:
+            return voter
+        return None
+
+    def with_voter(self, voter: Voter) -> VoterSet:
+        """This set with `voter` added, or replaced where its node id is already here."""
+        others = (v for v in self.voters if v.key.node_id != voter.key.node_id)
+        return VoterSet.of((*others, voter))
+
+    def without(self, key: ReplicaKey) -> VoterSet:
+        """This set without the voter that `key` names."""
+        return VoterSet(tuple(v for v in self.voters if v.key != key))
