@@ -1,0 +1,1 @@
+"""The metadata state machine: decide on requests, replay records, hand out immutable images."""

@@ -1,0 +1,181 @@
+"""What the controller can be asked: frozen values, free of any transport.
+
+Names follow Kafka's Admin and broker requests in snake_case. Lists carry many items because an
+answer reports errors per item (semantics rule 20).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+from quorate.records.ids import ClusterId, Offset
+
+USE_DEFAULT: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, for the authoriser: a principal such as `User:alice`, and the address it uses."""
+
+    principal: str
+    host: str
+
+
+class ResourceType(IntEnum):
+    """What a configuration belongs to; the value is the number in ConfigRecord."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigResource:
+    """A topic by name, a broker by its id in decimal, or every broker with the name ''."""
+
+    type: ResourceType
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create.
+
+    Either counts, where -1 asks for the controller's default, or `assignments`: the replicas of
+    partition 0, 1, ... with the preferred leader first.
+    """
+
+    name: str
+    partitions: int = USE_DEFAULT
+    replication_factor: int = USE_DEFAULT
+    assignments: tuple[tuple[int, ...], ...] = ()
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopics:
+    topics: tuple[NewTopic, ...]
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopics:
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListTopics:
+    """All topics, in order of their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTopics:
+    """These topics in the order asked; every topic when `names` is empty."""
+
+    names: tuple[str, ...] = ()
+
+
+class AlterOperation(IntEnum):
+    """How one key changes (KIP-339); the last two are for values that are lists."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    name: str
+    operation: AlterOperation
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigAlteration:
+    """All changes of one resource; they take effect together or not at all."""
+
+    resource: ConfigResource
+    changes: tuple[ConfigChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalAlterConfigs:
+    alterations: tuple[ConfigAlteration, ...]
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeConfigs:
+    """What is set on these resources, and with `include_defaults` what applies where nothing is."""
+
+    resources: tuple[ConfigResource, ...]
+    include_defaults: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A broker's listener; `security_protocol` is Kafka's number (0 PLAINTEXT, 1 SSL, ...)."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureRange:
+    """The levels of a feature that a node supports, both ends included."""
+
+    name: str
+    min_level: int
+    max_level: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterBroker:
+    """A broker process makes itself known; `incarnation_id` is new at each of its starts."""
+
+    broker_id: int
+    incarnation_id: bytes
+    cluster_id: ClusterId
+    listeners: tuple[Listener, ...]
+    features: tuple[FeatureRange, ...] = ()
+    rack: str | None = None
+    log_dirs: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerHeartbeat:
+    """A registered broker is alive, has replayed up to an offset, and says what it wants next."""
+
+    broker_id: int
+    broker_epoch: int
+    current_metadata_offset: Offset
+    want_fence: bool = False
+    want_shut_down: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListBrokers:
+    """All registered brokers, in order of their ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisterBroker:
+    broker_id: int
+
+
+WriteRequest: TypeAlias = (
+    CreateTopics
+    | DeleteTopics
+    | IncrementalAlterConfigs
+    | RegisterBroker
+    | BrokerHeartbeat
+    | UnregisterBroker
+)
+ReadRequest: TypeAlias = ListTopics | DescribeTopics | DescribeConfigs | ListBrokers
