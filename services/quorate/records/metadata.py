@@ -1,0 +1,250 @@
+"""All metadata record types of Kafka 4.3.1 as one type, and the frame in which they travel.
+
+A record's value is: frame version 1, api key, version (each an unsigned varint), then the message.
+Types or versions that are not known here stay opaque, so that a log of a newer release is kept
+whole. `record_version` tells which version a metadata.version level asks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final, TypeAlias, get_args
+
+from quorate.records.brokers import (
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
+    ControllerEndpoint,
+    ControllerFeature,
+    FenceBrokerRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from quorate.records.cluster import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    EntityData,
+    FeatureLevelRecord,
+    NoOpRecord,
+    ProducerIdsRecord,
+    ZkMigrationStateRecord,
+)
+from quorate.records.codec import Codec, codec_of
+from quorate.records.schema import SchemaError, schema_of
+from quorate.records.security import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from quorate.records.topics import (
+    ClearElrRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from quorate.records.varint import Buffer, encode_uvarint, read_uvarint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "METADATA_VERSION_LATEST",
+    "METADATA_VERSION_MIN",
+    "RECORD_TYPES",
+    "AbortTransactionRecord",
+    "AccessControlEntryRecord",
+    "BeginTransactionRecord",
+    "BrokerEndpoint",
+    "BrokerFeature",
+    "BrokerRegistrationChangeRecord",
+    "ClearElrRecord",
+    "ClientQuotaRecord",
+    "ConfigRecord",
+    "ControllerEndpoint",
+    "ControllerFeature",
+    "DelegationTokenRecord",
+    "EndTransactionRecord",
+    "EntityData",
+    "FeatureLevelRecord",
+    "FenceBrokerRecord",
+    "KnownRecord",
+    "MetadataRecord",
+    "NoOpRecord",
+    "PartitionChangeRecord",
+    "PartitionRecord",
+    "ProducerIdsRecord",
+    "RegisterBrokerRecord",
+    "RegisterControllerRecord",
+    "RemoveAccessControlEntryRecord",
+    "RemoveDelegationTokenRecord",
+    "RemoveTopicRecord",
+    "RemoveUserScramCredentialRecord",
+    "TopicRecord",
+    "UnfenceBrokerRecord",
+    "UnknownRecord",
+    "UnregisterBrokerRecord",
+    "UserScramCredentialRecord",
+    "ZkMigrationStateRecord",
+    "decode_record",
+    "encode_record",
+    "record_version",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownRecord:
+    """A record of a type, or of a version of a type, that this release does not know."""
+
+    api_key: int
+    version: int
+    body: bytes
+
+
+KnownRecord: TypeAlias = (
+    RegisterBrokerRecord
+    | UnregisterBrokerRecord
+    | TopicRecord
+    | PartitionRecord
+    | ConfigRecord
+    | PartitionChangeRecord
+    | FenceBrokerRecord
+    | UnfenceBrokerRecord
+    | RemoveTopicRecord
+    | DelegationTokenRecord
+    | UserScramCredentialRecord
+    | FeatureLevelRecord
+    | ClientQuotaRecord
+    | ProducerIdsRecord
+    | BrokerRegistrationChangeRecord
+    | AccessControlEntryRecord
+    | RemoveAccessControlEntryRecord
+    | NoOpRecord
+    | ZkMigrationStateRecord
+    | RemoveUserScramCredentialRecord
+    | BeginTransactionRecord
+    | EndTransactionRecord
+    | AbortTransactionRecord
+    | RemoveDelegationTokenRecord
+    | RegisterControllerRecord
+    | ClearElrRecord
+)
+MetadataRecord: TypeAlias = KnownRecord | UnknownRecord
+
+METADATA_VERSION_MIN: Final = 7
+METADATA_VERSION_LATEST: Final = 30
+
+_FRAME_VERSION: Final = 1
+
+
+def _types_by_key() -> dict[int, type[KnownRecord]]:
+    found = {}
+    for cls in get_args(KnownRecord):
+        api_key = schema_of(cls).api_key
+        if api_key is None or api_key in found:
+            raise AssertionError(f"{cls.__name__} needs an api key of its own, not {api_key}")
+        found[api_key] = cls
+    return found
+
+
+RECORD_TYPES: Final[Mapping[int, type[KnownRecord]]] = _types_by_key()
+_API_KEYS: Final[Mapping[type[KnownRecord], int]] = {
+    record_type: api_key for api_key, record_type in RECORD_TYPES.items()
+}
+
+# From which metadata.version level on a type is written in which version; all others are written
+# in version 0 at every level. Source: MetadataVersion of Kafka 4.3.1; a change of registration
+# gained its fields at the levels where registrations gained theirs.
+_VERSIONS_BY_LEVEL: Final[Mapping[type[KnownRecord], tuple[tuple[int, int], ...]]] = {
+    RegisterBrokerRecord: ((30, 4), (17, 3), (8, 2), (7, 1)),
+    BrokerRegistrationChangeRecord: ((30, 3), (17, 2), (7, 1)),
+    PartitionRecord: ((23, 2), (17, 1), (7, 0)),
+    PartitionChangeRecord: ((23, 2), (17, 1), (7, 0)),
+    ZkMigrationStateRecord: ((8, 0),),
+    UserScramCredentialRecord: ((11, 0),),
+    RemoveUserScramCredentialRecord: ((11, 0),),
+    BeginTransactionRecord: ((13, 0),),
+    EndTransactionRecord: ((13, 0),),
+    AbortTransactionRecord: ((13, 0),),
+    DelegationTokenRecord: ((14, 0),),
+    RemoveDelegationTokenRecord: ((14, 0),),
+    RegisterControllerRecord: ((15, 0),),
+    ClearElrRecord: ((23, 0),),
+}
+_ANY_LEVEL: Final = ((METADATA_VERSION_MIN, 0),)
+
+
+def record_version(record_type: type[KnownRecord], level: int) -> int:
+    """The highest version of a type that every node at this metadata.version level can read.
+
+    Raises ValueError when nodes at that level do not know the type.
+    """
+    for first_level, version in _VERSIONS_BY_LEVEL.get(record_type, _ANY_LEVEL):
+        if level >= first_level:
+            return version
+    raise ValueError(f"{record_type.__name__} does not exist at metadata.version level {level}")
+
+
+def encode_record(record: MetadataRecord, version: int) -> bytes:
+    """A record's value, frame included.
+
+    Raises SchemaError when the version cannot carry what the record says.
+    """
+    if isinstance(record, UnknownRecord):
+        if version != record.version:
+            raise SchemaError(
+                f"an unknown record of version {record.version} cannot become version {version}"
+            )
+        return _frame(record.api_key, version) + record.body
+    known = _codec(_API_KEYS[type(record)], version)
+    if known is None:
+        raise SchemaError(f"{type(record).__name__} has no version {version}")
+    frame, codec = known
+    out = bytearray(frame)
+    codec.encode_into(out, record)
+    return bytes(out)
+
+
+def decode_record(value: Buffer) -> tuple[MetadataRecord, int]:
+    """The record inside a value, and its version.
+
+    Raises SchemaError when the frame is not Kafka's or the value does not hold the message exactly.
+    """
+    try:
+        frame_version, position = read_uvarint(value, 0)
+        api_key, position = read_uvarint(value, position)
+        version, position = read_uvarint(value, position)
+    except ValueError as error:
+        raise SchemaError(f"frame of a metadata record: {error}") from error
+    if frame_version != _FRAME_VERSION:
+        raise SchemaError(f"frame version {frame_version} instead of {_FRAME_VERSION}")
+    known = _codec(api_key, version)
+    if known is None:
+        return UnknownRecord(api_key, version, bytes(value[position:])), version
+    _, codec = known
+    record, end = codec.decode(value, position)
+    if end != len(value):
+        raise SchemaError(f"{codec.name}: {len(value) - end} bytes are left behind its end")
+    return record, version
+
+
+def _frame(api_key: int, version: int) -> bytes:
+    return b"".join(map(encode_uvarint, (_FRAME_VERSION, api_key, version)))
+
+
+@cache
+def _codec(api_key: int, version: int) -> tuple[bytes, Codec[KnownRecord]] | None:
+    """Frame and codec, or None where this release does not know the type or the version."""
+    record_type = RECORD_TYPES.get(api_key)
+    if record_type is None or version not in schema_of(record_type).versions:
+        return None
+    return _frame(api_key, version), codec_of(record_type, version)
