@@ -1,0 +1,25 @@
+"""What tests against stock Kafka share: the folder of files that it wrote."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+VARIABLE = "QUORATE_KAFKA_FIXTURES"
+
+
+@pytest.fixture(scope="session")
+def kafka_fixtures() -> Path:
+    """The folder that QUORATE_KAFKA_FIXTURES names; missing, the test fails in CI, else skips."""
+    named = os.environ.get(VARIABLE)
+    if named and (Path(named) / "schemas.json").is_file():
+        return Path(named)
+    problem = (
+        f"files of stock Kafka are needed: {VARIABLE}=FOLDER make test, "
+        f"with the folder that holds schemas.json (now it is {named!r})"
+    )
+    if os.environ.get("CI") == "true":
+        pytest.fail(problem)
+    pytest.skip(problem)
