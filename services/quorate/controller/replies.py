@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from quorate.controller.requests import ConfigResource, Listener
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Offset, TopicId
+
+if TYPE_CHECKING:
+    from quorate.controller.requests import ConfigResource, Listener
+    from quorate.records.ids import Offset, TopicId
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,6 @@ class ConfigSource(IntEnum):
     DYNAMIC_BROKER_CONFIG = 2
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     DEFAULT_CONFIG = 5
-    CLIENT_METRICS_CONFIG = 7
-    GROUP_CONFIG = 8
 
 
 @dataclass(frozen=True, slots=True)

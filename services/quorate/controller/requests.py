@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.records.ids import ClusterId, Offset
+if TYPE_CHECKING:
+    from quorate.records.ids import ClusterId, Offset
 
 USE_DEFAULT: Final = -1
 

@@ -1,0 +1,276 @@
+"""Brokers: registration, the fencing of old incarnations, unregistration, and their records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quorate.controller.decision import Context, Outcome, Proposal
+from quorate.controller.elections import changes_without
+from quorate.controller.errors import RefusedError, ReplayError
+from quorate.controller.features import (
+    CORDONED_DIRECTORIES_LEVEL,
+    DIRECTORIES_LEVEL,
+    metadata_version,
+    registration_problem,
+)
+from quorate.controller.heartbeats import Session
+from quorate.controller.image import Broker
+from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
+from quorate.controller.replies import RegisterBrokerReply, UnregisterBrokerReply
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ZERO_UUID, DirectoryId, Offset, format_uuid
+from quorate.records.metadata import (
+    BrokerEndpoint,
+    BrokerFeature,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+
+if TYPE_CHECKING:
+    from quorate.controller.delta import MetadataDelta
+    from quorate.controller.requests import RegisterBroker, UnregisterBroker
+    from quorate.records.metadata import (
+        BrokerRegistrationChangeRecord,
+        FenceBrokerRecord,
+        UnfenceBrokerRecord,
+    )
+
+_RESERVED_DIRS = (UNASSIGNED_DIR, LOST_DIR, MIGRATING_DIR)
+
+
+def decide_register(context: Context, request: RegisterBroker) -> Outcome:
+    """Register a broker, fenced; the same incarnation again amends what it said.
+
+    The broker epoch is the end of the log when the registration began. A new incarnation ends the
+    leaderships of the old one in the same batch.
+    """
+    image = context.image
+    level = metadata_version(image.features)
+    proposal = Proposal(level)
+    existing = image.brokers.by_id.get(request.broker_id)
+    try:
+        _check_request(context, request)
+        _check_incarnation(context, request, existing)
+    except RefusedError as refused:
+        return Outcome(proposal, RegisterBrokerReply(refused.error, refused.message))
+    record = _registration(request, level, epoch=context.next_offset)
+    unsettled = None
+    if existing is not None and existing.registration.incarnation_id == request.incarnation_id:
+        record = replace(
+            record,
+            broker_epoch=existing.registration.broker_epoch,
+            fenced=existing.registration.fenced,
+            in_controlled_shutdown=existing.registration.in_controlled_shutdown,
+        )
+        proposal.add((record,))
+    else:
+        proposal.add((record,))
+        if existing is not None and not existing.registration.fenced:
+            active = image.brokers.active - {request.broker_id}
+            changes = changes_without(image, active, request.broker_id)
+            if not proposal.add_while_they_fit(changes):
+                unsettled = request.broker_id
+    session = Session(broker_epoch=record.broker_epoch, contact_ms=context.now_ms)
+    return Outcome(
+        proposal,
+        RegisterBrokerReply(broker_epoch=record.broker_epoch),
+        session=(request.broker_id, session),
+        unsettled=unsettled,
+    )
+
+
+def _check_request(context: Context, request: RegisterBroker) -> None:
+    cluster_id = context.settings.cluster_id
+    if request.cluster_id != cluster_id:
+        message = (
+            f"The broker belongs to the cluster {request.cluster_id!r} and this is {cluster_id!r};"
+            " correct the address or format the broker with this cluster id."
+        )
+        raise RefusedError(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
+    problem = registration_problem(context.image.features, request.features)
+    if problem is not None:
+        raise RefusedError(ErrorCode.UNSUPPORTED_VERSION, problem)
+    problem = _shape_problem(request) or _directories_problem(context, request)
+    if problem is not None:
+        raise RefusedError(ErrorCode.INVALID_REGISTRATION, problem)
+
+
+def _shape_problem(request: RegisterBroker) -> str | None:
+    if request.broker_id < 0:
+        return f"The broker id {request.broker_id} is below zero; give one from 0 on."
+    if request.incarnation_id == ZERO_UUID:
+        return "The incarnation id is all zero; draw a random one at each start."
+    if not request.listeners:
+        return "There are no listeners; name at least one."
+    names = [listener.name for listener in request.listeners]
+    if len(set(names)) < len(names):
+        return f"A listener name occurs twice: {', '.join(names)}; name each once."
+    for listener in request.listeners:
+        if not 0 <= listener.port <= 65535:
+            return f"Listener {listener.name} has port {listener.port}; give one from 0 to 65535."
+    return None
+
+
+def _directories_problem(context: Context, request: RegisterBroker) -> str | None:
+    log_dirs = request.log_dirs
+    if metadata_version(context.image.features) < DIRECTORIES_LEVEL:
+        return None
+    if not log_dirs:
+        return "There are no log directories; name the id of each."
+    if len(set(log_dirs)) < len(log_dirs):
+        return "A log directory occurs twice; name the id of each once."
+    for directory in log_dirs:
+        if directory in _RESERVED_DIRS:
+            return f"The log directory id {format_uuid(directory)} is reserved; draw another."
+    for broker_id, broker in sorted(context.image.brokers.by_id.items()):
+        if broker_id == request.broker_id:
+            continue
+        for directory in broker.registration.log_dirs:
+            if directory in log_dirs:
+                return (
+                    f"The log directory {format_uuid(directory)} is registered by broker"
+                    f" {broker_id}; two brokers may not share one."
+                )
+    return None
+
+
+def _check_incarnation(context: Context, request: RegisterBroker, existing: Broker | None) -> None:
+    """Refuse a second process while the first is alive, unless that one is on its way out."""
+    if existing is None or existing.registration.incarnation_id == request.incarnation_id:
+        return
+    is_live = context.sessions.is_live(
+        request.broker_id,
+        broker_epoch=existing.registration.broker_epoch,
+        now_ms=context.now_ms,
+    )
+    if is_live and not existing.registration.in_controlled_shutdown:
+        message = (
+            f"Another process is registered as broker {request.broker_id} and was heard within"
+            f" {context.sessions.timeout_ms} ms; stop it, or wait until its session has run out."
+        )
+        raise RefusedError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message)
+
+
+def _registration(request: RegisterBroker, level: int, *, epoch: int) -> RegisterBrokerRecord:
+    log_dirs = tuple(DirectoryId(directory) for directory in request.log_dirs)
+    return RegisterBrokerRecord(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=epoch,
+        end_points=tuple(
+            BrokerEndpoint(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=listener.security_protocol,
+            )
+            for listener in request.listeners
+        ),
+        features=tuple(
+            BrokerFeature(
+                name=feature.name,
+                min_supported_version=feature.min_level,
+                max_supported_version=feature.max_level,
+            )
+            for feature in request.features
+        ),
+        rack=request.rack,
+        fenced=True,
+        log_dirs=log_dirs if level >= DIRECTORIES_LEVEL else (),
+    )
+
+
+def decide_unregister(context: Context, request: UnregisterBroker) -> Outcome:
+    """Take a broker out of the cluster; what it led is led by others, where they are in sync."""
+    image = context.image
+    proposal = Proposal(metadata_version(image.features))
+    existing = image.brokers.by_id.get(request.broker_id)
+    if existing is None:
+        message = f"No broker is registered with the id {request.broker_id}; list the brokers."
+        reply = UnregisterBrokerReply(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+        return Outcome(proposal, reply)
+    record = UnregisterBrokerRecord(
+        broker_id=request.broker_id, broker_epoch=existing.registration.broker_epoch
+    )
+    proposal.add((record,))
+    active = image.brokers.active - {request.broker_id}
+    fits = proposal.add_while_they_fit(changes_without(image, active, request.broker_id))
+    return Outcome(
+        proposal,
+        UnregisterBrokerReply(),
+        ended=request.broker_id,
+        unsettled=None if fits else request.broker_id,
+    )
+
+
+def broker_record(broker: Broker, level: int) -> RegisterBrokerRecord:
+    """The record that says all of a broker, as far as that metadata.version can."""
+    registration = broker.registration
+    return replace(
+        registration,
+        log_dirs=registration.log_dirs if level >= DIRECTORIES_LEVEL else (),
+        cordoned_log_dirs=(
+            registration.cordoned_log_dirs if level >= CORDONED_DIRECTORIES_LEVEL else None
+        ),
+    )
+
+
+def replay_register(delta: MetadataDelta, record: RegisterBrokerRecord, offset: Offset) -> None:
+    """Add a broker, or replace it by its new registration."""
+    delta.brokers = delta.brokers.set(record.broker_id, Broker(record, offset))
+
+
+def replay_unregister(delta: MetadataDelta, record: UnregisterBrokerRecord) -> None:
+    """Remove a broker. Raises ReplayError when it is not there with that epoch."""
+    _registered(delta, record.broker_id, record.broker_epoch)
+    delta.brokers = delta.brokers.delete(record.broker_id)
+
+
+def replay_registration_change(
+    delta: MetadataDelta, record: BrokerRegistrationChangeRecord
+) -> None:
+    """Change what the record names. Raises ReplayError for another broker or epoch."""
+    broker = _registered(delta, record.broker_id, record.broker_epoch)
+    registration = broker.registration
+    changed = replace(
+        registration,
+        fenced=record.fenced > 0 if record.fenced else registration.fenced,
+        in_controlled_shutdown=bool(
+            record.in_controlled_shutdown or registration.in_controlled_shutdown
+        ),
+        log_dirs=record.log_dirs or registration.log_dirs,
+        cordoned_log_dirs=(
+            registration.cordoned_log_dirs
+            if record.cordoned_log_dirs is None
+            else record.cordoned_log_dirs
+        ),
+    )
+    delta.brokers = delta.brokers.set(record.broker_id, Broker(changed, broker.offset))
+
+
+def replay_fence(delta: MetadataDelta, record: FenceBrokerRecord) -> None:
+    """Fence a broker, as old logs say it. Raises ReplayError for another broker or epoch."""
+    _set_fenced(delta, record.id, record.epoch, is_fenced=True)
+
+
+def replay_unfence(delta: MetadataDelta, record: UnfenceBrokerRecord) -> None:
+    """Unfence a broker, as old logs say it. Raises ReplayError for another broker or epoch."""
+    _set_fenced(delta, record.id, record.epoch, is_fenced=False)
+
+
+def _set_fenced(delta: MetadataDelta, broker_id: int, epoch: int, *, is_fenced: bool) -> None:
+    broker = _registered(delta, broker_id, epoch)
+    changed = replace(broker.registration, fenced=is_fenced)
+    delta.brokers = delta.brokers.set(broker_id, Broker(changed, broker.offset))
+
+
+def _registered(delta: MetadataDelta, broker_id: int, epoch: int) -> Broker:
+    broker = delta.brokers.get(broker_id)
+    if broker is None:
+        raise ReplayError(f"broker {broker_id} is not registered")
+    if broker.registration.broker_epoch != epoch:
+        raise ReplayError(
+            f"broker {broker_id} has epoch {broker.registration.broker_epoch}, not {epoch}"
+        )
+    return broker

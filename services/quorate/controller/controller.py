@@ -1,0 +1,301 @@
+"""The controller as a whole: a committed image, and while active a speculative one ahead of it.
+
+How a driver uses it. Standby: `replay` every committed batch in order, control batches without
+records. Elected, once everything below the epoch's start is committed and replayed: `activate`.
+Active: append what `decide`, `expire` and `settle` return as (parts of) batches at exactly their
+base offsets, call `advance` for whatever else was appended, and `commit` when the high watermark
+moves; a reply may go out once its `end_offset` is committed. Leadership lost, or an append at
+another offset: `deactivate`, answer OUTCOME_UNKNOWN to what is pending, and go on with `replay`.
+
+Reads take `image` at any time and keep it: images never change.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quorate.controller.brokers import decide_register, decide_unregister
+from quorate.controller.configs import decide_alter_configs
+from quorate.controller.decision import Context, Decision, Outcome, Proposal
+from quorate.controller.delta import MetadataDelta
+from quorate.controller.elections import changes_for_all
+from quorate.controller.errors import NotActiveError
+from quorate.controller.features import metadata_version
+from quorate.controller.heartbeats import Sessions, decide_expiry, decide_heartbeat, settle
+from quorate.controller.image import METADATA_VERSION, LogPosition, MetadataImage
+from quorate.controller.reads import answer
+from quorate.controller.replay import Replayer, replay_record
+from quorate.controller.requests import (
+    BrokerHeartbeat,
+    Caller,
+    CreateTopics,
+    DeleteTopics,
+    IncrementalAlterConfigs,
+    RegisterBroker,
+    UnregisterBroker,
+)
+from quorate.controller.topics import decide_create_topics, decide_delete_topics
+from quorate.records.ids import Epoch, Offset
+from quorate.records.metadata import AbortTransactionRecord, FeatureLevelRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.controller.decision import ControllerSettings
+    from quorate.controller.replies import ReadReply
+    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.records.metadata import MetadataRecord
+
+_ITSELF = Caller("User:CONTROLLER", "")
+
+
+class Controller:
+    """The state machine of one replica. Not thread-safe: one task drives it."""
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        bootstrap: Sequence[MetadataRecord],
+        image: MetadataImage | None = None,
+    ) -> None:
+        """Begin at `image`, or before the first record.
+
+        `bootstrap` is what the first active controller of the cluster writes. Raises ValueError
+        when it does not finalise metadata.version: nothing could be written without.
+        """
+        levels = [
+            record.feature_level
+            for record in bootstrap
+            if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION
+        ]
+        if not levels:
+            raise ValueError("the bootstrap metadata lacks metadata.version; format writes it")
+        self._settings = settings
+        self._bootstrap = tuple(bootstrap)
+        self._bootstrap_level = levels[-1]
+        self._committed = Replayer(image or MetadataImage())
+        self._active: _Active | None = None
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed metadata, whole transactions only."""
+        return self._committed.image
+
+    @property
+    def end_offset(self) -> Offset:
+        """Everything below is committed and replayed; ahead of `image` in a transaction only."""
+        return self._committed.end_offset
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether a metadata transaction is open: no snapshot is taken then."""
+        return self._committed.is_in_transaction
+
+    @property
+    def is_active(self) -> bool:
+        return self._active is not None
+
+    @property
+    def epoch(self) -> Epoch | None:
+        """The epoch in which this controller is active, None when it is not."""
+        return None if self._active is None else self._active.epoch
+
+    def answer(self, request: ReadRequest) -> ReadReply:
+        """Answer a read from the committed image."""
+        return answer(self.image, request)
+
+    # --- standby ------------------------------------------------------------------------------
+
+    def replay(
+        self,
+        records: Sequence[MetadataRecord],
+        *,
+        base_offset: Offset,
+        end_offset: Offset,
+        epoch: Epoch,
+        timestamp_ms: int,
+    ) -> None:
+        """Replay a committed batch; a control batch has no records but offsets.
+
+        Raises ReplayError when it contradicts what was replayed: the process must stop then.
+        """
+        if self._active is not None:
+            raise NotActiveError("an active controller commits what it decided, it replays nothing")
+        position = LogPosition(end_offset, epoch, timestamp_ms)
+        self._committed.replay(records, base_offset=base_offset, position=position)
+
+    def load(self, image: MetadataImage) -> None:
+        """Go on from a snapshot's image."""
+        self._active = None
+        self._committed = Replayer(image)
+
+    # --- active -------------------------------------------------------------------------------
+
+    def activate(self, epoch: Epoch, next_offset: Offset, now_ms: int) -> Decision:
+        """Begin to decide; the records returned come first, at `next_offset`.
+
+        They end a transaction that a predecessor left open, and write the bootstrap metadata into
+        a log that has none. Raises NotActiveError when the log below is not all replayed.
+        """
+        if self.end_offset != next_offset:
+            raise NotActiveError(
+                f"replayed up to {self.end_offset}, and the log goes on at {next_offset}"
+            )
+        position = self._committed.image.position
+        image = self._committed.image.at(replace(position, end_offset=next_offset, epoch=epoch))
+        is_bootstrapped = METADATA_VERSION in image.features
+        level = metadata_version(image.features) if is_bootstrapped else self._bootstrap_level
+        proposal = Proposal(level)
+        if self.is_in_transaction:
+            proposal.add((AbortTransactionRecord(reason="a new controller became active"),))
+        if not is_bootstrapped:
+            proposal.add(self._bootstrap)
+        sessions = Sessions(self._settings.broker_session_timeout_ms)
+        sessions.renew(image.brokers, now_ms)
+        self._active = _Active(epoch, image, sessions)
+        return self._active.take(Outcome(proposal, None))
+
+    def deactivate(self) -> None:
+        """Drop everything that is not committed, and go on as a standby."""
+        self._active = None
+
+    def decide(self, request: WriteRequest, caller: Caller, now_ms: int) -> Decision:
+        """Decide on a request and count its records as appended.
+
+        Raises NotActiveError when this controller is not active.
+        """
+        active = self._required()
+        context = self._context(caller, now_ms)
+        match request:
+            case CreateTopics():
+                outcome = decide_create_topics(context, request)
+            case DeleteTopics():
+                outcome = decide_delete_topics(context, request)
+            case IncrementalAlterConfigs():
+                outcome = decide_alter_configs(context, request)
+            case RegisterBroker():
+                outcome = decide_register(context, request)
+            case BrokerHeartbeat():
+                outcome = decide_heartbeat(context, request)
+            case UnregisterBroker():
+                outcome = decide_unregister(context, request)
+        return active.take(outcome)
+
+    def expire(self, now_ms: int) -> Decision | None:
+        """What has to be decided without a request, one batch at a time; None when nothing is.
+
+        Partitions whose leaders could not all be changed in one batch go first, then the broker
+        whose session ended first is fenced. Raises NotActiveError when not active.
+        """
+        active = self._required()
+        while active.needs_sweep or active.unsettled:
+            outcome = self._unfinished(self._context(_ITSELF, now_ms))
+            if outcome.proposal.records:
+                return active.take(outcome)
+        expired = decide_expiry(self._context(_ITSELF, now_ms))
+        return None if expired is None else active.take(expired)
+
+    def _unfinished(self, context: Context) -> Outcome:
+        active = self._required()
+        if active.needs_sweep:
+            image = active.image
+            proposal = Proposal(metadata_version(image.features))
+            changes = changes_for_all(image, image.brokers.active)
+            active.needs_sweep = not proposal.add_while_they_fit(changes)
+            return Outcome(proposal, None)
+        broker_id = next(iter(active.unsettled))
+        del active.unsettled[broker_id]
+        return settle(context, broker_id)
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        """When `expire` has something to do next: 0 for at once, None for never."""
+        if self._active is None:
+            return None
+        if self._active.needs_sweep or self._active.unsettled:
+            return 0
+        first = self._active.sessions.first_to_expire(self._active.image.brokers)
+        return None if first is None else first[0]
+
+    def renew_sessions(self, now_ms: int) -> None:
+        """Start all sessions anew, after a pause of this process in which nobody was heard."""
+        active = self._required()
+        active.sessions.renew(active.image.brokers, now_ms)
+
+    def advance(self, end_offset: Offset) -> None:
+        """Something that is none of the controller's was appended up to `end_offset`."""
+        self._required().advance(end_offset)
+
+    def commit(self, end_offset: Offset, timestamp_ms: int) -> None:
+        """The high watermark reached `end_offset`; the last batch below has that timestamp."""
+        committed = self._required().commit(end_offset)
+        if committed is not None:
+            position = replace(committed.position, timestamp_ms=timestamp_ms)
+            self._committed = Replayer(committed.at(position))
+
+    def _required(self) -> _Active:
+        if self._active is None:
+            raise NotActiveError("this controller is not active")
+        return self._active
+
+    def _context(self, caller: Caller, now_ms: int) -> Context:
+        active = self._required()
+        next_offset = active.image.position.end_offset
+        return Context(active.image, next_offset, active.sessions, self._settings, caller, now_ms)
+
+
+class _Active:
+    """What only the active controller has: the speculative image, and what led to it."""
+
+    def __init__(self, epoch: Epoch, image: MetadataImage, sessions: Sessions) -> None:
+        self.epoch = epoch
+        self.image = image
+        self.sessions = sessions
+        self.unsettled: dict[int, None] = {}
+        self.needs_sweep = True
+        self._pending: deque[MetadataImage] = deque()
+
+    def take(self, outcome: Outcome) -> Decision:
+        """Count an outcome's records as appended, and its sessions as seen."""
+        base_offset = self.image.position.end_offset
+        records = tuple(outcome.proposal.records)
+        if records:
+            delta = MetadataDelta(self.image)
+            for offset, record in enumerate(records, start=base_offset):
+                # The image is from before the open transaction: an abort has nothing to undo.
+                if not isinstance(record, AbortTransactionRecord):
+                    replay_record(delta, record, Offset(offset))
+            end_offset = Offset(base_offset + len(records))
+            self._append(delta.apply(self._position(end_offset)))
+        if outcome.session is not None:
+            self.sessions.set(*outcome.session)
+        if outcome.ended is not None:
+            self.sessions.end(outcome.ended)
+        if outcome.unsettled is not None:
+            self.unsettled[outcome.unsettled] = None
+        return Decision(
+            records=records,
+            values=tuple(outcome.proposal.values),
+            reply=outcome.reply,
+            base_offset=base_offset,
+            end_offset=self.image.position.end_offset,
+        )
+
+    def advance(self, end_offset: Offset) -> None:
+        self._append(self.image.at(self._position(end_offset)))
+
+    def commit(self, end_offset: Offset) -> MetadataImage | None:
+        """The newest image that lies wholly below, if there is a new one."""
+        newest = None
+        while self._pending and self._pending[0].position.end_offset <= end_offset:
+            newest = self._pending.popleft()
+        return newest
+
+    def _append(self, image: MetadataImage) -> None:
+        self.image = image
+        self._pending.append(image)
+
+    def _position(self, end_offset: Offset) -> LogPosition:
+        return LogPosition(end_offset, self.epoch, self.image.position.timestamp_ms)

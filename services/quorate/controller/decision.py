@@ -1,0 +1,120 @@
+"""What deciding takes and gives: the context that a decision reads, the records that it proposes.
+
+One decision is one atomic batch: at most RECORDS_MAX records and what a batch may hold in bytes.
+Records are encoded here, once, in the versions that the finalised metadata.version asks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.features import encode_at
+from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from quorate.controller.heartbeats import Session, Sessions
+    from quorate.controller.image import MetadataImage
+    from quorate.controller.replies import WriteReply
+    from quorate.controller.requests import Caller
+    from quorate.records.ids import ClusterId, Offset, TopicId
+    from quorate.records.metadata import MetadataRecord
+
+RECORDS_MAX: Final = 10_000
+
+# What a record costs in a batch beside its value, at most: length, attributes, deltas, sizes.
+_RECORD_OVERHEAD: Final = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    """Kafka's settings that decisions depend on; `new_topic_id` brings the randomness."""
+
+    cluster_id: ClusterId
+    new_topic_id: Callable[[], TopicId]
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    broker_session_timeout_ms: int = 9000
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a decision may look at: the state with everything decided so far, and who asks when.
+
+    `next_offset` is where the first record of the decision will lie.
+    """
+
+    image: MetadataImage
+    next_offset: Offset
+    sessions: Sessions
+    settings: ControllerSettings
+    caller: Caller
+    now_ms: int
+
+
+class Proposal:
+    """The records of one decision, growing while they fit into one batch."""
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+        self._bytes_left = BATCH_BYTES_MAX - HEADER_BYTES
+        self.records: list[MetadataRecord] = []
+        self.values: list[bytes] = []
+
+    def add(self, records: Sequence[MetadataRecord]) -> bool:
+        """Take these together, or none of them and answer False: they need a batch of their own."""
+        if len(self.records) + len(records) > RECORDS_MAX:
+            return False
+        values = [encode_at(self._level, record) for record in records]
+        size = sum(map(len, values)) + _RECORD_OVERHEAD * len(values)
+        if size > self._bytes_left:
+            return False
+        self._bytes_left -= size
+        self.records.extend(records)
+        self.values.extend(values)
+        return True
+
+    def add_while_they_fit(self, records: Iterable[MetadataRecord]) -> bool:
+        """Take one after the other; False when some had to stay behind."""
+        return all(self.add((record,)) for record in records)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a subject decided: records, the reply, and the soft state that goes with them.
+
+    `session` replaces the broker's session, None leaves it; `ended` ends that of a broker.
+    `unsettled` is a broker whose partitions' changes did not all fit: they are decided next.
+    """
+
+    proposal: Proposal
+    reply: WriteReply | None
+    session: tuple[int, Session] | None = None
+    ended: int | None = None
+    unsettled: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Records to append at `base_offset` as part of one batch, and the reply to hold back.
+
+    The reply is true once the high watermark reaches `end_offset`, with or without records: it may
+    rest on records that were decided earlier and are not committed yet. `values` are the records
+    encoded. `reply` is None for what the controller decides of its own accord.
+    """
+
+    records: tuple[MetadataRecord, ...]
+    values: tuple[bytes, ...]
+    reply: WriteReply | None
+    base_offset: Offset
+    end_offset: Offset
+
+
+def too_large(what: str) -> str:
+    """The message of POLICY_VIOLATION for an item that does not fit into the batch any more."""
+    return (
+        f"{what} does not fit into one batch of at most {RECORDS_MAX} records and"
+        f" {BATCH_BYTES_MAX} bytes with the rest of the request; split the request."
+    )

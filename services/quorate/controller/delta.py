@@ -1,0 +1,107 @@
+"""Changes on their way into an image: old image + delta = new image.
+
+A delta belongs to whoever replays; nobody else sees it. The subjects' replay functions write
+through it, `apply` freezes the result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from immutables import Map
+
+from quorate.controller.errors import ReplayError
+from quorate.controller.image import Brokers, MetadataImage, Topic
+
+if TYPE_CHECKING:
+    from quorate.controller.image import LogPosition
+    from quorate.controller.partitions import Partition
+    from quorate.records.ids import TopicId
+    from quorate.records.metadata import UnknownRecord
+
+
+class MetadataDelta:
+    """What has changed since `image`; the attributes are the maps of MetadataImage, unfrozen."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+        self.features = image.features.mutate()
+        self.brokers = image.brokers.by_id
+        self.topics = image.topics.mutate()
+        self.topic_ids = image.topic_ids.mutate()
+        self.similar_names = image.similar_names.mutate()
+        self.configs = image.configs.mutate()
+        self.rows = image.rows.mutate()
+        self.unknown: list[UnknownRecord] = list(image.unknown)
+        self._partition_count = image.partition_count
+        self._partitions: dict[TopicId, dict[int, Partition]] = {}
+
+    def topic(self, topic_id: TopicId) -> Topic:
+        """The topic without its partitions' changes so far. Raises ReplayError when unknown."""
+        topic = self.topics.get(topic_id)
+        if topic is None:
+            raise ReplayError(f"no topic has the id {topic_id.hex()}")
+        return topic
+
+    def partition(self, topic_id: TopicId, partition_id: int) -> Partition | None:
+        """The partition as changed so far. Raises ReplayError when the topic is unknown."""
+        changed = self._partitions.get(topic_id, {}).get(partition_id)
+        if changed is not None:
+            return changed
+        return self.topic(topic_id).partitions.get(partition_id)
+
+    def set_partition(self, topic_id: TopicId, partition_id: int, partition: Partition) -> None:
+        """Add or replace one partition of a topic that exists."""
+        self._partitions.setdefault(topic_id, {})[partition_id] = partition
+
+    def flush_partitions(self, topic_id: TopicId) -> Topic:
+        """Work the changed partitions into the topic's table, and return the topic."""
+        topic = self.topic(topic_id)
+        changes = self._partitions.pop(topic_id, None)
+        if changes:
+            table = topic.partitions.with_changes(changes)
+            self._partition_count += len(table) - len(topic.partitions)
+            topic = Topic(topic.name, topic_id, table)
+            self.topics[topic_id] = topic
+        return topic
+
+    def remove_topic(self, topic_id: TopicId) -> Topic:
+        """Take the topic with its partitions out. Raises ReplayError when unknown."""
+        topic = self.flush_partitions(topic_id)
+        self._partition_count -= len(topic.partitions)
+        del self.topics[topic_id]
+        del self.topic_ids[topic.name]
+        return topic
+
+    def set_config(self, key: tuple[int, str], name: str, value: str | None) -> None:
+        """Set one key of a resource, or remove it where the value is None."""
+        entries = self.configs.get(key, Map())
+        if value is not None:
+            self.configs[key] = entries.set(name, value)
+        elif name in entries:
+            left = entries.delete(name)
+            if left:
+                self.configs[key] = left
+            else:
+                del self.configs[key]
+
+    def apply(self, position: LogPosition) -> MetadataImage:
+        """The new image at `position`; the delta is used up."""
+        for topic_id in list(self._partitions):
+            self.flush_partitions(topic_id)
+        return MetadataImage(
+            position=position,
+            features=self.features.finish(),
+            brokers=(
+                self._image.brokers
+                if self.brokers is self._image.brokers.by_id
+                else Brokers(self.brokers)
+            ),
+            topics=self.topics.finish(),
+            topic_ids=self.topic_ids.finish(),
+            similar_names=self.similar_names.finish(),
+            partition_count=self._partition_count,
+            configs=self.configs.finish(),
+            rows=self.rows.finish(),
+            unknown=tuple(self.unknown),
+        )

@@ -1,0 +1,97 @@
+"""Finalised features, metadata.version above all: what the log may contain and who may take part.
+
+The level of metadata.version decides in which version each record is written; a log of a level that
+this release does not know is refused (semantics rule 22).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.errors import UnsupportedMetadataVersionError
+from quorate.controller.image import METADATA_VERSION
+from quorate.controller.requests import FeatureRange
+from quorate.records.metadata import (
+    METADATA_VERSION_LATEST,
+    METADATA_VERSION_MIN,
+    UnknownRecord,
+    encode_record,
+    record_version,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from immutables import Map
+
+    from quorate.controller.delta import MetadataDelta
+    from quorate.records.metadata import FeatureLevelRecord, MetadataRecord
+
+SUPPORTED_FEATURES: Final = (
+    FeatureRange("eligible.leader.replicas.version", 0, 1),
+    FeatureRange("group.version", 0, 1),
+    FeatureRange("kraft.version", 0, 1),
+    FeatureRange(METADATA_VERSION, METADATA_VERSION_MIN, METADATA_VERSION_LATEST),
+    FeatureRange("share.version", 0, 1),
+    FeatureRange("streams.version", 0, 1),
+    FeatureRange("transaction.version", 0, 2),
+)
+"""The features of Kafka 4.3 and the levels of each that this release can live with."""
+
+# The levels from which on Kafka's records carry what their names say (api-keys of 4.3.1).
+ISR_SHRINK_KEEPS_EPOCH_LEVEL: Final = 12
+DIRECTORIES_LEVEL: Final = 17
+ELIGIBLE_REPLICAS_LEVEL: Final = 23
+CORDONED_DIRECTORIES_LEVEL: Final = 30
+
+
+def metadata_version(features: Map[str, int]) -> int:
+    """The finalised level; the lowest that exists where the log names none."""
+    return features.get(METADATA_VERSION, METADATA_VERSION_MIN)
+
+
+def encode_at(level: int, record: MetadataRecord) -> bytes:
+    """The record's value in the version that goes with that metadata.version.
+
+    Raises SchemaError when that version cannot carry what the record says.
+    """
+    if isinstance(record, UnknownRecord):
+        return encode_record(record, record.version)
+    return encode_record(record, record_version(type(record), level))
+
+
+def registration_problem(features: Map[str, int], supported: Iterable[FeatureRange]) -> str | None:
+    """Why a broker may not take part, or None.
+
+    A broker that does not know a finalised feature would end its process at the first record that
+    needs it, so every finalised level must lie in the range that it supports.
+    """
+    ranges = {feature.name: feature for feature in supported}
+    for name, level in sorted(features.items()):
+        known = ranges.get(name)
+        low, high = (0, 0) if known is None else (known.min_level, known.max_level)
+        if not low <= level <= high:
+            return (
+                f"The broker supports {name} from {low} to {high}, but the cluster has finalised"
+                f" level {level}; run a broker release that supports it."
+            )
+    return None
+
+
+def replay_feature_level(delta: MetadataDelta, record: FeatureLevelRecord) -> None:
+    """Finalise a level; zero takes the feature back.
+
+    Raises UnsupportedMetadataVersionError for a metadata.version that this release cannot read.
+    """
+    level = record.feature_level
+    if record.name == METADATA_VERSION and not (
+        METADATA_VERSION_MIN <= level <= METADATA_VERSION_LATEST
+    ):
+        raise UnsupportedMetadataVersionError(
+            f"the log sets metadata.version to {level}, and this release knows"
+            f" {METADATA_VERSION_MIN} to {METADATA_VERSION_LATEST}; run a release that knows it"
+        )
+    if level:
+        delta.features[record.name] = level
+    else:
+        delta.features.pop(record.name, None)

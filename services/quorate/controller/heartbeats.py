@@ -1,0 +1,246 @@
+"""Brokers' sessions: who is alive, who is fenced and unfenced for it, who may shut down.
+
+Sessions are the one state that is not in the log. Only the active controller has them, they begin
+anew when it becomes active, and they change with what is decided on a heartbeat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.decision import Context, Outcome, Proposal
+from quorate.controller.elections import changes_with, changes_without, leads_any
+from quorate.controller.features import metadata_version
+from quorate.controller.replies import BrokerHeartbeatReply
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Offset
+from quorate.records.metadata import BrokerRegistrationChangeRecord
+
+if TYPE_CHECKING:
+    from quorate.controller.image import Broker, Brokers
+    from quorate.controller.requests import BrokerHeartbeat
+
+FENCE: Final = 1
+UNFENCE: Final = -1
+IN_CONTROLLED_SHUTDOWN: Final = 1
+_NO_OFFSET: Final = Offset(-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One broker's: when it was last heard, and how far it has replayed the metadata log.
+
+    `shutdown_offset` is known for a broker that asked to shut down once all its leaderships are
+    moved: the last offset that the other brokers have to replay before it may go.
+    """
+
+    broker_epoch: int
+    contact_ms: int
+    metadata_offset: Offset = _NO_OFFSET
+    shutdown_offset: Offset | None = None
+
+
+class Sessions:
+    """The sessions of all brokers that were heard since this controller became active."""
+
+    def __init__(self, timeout_ms: int) -> None:
+        self.timeout_ms = timeout_ms
+        self._sessions: dict[int, Session] = {}
+
+    def get(self, broker_id: int) -> Session | None:
+        return self._sessions.get(broker_id)
+
+    def set(self, broker_id: int, session: Session) -> None:
+        self._sessions[broker_id] = session
+
+    def end(self, broker_id: int) -> None:
+        """Forget a broker, so that its next incarnation may register at once."""
+        self._sessions.pop(broker_id, None)
+
+    def renew(self, brokers: Brokers, now_ms: int) -> None:
+        """Give every unfenced broker a whole session: nobody could be heard until now."""
+        for broker_id, broker in sorted(brokers.by_id.items()):
+            if not broker.registration.fenced:
+                epoch = broker.registration.broker_epoch
+                session = self._sessions.get(broker_id, Session(broker_epoch=epoch, contact_ms=0))
+                self._sessions[broker_id] = replace(session, contact_ms=now_ms)
+
+    def is_live(self, broker_id: int, *, broker_epoch: int, now_ms: int) -> bool:
+        """Whether the broker of that epoch was heard within the timeout."""
+        session = self._sessions.get(broker_id)
+        return (
+            session is not None
+            and session.broker_epoch == broker_epoch
+            and now_ms < session.contact_ms + self.timeout_ms
+        )
+
+    def first_to_expire(self, brokers: Brokers) -> tuple[int, int] | None:
+        """Which unfenced broker's session ends first, and when: (time in ms, broker id)."""
+        return min(
+            (
+                (session.contact_ms + self.timeout_ms, broker_id)
+                for broker_id, session in self._sessions.items()
+                if (broker := brokers.by_id.get(broker_id)) and not broker.registration.fenced
+            ),
+            default=None,
+        )
+
+    def lowest_active_offset(self, brokers: Brokers) -> Offset | None:
+        """How far the slowest active broker has replayed; None when no broker is active."""
+        return min((self._replayed(broker_id) for broker_id in brokers.active), default=None)
+
+    def _replayed(self, broker_id: int) -> Offset:
+        session = self._sessions.get(broker_id)
+        return _NO_OFFSET if session is None else session.metadata_offset
+
+
+def decide_heartbeat(context: Context, request: BrokerHeartbeat) -> Outcome:
+    """Note that a broker is alive and move it on: fenced, unfenced, shutting down, gone."""
+    broker = context.image.brokers.by_id.get(request.broker_id)
+    nothing = Proposal(metadata_version(context.image.features))
+    if broker is None:
+        message = f"No broker is registered with the id {request.broker_id}; register it first."
+        reply = BrokerHeartbeatReply(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+        return Outcome(nothing, reply)
+    epoch = broker.registration.broker_epoch
+    if request.broker_epoch != epoch:
+        message = (
+            f"Broker {request.broker_id} is registered with epoch {epoch}, not"
+            f" {request.broker_epoch}: another process took its place; register again."
+        )
+        return Outcome(nothing, BrokerHeartbeatReply(ErrorCode.STALE_BROKER_EPOCH, message))
+    return _Heartbeat(context, request, broker).decide()
+
+
+class _Heartbeat:
+    """One valid heartbeat at work."""
+
+    def __init__(self, context: Context, request: BrokerHeartbeat, broker: Broker) -> None:
+        self._context = context
+        self._request = request
+        self._broker = broker
+        self._is_caught_up = request.current_metadata_offset >= broker.offset
+        self._session = Session(
+            broker_epoch=request.broker_epoch,
+            contact_ms=context.now_ms,
+            metadata_offset=request.current_metadata_offset,
+        )
+
+    def decide(self) -> Outcome:
+        request, registration = self._request, self._broker.registration
+        if registration.fenced:
+            if request.want_shut_down:
+                return self._shut_down()
+            if self._is_caught_up and not request.want_fence:
+                return self._unfence()
+            return self._stay(is_fenced=True)
+        if registration.in_controlled_shutdown:
+            return self._go_on_shutting_down()
+        if request.want_fence:
+            return self._shut_down() if request.want_shut_down else self._fence()
+        if request.want_shut_down:
+            if leads_any(self._context.image, request.broker_id):
+                return self._begin_shutting_down()
+            return self._shut_down()
+        return self._stay(is_fenced=False)
+
+    def _reply(self, *, is_fenced: bool, should_shut_down: bool = False) -> BrokerHeartbeatReply:
+        return BrokerHeartbeatReply(
+            is_caught_up=self._is_caught_up,
+            is_fenced=is_fenced,
+            should_shut_down=should_shut_down,
+        )
+
+    def _stay(self, *, is_fenced: bool, shutdown_offset: Offset | None = None) -> Outcome:
+        session = replace(self._session, shutdown_offset=shutdown_offset)
+        return Outcome(
+            Proposal(metadata_version(self._context.image.features)),
+            self._reply(is_fenced=is_fenced),
+            session=(self._request.broker_id, session),
+        )
+
+    def _unfence(self) -> Outcome:
+        outcome = settle(self._context, self._request.broker_id, fenced=UNFENCE)
+        return replace(
+            outcome,
+            reply=self._reply(is_fenced=False),
+            session=(self._request.broker_id, self._session),
+        )
+
+    def _fence(self) -> Outcome:
+        outcome = settle(self._context, self._request.broker_id, fenced=FENCE)
+        return replace(
+            outcome,
+            reply=self._reply(is_fenced=True),
+            session=(self._request.broker_id, self._session),
+        )
+
+    def _shut_down(self) -> Outcome:
+        """It may go; its session ends too, so that it can register at once when it is back."""
+        broker_id = self._request.broker_id
+        reply = self._reply(is_fenced=True, should_shut_down=True)
+        if self._broker.registration.fenced:
+            outcome = Outcome(Proposal(metadata_version(self._context.image.features)), reply)
+        else:
+            outcome = settle(self._context, broker_id, fenced=FENCE)
+        return replace(outcome, reply=reply, ended=broker_id)
+
+    def _begin_shutting_down(self) -> Outcome:
+        broker_id = self._request.broker_id
+        outcome = settle(self._context, broker_id, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN)
+        session = self._session
+        if outcome.unsettled is None:
+            end = self._context.next_offset + len(outcome.proposal.records)
+            session = replace(session, shutdown_offset=Offset(end - 1))
+        reply = self._reply(is_fenced=False)
+        return replace(outcome, reply=reply, session=(broker_id, session))
+
+    def _go_on_shutting_down(self) -> Outcome:
+        """Once the others know their new leaders it may go (kafka-wire: lowest active offset)."""
+        broker_id = self._request.broker_id
+        known = self._context.sessions.get(broker_id)
+        shutdown_offset = None if known is None else known.shutdown_offset
+        if shutdown_offset is None:
+            if leads_any(self._context.image, broker_id):
+                return self._stay(is_fenced=False)
+            shutdown_offset = Offset(self._context.next_offset - 1)
+        lowest = self._context.sessions.lowest_active_offset(self._context.image.brokers)
+        if lowest is not None and lowest < shutdown_offset:
+            return self._stay(is_fenced=False, shutdown_offset=shutdown_offset)
+        return self._shut_down()
+
+
+def decide_expiry(context: Context) -> Outcome | None:
+    """Fence the broker that was silent for longest, if its session is over."""
+    first = context.sessions.first_to_expire(context.image.brokers)
+    if first is None or first[0] > context.now_ms:
+        return None
+    return settle(context, first[1], fenced=FENCE)
+
+
+def settle(
+    context: Context, broker_id: int, *, fenced: int = 0, in_controlled_shutdown: int = 0
+) -> Outcome:
+    """Change a broker's standing, then the leaders and ISRs of its partitions as far as they fit.
+
+    The record about the broker comes first: what does not fit any more follows from it, for
+    whoever is the active controller then. Without a change it is that rest.
+    """
+    image = context.image
+    proposal = Proposal(metadata_version(image.features))
+    active = image.brokers.active
+    if fenced or in_controlled_shutdown:
+        registration = image.brokers.by_id[broker_id].registration
+        change = BrokerRegistrationChangeRecord(
+            broker_id=broker_id,
+            broker_epoch=registration.broker_epoch,
+            fenced=fenced,
+            in_controlled_shutdown=in_controlled_shutdown,
+        )
+        proposal.add((change,))
+        is_active = fenced == UNFENCE and not registration.in_controlled_shutdown
+        active = active | {broker_id} if is_active else active - {broker_id}
+    find = changes_with if broker_id in active else changes_without
+    fits = proposal.add_while_they_fit(find(image, active, broker_id))
+    return Outcome(proposal, None, unsettled=None if fits else broker_id)

@@ -1,0 +1,156 @@
+"""Partition records to and from a partition's state: what a record sets and what it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quorate.controller.errors import ReplayError
+from quorate.controller.features import DIRECTORIES_LEVEL, ELIGIBLE_REPLICAS_LEVEL
+from quorate.controller.partitions import MIGRATING_DIR, Partition
+from quorate.records.ids import TopicId
+from quorate.records.metadata import PartitionChangeRecord, PartitionRecord
+
+if TYPE_CHECKING:
+    from quorate.controller.delta import MetadataDelta
+    from quorate.controller.partitions import Bits, Chunk
+    from quorate.records.ids import DirectoryId
+    from quorate.records.metadata import ClearElrRecord
+
+NO_LEADER_CHANGE = -2
+NO_RECOVERY_CHANGE = -1
+
+
+def partition_record(
+    topic_id: TopicId, partition_id: int, partition: Partition, *, level: int
+) -> PartitionRecord:
+    """The record that says all of a partition, as far as that metadata.version can."""
+    has_directories = level >= DIRECTORIES_LEVEL
+    has_eligible = level >= ELIGIBLE_REPLICAS_LEVEL
+    return PartitionRecord(
+        partition_id=partition_id,
+        topic_id=topic_id,
+        replicas=partition.replicas,
+        isr=partition.isr,
+        removing_replicas=partition.removing_replicas,
+        adding_replicas=partition.adding_replicas,
+        leader=partition.leader,
+        leader_recovery_state=partition.leader_recovery_state,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        directories=partition.directories if has_directories else (),
+        eligible_leader_replicas=(partition.eligible_leader_replicas if has_eligible else ())
+        or None,
+        last_known_elr=(partition.last_known_elr if has_eligible else ()) or None,
+    )
+
+
+def replay_partition(delta: MetadataDelta, record: PartitionRecord) -> None:
+    """Add a partition, or set all of one. Raises ReplayError for what cannot be."""
+    if record.partition_id < 0:
+        raise ReplayError(f"the partition id {record.partition_id} is below zero")
+    topic_id = TopicId(record.topic_id)
+    delta.topic(topic_id)
+    partition = Partition(
+        replicas=record.replicas,
+        isr=record.isr,
+        leader=record.leader,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
+        leader_recovery_state=record.leader_recovery_state,
+        directories=_directories(record.directories, record.replicas),
+        removing_replicas=record.removing_replicas,
+        adding_replicas=record.adding_replicas,
+        eligible_leader_replicas=record.eligible_leader_replicas or (),
+        last_known_elr=record.last_known_elr or (),
+    )
+    delta.set_partition(topic_id, record.partition_id, partition)
+
+
+def replay_partition_change(delta: MetadataDelta, record: PartitionChangeRecord) -> None:
+    """Change what the record names. Raises ReplayError when there is no such partition."""
+    topic_id = TopicId(record.topic_id)
+    old = delta.partition(topic_id, record.partition_id)
+    if old is None:
+        name = delta.topic(topic_id).name
+        raise ReplayError(f"topic {name!r} has no partition {record.partition_id} to change")
+    delta.set_partition(topic_id, record.partition_id, changed(old, record))
+
+
+def changed(old: Partition, record: PartitionChangeRecord) -> Partition:
+    """The partition after the change: its epoch rises always, the leader's where one is set."""
+    replicas = old.replicas if record.replicas is None else record.replicas
+    if record.directories is not None:
+        directories = _directories(record.directories, replicas)
+    elif record.replicas is not None:
+        known = dict(zip(old.replicas, old.directories, strict=True))
+        directories = tuple(known.get(replica, MIGRATING_DIR) for replica in replicas)
+    else:
+        directories = old.directories
+    sets_leader = record.leader != NO_LEADER_CHANGE
+    sets_recovery = record.leader_recovery_state != NO_RECOVERY_CHANGE
+    return Partition(
+        replicas=replicas,
+        isr=_changed(old.isr, record.isr),
+        leader=record.leader if sets_leader else old.leader,
+        leader_epoch=old.leader_epoch + sets_leader,
+        partition_epoch=old.partition_epoch + 1,
+        leader_recovery_state=(
+            record.leader_recovery_state if sets_recovery else old.leader_recovery_state
+        ),
+        directories=directories,
+        removing_replicas=_changed(old.removing_replicas, record.removing_replicas),
+        adding_replicas=_changed(old.adding_replicas, record.adding_replicas),
+        eligible_leader_replicas=_changed(
+            old.eligible_leader_replicas, record.eligible_leader_replicas
+        ),
+        last_known_elr=_changed(old.last_known_elr, record.last_known_elr),
+    )
+
+
+def replay_clear_elr(delta: MetadataDelta, record: ClearElrRecord) -> None:
+    """Forget the eligible leader replicas of one topic, or of all where no name is given."""
+    if not record.topic_name:
+        topic_ids = list(delta.topics)
+    elif record.topic_name in delta.topic_ids:
+        topic_ids = [delta.topic_ids[record.topic_name]]
+    else:
+        raise ReplayError(f"there is no topic {record.topic_name!r} whose ELR could be cleared")
+    for topic_id in topic_ids:
+        partitions = delta.flush_partitions(topic_id).partitions
+        for partition_id in partitions.select(_has_eligible):
+            old = partitions.get(partition_id)
+            if old is not None:
+                delta.set_partition(
+                    topic_id,
+                    partition_id,
+                    replace(
+                        old,
+                        partition_epoch=old.partition_epoch + 1,
+                        eligible_leader_replicas=(),
+                        last_known_elr=(),
+                    ),
+                )
+
+
+def _has_eligible(chunk: Chunk) -> Bits:
+    bits = np.zeros(len(chunk), dtype=np.bool_)
+    bits[list(chunk.eligible)] = True
+    return bits
+
+
+def _changed(old: tuple[int, ...], new: tuple[int, ...] | None) -> tuple[int, ...]:
+    return old if new is None else new
+
+
+def _directories(
+    given: tuple[DirectoryId, ...], replicas: tuple[int, ...]
+) -> tuple[DirectoryId, ...]:
+    """The directories as given; from before there were any, the mark that Kafka takes for that."""
+    if not given:
+        return (MIGRATING_DIR,) * len(replicas)
+    if len(given) != len(replicas):
+        raise ReplayError(f"{len(given)} directories for {len(replicas)} replicas")
+    return given

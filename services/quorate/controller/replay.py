@@ -1,0 +1,169 @@
+"""Replay: records of the log into images, the only way state changes, on leader and standby alike.
+
+Metadata transactions (KIP-868) are honoured: what lies between Begin and End becomes visible at the
+End, all at once, or never where an Abort follows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from quorate.controller.brokers import (
+    replay_fence,
+    replay_register,
+    replay_registration_change,
+    replay_unfence,
+    replay_unregister,
+)
+from quorate.controller.configs import replay_config
+from quorate.controller.delta import MetadataDelta
+from quorate.controller.errors import ReplayError
+from quorate.controller.features import replay_feature_level
+from quorate.controller.image import LogPosition, MetadataImage
+from quorate.controller.opaque import (
+    replay_quota,
+    replay_row,
+    replay_row_removal,
+    replay_unknown,
+)
+from quorate.controller.partition_records import (
+    replay_clear_elr,
+    replay_partition,
+    replay_partition_change,
+)
+from quorate.controller.topics import replay_remove_topic, replay_topic
+from quorate.records.ids import Offset
+from quorate.records.metadata import (
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    DelegationTokenRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    MetadataRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnknownRecord,
+    UnregisterBrokerRecord,
+    UserScramCredentialRecord,
+    ZkMigrationStateRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+
+def _ignore(_delta: MetadataDelta, _record: NoOpRecord) -> None:
+    """A NoOpRecord only moves the end of the log."""
+
+
+_REPLAY: Final[Mapping[type, Callable[[MetadataDelta, Any], None]]] = {
+    AccessControlEntryRecord: replay_row,
+    BrokerRegistrationChangeRecord: replay_registration_change,
+    ClearElrRecord: replay_clear_elr,
+    ClientQuotaRecord: replay_quota,
+    ConfigRecord: replay_config,
+    DelegationTokenRecord: replay_row,
+    FeatureLevelRecord: replay_feature_level,
+    FenceBrokerRecord: replay_fence,
+    NoOpRecord: _ignore,
+    PartitionChangeRecord: replay_partition_change,
+    PartitionRecord: replay_partition,
+    ProducerIdsRecord: replay_row,
+    RegisterControllerRecord: replay_row,
+    RemoveAccessControlEntryRecord: replay_row_removal,
+    RemoveDelegationTokenRecord: replay_row_removal,
+    RemoveTopicRecord: replay_remove_topic,
+    RemoveUserScramCredentialRecord: replay_row_removal,
+    TopicRecord: replay_topic,
+    UnfenceBrokerRecord: replay_unfence,
+    UnknownRecord: replay_unknown,
+    UnregisterBrokerRecord: replay_unregister,
+    UserScramCredentialRecord: replay_row,
+    ZkMigrationStateRecord: replay_row,
+}
+"""How each type changes the state; registrations need their offset, transactions the replayer."""
+
+
+def replay_record(delta: MetadataDelta, record: MetadataRecord, offset: Offset) -> None:
+    """Work one record into a delta.
+
+    Raises ReplayError, with offset and type, for a record that contradicts the state.
+    """
+    try:
+        if isinstance(record, RegisterBrokerRecord):
+            replay_register(delta, record, offset)
+        else:
+            _REPLAY[type(record)](delta, record)
+    except ReplayError as error:
+        message = f"{type(record).__name__} at offset {offset}: {error}"
+        raise type(error)(message) from error
+
+
+class Replayer:
+    """Follows a log from an image on, batch by batch.
+
+    `image` is what readers may see: everything replayed but for a transaction that is still open.
+    """
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.image = image
+        self._newest = image
+        self._is_in_transaction = False
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction is open; no snapshot can be taken then."""
+        return self._is_in_transaction
+
+    @property
+    def end_offset(self) -> Offset:
+        """Everything below has been replayed."""
+        return self._newest.position.end_offset
+
+    def replay(
+        self, records: Sequence[MetadataRecord], *, base_offset: Offset, position: LogPosition
+    ) -> None:
+        """Replay a batch; `position` is where the log stands behind it.
+
+        A control batch has no records and moves the position only. Raises ReplayError when the
+        batch does not follow what was replayed, or contradicts it; nothing has changed then.
+        """
+        if base_offset != self.end_offset:
+            raise ReplayError(f"a batch at offset {base_offset} cannot follow on {self.end_offset}")
+        image, newest, is_open = self.image, self._newest, self._is_in_transaction
+        delta = MetadataDelta(newest)
+        for offset, record in enumerate(records, start=base_offset):
+            if isinstance(record, BeginTransactionRecord):
+                if is_open:
+                    raise ReplayError(f"a transaction begins at {offset} while one is open")
+                at = LogPosition(Offset(offset), position.epoch, position.timestamp_ms)
+                image = newest = delta.apply(at)
+                delta = MetadataDelta(newest)
+                is_open = True
+            elif isinstance(record, EndTransactionRecord | AbortTransactionRecord):
+                if not is_open:
+                    raise ReplayError(f"a transaction ends at {offset} while none is open")
+                if isinstance(record, AbortTransactionRecord):
+                    delta = MetadataDelta(image)
+                is_open = False
+            else:
+                replay_record(delta, record, Offset(offset))
+        self._newest = delta.apply(position)
+        self.image = image if is_open else self._newest
+        self._is_in_transaction = is_open

@@ -1,0 +1,259 @@
+"""Topics: creation with placement or a given assignment, deletion, and their records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from quorate.controller.configs import config_records, topic_config_problem
+from quorate.controller.decision import RECORDS_MAX, Context, Outcome, Proposal, too_large
+from quorate.controller.errors import RefusedError, ReplayError
+from quorate.controller.features import metadata_version
+from quorate.controller.image import Topic
+from quorate.controller.partition_records import partition_record
+from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR, Partition
+from quorate.controller.placement import place
+from quorate.controller.replies import (
+    CreatedTopic,
+    CreateTopicsReply,
+    DeletedTopic,
+    DeleteTopicsReply,
+)
+from quorate.controller.requests import USE_DEFAULT, ResourceType
+from quorate.controller.topic_names import (
+    has_similar_form,
+    name_problem,
+    similar_form,
+    similar_problem,
+)
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import DirectoryId, TopicId, format_uuid
+from quorate.records.metadata import RemoveTopicRecord, TopicRecord
+
+if TYPE_CHECKING:
+    from quorate.controller.delta import MetadataDelta
+    from quorate.controller.requests import CreateTopics, DeleteTopics, NewTopic
+    from quorate.records.metadata import MetadataRecord
+
+_RESERVED_IDS: tuple[bytes, ...] = (UNASSIGNED_DIR, LOST_DIR, MIGRATING_DIR)
+
+
+class _Creation:
+    """One CreateTopics request at work: topics accepted so far count for those that follow."""
+
+    def __init__(self, context: Context, request: CreateTopics) -> None:
+        self._context = context
+        self._image = context.image
+        self._level = metadata_version(context.image.features)
+        self._asked = Counter(topic.name for topic in request.topics)
+        self._similar: dict[str, list[str]] = {}
+        self._placed = context.image.partition_count
+        self.proposal = Proposal(self._level)
+
+    def create(self, topic: NewTopic, *, validate_only: bool) -> CreatedTopic:
+        """Propose one topic, or say why not."""
+        try:
+            self._check_name(topic.name)
+            self._check_configs(topic)
+            assignments = self._assignments(topic)
+            topic_id = self._new_topic_id()
+            self._propose(topic, topic_id, assignments)
+        except RefusedError as refused:
+            return CreatedTopic(topic.name, refused.error, refused.message)
+        self._placed += len(assignments)
+        self._similar.setdefault(similar_form(topic.name), []).append(topic.name)
+        return CreatedTopic(
+            topic.name,
+            topic_id=None if validate_only else topic_id,
+            partitions=len(assignments),
+            replication_factor=len(assignments[0]),
+        )
+
+    def _check_name(self, name: str) -> None:
+        if self._asked[name] > 1:
+            message = f"The topic {name!r} occurs twice in the request; name it once."
+            raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        if name in self._image.topic_ids:
+            raise RefusedError(
+                ErrorCode.TOPIC_ALREADY_EXISTS, f"The topic {name!r} exists already."
+            )
+        problem = name_problem(name)
+        if problem is None and has_similar_form(name):
+            form = similar_form(name)
+            others = [*self._image.similar_names.get(form, ()), *self._similar.get(form, ())]
+            problem = similar_problem(name, others)
+        if problem is not None:
+            raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+
+    def _check_configs(self, topic: NewTopic) -> None:
+        problem = topic_config_problem(topic.configs)
+        if problem is not None:
+            raise RefusedError(ErrorCode.INVALID_CONFIG, problem)
+
+    def _new_topic_id(self) -> TopicId:
+        """An id that nobody has, and that no command line takes for an option."""
+        while True:
+            topic_id = self._context.settings.new_topic_id()
+            if (
+                topic_id not in self._image.topics
+                and topic_id not in _RESERVED_IDS
+                and not format_uuid(topic_id).startswith("-")
+            ):
+                return topic_id
+
+    def _assignments(self, topic: NewTopic) -> tuple[tuple[int, ...], ...]:
+        if topic.assignments:
+            self._check_manual(topic)
+            return topic.assignments
+        settings = self._context.settings
+        partitions, factor = topic.partitions, topic.replication_factor
+        if partitions == USE_DEFAULT:
+            partitions = settings.num_partitions
+        if factor == USE_DEFAULT:
+            factor = settings.default_replication_factor
+        if partitions < 1:
+            message = (
+                f"The number of partitions is {partitions}; give at least 1, or -1 for the default."
+            )
+            raise RefusedError(ErrorCode.INVALID_PARTITIONS, message)
+        if factor < 1:
+            message = f"The replication factor is {factor}; give at least 1, or -1 for the default."
+            raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+        striped = self._image.brokers.striped
+        if factor > len(striped):
+            message = (
+                f"The replication factor {factor} needs as many brokers, but"
+                f" {len(self._image.brokers.by_id)} are registered and {len(striped)} of them are"
+                " unfenced; start more brokers or ask for fewer replicas."
+            )
+            raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+        if partitions > RECORDS_MAX:
+            message = too_large(f"The topic {topic.name!r}")
+            raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
+        return place(striped, partitions=partitions, replication_factor=factor, placed=self._placed)
+
+    def _check_manual(self, topic: NewTopic) -> None:
+        if (topic.partitions, topic.replication_factor) != (USE_DEFAULT, USE_DEFAULT):
+            message = (
+                "Assignments say how many partitions and replicas there are; leave partitions and"
+                " replication factor at -1 beside them."
+            )
+            raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+        for partition, replicas in enumerate(topic.assignments):
+            problem = self._manual_problem(replicas, len(topic.assignments[0]))
+            if problem is not None:
+                message = f"The assignment of partition {partition} {problem}."
+                raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+    def _manual_problem(self, replicas: tuple[int, ...], factor: int) -> str | None:
+        if not replicas:
+            return "names no broker; name at least one"
+        if len(set(replicas)) < len(replicas):
+            return f"names a broker twice: {list(replicas)}; name each once"
+        unknown = [broker for broker in replicas if broker not in self._image.brokers.by_id]
+        if unknown:
+            return (
+                f"names brokers that are not registered: {unknown}; register them or choose others"
+            )
+        if len(replicas) != factor:
+            return (
+                f"has {len(replicas)} replicas where partition 0 has {factor}; give each partition"
+                " the same number"
+            )
+        if not any(broker in self._image.brokers.active for broker in replicas):
+            return (
+                f"names only brokers that are fenced or shutting down: {list(replicas)}; wait for"
+                " one of them or choose others"
+            )
+        return None
+
+    def _propose(
+        self, topic: NewTopic, topic_id: TopicId, assignments: tuple[tuple[int, ...], ...]
+    ) -> None:
+        if not self.proposal.add(self._records(topic, topic_id, assignments)):
+            message = too_large(f"The topic {topic.name!r}")
+            raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
+
+    def _records(
+        self, topic: NewTopic, topic_id: TopicId, assignments: tuple[tuple[int, ...], ...]
+    ) -> list[MetadataRecord]:
+        key = (int(ResourceType.TOPIC), topic.name)
+        records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
+        records += config_records(key, topic.configs)
+        for partition_id, replicas in enumerate(assignments):
+            isr = tuple(b for b in replicas if b in self._image.brokers.active)
+            partition = Partition(
+                replicas=replicas,
+                isr=isr,
+                leader=isr[0],
+                directories=tuple(self._directory(broker) for broker in replicas),
+            )
+            records.append(partition_record(topic_id, partition_id, partition, level=self._level))
+        return records
+
+    def _directory(self, broker_id: int) -> DirectoryId:
+        """Where a replica will lie: its broker's only disk, or wherever the broker chooses."""
+        log_dirs = self._image.brokers.by_id[broker_id].registration.log_dirs
+        if not log_dirs:
+            return MIGRATING_DIR
+        return log_dirs[0] if len(log_dirs) == 1 else UNASSIGNED_DIR
+
+
+def decide_create_topics(context: Context, request: CreateTopics) -> Outcome:
+    """Create topics, each wholly or with an error of its own, all in one batch."""
+    creation = _Creation(context, request)
+    created = tuple(
+        creation.create(topic, validate_only=request.validate_only) for topic in request.topics
+    )
+    if request.validate_only:
+        nothing = Proposal(metadata_version(context.image.features))
+        return Outcome(nothing, CreateTopicsReply(created))
+    return Outcome(creation.proposal, CreateTopicsReply(created))
+
+
+def decide_delete_topics(context: Context, request: DeleteTopics) -> Outcome:
+    """Delete topics by name, each with a result of its own."""
+    image = context.image
+    proposal = Proposal(metadata_version(image.features))
+    asked = Counter(request.names)
+    deleted: list[DeletedTopic] = []
+    for name in request.names:
+        topic_id = image.topic_ids.get(name)
+        if asked[name] > 1:
+            message = f"The topic {name!r} occurs twice in the request; name it once."
+            deleted.append(DeletedTopic(name, ErrorCode.INVALID_REQUEST, message))
+        elif topic_id is None:
+            message = f"There is no topic {name!r}; check its name."
+            deleted.append(DeletedTopic(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message))
+        elif not proposal.add((RemoveTopicRecord(topic_id=topic_id),)):
+            message = too_large(f"The deletion of {name!r}")
+            deleted.append(DeletedTopic(name, ErrorCode.POLICY_VIOLATION, message))
+        else:
+            deleted.append(DeletedTopic(name, topic_id=topic_id))
+    return Outcome(proposal, DeleteTopicsReply(tuple(deleted)))
+
+
+def replay_topic(delta: MetadataDelta, record: TopicRecord) -> None:
+    """Add a topic, without partitions yet. Raises ReplayError when its name or id is taken."""
+    topic_id = TopicId(record.topic_id)
+    if record.name in delta.topic_ids or topic_id in delta.topics:
+        raise ReplayError(
+            f"a topic {record.name!r} or its id {format_uuid(topic_id)} exists already"
+        )
+    delta.topics[topic_id] = Topic(record.name, topic_id)
+    delta.topic_ids[record.name] = topic_id
+    if has_similar_form(record.name):
+        form = similar_form(record.name)
+        delta.similar_names[form] = tuple(sorted((*delta.similar_names.get(form, ()), record.name)))
+
+
+def replay_remove_topic(delta: MetadataDelta, record: RemoveTopicRecord) -> None:
+    """Remove a topic with its partitions and configurations. Raises ReplayError when unknown."""
+    name = delta.remove_topic(TopicId(record.topic_id)).name
+    delta.configs.pop((int(ResourceType.TOPIC), name), None)
+    form = similar_form(name)
+    left = tuple(other for other in delta.similar_names.get(form, ()) if other != name)
+    if left:
+        delta.similar_names[form] = left
+    else:
+        delta.similar_names.pop(form, None)
