@@ -1,0 +1,307 @@
+"""Makes the faults of the seed's mix happen, and takes them all back for the healing phase.
+
+What no quorum could survive is left out: damage to more disks than a minority of any voter set that
+may be in force, and changes of the voters that would leave no live majority.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import ShutdownRequested, StateMachineProgress
+from quorate.records.ids import DirectoryId, Millis, Offset
+from quorate.records.voters import Voter, VoterSet
+from quorate.sim.node import SimulatedNode, Status
+from quorate.sim.quorum import replace_disk
+from quorate.sim.storage import LOG_DIR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.records.ids import NodeId
+    from quorate.sim.world import World
+
+SHUTDOWN_MS = Millis(3000)
+
+
+class Chaos:
+    """The faults of one world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.is_over = False
+        world.when_process_dies = self.process_died
+
+    def begin(self) -> None:
+        options = self.world.options
+        self._repeat(options.partition_every_ms, self.partition)
+        self._repeat(options.kill_every_ms, self.kill)
+        self._repeat(options.power_every_ms, self.power_off)
+        self._repeat(options.blackout_every_ms, self.black_out)
+        self._repeat(options.pause_every_ms, self.pause)
+        self._repeat(options.rot_every_ms, self.rot)
+        self._repeat(options.disk_fault_every_ms, self.break_disk)
+        self._repeat(options.wipe_every_ms, self.wipe)
+        self._repeat(options.voters_every_ms, self.change_voters)
+        self._repeat(options.shutdown_every_ms, self.shut_down)
+        self._repeat(options.unready_every_ms, self.unready)
+        self._draw_death()
+
+    def end(self) -> None:
+        """Faults stop: the network heals, disks are repaired, everything runs again."""
+        self.is_over = True
+        self.world.ticks_to_death = None
+        self.world.remark("faults stop")
+        self.world.network.heal()
+        for node in self.world.nodes.values():
+            node.disk_fault = None
+            if node.status is Status.FAILED:
+                node.power_off()
+            if node.is_paused:
+                node.resume()
+            node.start()
+            if node.status is Status.RUNNING:
+                node.deliver(StateMachineProgress(ready=True))
+
+    # --- draws ------------------------------------------------------------------------------------
+
+    def _repeat(self, every_ms: int, action: Callable[[], None]) -> None:
+        if not every_ms:
+            return
+
+        def again() -> None:
+            if not self.is_over:
+                action()
+                self.world.schedule(self._exponential(every_ms * 1000), again)
+
+        self.world.schedule(self._exponential(every_ms * 1000), again)
+
+    def _exponential(self, mean: int) -> int:
+        return int(-math.log(1.0 - self.world.random.random()) * mean)
+
+    def _pick(self, nodes: list[SimulatedNode]) -> SimulatedNode | None:
+        return nodes[int(self.world.random.random() * len(nodes))] if nodes else None
+
+    def _pick_running(self) -> SimulatedNode | None:
+        """A leader half of the time: that is where faults hurt."""
+        leader = self.world.leader()
+        if leader is not None and self.world.random.random() < 0.5:
+            return leader
+        return self._pick(self.world.running())
+
+    def _draw_death(self) -> None:
+        mean = self.world.options.crash_every_effects
+        self.world.ticks_to_death = 1 + self._exponential(mean) if mean else None
+
+    def _restart_later(self, node: SimulatedNode) -> None:
+        delay = self._exponential(self.world.options.restart_ms * 1000)
+
+        def restart() -> None:
+            if not self.is_over:
+                node.start()
+
+        self.world.schedule(delay, restart)
+
+    # --- network ----------------------------------------------------------------------------------
+
+    def partition(self) -> None:
+        shapes = self.world.options.partition_shapes
+        shape = shapes[int(self.world.random.random() * len(shapes))]
+        cut = self.world.network.split(shape, list(self.world.nodes))
+        self.world.remark(f"partition: {cut}")
+        duration = self._exponential(self.world.options.partition_ms * 1000)
+        self.world.schedule(duration, self._heal_network)
+
+    def _heal_network(self) -> None:
+        if self.world.network.blocked:
+            self.world.remark("the network heals")
+            self.world.network.heal()
+
+    # --- processes --------------------------------------------------------------------------------
+
+    def process_died(self, node: SimulatedNode) -> None:
+        """A process died between two effects, or two calls to its disk."""
+        self._draw_death()
+        if self.world.random.random() < 0.5:
+            self.world.remark(f"node {node.node_id} dies")
+            node.kill()
+        else:
+            self.world.remark(f"node {node.node_id} loses power")
+            node.power_off()
+        self._restart_later(node)
+
+    def kill(self) -> None:
+        node = self._pick_running()
+        if node is not None:
+            self.world.remark(f"node {node.node_id} is killed")
+            node.kill()
+            self._restart_later(node)
+
+    def power_off(self) -> None:
+        node = self._pick_running()
+        if node is not None:
+            self.world.remark(f"node {node.node_id} loses power")
+            node.power_off()
+            self._restart_later(node)
+
+    def black_out(self) -> None:
+        """All machines lose power at once."""
+        self.world.remark("all nodes lose power")
+        for node in self.world.nodes.values():
+            node.power_off()
+            self._restart_later(node)
+
+    def pause(self) -> None:
+        node = self._pick_running()
+        if node is None or node.is_paused:
+            return
+        self.world.remark(f"node {node.node_id} is paused")
+        node.pause()
+        incarnation = node.incarnation
+
+        def resume() -> None:
+            if node.incarnation == incarnation and node.is_paused:
+                self.world.remark(f"node {node.node_id} goes on")
+                node.resume()
+
+        self.world.schedule(self._exponential(self.world.options.pause_ms * 1000), resume)
+
+    def shut_down(self) -> None:
+        """A graceful stop: the process hands over, then ends."""
+        node = self._pick_running()
+        if node is None:
+            return
+        self.world.remark(f"node {node.node_id} is asked to stop")
+        incarnation = node.incarnation
+        node.deliver(ShutdownRequested(SHUTDOWN_MS))
+
+        def insist() -> None:
+            if node.incarnation == incarnation:
+                node.kill()
+                self._restart_later(node)
+
+        self.world.schedule(SHUTDOWN_MS * 2000, insist)
+
+    def unready(self) -> None:
+        """A state machine falls behind, and catches up later (rule 11)."""
+        node = self._pick_running()
+        if node is None:
+            return
+        incarnation = node.incarnation
+        node.deliver(StateMachineProgress(ready=False))
+
+        def ready() -> None:
+            if node.incarnation == incarnation:
+                node.deliver(StateMachineProgress(ready=True))
+
+        self.world.schedule(self._exponential(3_000_000), ready)
+
+    # --- disks ------------------------------------------------------------------------------------
+
+    def break_disk(self) -> None:
+        """The disk is full or fails its flushes, until somebody replaces the machine."""
+        node = self._pick_running()
+        if node is None:
+            return
+        node.disk_fault = "full" if self.world.random.random() < 0.5 else "failing"
+        self.world.remark(f"the disk of node {node.node_id} is {node.disk_fault}")
+
+        def repair() -> None:
+            if not self.is_over and node.disk_fault is not None:
+                node.disk_fault = None
+                node.power_off()
+                node.start()
+
+        self.world.schedule(self._exponential(4_000_000), repair)
+
+    def may_damage(self, node: SimulatedNode) -> bool:
+        """Whether every set that may be in force keeps a whole majority without this disk."""
+        sets = [other.log.voters for other in self.world.nodes.values()]
+        sets += [
+            entry.voters
+            for other in self.world.nodes.values()
+            for entry in other.log.entries
+            if entry.voters is not None and entry.end > self.world.oracle.end
+        ]
+        for voters in sets:
+            bad = 0
+            for voter in voters:
+                other = self.world.nodes[voter.key.node_id]
+                if other is node or other.key != voter.key or other.is_healing or other.is_rotten:
+                    bad += 1
+            if voters.voters and bad > (len(voters) - 1) // 2:
+                return False
+        return True
+
+    def rot(self) -> None:
+        """A bit flips in the flushed part of a stopped node's log, or in its snapshot."""
+        node = self._pick([n for n in self.world.nodes.values() if n.status is Status.STOPPED])
+        if node is None or not self.may_damage(node):
+            return
+        places = self.world.rottable(node)
+        size = sum(count for _, count in places)
+        if not size:
+            return
+        at = int(self.world.random.random() * size)
+        for name, count in places:
+            if at < count:
+                mask = 1 << int(self.world.random.random() * 8)
+                node.disk.rot(f"{LOG_DIR}/{name}", at, mask)
+                node.is_rotten = node.was_damaged = True
+                self.world.remark(f"node {node.node_id}: byte {at} of {name} rots")
+                return
+            at -= count
+
+    def wipe(self) -> None:
+        """A stopped node gets a new, empty disk, and with it a new directory id."""
+        node = self._pick([n for n in self.world.nodes.values() if n.status is not Status.RUNNING])
+        if node is None or not self.may_damage(node):
+            return
+        self.world.remark(f"node {node.node_id} gets an empty disk")
+        replace_disk(node, DirectoryId(self.world.draw_id()))
+        self._restart_later(node)
+
+    # --- voters -----------------------------------------------------------------------------------
+
+    def change_voters(self) -> None:
+        """Add, remove or replace one voter at the leader, as an operator would who looks first."""
+        leader = self.world.leader()
+        if leader is None or leader.is_paused or leader.progress is None:
+            return
+        choices = self._possible_sets(leader)
+        if not choices:
+            return
+        voters = choices[int(self.world.random.random() * len(choices))]
+        leader.change_voters(voters)
+
+    def _possible_sets(self, leader: SimulatedNode) -> list[VoterSet]:
+        current = leader.log.voters
+        choices = []
+        for node in self.world.nodes.values():
+            voter = current.by_id(node.node_id)
+            if voter is not None:
+                others = [v for v in current if v is not voter]
+                if self._is_live(others):
+                    choices.append(VoterSet.of(others))
+            elif self._is_caught_up(node, leader):
+                added = [*current, Voter(node.key, node.endpoints)]
+                if self._is_live(added):
+                    choices.append(VoterSet.of(added))
+        return choices
+
+    def _is_live(self, voters: list[Voter]) -> bool:
+        """A majority of the set runs, with whole disks."""
+        alive = [v for v in voters if self._is_well(v.key.node_id, v.key.directory_id)]
+        return bool(voters) and len(alive) > len(voters) // 2
+
+    def _is_well(self, node_id: NodeId, directory_id: DirectoryId | None) -> bool:
+        node = self.world.nodes[node_id]
+        is_same = node.directory_id == directory_id
+        return is_same and node.status is Status.RUNNING and not node.is_healing
+
+    def _is_caught_up(self, node: SimulatedNode, leader: SimulatedNode) -> bool:
+        progress = leader.progress
+        if node.status is not Status.RUNNING or progress is None:
+            return False
+        return node.log.end.offset + 20 >= (progress.high_watermark or Offset(0))

@@ -1,0 +1,349 @@
+"""A disk that loses what nobody flushed, behind the same port as the operating system's files.
+
+Every file has two contents: what the process reads back (the page cache) and what is on the
+platter. A write goes to the first and waits; `fdatasync` carries it over. Directory entries work
+alike: a create, rename or remove waits until `sync_dir`. A killed process keeps both contents. A
+power cut keeps the platter and, by draw, a part of what waited: a prefix, or some sectors of it.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from random import Random
+
+SECTOR_BYTES: Final = 512
+Hook: TypeAlias = Callable[[str, str], None]
+
+
+class Survival(Enum):
+    """What a power cut leaves of the writes that nobody flushed."""
+
+    NOTHING = "nothing"
+    EVERYTHING = "everything"
+    PREFIX = "a prefix, the last write torn"
+    SECTORS = "some of the sectors"
+
+
+@dataclass(slots=True)
+class PendingWrite:
+    """A write on its way to the platter; without `data` the file is cut or grown to `position`."""
+
+    sequence: int
+    position: int
+    data: bytes | None
+
+
+@dataclass(slots=True)
+class Inode:
+    """One file: the content that is read back, the content that is safe, and what is between."""
+
+    data: bytearray = field(default_factory=bytearray)
+    durable: bytearray = field(default_factory=bytearray)
+    pending: list[PendingWrite] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class PendingEntry:
+    """Directory changes that reach the platter together: a rename is one of two names."""
+
+    sequence: int
+    names: tuple[tuple[str, Inode | None], ...]
+
+
+@dataclass(slots=True)
+class Directory:
+    entries: dict[str, Inode] = field(default_factory=dict)
+    durable: dict[str, Inode] = field(default_factory=dict)
+    pending: list[PendingEntry] = field(default_factory=list)
+
+
+class SimulatedDisk:
+    """The disk of one node; it outlives the processes that use it.
+
+    `hook` is called with (operation, path) before each call and may raise: OSError for a disk that
+    fails, a crash of the simulator for a process that dies between two calls. `sync_limit` is the
+    sequence up to which a running fdatasync carries writes over: those that came after it began
+    are not promised.
+    """
+
+    def __init__(self, hook: Hook | None = None) -> None:
+        self.hook: Hook = hook or _nothing
+        self.sync_limit: int | None = None
+        self.sequence = 0
+        self.fsyncs = 0
+        self._directories: dict[str, Directory] = {"/": Directory()}
+
+    # --- the port -------------------------------------------------------------------------------
+
+    def open(self, path: str, *, create: bool = False) -> SimulatedFile:
+        self.hook("open", path)
+        directory, name = self._locate(path)
+        inode = directory.entries.get(name)
+        if inode is None:
+            if not create:
+                raise FileNotFoundError(errno.ENOENT, "no such file", path)
+            inode = Inode()
+            self._change(directory, (name, inode))
+        return SimulatedFile(self, inode, path)
+
+    def read(self, path: str) -> bytes:
+        self.hook("read", path)
+        return bytes(self._inode(path).data)
+
+    def list_dir(self, path: str) -> list[str]:
+        self.hook("list_dir", path)
+        directory = self._directory(path)
+        prefix = path.rstrip("/") + "/"
+        below = [d[len(prefix) :] for d in self._directories if d.startswith(prefix) and d != "/"]
+        return sorted([*directory.entries, *(name for name in below if "/" not in name)])
+
+    def exists(self, path: str) -> bool:
+        self.hook("exists", path)
+        if path in self._directories:
+            return True
+        parent, _, name = path.rpartition("/")
+        directory = self._directories.get(parent or "/")
+        return directory is not None and name in directory.entries
+
+    def rename(self, source: str, target: str) -> None:
+        self.hook("rename", source)
+        directory, old = self._locate(source)
+        other, new = self._locate(target)
+        if other is not directory:
+            raise OSError(errno.EXDEV, "the simulated disk renames within one directory", source)
+        self._change(directory, (old, None), (new, self._inode(source)))
+
+    def remove(self, path: str) -> None:
+        self.hook("remove", path)
+        self._inode(path)
+        directory, name = self._locate(path)
+        self._change(directory, (name, None))
+
+    def make_dirs(self, path: str) -> None:
+        """Directories, unlike their entries, are taken to be durable once they are made."""
+        self.hook("make_dirs", path)
+        parts = [part for part in path.split("/") if part]
+        for depth in range(1, len(parts) + 1):
+            self._directories.setdefault("/" + "/".join(parts[:depth]), Directory())
+
+    def sync_dir(self, path: str) -> None:
+        self.hook("sync_dir", path)
+        directory = self._directory(path)
+        directory.durable = dict(directory.entries)
+        directory.pending.clear()
+
+    # --- what befalls a disk ----------------------------------------------------------------------
+
+    def lose_power(self, random: Random, survival: Survival) -> None:
+        """Keep the platter and what `survival` grants of the rest; nothing waits afterwards."""
+        for path in sorted(self._directories):
+            directory = self._directories[path]
+            seen = [*directory.entries.values(), *directory.durable.values()]
+            entries = directory.durable
+            for change in _surviving_entries(directory.pending, random, survival):
+                _apply_entry(entries, change)
+            for inode in seen:
+                _lose_power(inode, random, survival)
+            directory.durable = entries
+            directory.entries = dict(entries)
+            directory.pending = []
+
+    def settle(self) -> None:
+        """Everything reaches the platter: how a node is handed over to the simulation."""
+        for path in sorted(self._directories):
+            directory = self._directories[path]
+            for inode in directory.entries.values():
+                inode.durable[:] = inode.data
+                inode.pending.clear()
+            directory.durable = dict(directory.entries)
+            directory.pending.clear()
+
+    def rot(self, path: str, position: int, mask: int) -> None:
+        """Flip the bits of `mask` in one byte, in the cache and on the platter alike."""
+        inode = self._inode(path)
+        inode.data[position] ^= mask
+        if position < len(inode.durable):
+            inode.durable[position] ^= mask
+
+    def wipe(self) -> None:
+        """A new, empty disk in the place of the old."""
+        self._directories = {"/": Directory()}
+
+    def files(self, path: str) -> dict[str, int]:
+        """The files of a directory and their sizes, by name; a look from outside, without hook."""
+        entries = self._directories[path].entries if path in self._directories else {}
+        return {name: len(entries[name].data) for name in sorted(entries)}
+
+    def first_unsafe(self, path: str, suffix: str) -> int | None:
+        """The sequence of the oldest write to a file of that suffix that a power cut may take."""
+        directory = self._directories.get(path)
+        if directory is None:
+            return None
+        oldest: int | None = None
+        unlinked = {name: c.sequence for c in directory.pending for name, node in c.names if node}
+        for name, inode in directory.entries.items():
+            if not name.endswith(suffix):
+                continue
+            waits = [write.sequence for write in inode.pending[:1]]
+            if directory.durable.get(name) is not inode and name in unlinked:
+                waits.append(unlinked[name])
+            for sequence in waits:
+                oldest = sequence if oldest is None else min(oldest, sequence)
+        return oldest
+
+    # --- inside -------------------------------------------------------------------------------------
+
+    def next_sequence(self) -> int:
+        self.sequence += 1
+        return self.sequence
+
+    def _directory(self, path: str) -> Directory:
+        directory = self._directories.get(path.rstrip("/") or "/")
+        if directory is None:
+            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+        return directory
+
+    def _locate(self, path: str) -> tuple[Directory, str]:
+        parent, _, name = path.rpartition("/")
+        return self._directory(parent or "/"), name
+
+    def _inode(self, path: str) -> Inode:
+        directory, name = self._locate(path)
+        inode = directory.entries.get(name)
+        if inode is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        return inode
+
+    def _change(self, directory: Directory, *names: tuple[str, Inode | None]) -> None:
+        change = PendingEntry(self.next_sequence(), names)
+        _apply_entry(directory.entries, change)
+        directory.pending.append(change)
+
+
+class SimulatedFile:
+    """An open file of a simulated disk."""
+
+    def __init__(self, disk: SimulatedDisk, inode: Inode, path: str) -> None:
+        self._disk = disk
+        self._inode = inode
+        self._path = path
+
+    def write_at(self, position: int, data: bytes) -> None:
+        self._disk.hook("write_at", self._path)
+        write = PendingWrite(self._disk.next_sequence(), position, bytes(data))
+        _apply_write(self._inode.data, write)
+        self._inode.pending.append(write)
+
+    def read_at(self, position: int, size: int) -> bytes:
+        self._disk.hook("read_at", self._path)
+        return bytes(self._inode.data[position : position + size])
+
+    def size(self) -> int:
+        return len(self._inode.data)
+
+    def truncate(self, size: int) -> None:
+        self._disk.hook("truncate", self._path)
+        write = PendingWrite(self._disk.next_sequence(), size, None)
+        _apply_write(self._inode.data, write)
+        self._inode.pending.append(write)
+
+    def fdatasync(self) -> None:
+        self._disk.hook("fdatasync", self._path)
+        self._disk.fsyncs += 1
+        limit = self._disk.sync_limit
+        pending = self._inode.pending
+        count = 0
+        for write in pending:
+            if limit is not None and write.sequence > limit:
+                break
+            _apply_write(self._inode.durable, write)
+            count += 1
+        del pending[:count]
+
+    def close(self) -> None:
+        """Closing flushes nothing."""
+
+
+def _nothing(operation: str, path: str) -> None:
+    del operation, path
+
+
+def _apply_entry(entries: dict[str, Inode], change: PendingEntry) -> None:
+    for name, inode in change.names:
+        if inode is None:
+            entries.pop(name, None)
+        else:
+            entries[name] = inode
+
+
+def _apply_write(content: bytearray, write: PendingWrite) -> None:
+    if write.data is None:
+        if write.position < len(content):
+            del content[write.position :]
+        else:
+            content.extend(bytes(write.position - len(content)))
+        return
+    if write.position > len(content):
+        content.extend(bytes(write.position - len(content)))
+    content[write.position : write.position + len(write.data)] = write.data
+
+
+def _surviving_entries(
+    pending: list[PendingEntry], random: Random, survival: Survival
+) -> list[PendingEntry]:
+    """Directory changes survive in order: file systems journal them."""
+    if survival is Survival.NOTHING:
+        return []
+    if survival is Survival.EVERYTHING:
+        return pending
+    return pending[: int(random.random() * (len(pending) + 1))]
+
+
+def _lose_power(inode: Inode, random: Random, survival: Survival) -> None:
+    if inode.pending:
+        match survival:
+            case Survival.NOTHING:
+                pass
+            case Survival.EVERYTHING:
+                inode.durable[:] = inode.data
+            case Survival.PREFIX:
+                _keep_prefix(inode, random)
+            case Survival.SECTORS:
+                _keep_sectors(inode, random)
+        inode.pending = []
+    inode.data[:] = inode.durable
+
+
+def _keep_prefix(inode: Inode, random: Random) -> None:
+    kept = int(random.random() * (len(inode.pending) + 1))
+    for write in inode.pending[:kept]:
+        _apply_write(inode.durable, write)
+    if kept < len(inode.pending):
+        torn = inode.pending[kept]
+        if torn.data:
+            size = int(random.random() * len(torn.data))
+            part = PendingWrite(torn.sequence, torn.position, torn.data[:size])
+            _apply_write(inode.durable, part)
+
+
+def _keep_sectors(inode: Inode, random: Random) -> None:
+    """Each sector of each waiting write survives by itself, so that holes of zeros remain."""
+    for write in inode.pending:
+        if write.data is None:
+            if random.random() < 0.5:
+                _apply_write(inode.durable, write)
+            continue
+        start = 0
+        while start < len(write.data):
+            position = write.position + start
+            end = start + SECTOR_BYTES - position % SECTOR_BYTES
+            if random.random() < 0.5:
+                part = PendingWrite(write.sequence, position, write.data[start:end])
+                _apply_write(inode.durable, part)
+            start = end

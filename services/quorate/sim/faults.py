@@ -1,0 +1,161 @@
+"""The fault mix of one seed: which faults there are, how often, and how the quorum is built.
+
+Every seed draws its own mix (a swarm), so that rare combinations come up by themselves; most seeds
+lack most faults. The draw is the first line of a transcript.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, TypeVar
+
+from quorate.sim.disk import Survival
+from quorate.sim.network import NetworkOptions, PartitionShape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Everything that a world is made of but the order of events.
+
+    `*_every_ms` are mean intervals of a fault over the whole quorum, 0 for never. `drift_ppm` is
+    the greatest error of a node's clock rate. `crash_every_effects` is the mean number of effects
+    and of file-system calls after which a process dies on the spot.
+    """
+
+    voters: int = 3
+    observers: int = 0
+    duration_ms: int = 30_000
+    network: NetworkOptions = field(default_factory=NetworkOptions)
+    election_timeout_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    fsync_us: int = 500
+    slow_fsync_rate: float = 0.0
+    slow_fsync_us: int = 0
+    drift_ppm: int = 0
+    partition_every_ms: int = 0
+    partition_ms: int = 3000
+    partition_shapes: tuple[PartitionShape, ...] = tuple(PartitionShape)
+    kill_every_ms: int = 0
+    power_every_ms: int = 0
+    blackout_every_ms: int = 0
+    restart_ms: int = 1500
+    survivals: tuple[Survival, ...] = tuple(Survival)
+    crash_every_effects: int = 0
+    pause_every_ms: int = 0
+    pause_ms: int = 3000
+    rot_every_ms: int = 0
+    disk_fault_every_ms: int = 0
+    wipe_every_ms: int = 0
+    voters_every_ms: int = 0
+    shutdown_every_ms: int = 0
+    unready_every_ms: int = 0
+    write_every_ms: int = 60
+    read_every_ms: int = 150
+    follower_read_every_ms: int = 150
+    record_bytes: int = 40
+    records_max: int = 3
+    fetch_max_bytes: int = 4096
+    chunk_bytes: int = 256
+    segment_bytes: int = 4096
+    snapshot_every_records: int = 0
+    retention_bytes: int = 4096
+
+    def __str__(self) -> str:
+        parts = []
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, tuple):
+                value = "/".join(member.name.lower() for member in value)
+            if isinstance(value, NetworkOptions):
+                parts.extend(f"{f.name}={getattr(value, f.name)}" for f in fields(value))
+            elif value not in (0, 0.0):
+                parts.append(f"{item.name}={value}")
+        return " ".join(parts)
+
+
+def draw_options(random: Random) -> Options:
+    """The mix of one seed."""
+    draw = _Draw(random)
+    voters = draw.one((1, 2, 3, 3, 3, 3, 3, 4, 5, 5))
+    fast = draw.chance(0.5)
+    return Options(
+        voters=voters,
+        observers=draw.one((0, 0, 1, 2)),
+        duration_ms=draw.between(15_000, 30_000),
+        network=draw.network(),
+        election_timeout_ms=300 if fast else 1000,
+        fetch_timeout_ms=600 if fast else 2000,
+        fsync_us=draw.one((100, 1000, 5000, 20_000)),
+        slow_fsync_rate=draw.one((0.0, 0.0, 0.02, 0.2)),
+        slow_fsync_us=draw.one((50_000, 300_000, 1_000_000)),
+        drift_ppm=draw.one((0, 0, 1000, 50_000)),
+        partition_every_ms=draw.rarely(2000, 8000, 0.5),
+        partition_ms=draw.between(300, 6000),
+        partition_shapes=draw.some(tuple(PartitionShape)),
+        kill_every_ms=draw.rarely(1500, 8000, 0.5),
+        power_every_ms=draw.rarely(2000, 10_000, 0.4),
+        blackout_every_ms=draw.rarely(5000, 15_000, 0.25),
+        restart_ms=draw.between(50, 4000),
+        survivals=draw.some(tuple(Survival)),
+        crash_every_effects=draw.rarely(100, 1500, 0.5),
+        pause_every_ms=draw.rarely(3000, 10_000, 0.3),
+        pause_ms=draw.between(100, 6000),
+        rot_every_ms=draw.rarely(3000, 8000, 0.0),
+        disk_fault_every_ms=draw.rarely(5000, 15_000, 0.2),
+        wipe_every_ms=draw.rarely(5000, 15_000, 0.25),
+        voters_every_ms=draw.rarely(600, 4000, 0.45),
+        shutdown_every_ms=draw.rarely(3000, 9000, 0.3),
+        unready_every_ms=draw.rarely(2000, 6000, 0.2),
+        write_every_ms=draw.one((20, 50, 150, 400)),
+        read_every_ms=draw.one((100, 300, 1000)),
+        follower_read_every_ms=draw.one((100, 300, 1000)),
+        record_bytes=draw.one((10, 40, 300)),
+        records_max=draw.one((1, 3, 10)),
+        fetch_max_bytes=draw.one((200, 1000, 16_384)),
+        chunk_bytes=draw.one((100, 1000)),
+        segment_bytes=draw.one((1000, 4000, 20_000)),
+        snapshot_every_records=draw.one((0, 10, 40, 150)),
+        retention_bytes=draw.one((500, 5000, 50_000)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    """Draws through `random()` alone, so that a mix depends on nothing but its seed."""
+
+    random: Random
+
+    def one(self, choices: Sequence[T]) -> T:
+        return choices[int(self.random.random() * len(choices))]
+
+    def chance(self, rate: float) -> bool:
+        return self.random.random() < rate
+
+    def between(self, low: int, high: int) -> int:
+        return low + int(self.random.random() * (high - low))
+
+    def rarely(self, low: int, high: int, rate: float) -> int:
+        """A mean interval, or never."""
+        interval = self.between(low, high)
+        return interval if self.chance(rate) else 0
+
+    def some(self, choices: tuple[T, ...]) -> tuple[T, ...]:
+        """A part of the choices, never none."""
+        kept = tuple(choice for choice in choices if self.chance(0.5))
+        return kept or (self.one(choices),)
+
+    def network(self) -> NetworkOptions:
+        return NetworkOptions(
+            delay_us=self.one((200, 1000, 10_000)),
+            jitter_us=self.one((0, 500, 20_000)),
+            slow_rate=self.one((0.0, 0.0, 0.05)),
+            slow_us=self.one((100_000, 800_000)),
+            loss_rate=self.one((0.0, 0.0, 0.01, 0.1)),
+            duplication_rate=self.one((0.0, 0.0, 0.05)),
+        )

@@ -1,0 +1,103 @@
+"""What must hold once faults have stopped: a leader, everybody caught up and whole, service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.messages import LogRange
+from quorate.records.ids import Offset
+from quorate.sim.node import SimulatedNode, Status
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    from quorate.sim.workload import Workload
+    from quorate.sim.world import World
+
+TIMEOUTS_TO_HEAL: Final = 60
+
+
+class HealingFailed(AssertionError):
+    """The quorum did not come back although nothing disturbs it any more."""
+
+
+def check_healed(world: World, workload: Workload) -> None:
+    """Wait for the quorum to heal, have it serve a write and a read, compare what it holds."""
+    patience_ms = TIMEOUTS_TO_HEAL * world.options.fetch_timeout_ms
+    if not world.run(world.now_ms + patience_ms, stop=lambda: is_caught_up(world)):
+        raise HealingFailed(f"after {patience_ms} ms without faults: {_state(world)}")
+    operation = _write(world, workload, patience_ms)
+    if not world.run(
+        world.now_ms + patience_ms, stop=lambda: operation in world.oracle.acknowledged
+    ):
+        raise HealingFailed(f"operation {operation} is not committed: {_state(world)}")
+    reads = world.oracle.reads
+    workload.read_current()
+    if not world.run(world.now_ms + patience_ms, stop=lambda: world.oracle.reads > reads):
+        raise HealingFailed(f"a current read is not answered: {_state(world)}")
+    if not world.run(world.now_ms + patience_ms, stop=lambda: is_caught_up(world)):
+        raise HealingFailed(f"not everybody has the last write: {_state(world)}")
+    _compare(world)
+
+
+def is_caught_up(world: World) -> bool:
+    """One active leader, whose whole log is committed, replayed by everybody, and nobody heals."""
+    leader = world.leader()
+    if leader is None or not leader.application.is_active:
+        return False
+    end = leader.log.end
+    for node in world.nodes.values():
+        if node.status is not Status.RUNNING or node.is_healing:
+            return False
+        if node.log.end != end or node.application.machine.applied != end.offset:
+            return False
+    return True
+
+
+def _write(world: World, workload: Workload, patience_ms: int) -> int:
+    operation: int | None = None
+
+    def written() -> bool:
+        nonlocal operation
+        operation = workload.write()
+        return operation is not None
+
+    if not written() and not world.run(world.now_ms + patience_ms, stop=written):
+        raise HealingFailed(f"nobody takes a write: {_state(world)}")
+    assert operation is not None
+    return operation
+
+
+def _compare(world: World) -> None:
+    """Every log byte for byte as history has it, every state machine alike, nothing lost."""
+    history = world.oracle
+    expected = history.state_at(history.end)
+    reference = _bytes(next(iter(world.nodes.values())))
+    for node in world.nodes.values():
+        if node.application.machine != expected:
+            raise Violation(f"node {node.node_id} ends in another state than history")
+        content = _bytes(node)
+        shorter = min(len(content), len(reference))
+        if content[len(content) - shorter :] != reference[len(reference) - shorter :]:
+            raise Violation(f"the log of node {node.node_id} differs from that of the first")
+    for operation, offset in history.acknowledged.items():
+        if history.committed_at.get(operation) != offset:
+            raise Violation(f"acknowledged operation {operation} is lost")
+
+
+def _bytes(node: SimulatedNode) -> bytes:
+    start, end = node.log.start.offset, node.log.end.offset
+    return node.store.read_range(LogRange(start, Offset(end), 1 << 30))
+
+
+def _state(world: World) -> str:
+    parts = []
+    for node in world.nodes.values():
+        role = node.progress.role if node.progress is not None else "-"
+        epoch = node.progress.epoch if node.progress is not None else "-"
+        healing = ", healing" if node.is_healing else ""
+        parts.append(
+            f"node {node.node_id} {node.status.name.lower()} {role} in epoch {epoch}, "
+            f"log {node.log.start}..{node.log.end}, voters "
+            f"{[int(v.key.node_id) for v in node.log.voters]}{healing}"
+        )
+    return "; ".join(parts)

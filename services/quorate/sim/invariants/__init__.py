@@ -1,0 +1,32 @@
+"""All invariants; the world tells each of them what happens."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quorate.sim.invariants.acknowledged import AcknowledgedSurvives
+from quorate.sim.invariants.election_safety import ElectionSafety
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.leader_completeness import LeaderCompleteness
+from quorate.sim.invariants.log_matching import LogMatching
+from quorate.sim.invariants.monotonic import Monotonic
+from quorate.sim.invariants.pre_vote import HealthyLeaderKeepsEpoch
+from quorate.sim.invariants.snapshots import SnapshotEqualsPrefix
+from quorate.sim.invariants.state_machine_safety import StateMachineSafety
+from quorate.sim.invariants.truncation import NoTruncationOfCommitted
+from quorate.sim.invariants.voter_sets import OneVoterChangeAtATime
+from quorate.sim.invariants.votes import OneVotePerEpoch
+
+ALL: Final[tuple[type[Invariant], ...]] = (
+    ElectionSafety,
+    LogMatching,
+    StateMachineSafety,
+    LeaderCompleteness,
+    Monotonic,
+    OneVotePerEpoch,
+    NoTruncationOfCommitted,
+    AcknowledgedSurvives,
+    SnapshotEqualsPrefix,
+    HealthyLeaderKeepsEpoch,
+    OneVoterChangeAtATime,
+)

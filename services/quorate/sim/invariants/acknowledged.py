@@ -1,0 +1,49 @@
+"""What clients were promised."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    from quorate.raft.api import PublishProgress
+    from quorate.records.ids import Offset
+    from quorate.records.voters import Voter
+    from quorate.sim.node import SimulatedNode
+
+
+class AcknowledgedSurvives(Invariant):
+    """What a leader calls committed lies on the platters of a majority of its voters.
+
+    Source: Raft paper, section 5.4.2, with semantics rules 12 and 13: only flushed records count.
+    A replica whose disk was damaged or replaced since is taken to have had its part.
+    """
+
+    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+        if progress.is_leader and progress.high_watermark is not None:
+            before = node.progress.high_watermark if node.progress is not None else None
+            if before is None or progress.high_watermark > before:
+                self._check(node, progress.high_watermark)
+
+    def acknowledging(self, node: SimulatedNode, offset: Offset) -> None:
+        self._check(node, offset)
+
+    def _check(self, node: SimulatedNode, offset: Offset) -> None:
+        chain = node.log.chain_at(offset)
+        voters = node.log.voters
+        holders = [v.key.node_id for v in voters if self._has(v, offset, chain)]
+        if len(holders) < voters.majority:
+            raise Violation(
+                f"node {node.node_id} commits up to {offset}, which only {holders} of the voters "
+                f"{[voter.key.node_id for voter in voters]} have on their platters"
+            )
+
+    def _has(self, voter: Voter, offset: Offset, chain: int | None) -> bool:
+        other = self.world.nodes[voter.key.node_id]
+        if other.key != voter.key or other.was_damaged:
+            return True
+        if offset <= other.log.start.offset:
+            return True
+        return other.safe_end() >= offset and other.log.chain_at(offset) == chain

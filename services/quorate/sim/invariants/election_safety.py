@@ -1,0 +1,37 @@
+"""Election safety."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    from quorate.raft.api import PublishProgress
+    from quorate.records.ids import Epoch, NodeId
+    from quorate.sim.node import SimulatedNode
+    from quorate.sim.world import World
+
+
+class ElectionSafety(Invariant):
+    """At most one process leads an epoch, a restarted one counting as another.
+
+    Source: Raft paper, section 5.2; KIP-595, "Leader Election and Fencing". A leader that restarted
+    may have lost records that others fetched, so it must not lead its epoch on.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._leaders: dict[Epoch, tuple[NodeId, int]] = {}
+
+    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+        if not progress.is_leader:
+            return
+        who = (node.node_id, node.incarnation)
+        first = self._leaders.setdefault(progress.epoch, who)
+        if first != who:
+            raise Violation(
+                f"epoch {progress.epoch} has two leaders: node {first[0]} (life {first[1]}) "
+                f"and node {who[0]} (life {who[1]})"
+            )

@@ -1,0 +1,53 @@
+"""The shape of an invariant: a class that is told what happens and raises when it must not.
+
+The docstring of each states its property in one sentence and names its source. A class overrides
+the hooks that it needs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quorate.raft.api import PublishProgress, RecoveredState
+    from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey
+    from quorate.sim.logview import Entry
+    from quorate.sim.node import SimulatedNode
+    from quorate.sim.world import World
+
+
+class Invariant:
+    """One property of the whole quorum."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def started(self, node: SimulatedNode, recovered: RecoveredState) -> None:
+        """A process has recovered its disk and is about to start its core."""
+
+    def stopped(self, node: SimulatedNode) -> None:
+        """A process has ended, or its machine has lost power."""
+
+    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+        """A core has told a change of role, epoch, leader or high watermark."""
+
+    def committed(self, node: SimulatedNode, entry: Entry) -> None:
+        """A replica is the first to call this batch committed."""
+
+    def appended(self, node: SimulatedNode, entry: Entry) -> None:
+        """A batch has been written at the end of a log."""
+
+    def truncating(self, node: SimulatedNode, to: OffsetAndEpoch) -> None:
+        """A log is about to be cut; the node's view still holds what goes."""
+
+    def voted(self, node: SimulatedNode, epoch: Epoch, candidate: ReplicaKey) -> None:
+        """A vote (no pre-vote) leaves a process, or counts for itself."""
+
+    def snapshot(self, node: SimulatedNode, snapshot_id: OffsetAndEpoch) -> None:
+        """A snapshot has been written, or fetched and installed."""
+
+    def acknowledging(self, node: SimulatedNode, offset: Offset) -> None:
+        """A write below `offset` is about to be acknowledged to its client."""
+
+    def heard_leader(self, node: SimulatedNode) -> None:
+        """A follower has received a Fetch answer of its leader."""

@@ -1,0 +1,71 @@
+"""Pre-vote."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    from quorate.raft.api import PublishProgress
+    from quorate.records.ids import Epoch, ReplicaKey
+    from quorate.sim.node import SimulatedNode
+    from quorate.sim.world import World
+
+
+class HealthyLeaderKeepsEpoch(Invariant):
+    """While a leader is heard by a majority of its voters, nobody raises the epoch above its own.
+
+    Source: KIP-996. Heard means: leading, or following with an answer received, without a break
+    from before the pre-votes were asked for.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._hearing_since: dict[ReplicaKey, tuple[Epoch, int]] = {}
+        self._asking_since: dict[ReplicaKey, int] = {}
+
+    def stopped(self, node: SimulatedNode) -> None:
+        self._hearing_since.pop(node.key, None)
+        self._asking_since.pop(node.key, None)
+
+    def heard_leader(self, node: SimulatedNode) -> None:
+        progress = node.progress
+        if progress is not None and progress.role == "follower":
+            known = self._hearing_since.get(node.key)
+            if known is None or known[0] != progress.epoch:
+                self._hearing_since[node.key] = (progress.epoch, self.world.now_us)
+
+    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+        role = progress.role
+        if role == "leader":
+            self._hearing_since.setdefault(node.key, (progress.epoch, self.world.now_us))
+        elif role != "follower":
+            self._hearing_since.pop(node.key, None)
+        before = node.progress.role if node.progress is not None else None
+        if role == "prospective" and before != "prospective":
+            self._asking_since[node.key] = self.world.now_us
+        # A node that starts as a candidate raised its epoch before it was stopped.
+        if role == "candidate" and before not in (None, "candidate"):
+            self._check(node, progress.epoch, self._asking_since.get(node.key, self.world.now_us))
+
+    def _check(self, node: SimulatedNode, epoch: Epoch, asking_since: int) -> None:
+        for leader in self.world.running():
+            progress = leader.progress
+            if progress is None or not progress.is_leader or progress.epoch != epoch - 1:
+                continue
+            hearing = [
+                voter.key.node_id
+                for voter in leader.log.voters
+                if self._hears(voter.key, progress.epoch, asking_since)
+            ]
+            if len(hearing) >= leader.log.voters.majority:
+                raise Violation(
+                    f"node {node.node_id} raises the epoch to {epoch}, although {hearing} of "
+                    f"{len(leader.log.voters)} voters hear leader {leader.node_id}"
+                )
+
+    def _hears(self, key: ReplicaKey, epoch: Epoch, asking_since: int) -> bool:
+        known = self._hearing_since.get(key)
+        return known is not None and known[0] == epoch and known[1] < asking_since

@@ -1,0 +1,37 @@
+"""Snapshots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    from quorate.records.ids import OffsetAndEpoch
+    from quorate.sim.node import SimulatedNode
+
+
+class SnapshotEqualsPrefix(Invariant):
+    """A snapshot holds exactly the state and the voter set of the committed prefix it replaces.
+
+    Source: KIP-630, "Proposed Changes"; KIP-853 for the voter set.
+    """
+
+    def snapshot(self, node: SimulatedNode, snapshot_id: OffsetAndEpoch) -> None:
+        history = self.world.oracle
+        if snapshot_id.offset > history.end:
+            raise Violation(
+                f"node {node.node_id} has a snapshot at {snapshot_id}, history ends {history.end}"
+            )
+        machine, voters = node.read_snapshot(snapshot_id)
+        expected = history.state_at(snapshot_id.offset)
+        if machine != expected:
+            raise Violation(
+                f"snapshot {snapshot_id} of node {node.node_id} holds {machine.count} operations "
+                f"(checksum {machine.checksum:08x}), its prefix has {expected.count} "
+                f"({expected.checksum:08x})"
+            )
+        in_force = self.world.voters_at(snapshot_id.offset)
+        if in_force is not None and voters != in_force:
+            raise Violation(f"snapshot {snapshot_id} of node {node.node_id} holds other voters")

@@ -1,0 +1,36 @@
+"""Truncation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    from quorate.records.ids import OffsetAndEpoch
+    from quorate.sim.node import SimulatedNode
+
+
+class NoTruncationOfCommitted(Invariant):
+    """No log is cut below its high watermark, nor below anything that history calls committed.
+
+    Source: KIP-595, "Log Reconciliation"; seed 000: a follower never truncates below its high
+    watermark.
+    """
+
+    def truncating(self, node: SimulatedNode, to: OffsetAndEpoch) -> None:
+        progress = node.progress
+        if progress is not None and progress.high_watermark is not None:
+            if to.offset < progress.high_watermark:
+                raise Violation(
+                    f"node {node.node_id} cuts its log at {to.offset}, "
+                    f"below its high watermark {progress.high_watermark}"
+                )
+        history = self.world.oracle
+        for entry in node.log.entries:
+            if entry.end > to.offset and history.chains.get(entry.end) == entry.chain:
+                raise Violation(
+                    f"node {node.node_id} cuts its log at {to.offset}, "
+                    f"but {entry.base}..{entry.end - 1} is committed"
+                )

@@ -1,0 +1,48 @@
+"""Votes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    from quorate.raft.api import RecoveredState
+    from quorate.records.ids import Epoch, ReplicaKey
+    from quorate.sim.node import SimulatedNode
+    from quorate.sim.world import World
+
+
+class OneVotePerEpoch(Invariant):
+    """A replica votes for one candidate an epoch, and a restart does not make it forget.
+
+    Source: Raft paper, section 5.2 (votedFor is persistent); seed 000, quorum-state.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._votes: dict[tuple[ReplicaKey, Epoch], ReplicaKey] = {}
+        self._newest: dict[ReplicaKey, Epoch] = {}
+
+    def voted(self, node: SimulatedNode, epoch: Epoch, candidate: ReplicaKey) -> None:
+        first = self._votes.setdefault((node.key, epoch), candidate)
+        if first != candidate:
+            raise Violation(
+                f"node {node.node_id} votes for {candidate.node_id} in epoch {epoch}, "
+                f"after it voted for {first.node_id}"
+            )
+        self._newest[node.key] = max(epoch, self._newest.get(node.key, epoch))
+
+    def started(self, node: SimulatedNode, recovered: RecoveredState) -> None:
+        epoch = self._newest.get(node.key)
+        if epoch is None:
+            return
+        state = recovered.election
+        if state is None or state.epoch < epoch:
+            raise Violation(f"node {node.node_id} forgot epoch {epoch}, in which it voted")
+        vote = self._votes[node.key, epoch]
+        if state.epoch == epoch and state.voted is not None and state.voted != vote:
+            raise Violation(f"node {node.node_id} remembers another vote in epoch {epoch}")
+        if state.epoch == epoch and state.voted is None and state.leader_id is None:
+            raise Violation(f"node {node.node_id} forgot its vote in epoch {epoch}")

@@ -1,0 +1,121 @@
+"""A network that delays, loses, repeats, reorders and splits, as the seed's options say.
+
+It only decides: for each message from one node to another it answers when copies of it arrive.
+Which node is up, and what a refused connection looks like, is the world's part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from quorate.records.ids import NodeId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkOptions:
+    """Delays in microseconds, probabilities per message."""
+
+    delay_us: int = 500
+    jitter_us: int = 0
+    slow_rate: float = 0.0
+    slow_us: int = 0
+    loss_rate: float = 0.0
+    duplication_rate: float = 0.0
+
+
+class PartitionShape(Enum):
+    """How a partition cuts: a node from all others, two halves, or one link; or one way only."""
+
+    ISOLATE = "one node from the others"
+    HALVES = "two halves"
+    LINK = "one link"
+    DEAF = "one node hears nobody"
+    MUTE = "nobody hears one node"
+    ONE_WAY_LINK = "one direction of one link"
+
+
+@dataclass(slots=True)
+class Network:
+    """Who can reach whom, and how long it takes."""
+
+    options: NetworkOptions
+    random: Random
+    blocked: dict[tuple[NodeId, NodeId], None] = field(default_factory=dict)
+
+    def can_reach(self, source: NodeId, target: NodeId) -> bool:
+        """Whether a message from `source` has a way to `target`."""
+        return (source, target) not in self.blocked
+
+    def is_open(self, one: NodeId, other: NodeId) -> bool:
+        """Whether both directions work, as a TCP connection needs."""
+        return self.can_reach(one, other) and self.can_reach(other, one)
+
+    def delay(self) -> int:
+        """How long one message takes, in microseconds."""
+        options = self.options
+        delay = options.delay_us
+        if options.jitter_us:
+            delay += int(self.random.random() * options.jitter_us)
+        if options.slow_rate and self.random.random() < options.slow_rate:
+            delay += int(self.random.random() * options.slow_us)
+        return delay
+
+    def deliveries(self, source: NodeId, target: NodeId) -> list[int]:
+        """When the copies of one message arrive, as delays; empty when it is lost."""
+        if (source, target) in self.blocked:
+            return []
+        if self.options.loss_rate and self.random.random() < self.options.loss_rate:
+            return []
+        delays = [self.delay()]
+        if (
+            self.options.duplication_rate
+            and self.random.random() < self.options.duplication_rate
+        ):
+            delays.append(self.delay() + self.delay())
+        return delays
+
+    def heal(self) -> None:
+        """Every link works again."""
+        self.blocked.clear()
+
+    def isolate(self, node: NodeId, others: list[NodeId]) -> None:
+        """Cut one node off from the others, both ways."""
+        for other in others:
+            if other != node:
+                self.blocked[node, other] = None
+                self.blocked[other, node] = None
+
+    def split(self, shape: PartitionShape, nodes: list[NodeId]) -> str:
+        """Replace what is cut by a drawn partition of that shape; say what was cut."""
+        self.heal()
+        if len(nodes) < 2:
+            return "nothing to cut"
+        order = sorted(nodes)
+        self.random.shuffle(order)
+        first, second = order[0], order[1]
+        match shape:
+            case PartitionShape.ISOLATE:
+                self.isolate(first, order)
+            case PartitionShape.HALVES:
+                middle = 1 + int(self.random.random() * (len(order) - 1))
+                for one in order[:middle]:
+                    self.isolate(one, order[middle:])
+                return f"{shape.value}: {sorted(order[:middle])} | {sorted(order[middle:])}"
+            case PartitionShape.LINK:
+                self.isolate(first, [second])
+                return f"{shape.value}: {first}-{second}"
+            case PartitionShape.DEAF:
+                for other in order[1:]:
+                    self.blocked[other, first] = None
+            case PartitionShape.MUTE:
+                for other in order[1:]:
+                    self.blocked[first, other] = None
+            case PartitionShape.ONE_WAY_LINK:
+                self.blocked[first, second] = None
+                return f"{shape.value}: {first} to {second}"
+        return f"{shape.value}: {first}"

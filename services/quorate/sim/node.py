@@ -1,0 +1,509 @@
+"""One simulated process: the real storage code and the real core, performed effect by effect.
+
+A process may die before any effect and before any call to its disk. Saving, cutting and installing
+take the time of a flush, during which events wait; appends are flushed beside the rest, as in
+production.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft import api
+from quorate.raft.batches import batch_infos
+from quorate.raft.api import RaftConfig
+from quorate.raft.core import RaftCore
+from quorate.raft.log_state import LogState
+from quorate.raft.messages import (
+    FetchResponse,
+    FetchSnapshotResponse,
+    LogRange,
+    ProposalResponse,
+    ReadResponse,
+    SnapshotRange,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import (
+    ClusterId,
+    DirectoryId,
+    Millis,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+    ReplyToken,
+)
+from quorate.records.voters import Endpoint
+from quorate.sim.application import Application
+from quorate.sim.disk import SimulatedDisk
+from quorate.sim.logview import LogView
+from quorate.sim.storage import LOG_DIR, NodeStorage, StorageError, open_storage
+
+if TYPE_CHECKING:
+    from quorate.raft.api import Effect, Event, PublishProgress, Update
+    from quorate.raft.messages import Response
+    from quorate.records.voters import VoterSet
+    from quorate.sim.machine import Machine
+    from quorate.sim.world import Caller, World
+    from quorate.storage.log import FlushTicket
+
+CLUSTER_ID: Final = ClusterId("c2ltdWxhdGVkLXF1b3J1bQ")
+PORT: Final = 9094
+_MILLION: Final = 1_000_000
+_FAILING: Final = {
+    "full": (errno.ENOSPC, ("write_at",)),
+    "failing": (errno.EIO, ("fdatasync", "sync_dir")),
+}
+
+
+class Status(Enum):
+    """What there is of a node: its machine, its process, its disk."""
+
+    RUNNING = "running"
+    STOPPED = "the machine runs, the process does not"
+    OFF = "without power"
+    FAILED = "the process runs, but its disk has failed"
+
+
+class ProcessDied(BaseException):
+    """Raised between two effects or two calls to the disk; no code of ours may catch it."""
+
+
+@dataclass(slots=True)
+class Flight:
+    """A flush under way: it promises the writes up to `written`, no later ones."""
+
+    ticket: FlushTicket
+    written: int
+    is_over: bool = False
+
+
+class SimulatedNode:
+    """A machine with a disk, and on it one process after another."""
+
+    def __init__(self, world: World, node_id: NodeId, directory_id: DirectoryId) -> None:
+        self.world = world
+        self.node_id = node_id
+        self.directory_id = directory_id
+        self.endpoints = (Endpoint("GRPC", f"node-{node_id}", PORT),)
+        self.disk = SimulatedDisk(self._before_disk_call)
+        self.status = Status.STOPPED
+        self.incarnation = 0
+        self.is_paused = False
+        self.disk_fault: str | None = None
+        self.was_damaged = self.is_rotten = False
+        self.is_healing = False
+        self.led_epoch: int | None = None
+        self.drift_ppm = 0
+        self.base_ms = 0
+        self.log = LogView()
+        self.progress: PublishProgress | None = None
+        self.callers: dict[ReplyToken, Caller] = {}
+        self.core: RaftCore
+        self.store: NodeStorage
+        self.application: Application
+        self._votes: dict[ReplyToken, VoteRequest] = {}
+        self._inbox: deque[Event] = deque()
+        self._effects: deque[Effect] = deque()
+        self._is_busy = False
+        self._is_pumping = False
+        self._flight: Flight | None = None
+        self._waits_for_flush = False
+        self._wake_us: int | None = None
+        self._timer_us: int | None = None
+
+    @property
+    def key(self) -> ReplicaKey:
+        return ReplicaKey(self.node_id, self.directory_id)
+
+    @property
+    def is_listening(self) -> bool:
+        return self.status is Status.RUNNING
+
+    @property
+    def refuses_connections(self) -> bool:
+        return self.status in (Status.STOPPED, Status.FAILED)
+
+    @property
+    def local_ms(self) -> Millis:
+        """The node's own monotonic clock, which runs a little fast or slow."""
+        now = self.world.now_us
+        return Millis(self.base_ms + (now + now * self.drift_ppm // _MILLION) // 1000)
+
+    def safe_end(self) -> Offset:
+        """Where the log would end if the power went now."""
+        return self.log.safe_end(self.disk.first_unsafe(LOG_DIR, ".log"))
+
+    # --- life -------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start a process: recover the disk, then the core."""
+        if self.status not in (Status.STOPPED, Status.OFF):
+            return
+        self.incarnation += 1
+        try:
+            recovered = self._recover()
+        except ProcessDied:
+            self.world.process_died(self)
+            return
+        except (OSError, StorageError) as error:
+            self.status = Status.STOPPED
+            self.world.remark(f"node {self.node_id} does not start: {error}")
+            return
+        self.status = Status.RUNNING
+        self.world.remark(f"node {self.node_id} starts: log end {recovered.end}")
+        self.world.watch.started(self, recovered)
+        self.core = RaftCore(self._config(), recovered, self.world.random)
+        self._take("start", self.core.start(self.local_ms))
+        self._pump()
+
+    def _recover(self) -> api.RecoveredState:
+        self.store, recovered = open_storage(self.disk, self.world.options)
+        self.is_healing = recovered.remembered_end is not None
+        self.is_rotten = False
+        self.was_damaged = self.was_damaged or self.is_healing
+        self._view_log(recovered)
+        self.application = Application(self, recovered)
+        return recovered
+
+    def _config(self) -> RaftConfig:
+        options = self.world.options
+        return RaftConfig(
+            node_id=self.node_id,
+            directory_id=self.directory_id,
+            cluster_id=CLUSTER_ID,
+            endpoints=self.endpoints,
+            bootstrap_servers=tuple(self.world.addresses),
+            election_timeout_ms=Millis(options.election_timeout_ms),
+            fetch_timeout_ms=Millis(options.fetch_timeout_ms),
+            request_timeout_ms=Millis(options.fetch_timeout_ms),
+            election_backoff_max_ms=Millis(options.election_timeout_ms),
+            fetch_max_wait_ms=Millis(options.fetch_timeout_ms // 4),
+            fetch_max_bytes=options.fetch_max_bytes,
+            fetch_snapshot_max_bytes=options.chunk_bytes,
+        )
+
+    def _view_log(self, recovered: api.RecoveredState) -> None:
+        """Read the log anew; batches keep the disk writes that they were known to come from."""
+        known = {(entry.end, entry.epoch): entry.sequence for entry in self.log.entries}
+        start = recovered.log_start
+        chain = self.log.chain_at(start)
+        if chain is None:
+            chain = self.world.oracle.chains.get(start, 0)
+        start_epoch = LogState(recovered).epoch_before(start)
+        start_end = OffsetAndEpoch(epoch=start_epoch, offset=start)
+        view = LogView(start_end, chain, self.log.voters_below(start))
+        if not view.start_voters.voters and recovered.voters:
+            view.start_voters = recovered.voters[0].voters
+        data = self.store.read_range(LogRange(start, recovered.end.offset, 1 << 30))
+        for entry in view.append(data, self.disk.sequence):
+            sequence = known.get((entry.end, entry.epoch))
+            if sequence is not None:
+                view.entries[view.entries.index(entry)] = replace(entry, sequence=sequence)
+        self.log = view
+
+    def kill(self) -> None:
+        """The process ends on the spot; what it wrote stays in the page cache."""
+        if self.status in (Status.RUNNING, Status.FAILED):
+            callers = self._end(Status.STOPPED)
+            self.world.process_ended(self, callers)
+
+    def power_off(self) -> None:
+        """The machine loses power: its disk keeps what was flushed, its peers hear nothing."""
+        if self.status is Status.OFF:
+            return
+        self.log.cut(self.safe_end())
+        self._end(Status.OFF)
+        self.disk.lose_power(self.world.random, self.world.draw_survival())
+
+    def replace_disk(self, directory_id: DirectoryId) -> None:
+        """A new, empty disk; whoever formats it next is another replica."""
+        self.disk.wipe()
+        self.directory_id = directory_id
+        self.log = LogView()
+        self.was_damaged = self.is_rotten = self.is_healing = False
+
+    def fail(self, error: Exception) -> None:
+        """The disk failed (rule 17): the core is never stepped again, the listener closes."""
+        self.world.remark(f"node {self.node_id}: {error}")
+        callers = self._end(Status.FAILED)
+        self.world.process_ended(self, callers)
+
+    def _end(self, status: Status) -> dict[ReplyToken, Caller]:
+        was_running = self.status is Status.RUNNING
+        self.status = status
+        self.is_paused = self._is_busy = self._waits_for_flush = False
+        self._inbox.clear()
+        self._effects.clear()
+        self._votes.clear()
+        self._flight = self._wake_us = self._timer_us = None
+        callers, self.callers = self.callers, {}
+        if was_running:
+            self.application.process_ended()
+            self.world.watch.stopped(self)
+        self.progress = self.led_epoch = None
+        return callers
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay, nothing moves."""
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
+        if self._flight is not None and self._flight.is_over:
+            self._flush_over(self.incarnation)
+        self._pump()
+
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> tuple[Machine, VoterSet | None]:
+        """The state and the voters of a snapshot on this node's disk."""
+        return self.application.read_snapshot(snapshot_id)
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def deliver(self, event: Event) -> None:
+        """Hand an event to the process, which may be busy or paused just now."""
+        if self.status is not Status.RUNNING:
+            return
+        self._inbox.append(event)
+        self._pump()
+
+    def _pump(self) -> None:
+        """Perform effects, then take events, until there is nothing left or something to wait for."""
+        if self._is_pumping:
+            return
+        self._is_pumping = True
+        try:
+            while self.status is Status.RUNNING and not self._is_busy and not self.is_paused:
+                if self._effects:
+                    self._perform(self._effects.popleft())
+                elif self._inbox:
+                    self._handle(self._inbox.popleft())
+                else:
+                    break
+        except ProcessDied:
+            self.world.process_died(self)
+        except (OSError, StorageError) as error:
+            self.fail(error)
+        finally:
+            self._is_pumping = False
+
+    def _handle(self, event: Event) -> None:
+        if isinstance(event, api.RequestReceived) and isinstance(event.request, VoteRequest):
+            self._votes[event.token] = event.request
+        self._take(event, self.core.step(event, self.local_ms))
+        if isinstance(event, api.ResponseReceived):
+            self._note_heard(event.response)
+
+    def _note_heard(self, response: object) -> None:
+        progress = self.progress
+        if (
+            isinstance(response, FetchResponse)
+            and response.error is ErrorCode.NONE
+            and progress is not None
+            and response.leader.epoch == progress.epoch
+        ):
+            self.world.watch.heard_leader(self)
+
+    def change_voters(self, voters: VoterSet) -> str | None:
+        """Append a voter set by the simulator's hand; why not, when the core refuses."""
+        if self.status is not Status.RUNNING or self.is_paused or self._is_busy:
+            return "the process is busy"
+        ids = [int(voter.key.node_id) for voter in voters]
+        update, refusal = self.core.change_voters(voters, self.local_ms)
+        self._take(f"change voters to {ids}: {refusal or 'appended'}", update)
+        self._pump()
+        return refusal
+
+    def _take(self, event: Event | str, update: Update) -> None:
+        self.world.transcript.add(self.world.now_us, self.node_id, event, update)
+        self._effects.extend(update.effects)
+        self._wake_us = None
+        if update.wake_at_ms is not None:
+            local_us = (update.wake_at_ms - self.base_ms) * 1000
+            self._wake_us = local_us * _MILLION // (_MILLION + self.drift_ppm) + 1
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        """One entry on the heap is enough as long as it is not later than the wake-up."""
+        wake = self._wake_us
+        if wake is None or (self._timer_us is not None and self._timer_us <= wake):
+            return
+        self._timer_us = max(wake, self.world.now_us)
+        delay = self._timer_us - self.world.now_us
+        self.world.schedule(delay, partial(self._wake, self.incarnation, self._timer_us))
+
+    def _wake(self, incarnation: int, timer_us: int) -> None:
+        if incarnation != self.incarnation or timer_us != self._timer_us:
+            return
+        self._timer_us = None
+        if self._wake_us is None:
+            return
+        if self._wake_us > self.world.now_us:
+            self._set_timer()
+        else:
+            self._wake_us = None
+            self.deliver(api.TimerFired())
+
+    # --- effects ----------------------------------------------------------------------------------
+
+    def _perform(self, effect: Effect) -> None:
+        self._may_die()
+        match effect:
+            case api.SendRequest():
+                self.world.send_request(self, effect)
+            case api.SendReply(token=token, response=response):
+                self._reply(token, response)
+            case api.AppendToLog():
+                self.append(effect)
+            case api.PublishProgress():
+                self._publish(effect)
+            case api.SaveElection():
+                self._save_election(effect)
+            case api.TruncateLog() | api.InstallSnapshot() if self._flight is not None:
+                self._effects.appendleft(effect)
+                self._waits_for_flush = self._is_busy = True
+            case api.TruncateLog(to=to):
+                self.world.watch.truncating(self, to)
+                self.store.truncate(effect)
+                self.log.cut(to.offset)
+                self._wait_for_disk()
+            case api.InstallSnapshot():
+                self._install(effect)
+            case api.WriteSnapshotChunk():
+                self.store.write_chunk(effect)
+            case api.ForgetRememberedEnd():
+                self.store.forget_remembered_end()
+                self.is_healing = self.was_damaged = False
+                self.world.remark(f"node {self.node_id} is whole again")
+            case api.ProbeLeader(call=call, to=peer):
+                self.world.send_probe(self, call, peer)
+            case api.ShutdownComplete():
+                self.kill()
+
+    def append(self, effect: api.AppendToLog) -> None:
+        """Write at the log's end and have it flushed beside everything else."""
+        self.store.append(effect, timestamp_ms=self.world.now_ms)
+        data = self.store.read_range(LogRange(effect.base_offset, effect.end.offset, 1 << 30))
+        for entry in self.log.append(data, self.disk.sequence):
+            self.world.watch.appended(self, entry)
+        self._begin_flush()
+
+    def _save_election(self, effect: api.SaveElection) -> None:
+        state = effect.state
+        self.save(effect)
+        if state.voted == self.key:
+            self.world.watch.voted(self, state.epoch, self.key)
+        self._wait_for_disk()
+
+    def save(self, effect: api.SaveElection) -> None:
+        self.store.save_election(effect)
+
+    def _install(self, effect: api.InstallSnapshot) -> None:
+        event = self.store.install(effect)
+        if isinstance(event, api.SnapshotInstalled):
+            snapshot_id = event.snapshot.snapshot_id
+            chain = self.world.oracle.chains.get(snapshot_id.offset, 0)
+            self.log = LogView(snapshot_id, chain, event.voters or self.log.voters)
+            self.world.watch.snapshot(self, snapshot_id)
+            self.application.load_snapshot(snapshot_id)
+        self._inbox.append(event)
+        self._wait_for_disk()
+
+    def _publish(self, progress: PublishProgress) -> None:
+        self.world.watch.published(self, progress)
+        if progress.is_leader:
+            self.led_epoch = progress.epoch
+        before, self.progress = self.progress, progress
+        self.application.progressed(before, progress)
+
+    def _reply(self, token: ReplyToken, response: Response) -> None:
+        if isinstance(response, ProposalResponse | ReadResponse):
+            self.application.answered(token, response)
+            return
+        vote = self._votes.pop(token, None)
+        if vote is not None and not vote.pre_vote and isinstance(response, VoteResponse):
+            if response.vote_granted:
+                self.world.watch.voted(self, vote.replica_epoch, vote.replica)
+        caller = self.callers.pop(token, None)
+        if caller is not None:
+            self.world.send_response(self, caller, self._filled(response))
+
+    def _filled(self, response: Response) -> api.PeerResponse:
+        """Put the bytes where the core only named a range of the log or of a snapshot."""
+        match response:
+            case FetchResponse(records=LogRange() as span):
+                return replace(response, records=batch_infos(self.store.read_range(span)))
+            case FetchSnapshotResponse(chunk=SnapshotRange() as part):
+                return replace(response, chunk=self.store.read_chunk(part))
+        return response  # type: ignore[return-value]  # peers are sent nothing else
+
+    # --- the disk ---------------------------------------------------------------------------------
+
+    def _before_disk_call(self, operation: str, path: str) -> None:
+        self._may_die()
+        if self.disk_fault is not None:
+            number, operations = _FAILING[self.disk_fault]
+            if operation in operations:
+                raise OSError(number, f"the simulated disk is {self.disk_fault}", path)
+
+    def _may_die(self) -> None:
+        if self.world.is_time_to_die():
+            raise ProcessDied
+
+    def _wait_for_disk(self) -> None:
+        """A flush that the process waits for: nothing else happens in it meanwhile."""
+        self._is_busy = True
+        delay = self.world.draw_fsync_us()
+        self.world.schedule(delay, partial(self._waited, self.incarnation))
+
+    def _waited(self, incarnation: int) -> None:
+        if incarnation == self.incarnation and self.status is Status.RUNNING:
+            self._is_busy = False
+            self._pump()
+
+    def _begin_flush(self) -> None:
+        if self._flight is not None:
+            return
+        ticket = self.store.log.begin_flush()
+        if ticket is None:
+            return
+        self._flight = Flight(ticket, self.disk.sequence)
+        delay = self.world.draw_fsync_us()
+        self.world.schedule(delay, partial(self._flush_over, self.incarnation))
+
+    def _flush_over(self, incarnation: int) -> None:
+        flight = self._flight
+        if incarnation != self.incarnation or self.status is not Status.RUNNING or flight is None:
+            return
+        if self.is_paused:
+            flight.is_over = True
+            return
+        try:
+            self._finish_flush(flight)
+        except ProcessDied:
+            self.world.process_died(self)
+        except (OSError, StorageError) as error:
+            self.fail(error)
+        else:
+            self._pump()
+
+    def _finish_flush(self, flight: Flight) -> None:
+        self.disk.sync_limit = flight.written
+        try:
+            flight.ticket.run()
+        finally:
+            self.disk.sync_limit = None
+        end = self.store.log.finish_flush(flight.ticket)
+        self._flight = None
+        if self._waits_for_flush:
+            self._waits_for_flush = self._is_busy = False
+        self._inbox.append(api.LogFlushed(end, flight.ticket.generation))
+        self._begin_flush()
+        self.application.maybe_snapshot()

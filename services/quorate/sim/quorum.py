@@ -1,0 +1,51 @@
+"""Builds the quorum that a seed's options ask for: nodes, formatted disks, clocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.records.ids import DirectoryId, NodeId
+from quorate.records.voters import Voter, VoterSet
+from quorate.sim.node import CLUSTER_ID, SimulatedNode
+from quorate.sim.storage import format_disk
+
+if TYPE_CHECKING:
+    from quorate.sim.world import World
+
+
+def build(world: World) -> None:
+    """Format every disk, then start every node: voters 1..n, observers after them."""
+    options = world.options
+    total = options.voters + options.observers
+    for number in range(1, total + 1):
+        node = SimulatedNode(world, NodeId(number), DirectoryId(world.draw_id()))
+        if options.drift_ppm:
+            node.drift_ppm = int((world.random.random() * 2 - 1) * options.drift_ppm)
+            node.base_ms = int(world.random.random() * 1_000_000)
+        world.add_node(node)
+    voters = VoterSet.of(
+        Voter(node.key, node.endpoints)
+        for node in world.nodes.values()
+        if node.node_id <= options.voters
+    )
+    for node in world.nodes.values():
+        format_node(node, voters if node.key in voters else None)
+        node.start()
+
+
+def format_node(node: SimulatedNode, voters: VoterSet | None) -> None:
+    """Format a node's disk, with the first voters or to join as an observer."""
+    format_disk(
+        node.disk,
+        cluster_id=CLUSTER_ID,
+        node_id=node.node_id,
+        directory_id=node.directory_id,
+        voters=voters,
+    )
+
+
+def replace_disk(node: SimulatedNode, directory_id: DirectoryId) -> None:
+    """An empty disk in the place of the old one: the node may only join anew."""
+    node.power_off()
+    node.replace_disk(directory_id)
+    format_node(node, None)

@@ -1,0 +1,63 @@
+"""Tells every invariant what happens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.sim.invariants import ALL
+from quorate.sim.invariants.invariant import Invariant
+
+if TYPE_CHECKING:
+    from quorate.raft.api import PublishProgress, RecoveredState
+    from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey
+    from quorate.sim.logview import Entry
+    from quorate.sim.node import SimulatedNode
+    from quorate.sim.world import World
+
+
+class Watch(Invariant):
+    """All invariants of one world, told as one."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.invariants = [invariant(world) for invariant in ALL]
+
+    def started(self, node: SimulatedNode, recovered: RecoveredState) -> None:
+        for watcher in self.invariants:
+            watcher.started(node, recovered)
+
+    def stopped(self, node: SimulatedNode) -> None:
+        for watcher in self.invariants:
+            watcher.stopped(node)
+
+    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+        for watcher in self.invariants:
+            watcher.published(node, progress)
+
+    def committed(self, node: SimulatedNode, entry: Entry) -> None:
+        for watcher in self.invariants:
+            watcher.committed(node, entry)
+
+    def appended(self, node: SimulatedNode, entry: Entry) -> None:
+        for watcher in self.invariants:
+            watcher.appended(node, entry)
+
+    def truncating(self, node: SimulatedNode, to: OffsetAndEpoch) -> None:
+        for watcher in self.invariants:
+            watcher.truncating(node, to)
+
+    def voted(self, node: SimulatedNode, epoch: Epoch, candidate: ReplicaKey) -> None:
+        for watcher in self.invariants:
+            watcher.voted(node, epoch, candidate)
+
+    def snapshot(self, node: SimulatedNode, snapshot_id: OffsetAndEpoch) -> None:
+        for watcher in self.invariants:
+            watcher.snapshot(node, snapshot_id)
+
+    def acknowledging(self, node: SimulatedNode, offset: Offset) -> None:
+        for watcher in self.invariants:
+            watcher.acknowledging(node, offset)
+
+    def heard_leader(self, node: SimulatedNode) -> None:
+        for watcher in self.invariants:
+            watcher.heard_leader(node)

@@ -1,0 +1,237 @@
+"""The world of one seed: a heap of (time, sequence, action), the nodes, the network between them.
+
+Time is counted in whole microseconds. Everything that happens is an action on the heap, drawn from
+one `random.Random(seed)`; so the same seed makes the same world, whatever the process.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from quorate.raft.api import (
+    CallerGone,
+    CallFailure,
+    ProbeAnswered,
+    RequestReceived,
+    ResponseReceived,
+)
+from quorate.records.ids import CallId, NodeId, Offset, ReplyToken
+from quorate.records.voters import VoterSet
+from quorate.sim.network import Network
+from quorate.sim.node import SimulatedNode, Status
+from quorate.sim.oracle import Oracle
+from quorate.sim.transcript import Transcript
+from quorate.sim.watch import Watch
+
+if TYPE_CHECKING:
+    from quorate.raft.api import Peer, SendRequest
+    from quorate.raft.messages import PeerResponse, Request
+    from quorate.sim.disk import Survival
+    from quorate.sim.faults import Options
+
+Action: TypeAlias = Callable[[], None]
+CONNECT_TIMEOUT_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who waits for an answer: one call of one life of one node."""
+
+    node_id: NodeId
+    incarnation: int
+    call: CallId
+
+
+class World:
+    """Nodes, network and time; faults and clients act on it from outside."""
+
+    def __init__(self, seed: int, options: Options, *, keep: int = 40, digest: bool = False) -> None:
+        self.seed = seed
+        self.options = options
+        self.random = random.Random(seed)  # noqa: S311 - repeatable on purpose
+        self.now_us = 0
+        self.network = Network(options.network, self.random)
+        self.transcript = Transcript(keep, digest)
+        self.oracle = Oracle()
+        self.watch = Watch(self)
+        self.nodes: dict[NodeId, SimulatedNode] = {}
+        self.addresses: dict[tuple[str, int], NodeId] = {}
+        self.steps = 0
+        self.ticks_to_death: int | None = None
+        self.when_process_dies: Callable[[SimulatedNode], None] = SimulatedNode.kill
+        self._heap: list[tuple[int, int, Action]] = []
+        self._sequence = 0
+        self._tokens = 0
+
+    # --- time -------------------------------------------------------------------------------------
+
+    @property
+    def now_ms(self) -> int:
+        return self.now_us // 1000
+
+    def schedule(self, delay_us: int, action: Action) -> None:
+        """Have `action` done after that many microseconds."""
+        self._sequence += 1
+        heapq.heappush(self._heap, (self.now_us + max(0, delay_us), self._sequence, action))
+
+    def run(self, until_ms: int, *, stop: Callable[[], bool] | None = None) -> bool:
+        """Let time pass; True when `stop` became true before `until_ms`."""
+        limit = until_ms * 1000
+        while self._heap and self._heap[0][0] <= limit:
+            at, _, action = heapq.heappop(self._heap)
+            self.now_us = at
+            self.steps += 1
+            action()
+            if stop is not None and stop():
+                return True
+        self.now_us = max(self.now_us, limit)
+        return False
+
+    def remark(self, text: str) -> None:
+        """A line of the world's own in the transcript."""
+        self.transcript.add(self.now_us, None, text)
+
+    # --- nodes ------------------------------------------------------------------------------------
+
+    def add_node(self, node: SimulatedNode) -> None:
+        self.nodes[node.node_id] = node
+        for endpoint in node.endpoints:
+            self.addresses[endpoint.host, endpoint.port] = node.node_id
+
+    def running(self) -> list[SimulatedNode]:
+        """The nodes whose process runs, paused ones included."""
+        return [node for node in self.nodes.values() if node.status is Status.RUNNING]
+
+    def leader(self) -> SimulatedNode | None:
+        """The running leader of the highest epoch."""
+        best: SimulatedNode | None = None
+        for node in self.running():
+            progress = node.progress
+            if progress is None or not progress.is_leader:
+                continue
+            if best is None or best.progress is None or progress.epoch > best.progress.epoch:
+                best = node
+        return best
+
+    def voters_at(self, offset: Offset) -> VoterSet | None:
+        """The set that history has in force below `offset`; None when no log reaches there."""
+        for node in self.nodes.values():
+            chain = node.log.chain_at(offset)
+            if chain is not None and chain == self.oracle.chains.get(offset):
+                voters = node.log.voters_below(offset)
+                if voters.voters:
+                    return voters
+        return None
+
+    # --- draws ------------------------------------------------------------------------------------
+
+    def is_time_to_die(self) -> bool:
+        """Count one effect or one call to a disk; True for the one that a process dies before."""
+        if self.ticks_to_death is None:
+            return False
+        self.ticks_to_death -= 1
+        return self.ticks_to_death <= 0
+
+    def process_died(self, node: SimulatedNode) -> None:
+        self.ticks_to_death = None
+        self.when_process_dies(node)
+
+    def draw_fsync_us(self) -> int:
+        options = self.options
+        delay = options.fsync_us
+        if options.slow_fsync_rate and self.random.random() < options.slow_fsync_rate:
+            delay += int(self.random.random() * options.slow_fsync_us)
+        return delay
+
+    def draw_survival(self) -> Survival:
+        survivals = self.options.survivals
+        return survivals[int(self.random.random() * len(survivals))]
+
+    def draw_id(self) -> bytes:
+        """Sixteen bytes for a directory id."""
+        return b"".join(int(self.random.random() * 2**32).to_bytes(4, "big") for _ in range(4))
+
+    # --- messages ---------------------------------------------------------------------------------
+
+    def next_token(self) -> ReplyToken:
+        self._tokens += 1
+        return ReplyToken(self._tokens)
+
+    def send_request(self, source: SimulatedNode, effect: SendRequest) -> None:
+        """Carry a request; a lost one stays without an answer, as behind a silent firewall."""
+        target = self._target(effect.to)
+        if target is None:
+            return
+        caller = Caller(source.node_id, source.incarnation, effect.call)
+        for delay in self.network.deliveries(source.node_id, target.node_id):
+            self.schedule(delay, lambda: self._arrive(caller, target, effect.request))
+
+    def _target(self, peer: Peer) -> SimulatedNode | None:
+        node_id = self.addresses.get((peer.host, peer.port))
+        return None if node_id is None else self.nodes[node_id]
+
+    def _arrive(self, caller: Caller, target: SimulatedNode, request: Request) -> None:
+        if target.is_listening:
+            token = self.next_token()
+            target.callers[token] = caller
+            target.deliver(RequestReceived(token, request))
+        elif target.refuses_connections:
+            self.send_response(target, caller, CallFailure.DISCONNECTED)
+
+    def send_response(
+        self, source: SimulatedNode, caller: Caller, response: PeerResponse | CallFailure
+    ) -> None:
+        """Carry an answer, or the news that a connection broke, back to the caller."""
+        for delay in self.network.deliveries(source.node_id, caller.node_id):
+            self.schedule(delay, lambda: self._answer(caller, response))
+
+    def _answer(self, caller: Caller, response: PeerResponse | CallFailure) -> None:
+        node = self.nodes[caller.node_id]
+        if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
+            node.deliver(ResponseReceived(caller.call, response))
+
+    def send_probe(self, source: SimulatedNode, call: CallId, peer: Peer) -> None:
+        """A plain connect: refused at once by a machine without the process, else accepted or lost.
+
+        Whether packets of a split network come through is decided when the connect begins.
+        """
+        target = self._target(peer)
+        caller = Caller(source.node_id, source.incarnation, call)
+        if target is None or not self.network.is_open(source.node_id, target.node_id):
+            self.schedule(CONNECT_TIMEOUT_US, lambda: self._probed(caller, refused=False))
+            return
+        delay = self.network.delay() + self.network.delay()
+        self.schedule(delay, lambda: self._connect(caller, target))
+
+    def _connect(self, caller: Caller, target: SimulatedNode) -> None:
+        if target.is_listening or target.refuses_connections:
+            self._probed(caller, refused=target.refuses_connections)
+        else:
+            self.schedule(CONNECT_TIMEOUT_US, lambda: self._probed(caller, refused=False))
+
+    def _probed(self, caller: Caller, *, refused: bool) -> None:
+        node = self.nodes[caller.node_id]
+        if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
+            node.deliver(ProbeAnswered(caller.call, refused))
+
+    def process_ended(self, node: SimulatedNode, callers: dict[ReplyToken, Caller]) -> None:
+        """A process is gone, its machine lives: connections break, on both ends."""
+        for caller in callers.values():
+            self.send_response(node, caller, CallFailure.DISCONNECTED)
+        for other in self.nodes.values():
+            for token, caller in list(other.callers.items()):
+                if caller.node_id == node.node_id and caller.incarnation <= node.incarnation:
+                    self._hang_up(node, other, token)
+
+    def _hang_up(self, source: SimulatedNode, target: SimulatedNode, token: ReplyToken) -> None:
+        for delay in self.network.deliveries(source.node_id, target.node_id):
+            self.schedule(delay, lambda: self._hung_up(target, token))
+
+    def _hung_up(self, target: SimulatedNode, token: ReplyToken) -> None:
+        if token in target.callers and target.is_listening:
+            del target.callers[token]
+            target.deliver(CallerGone(token))
