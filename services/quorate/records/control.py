@@ -254,9 +254,8 @@ def _encode(record: ControlRecord) -> tuple[ControlType, bytes]:
         case KRaftVersion(kraft_version=kraft_version):
             version = KRaftVersionRecord(version=0, kraft_version=kraft_version)
             return ControlType.KRAFT_VERSION, codec_of(KRaftVersionRecord, 0).encode(version)
-        case KRaftVoters(voters=voters):
-            rows = VotersRecord(version=0, voters=tuple(_row(voter) for voter in voters))
-            return ControlType.KRAFT_VOTERS, codec_of(VotersRecord, 0).encode(rows)
+    rows = VotersRecord(version=0, voters=tuple(_row(voter) for voter in record.voters))
+    return ControlType.KRAFT_VOTERS, codec_of(VotersRecord, 0).encode(rows)
 
 
 def _decode(control_type: int, value: bytes) -> ControlRecord:

@@ -146,17 +146,11 @@ METADATA_VERSION_LATEST: Final = 30
 _FRAME_VERSION: Final = 1
 
 
-def _types_by_key() -> dict[int, type[KnownRecord]]:
-    found = {}
-    for cls in get_args(KnownRecord):
-        api_key = schema_of(cls).api_key
-        if api_key is None or api_key in found:
-            raise AssertionError(f"{cls.__name__} needs an api key of its own, not {api_key}")
-        found[api_key] = cls
-    return found
-
-
-RECORD_TYPES: Final[Mapping[int, type[KnownRecord]]] = _types_by_key()
+RECORD_TYPES: Final[Mapping[int, type[KnownRecord]]] = {
+    api_key: record_type
+    for record_type in get_args(KnownRecord)
+    if (api_key := schema_of(record_type).api_key) is not None
+}
 _API_KEYS: Final[Mapping[type[KnownRecord], int]] = {
     record_type: api_key for api_key, record_type in RECORD_TYPES.items()
 }

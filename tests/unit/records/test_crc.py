@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import importlib
+import sys
+
 import google_crc32c
 import pytest
 from hypothesis import given
@@ -25,3 +28,12 @@ def test_a_checksum_goes_on_where_another_ended(first: bytes, second: bytes) -> 
 @given(st.binary())
 def test_every_kind_of_buffer_has_the_same_checksum(data: bytes) -> None:
     assert crc32c(bytearray(data)) == crc32c(memoryview(data)) == google_crc32c.value(data)
+
+
+def test_the_checksum_needs_no_optional_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "crc32c", None)
+    monkeypatch.delitem(sys.modules, "quorate.records.crc")
+    without = importlib.import_module("quorate.records.crc")
+    for data in (b"123456789", bytearray(b"123456789"), memoryview(b"123456789")):
+        assert without.crc32c(data) == 0xE3069283
+        assert without.crc32c(data[4:], without.crc32c(data[:4])) == 0xE3069283

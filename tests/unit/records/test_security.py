@@ -11,7 +11,7 @@ from quorate.records.security import (
 )
 
 ID = b"i" * 16
-TOKEN = "id"
+ISSUED = "id"
 
 
 def test_an_acl_is_removed_by_its_id() -> None:
@@ -51,11 +51,11 @@ def test_a_token_is_removed_by_its_id() -> None:
         issue_timestamp=1,
         max_timestamp=2,
         expiration_timestamp=3,
-        token_id=TOKEN,
+        token_id=ISSUED,
     )
     assert codec_of(DelegationTokenRecord, 0).encode(created) == (
         b"\x02o\x02r\x03\x02x\x02y" + bytes(7) + b"\x01" + bytes(7) + b"\x02" + bytes(7) + b"\x03"
         b"\x03id\0"
     )
-    removed = RemoveDelegationTokenRecord(token_id=TOKEN)
+    removed = RemoveDelegationTokenRecord(token_id=ISSUED)
     assert codec_of(RemoveDelegationTokenRecord, 0).encode(removed) == b"\x03id\0"
