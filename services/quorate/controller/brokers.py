@@ -217,8 +217,17 @@ def broker_record(broker: Broker, level: int) -> RegisterBrokerRecord:
 
 
 def replay_register(delta: MetadataDelta, record: RegisterBrokerRecord, offset: Offset) -> None:
-    """Add a broker, or replace it by its new registration."""
-    delta.brokers = delta.brokers.set(record.broker_id, Broker(record, offset))
+    """Add a broker, or replace it by its new registration.
+
+    Listeners and features are kept by name: they have no order of their own, and Kafka writes them
+    into snapshots in that of a hash map.
+    """
+    registration = replace(
+        record,
+        end_points=tuple(sorted(record.end_points, key=lambda point: point.name)),
+        features=tuple(sorted(record.features, key=lambda feature: feature.name)),
+    )
+    delta.brokers = delta.brokers.set(record.broker_id, Broker(registration, offset))
 
 
 def replay_unregister(delta: MetadataDelta, record: UnregisterBrokerRecord) -> None:

@@ -7,6 +7,7 @@ record wins, and goes back into snapshots as it came.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.controller.errors import UnsupportedMetadataVersionError
@@ -75,6 +76,11 @@ def row_key(record: RowRecord) -> RowKey:
 def replay_row(delta: MetadataDelta, record: RowRecord) -> None:
     """Set the row."""
     delta.rows[row_key(record)] = record
+
+
+def replay_producer_ids(delta: MetadataDelta, record: ProducerIdsRecord) -> None:
+    """Set which ids come next; who got the last ones is history, and in no snapshot of Kafka's."""
+    replay_row(delta, replace(record, broker_id=-1, broker_epoch=-1))
 
 
 def replay_row_removal(delta: MetadataDelta, record: RowRecord) -> None:

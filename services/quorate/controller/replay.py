@@ -21,6 +21,7 @@ from quorate.controller.errors import ReplayError
 from quorate.controller.features import replay_feature_level
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.opaque import (
+    replay_producer_ids,
     replay_quota,
     replay_row,
     replay_row_removal,
@@ -84,7 +85,7 @@ _REPLAY: Final[Mapping[type, Callable[[MetadataDelta, Any], None]]] = {
     NoOpRecord: _ignore,
     PartitionChangeRecord: replay_partition_change,
     PartitionRecord: replay_partition,
-    ProducerIdsRecord: replay_row,
+    ProducerIdsRecord: replay_producer_ids,
     RegisterControllerRecord: replay_row,
     RemoveAccessControlEntryRecord: replay_row_removal,
     RemoveDelegationTokenRecord: replay_row_removal,
