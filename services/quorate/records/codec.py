@@ -1,6 +1,6 @@
 """Encoders and decoders derived from schemas, compiled once for each version of a message.
 
-Neighbouring fields of fixed size become one `struct` layout; every other field becomes a closure.
+Neighbouring fields of fixed size become one `struct` layout, every other field a pair of closures.
 A reader takes (buffer, position) and answers (value, position behind it); a writer appends to a
 bytearray. Sources: Kafka's protocol guide, KIP-482 (flexible versions and tagged fields).
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from quorate.records.schema import (
     OWN_DEFAULTS,
@@ -36,12 +36,14 @@ from quorate.records.values import (
     octets,
     string,
     uuid,
+    uuids,
 )
 from quorate.records.varint import Buffer, encode_uvarint, read_uvarint
 
 T = TypeVar("T")
-_Step: TypeAlias = Callable[[Buffer, int, list[Any]], int]
-_Put: TypeAlias = Callable[[bytearray, tuple[Any, ...]], None]
+# What follows a structure's plain fields: reads into, or writes from, all its values.
+_ReadTags: TypeAlias = Callable[[Buffer, int, list[Any]], int]
+_WriteTags: TypeAlias = Callable[[bytearray, tuple[Any, ...]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,25 @@ def compile_codec(schema: Schema, version: int, shapes: Mapping[str, type]) -> C
     return Codec(schema.name, version, read, write)
 
 
+class _Part(NamedTuple):
+    """A field, or with a slice a run of fixed fields, and where its value stands."""
+
+    name: str
+    slot: int | slice
+    read: Reader
+    write: Writer
+
+
+class _Tag(NamedTuple):
+    """A field that travels under a tag, unless it has its default."""
+
+    slot: int
+    tag: int
+    default: Any
+    read: Reader
+    write: Writer
+
+
 @dataclass(frozen=True, slots=True)
 class _Compiler:
     version: int
@@ -118,9 +139,10 @@ class _Compiler:
         absent = [f for f in body.fields if not self._has(f)]
         order = [*plain, *tagged, *absent]
         defaults = [self.default(f) for f in order]
-        steps, puts = self._plain(plain)
+        names = [*(f.name for f in order), TAGGED]
+        parts = self._parts(plain)
         tags = [
-            (slot, field.tag, defaults[slot], *self.field(field))
+            _Tag(slot, field.tag, defaults[slot], *self.field(field))
             for slot, field in enumerate(tagged, len(plain))
             if field.tag is not None
         ]
@@ -129,18 +151,12 @@ class _Compiler:
             for slot, field in enumerate(absent, len(plain) + len(tagged))
             if not field.ignorable
         ]
-        if guards:
-            puts.append(_absent_guard(guards, self.version))
-        if self.is_flexible:
-            steps.append(_tags_reader({tag: (slot, read) for slot, tag, _, read, _ in tags}))
-            puts.append(_tags_writer([(slot, tag, d, write) for slot, tag, d, _, write in tags]))
-        else:
-            puts.append(_no_tags)
         cls = self.shapes[body.name]
-        names = [*(f.name for f in order), TAGGED]
+        read_tags = _tags_reader(tags) if self.is_flexible else None
+        write_tags = _tags_writer(tags) if self.is_flexible else _refuse_tags
         return (
-            _structure_reader(cls, names, [*defaults, ()], steps),
-            _structure_writer(names, puts),
+            _structure_reader(cls, names, [*defaults, ()], parts, read_tags),
+            _structure_writer(names, parts, _absent_guard(guards, self.version), write_tags),
         )
 
     def _has(self, field: Field) -> bool:
@@ -149,23 +165,18 @@ class _Compiler:
     def _is_tagged(self, field: Field) -> bool:
         return field.tag is not None and self.version in field.tagged
 
-    def _plain(self, plain: list[Field]) -> tuple[list[_Step], list[_Put]]:
-        steps: list[_Step] = []
-        puts: list[_Put] = []
+    def _parts(self, plain: list[Field]) -> list[_Part]:
+        parts: list[_Part] = []
         slot = 0
         for is_fixed, group in groupby(plain, key=lambda field: field.type in FIXED):
             run = list(group)
             if is_fixed:
-                step, put = _fixed_run(slot, run)
-                steps.append(step)
-                puts.append(put)
+                names = ", ".join(field.name for field in run)
+                parts.append(_Part(names, slice(slot, slot + len(run)), *_fixed_run(run)))
             else:
-                for at, field in enumerate(run, slot):
-                    read, write = self.field(field)
-                    steps.append(_step(at, read, field.name))
-                    puts.append(_put(at, write, field.name))
+                parts += [_Part(f.name, at, *self.field(f)) for at, f in enumerate(run, slot)]
             slot += len(run)
-        return steps, puts
+        return parts
 
     def default(self, field: Field) -> object:
         """The value of a field that the bytes leave out."""
@@ -183,7 +194,9 @@ class _Compiler:
         is_nullable = self.version in field.nullable
         if not field.is_array:
             return self._single(field, is_flexible=is_flexible, is_nullable=is_nullable)
-        if field.element in FIXED and field.element != "uuid":
+        if field.element == "uuid":
+            return uuids(is_flexible=is_flexible, is_nullable=is_nullable)
+        if field.element in FIXED:
             code = FIXED[field.element]
             return numbers(code, is_flexible=is_flexible, is_nullable=is_nullable)
         element = self._single(field, is_flexible=is_flexible, is_nullable=False)
@@ -208,16 +221,27 @@ class _Compiler:
 
 
 def _structure_reader(
-    cls: type, names: list[str], defaults: list[Any], steps: list[_Step]
+    cls: type,
+    names: list[str],
+    defaults: list[Any],
+    parts: list[_Part],
+    read_tags: _ReadTags | None,
 ) -> Reader:
     new = object.__new__
     # Setting the slots themselves is how a frozen instance is filled without its __init__.
     setters = [getattr(cls, name).__set__ for name in names]
+    steps = [(part.slot, part.read, part.name) for part in parts]
 
     def read(buffer: Buffer, position: int) -> tuple[Any, int]:
         values = defaults.copy()
-        for step in steps:
-            position = step(buffer, position, values)
+        name = ""
+        try:
+            for slot, read_part, name in steps:  # noqa: B007 - named in the error
+                values[slot], position = read_part(buffer, position)
+        except (struct.error, IndexError, ValueError) as error:
+            raise SchemaError(f"{name}: {error}") from error
+        if read_tags is not None:
+            position = read_tags(buffer, position, values)
         instance: object = new(cls)
         for set_slot, value in zip(setters, values, strict=True):
             set_slot(instance, value)
@@ -226,79 +250,63 @@ def _structure_reader(
     return read
 
 
-def _structure_writer(names: list[str], puts: list[_Put]) -> Writer:
+def _structure_writer(
+    names: list[str], parts: list[_Part], check_absent: _WriteTags, write_tags: _WriteTags
+) -> Writer:
     # Named twice at least, because attrgetter answers with a tuple only then.
     getter = attrgetter(*names, TAGGED)
+    steps = [(part.slot, part.write, part.name) for part in parts]
 
     def write(out: bytearray, value: object) -> None:
         values = getter(value)
-        for put in puts:
-            put(out, values)
+        name = ""
+        try:
+            for slot, write_part, name in steps:  # noqa: B007 - named in the error
+                write_part(out, values[slot])
+        except (struct.error, ValueError, TypeError, AttributeError) as error:
+            raise SchemaError(f"{name}: {error}") from error
+        check_absent(out, values)
+        write_tags(out, values)
 
     return write
 
 
-def _fixed_run(first: int, run: list[Field]) -> tuple[_Step, _Put]:
+def _fixed_run(run: list[Field]) -> tuple[Reader, Writer]:
     layout = struct.Struct(">" + "".join(FIXED[field.type] for field in run))
     unpack_from, pack, size = layout.unpack_from, layout.pack, layout.size
-    last = first + len(run)
-    uuids = [slot for slot, field in enumerate(run, first) if field.type == "uuid"]
-    names = ", ".join(field.name for field in run)
+    uuid_indexes = [index for index, field in enumerate(run) if field.type == "uuid"]
 
-    def step(buffer: Buffer, position: int, values: list[Any]) -> int:
-        values[first:last] = unpack_from(buffer, position)
-        return position + size
+    def read(buffer: Buffer, position: int) -> tuple[tuple[Any, ...], int]:
+        return unpack_from(buffer, position), position + size
 
-    def put(out: bytearray, values: tuple[Any, ...]) -> None:
-        try:
-            for slot in uuids:
-                check_uuid(values[slot])
-            out += pack(*values[first:last])
-        except (struct.error, SchemaError) as error:
-            raise SchemaError(f"{names}: {error}") from error
+    def write(out: bytearray, values: tuple[Any, ...]) -> None:
+        for index in uuid_indexes:
+            check_uuid(values[index])
+        out += pack(*values)
 
-    return step, put
+    return read, write
 
 
-def _step(slot: int, read: Reader, name: str) -> _Step:
-    def step(buffer: Buffer, position: int, values: list[Any]) -> int:
-        try:
-            values[slot], position = read(buffer, position)
-        except (struct.error, IndexError, ValueError) as error:
-            raise SchemaError(f"{name}: {error}") from error
-        return position
-
-    return step
-
-
-def _put(slot: int, write: Writer, name: str) -> _Put:
-    def put(out: bytearray, values: tuple[Any, ...]) -> None:
-        try:
-            write(out, values[slot])
-        except (struct.error, ValueError, TypeError, AttributeError) as error:
-            raise SchemaError(f"{name}: {error}") from error
-
-    return put
-
-
-def _absent_guard(guards: list[tuple[int, str, Any]], version: int) -> _Put:
-    def put(_: bytearray, values: tuple[Any, ...]) -> None:
+def _absent_guard(guards: list[tuple[int, str, Any]], version: int) -> _WriteTags:
+    def check(_: bytearray, values: tuple[Any, ...]) -> None:
         for slot, name, default in guards:
             if values[slot] != default:
                 raise SchemaError(
                     f"{name} is {values[slot]!r}, but version {version} has no such field"
                 )
 
-    return put
+    return check
 
 
-def _no_tags(_: bytearray, values: tuple[Any, ...]) -> None:
+def _refuse_tags(_: bytearray, values: tuple[Any, ...]) -> None:
     if values[-1]:
         raise SchemaError("a version that is not flexible has no tagged fields")
 
 
-def _tags_reader(known: dict[int, tuple[int, Reader]]) -> _Step:
-    def step(buffer: Buffer, position: int, values: list[Any]) -> int:
+def _tags_reader(tags: list[_Tag]) -> _ReadTags:
+    known = {each.tag: (each.slot, each.read) for each in tags}
+
+    def read_tags(buffer: Buffer, position: int, values: list[Any]) -> int:
         count, position = read_uvarint(buffer, position)
         if not count:
             return position
@@ -321,11 +329,13 @@ def _tags_reader(known: dict[int, tuple[int, Reader]]) -> _Step:
         values[-1] = tuple(unknown)
         return position
 
-    return step
+    return read_tags
 
 
-def _tags_writer(known: list[tuple[int, int, Any, Writer]]) -> _Put:
-    def put(out: bytearray, values: tuple[Any, ...]) -> None:
+def _tags_writer(tags: list[_Tag]) -> _WriteTags:
+    known = [(each.slot, each.tag, each.default, each.write) for each in tags]
+
+    def write_tags(out: bytearray, values: tuple[Any, ...]) -> None:
         found: list[tuple[int, bytes]] = list(values[-1])
         for slot, tag, default, write in known:
             if values[slot] != default:
@@ -342,4 +352,4 @@ def _tags_writer(known: list[tuple[int, int, Any, Writer]]) -> _Put:
             out += encode_uvarint(len(encoded))
             out += encoded
 
-    return put
+    return write_tags

@@ -139,6 +139,30 @@ def numbers(code: str, *, is_flexible: bool, is_nullable: bool) -> Pair:
     return read, write
 
 
+def uuids(*, is_flexible: bool, is_nullable: bool) -> Pair:
+    """An array of uuids."""
+    read_length, write_length = _length("i", is_flexible=is_flexible, is_nullable=is_nullable)
+
+    def read(buffer: Buffer, position: int) -> tuple[tuple[bytes, ...] | None, int]:
+        count, position = read_length(buffer, position)
+        if count < 0:
+            return None, position
+        end = position + count * UUID_BYTES
+        data = bytes(_slice(buffer, position, end))
+        return tuple([data[at : at + UUID_BYTES] for at in range(0, len(data), UUID_BYTES)]), end
+
+    def write(out: bytearray, value: tuple[bytes, ...] | None) -> None:
+        if value is None:
+            write_length(out, None)
+        else:
+            write_length(out, len(value))
+            for each in value:
+                check_uuid(each)
+            out += b"".join(value)
+
+    return read, write
+
+
 def array(element: Pair, *, is_flexible: bool, is_nullable: bool) -> Pair:
     """An array of anything else, as a tuple."""
     read_length, write_length = _length("i", is_flexible=is_flexible, is_nullable=is_nullable)
@@ -194,6 +218,8 @@ def _length(code: str, *, is_flexible: bool, is_nullable: bool) -> tuple[_ReadLe
     read_number, write_number = _varint_length() if is_flexible else number(code)
 
     def read(buffer: Buffer, position: int) -> tuple[int, int]:
+        if is_flexible and 0 < (byte := buffer[position]) < 0x80:
+            return byte - 1, position + 1
         length, position = read_number(buffer, position)
         if length < 0 and not is_nullable:
             raise SchemaError("may not be null")

@@ -16,6 +16,7 @@ from quorate.records.values import (
     octets,
     string,
     uuid,
+    uuids,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +52,11 @@ LONG = tuple(range(100))
         (numbers("b", **COMPACT), None, "00"),
         (array(string(**COMPACT), **COMPACT), ("a", None), "03" + "0261" + "00"),
         (array(string(**PLAIN), **PLAIN), ("a",), "00000001" + "000161"),
-        (array(uuid(), **COMPACT), None, "00"),
+        (array(string(**PLAIN), **COMPACT), None, "00"),
+        (uuids(**COMPACT), (b"a" * 16, b"b" * 16), "03" + "61" * 16 + "62" * 16),
+        (uuids(**PLAIN), (), "00000000"),
+        (uuids(**COMPACT), None, "00"),
+        (octets(**COMPACT), bytes(200), "c901" + "00" * 200),
         (nullable_structure(number("b")), 7, "01" + "07"),
         (nullable_structure(number("b")), None, "ff"),
     ],
@@ -91,6 +96,7 @@ def test_null_is_refused_where_it_may_not_be(
         (array(number("b"), **COMPACT), "05616263"),
         (array(number("b"), **PLAIN), "00000004616263"),
         (uuid(), "00" * 15),
+        (uuids(**COMPACT), "02" + "00" * 15),
     ],
 )
 def test_a_value_that_is_cut_off_is_refused(pair: Pair, data: str) -> None:

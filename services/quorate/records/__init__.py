@@ -1,0 +1,1 @@
+"""The bytes of Kafka's metadata log as values: batches, control records, metadata records, ids."""
