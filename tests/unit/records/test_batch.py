@@ -1,3 +1,5 @@
+"""Record batches: golden bytes, round trips, and every way to be damaged."""
+
 from __future__ import annotations
 
 import dataclasses

@@ -1,3 +1,5 @@
+"""Bytes of the records about brokers and controllers, version by version."""
+
 from __future__ import annotations
 
 import pytest

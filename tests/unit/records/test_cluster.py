@@ -1,3 +1,5 @@
+"""Bytes of the records about configs, features, quotas and transactions."""
+
 from __future__ import annotations
 
 from quorate.records.cluster import (

@@ -1,3 +1,5 @@
+"""Derived codecs on messages made to hold one field of each kind."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -35,6 +37,12 @@ class Greeting:
 
 @message(api_key=None)
 class Nothing:
+    tagged: Tagged = ()
+
+
+@message(api_key=None)
+class Marked:
+    mark: Annotated[bytes, Wire("uuid", tag=0)] = bytes(16)
     tagged: Tagged = ()
 
 
@@ -115,6 +123,13 @@ def test_a_message_without_fields_is_its_tags_alone() -> None:
     assert codec.encode(Nothing()) == b"\0"
     assert codec.decode(b"\0") == (Nothing(), 1)
     assert codec.decode(b"\1\5\1x") == (Nothing(tagged=((5, b"x"),)), 4)
+
+
+def test_a_tagged_field_is_left_out_at_its_default() -> None:
+    codec = codec_of(Marked, 0)
+    assert codec.encode(Marked()) == b"\0"
+    assert codec.encode(Marked(mark=b"m" * 16)) == b"\1\0\x10" + b"m" * 16
+    assert codec.decode(b"\1\0\x10" + b"m" * 16) == (Marked(mark=b"m" * 16), 19)
 
 
 def test_unknown_tags_inside_structures_are_kept() -> None:

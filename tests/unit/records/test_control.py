@@ -1,3 +1,5 @@
+"""Control records: their bytes, and what survives a round trip."""
+
 from __future__ import annotations
 
 import struct

@@ -1,3 +1,5 @@
+"""The checksum, against published vectors and another implementation."""
+
 from __future__ import annotations
 
 import importlib

@@ -1,3 +1,5 @@
+"""Error codes against Kafka's numbers."""
+
 from __future__ import annotations
 
 from quorate.records.errors import ErrorCode

@@ -1,3 +1,5 @@
+"""Identifiers: order, text and parsing."""
+
 from __future__ import annotations
 
 import pytest

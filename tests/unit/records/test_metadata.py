@@ -1,3 +1,5 @@
+"""Metadata records as one type: frames, versions, unknown ones."""
+
 from __future__ import annotations
 
 from dataclasses import fields

@@ -1,3 +1,5 @@
+"""Schemas that classes declare."""
+
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError

@@ -1,3 +1,5 @@
+"""Bytes of the records about ACLs, credentials and tokens."""
+
 from __future__ import annotations
 
 from quorate.records.codec import codec_of

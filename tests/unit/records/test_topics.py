@@ -1,3 +1,5 @@
+"""Bytes of the records about topics and partitions, version by version."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""Single values on the wire, compact and plain."""
+
 from __future__ import annotations
 
 import struct

@@ -1,3 +1,5 @@
+"""Variable-length integers: their bytes, their limits."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,3 +1,5 @@
+"""Voter sets: order, majority, who matches whom."""
+
 from __future__ import annotations
 
 import pytest
