@@ -53,7 +53,7 @@ class Chaos:
         self.is_over = True
         self.world.ticks_to_death = None
         self.world.remark("faults stop")
-        self.world.network.heal()
+        self.world.network.calm_down()
         for node in self.world.nodes.values():
             node.disk_fault = None
             if node.status is Status.FAILED:

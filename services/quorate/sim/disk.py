@@ -138,6 +138,10 @@ class SimulatedDisk:
         directory.durable = dict(directory.entries)
         directory.pending.clear()
 
+    def make_read_only(self, path: str) -> None:
+        self.hook("make_read_only", path)
+        self._inode(path)
+
     # --- what befalls a disk ----------------------------------------------------------------------
 
     def lose_power(self, random: Random, survival: Survival) -> None:

@@ -10,7 +10,7 @@ import heapq
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.raft.api import (
     CallerGone,
@@ -23,7 +23,7 @@ from quorate.records.ids import CallId, NodeId, Offset, ReplyToken
 from quorate.records.voters import VoterSet
 from quorate.sim.network import Network
 from quorate.sim.node import SimulatedNode, Status
-from quorate.sim.oracle import Oracle
+from quorate.sim.oracle import Oracle, Violation
 from quorate.sim.transcript import Transcript
 from quorate.sim.watch import Watch
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from quorate.sim.faults import Options
 
 Action: TypeAlias = Callable[[], None]
-CONNECT_TIMEOUT_US = 1_000_000
+CONNECT_TIMEOUT_US: Final = 1_000_000
+STEPS_AT_ONE_INSTANT: Final = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class World:
         self.when_process_dies: Callable[[SimulatedNode], None] = SimulatedNode.kill
         self._heap: list[tuple[int, int, Action]] = []
         self._sequence = 0
+        self._stuck = 0
         self._tokens = 0
 
     # --- time -------------------------------------------------------------------------------------
@@ -83,6 +85,9 @@ class World:
         limit = until_ms * 1000
         while self._heap and self._heap[0][0] <= limit:
             at, _, action = heapq.heappop(self._heap)
+            self._stuck = self._stuck + 1 if at == self.now_us else 0
+            if self._stuck > STEPS_AT_ONE_INSTANT:
+                raise Violation("time stands still: a core asks for wake-ups without end")
             self.now_us = at
             self.steps += 1
             action()
