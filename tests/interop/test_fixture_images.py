@@ -1,4 +1,4 @@
-"""Logs of stock Kafka, replayed, give the images that stock's own snapshots give, and lose no row."""
+"""Logs of stock Kafka, replayed, give the images of stock's own snapshots and lose no row."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def batches_of(path: Path) -> list[Batch]:
     data = path.read_bytes()
     return [
         Batch(
-            base_offset=header.base_offset,
+            base_offset=Offset(header.base_offset),
             position=LogPosition(
-                Offset(header.last_offset + 1), header.epoch, header.max_timestamp_ms
+                Offset(header.last_offset + 1), Epoch(header.epoch), header.max_timestamp_ms
             ),
             records=()
             if header.is_control
@@ -62,7 +62,7 @@ def log_of(folder: Path) -> list[Batch]:
 def images_of(batches: list[Batch], start: MetadataImage | None = None) -> dict[int, MetadataImage]:
     """The image at the end of every batch, by end offset."""
     replayer = Replayer(start or MetadataImage())
-    images = {}
+    images: dict[int, MetadataImage] = {}
     for batch in batches:
         if batch.base_offset >= replayer.end_offset:
             replay_batch(replayer, batch)

@@ -60,9 +60,9 @@ class ConfigSpec:
         return f"{self.type.value} {', '.join(self.choices)}"
 
 
-_THROTTLED = re.compile(r"\d+:\d+")
-_WHOLE = re.compile(r"[+-]?\d{1,19}")
-_DECIMAL = re.compile(r"[+-]?(\d{1,19}(\.\d{0,19})?|\.\d{1,19})([eE][+-]?\d{1,2})?")
+_THROTTLED = re.compile(r"[0-9]+:[0-9]+")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_DECIMAL = re.compile(r"[+-]?([0-9]{1,19}(\.[0-9]{0,19})?|\.[0-9]{1,19})([eE][+-]?[0-9]{1,2})?")
 
 
 def list_items(value: str) -> list[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from quorate.controller.brokers import decide_register, decide_unregister
 from quorate.controller.configs import decide_alter_configs
@@ -181,6 +181,8 @@ class Controller:
                 outcome = decide_heartbeat(context, request)
             case UnregisterBroker():
                 outcome = decide_unregister(context, request)
+            case _:
+                assert_never(request)
         return active.take(outcome)
 
     def expire(self, now_ms: int) -> Decision | None:

@@ -43,6 +43,12 @@ class MetadataDelta:
             raise ReplayError(f"no topic has the id {topic_id.hex()}")
         return topic
 
+    def topic_id_list(self) -> list[TopicId]:
+        """The ids of all topics, in order."""
+        topics = self.topics.finish()
+        self.topics = topics.mutate()
+        return sorted(topics)
+
     def partition(self, topic_id: TopicId, partition_id: int) -> Partition | None:
         """The partition as changed so far. Raises ReplayError when the topic is unknown."""
         changed = self._partitions.get(topic_id, {}).get(partition_id)

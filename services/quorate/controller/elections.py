@@ -90,12 +90,10 @@ def _changes(
     level = metadata_version(image.features)
     for name, topic, partition_ids in sorted(touched, key=lambda item: item[0]):
         unclean = allows_unclean_election(image, name)
-        for partition_id in partition_ids:
-            partition = topic.partitions.get(partition_id)
-            if partition is not None:
-                choice = _choose(partition, active, allows_unclean=unclean)
-                if choice != _Choice(partition.leader, partition.isr):
-                    yield _record(topic.topic_id, partition_id, partition, choice, level)
+        for partition_id, partition in topic.partitions.pick(partition_ids):
+            choice = _choose(partition, active, allows_unclean=unclean)
+            if choice != _Choice(partition.leader, partition.isr):
+                yield _record(topic.topic_id, partition_id, partition, choice, level)
 
 
 @dataclass(frozen=True, slots=True)

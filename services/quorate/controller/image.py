@@ -63,11 +63,6 @@ class Broker:
         log_dirs, cordoned = self.registration.log_dirs, self.registration.cordoned_log_dirs
         return self.is_active and not (log_dirs and set(log_dirs) <= set(cordoned or ()))
 
-    def with_changes(self, **changes: object) -> Broker:
-        """This broker with fields of its registration replaced."""
-        registration = replace(self.registration, **changes)  # type: ignore[arg-type]
-        return Broker(registration, self.offset)
-
 
 @dataclass(frozen=True)
 class Brokers:

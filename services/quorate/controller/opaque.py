@@ -8,7 +8,7 @@ record wins, and goes back into snapshots as it came.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from quorate.controller.errors import UnsupportedMetadataVersionError
 from quorate.records.metadata import (
@@ -71,6 +71,8 @@ def row_key(record: RowRecord) -> RowKey:
             return (_TOKENS, (record.token_id,))
         case ZkMigrationStateRecord():
             return (_ZK, ())
+        case _:
+            assert_never(record)
 
 
 def replay_row(delta: MetadataDelta, record: RowRecord) -> None:

@@ -113,26 +113,21 @@ def changed(old: Partition, record: PartitionChangeRecord) -> Partition:
 def replay_clear_elr(delta: MetadataDelta, record: ClearElrRecord) -> None:
     """Forget the eligible leader replicas of one topic, or of all where no name is given."""
     if not record.topic_name:
-        topic_ids = list(delta.topics)
+        topic_ids = delta.topic_id_list()
     elif record.topic_name in delta.topic_ids:
         topic_ids = [delta.topic_ids[record.topic_name]]
     else:
         raise ReplayError(f"there is no topic {record.topic_name!r} whose ELR could be cleared")
     for topic_id in topic_ids:
         partitions = delta.flush_partitions(topic_id).partitions
-        for partition_id in partitions.select(_has_eligible):
-            old = partitions.get(partition_id)
-            if old is not None:
-                delta.set_partition(
-                    topic_id,
-                    partition_id,
-                    replace(
-                        old,
-                        partition_epoch=old.partition_epoch + 1,
-                        eligible_leader_replicas=(),
-                        last_known_elr=(),
-                    ),
-                )
+        for partition_id, old in partitions.pick(partitions.select(_has_eligible)):
+            cleared = replace(
+                old,
+                partition_epoch=old.partition_epoch + 1,
+                eligible_leader_replicas=(),
+                last_known_elr=(),
+            )
+            delta.set_partition(topic_id, partition_id, cleared)
 
 
 def _has_eligible(chunk: Chunk) -> Bits:

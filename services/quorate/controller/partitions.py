@@ -21,7 +21,7 @@ import numpy as np
 from quorate.records.ids import UUID_BYTES, ZERO_UUID, DirectoryId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -226,6 +226,13 @@ class PartitionTable:
         if not 0 <= chunk < len(self._chunks):
             return None
         return self._chunks[chunk].get(row)
+
+    def pick(self, partition_ids: Iterable[int]) -> Iterator[tuple[int, Partition]]:
+        """Those of the partitions that exist, with their ids."""
+        for partition_id in partition_ids:
+            partition = self.get(partition_id)
+            if partition is not None:
+                yield partition_id, partition
 
     def items(self) -> Iterator[tuple[int, Partition]]:
         """Every partition with its id, in order of the ids."""

@@ -5,7 +5,7 @@ Any controller can give them, active or not, because they need the committed ima
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from quorate.controller.config_table import TOPIC_CONFIGS, is_sensitive
 from quorate.controller.configs import ALL_BROKERS, resource_key, resource_problem
@@ -58,6 +58,8 @@ def answer(image: MetadataImage, request: ReadRequest) -> ReadReply:
             brokers = sorted(image.brokers.by_id.items())
             listed = tuple(_listed_broker(broker) for _, broker in brokers)
             return ListBrokersReply(image.position.end_offset, listed)
+        case _:
+            assert_never(request)
 
 
 def _list_topics(image: MetadataImage) -> ListTopicsReply:

@@ -1,0 +1,139 @@
+"""A controller with everything it needs, driven without a quorum: what it decides is committed."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from quorate.controller.controller import Controller
+from quorate.controller.decision import ControllerSettings
+from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.requests import (
+    BrokerHeartbeat,
+    Caller,
+    CreateTopics,
+    Listener,
+    NewTopic,
+    RegisterBroker,
+)
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ClusterId, Epoch, Offset, TopicId
+from quorate.records.metadata import FeatureLevelRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.controller.decision import Decision
+    from quorate.controller.image import MetadataImage
+    from quorate.controller.partitions import Partition
+    from quorate.controller.requests import WriteRequest
+    from quorate.records.metadata import MetadataRecord
+
+CALLER = Caller("User:test", "127.0.0.1")
+
+
+def uuid(number: int) -> bytes:
+    return b"\x10" + number.to_bytes(15, "big")
+
+
+class Cluster:
+    """An active controller; every decision is committed at once unless asked otherwise."""
+
+    def __init__(
+        self,
+        *,
+        level: int = 30,
+        new_topic_id: Callable[[], TopicId] | None = None,
+        **settings: int,
+    ) -> None:
+        numbers = itertools.count(1000)
+        self.now_ms = 0
+        self.controller = Controller(
+            ControllerSettings(
+                cluster_id=ClusterId("cluster"),
+                new_topic_id=new_topic_id or (lambda: TopicId(uuid(next(numbers)))),
+                **settings,
+            ),
+            [FeatureLevelRecord(name="metadata.version", feature_level=level)],
+        )
+        self.commit(self.controller.activate(Epoch(1), Offset(0), self.now_ms))
+        assert self.controller.expire(self.now_ms) is None
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.controller.image
+
+    def commit(self, decision: Decision) -> Decision:
+        self.controller.commit(decision.end_offset, timestamp_ms=self.now_ms)
+        return decision
+
+    def decide(self, request: WriteRequest) -> Decision:
+        return self.commit(self.controller.decide(request, CALLER, self.now_ms))
+
+    def ask(self, request: WriteRequest) -> Any:  # noqa: ANN401 - each request has its own reply
+        return self.decide(request).reply
+
+    def records(self, request: WriteRequest) -> tuple[MetadataRecord, ...]:
+        return self.decide(request).records
+
+    def registration(self, broker_id: int, **changes: object) -> RegisterBroker:
+        fields: dict[str, Any] = {
+            "incarnation_id": uuid(broker_id),
+            "cluster_id": ClusterId("cluster"),
+            "listeners": (Listener("PLAINTEXT", "127.0.0.1", 9000 + broker_id),),
+            "features": SUPPORTED_FEATURES,
+            "log_dirs": (uuid(500 + broker_id),),
+        }
+        fields.update(changes)
+        return RegisterBroker(broker_id=broker_id, **fields)
+
+    def heartbeat(self, broker_id: int, **wishes: object) -> BrokerHeartbeat:
+        fields: dict[str, Any] = {
+            "broker_epoch": self.image.brokers.by_id[broker_id].registration.broker_epoch,
+            "current_metadata_offset": Offset(self.image.position.end_offset - 1),
+        }
+        fields.update(wishes)
+        return BrokerHeartbeat(broker_id=broker_id, **fields)
+
+    def start_brokers(self, *broker_ids: int, **changes: object) -> None:
+        """Register brokers and unfence them."""
+        for broker_id in broker_ids:
+            assert self.ask(self.registration(broker_id, **changes)).error is ErrorCode.NONE
+            assert not self.ask(self.heartbeat(broker_id)).is_fenced
+
+    def create(self, name: str, *assignments: tuple[int, ...], **fields: object) -> TopicId:
+        """Create a topic with these replicas for each partition."""
+        topic = replace(NewTopic(name, assignments=assignments), **fields)  # type: ignore[arg-type]
+        reply = self.ask(CreateTopics((topic,)))
+        assert reply.topics[0].error is ErrorCode.NONE, reply.topics[0].message
+        topic_id: TopicId = reply.topics[0].topic_id
+        return topic_id
+
+    def partition(self, name: str, partition_id: int = 0) -> Partition:
+        topic = self.image.topic(name)
+        assert topic is not None
+        partition = topic.partitions.get(partition_id)
+        assert partition is not None
+        return partition
+
+    def leading(self, name: str) -> list[tuple[int, tuple[int, ...]]]:
+        """Leader and ISR of each partition."""
+        topic = self.image.topic(name)
+        assert topic is not None
+        return [(partition.leader, partition.isr) for _, partition in topic.partitions.items()]
+
+
+@pytest.fixture
+def make_cluster() -> Callable[..., Cluster]:
+    return Cluster
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Three brokers, unfenced, at time 0."""
+    cluster = Cluster()
+    cluster.start_brokers(1, 2, 3)
+    return cluster

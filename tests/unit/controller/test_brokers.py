@@ -1,0 +1,353 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from quorate.controller.brokers import (
+    broker_record,
+    replay_fence,
+    replay_register,
+    replay_registration_change,
+    replay_unfence,
+    replay_unregister,
+)
+from quorate.controller.decision import RECORDS_MAX
+from quorate.controller.delta import MetadataDelta
+from quorate.controller.errors import ReplayError
+from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.image import LOG_BEGIN, Broker, MetadataImage
+from quorate.controller.partitions import LOST_DIR
+from quorate.controller.replies import RegisterBrokerReply, UnregisterBrokerReply
+from quorate.controller.requests import FeatureRange, Listener, UnregisterBroker
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ClusterId, DirectoryId, Offset
+from quorate.records.metadata import (
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
+    FenceBrokerRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.unit.controller.conftest import Cluster
+
+
+def uuid(number: int) -> bytes:
+    return b"\x10" + number.to_bytes(15, "big")
+
+
+def record(**changes: object) -> RegisterBrokerRecord:
+    fields: dict[str, Any] = {
+        "broker_id": 1,
+        "incarnation_id": uuid(1),
+        "broker_epoch": 5,
+        "end_points": (),
+        "features": (),
+        "rack": None,
+    }
+    fields.update(changes)
+    return RegisterBrokerRecord(**fields)
+
+
+# --- registration ---------------------------------------------------------------------------------
+
+
+def test_a_registration_is_a_fenced_broker_whose_epoch_is_the_end_of_the_log(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    cluster = make_cluster()
+    decision = cluster.decide(cluster.registration(7, rack="r"))
+    assert decision.reply == RegisterBrokerReply(broker_epoch=1)
+    assert decision.base_offset == 1
+    assert decision.records == (
+        record(
+            broker_id=7,
+            incarnation_id=uuid(7),
+            broker_epoch=1,
+            end_points=(
+                BrokerEndpoint(name="PLAINTEXT", host="127.0.0.1", port=9007, security_protocol=0),
+            ),
+            features=tuple(
+                BrokerFeature(
+                    name=feature.name,
+                    min_supported_version=feature.min_level,
+                    max_supported_version=feature.max_level,
+                )
+                for feature in SUPPORTED_FEATURES
+            ),
+            rack="r",
+            fenced=True,
+            log_dirs=(DirectoryId(uuid(507)),),
+        ),
+    )
+    assert cluster.image.brokers.by_id[7].offset == 1
+
+
+def test_the_same_incarnation_amends_what_it_said_and_keeps_its_epoch(cluster: Cluster) -> None:
+    before = cluster.image.brokers.by_id[1].registration
+    reply = cluster.ask(cluster.registration(1, rack="new"))
+    after = cluster.image.brokers.by_id[1]
+    assert reply.broker_epoch == before.broker_epoch == after.registration.broker_epoch
+    assert (after.registration.rack, after.registration.fenced) == ("new", False)
+    assert after.offset == cluster.image.position.end_offset - 1
+
+
+def test_another_process_waits_for_the_session_of_the_first(cluster: Cluster) -> None:
+    cluster.now_ms = 8999
+    other = cluster.registration(1, incarnation_id=uuid(99))
+    reply = cluster.ask(other)
+    assert reply == RegisterBrokerReply(
+        ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+        "Another process is registered as broker 1 and was heard within 9000 ms; stop it, or wait"
+        " until its session has run out.",
+    )
+    cluster.now_ms = 9000
+    assert cluster.ask(other).error is ErrorCode.NONE
+
+
+def test_the_successor_of_a_broker_on_its_way_out_may_register(cluster: Cluster) -> None:
+    cluster.create("a", (1, 2))
+    cluster.ask(cluster.heartbeat(1, want_shut_down=True))
+    assert cluster.image.brokers.by_id[1].registration.in_controlled_shutdown
+    assert cluster.ask(cluster.registration(1, incarnation_id=uuid(99))).error is ErrorCode.NONE
+    assert not cluster.image.brokers.by_id[1].registration.in_controlled_shutdown
+
+
+def test_a_new_incarnation_ends_the_leaderships_of_the_old(cluster: Cluster) -> None:
+    topic_id = cluster.create("a", (1, 2))
+    cluster.now_ms = 9000
+    decision = cluster.decide(cluster.registration(1, incarnation_id=uuid(99)))
+    assert decision.records[1:] == (
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=2, isr=(2,)),
+    )
+    broker = cluster.image.brokers.by_id[1]
+    assert broker.registration.broker_epoch == decision.base_offset == broker.offset
+    assert broker.registration.fenced
+
+
+def test_leaderships_that_do_not_fit_into_the_batch_follow(cluster: Cluster) -> None:
+    count = RECORDS_MAX - 1
+    cluster.create("a", *[(1, 2)] * count)
+    cluster.create("b", *[(1, 2)] * 3)
+    cluster.now_ms = 8000
+    for broker_id in (2, 3):
+        cluster.ask(cluster.heartbeat(broker_id))
+    cluster.now_ms = 9000
+    decision = cluster.decide(cluster.registration(1, incarnation_id=uuid(99)))
+    assert len(decision.records) == RECORDS_MAX
+    rest = cluster.controller.expire(cluster.now_ms)
+    assert rest is not None
+    assert len(rest.records) == 3
+    cluster.commit(rest)
+    assert set(cluster.leading("a") + cluster.leading("b")) == {(2, (2,))}
+    assert cluster.controller.expire(cluster.now_ms) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        (
+            {"cluster_id": ClusterId("other")},
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            "The broker belongs to the cluster 'other' and this is 'cluster'; correct the address"
+            " or format the broker with this cluster id.",
+        ),
+        (
+            {"features": (FeatureRange("metadata.version", 7, 29),)},
+            ErrorCode.UNSUPPORTED_VERSION,
+            "The broker supports metadata.version from 7 to 29, but the cluster has finalised level"
+            " 30; run a broker release that supports it.",
+        ),
+        (
+            {"broker_id": -1},
+            ErrorCode.INVALID_REGISTRATION,
+            "The broker id -1 is below zero; give one from 0 on.",
+        ),
+        (
+            {"incarnation_id": bytes(16)},
+            ErrorCode.INVALID_REGISTRATION,
+            "The incarnation id is all zero; draw a random one at each start.",
+        ),
+        (
+            {"listeners": ()},
+            ErrorCode.INVALID_REGISTRATION,
+            "There are no listeners; name at least one.",
+        ),
+        (
+            {"listeners": (Listener("A", "h", 1), Listener("A", "h", 2))},
+            ErrorCode.INVALID_REGISTRATION,
+            "A listener name occurs twice: A, A; name each once.",
+        ),
+        (
+            {"listeners": (Listener("A", "h", 65536),)},
+            ErrorCode.INVALID_REGISTRATION,
+            "Listener A has port 65536; give one from 0 to 65535.",
+        ),
+        (
+            {"log_dirs": ()},
+            ErrorCode.INVALID_REGISTRATION,
+            "There are no log directories; name the id of each.",
+        ),
+        (
+            {"log_dirs": (uuid(1), uuid(1))},
+            ErrorCode.INVALID_REGISTRATION,
+            "A log directory occurs twice; name the id of each once.",
+        ),
+        (
+            {"log_dirs": (LOST_DIR,)},
+            ErrorCode.INVALID_REGISTRATION,
+            "The log directory id AAAAAAAAAAAAAAAAAAAAAQ is reserved; draw another.",
+        ),
+        (
+            {"log_dirs": (uuid(1), uuid(502))},
+            ErrorCode.INVALID_REGISTRATION,
+            "The log directory EAAAAAAAAAAAAAAAAAAB9g is registered by broker 2; two brokers may"
+            " not share one.",
+        ),
+    ],
+)
+def test_a_registration_that_cannot_be_is_refused_with_the_remedy(
+    cluster: Cluster, changes: dict[str, Any], error: ErrorCode, message: str
+) -> None:
+    decision = cluster.decide(replace(cluster.registration(9), **changes))
+    assert decision.records == ()
+    assert decision.reply == RegisterBrokerReply(error, message)
+
+
+def test_below_the_level_of_directories_none_are_asked_for(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    cluster = make_cluster(level=16)
+    cluster.start_brokers(1, log_dirs=(uuid(1),))
+    cluster.start_brokers(2, log_dirs=())
+    assert [cluster.image.brokers.by_id[id_].registration.log_dirs for id_ in (1, 2)] == [(), ()]
+
+
+# --- unregistration -------------------------------------------------------------------------------
+
+
+def test_an_unregistered_broker_is_gone_and_leads_nothing(cluster: Cluster) -> None:
+    topic_id = cluster.create("a", (1, 2))
+    epoch = cluster.image.brokers.by_id[1].registration.broker_epoch
+    decision = cluster.decide(UnregisterBroker(1))
+    assert decision.records == (
+        UnregisterBrokerRecord(broker_id=1, broker_epoch=epoch),
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=2, isr=(2,)),
+    )
+    assert decision.reply == UnregisterBrokerReply()
+    assert sorted(cluster.image.brokers.by_id) == [2, 3]
+    assert cluster.ask(cluster.registration(1, incarnation_id=uuid(99))).error is ErrorCode.NONE
+
+
+def test_what_an_unregistered_broker_led_is_settled_in_several_batches(cluster: Cluster) -> None:
+    cluster.create("a", *[(1, 2)] * (RECORDS_MAX - 1))
+    cluster.create("b", (1, 2))
+    assert len(cluster.records(UnregisterBroker(1))) == RECORDS_MAX
+    rest = cluster.controller.expire(cluster.now_ms)
+    assert rest is not None
+    assert len(rest.records) == 1
+
+
+def test_a_broker_that_is_not_registered_cannot_be_unregistered(cluster: Cluster) -> None:
+    assert cluster.ask(UnregisterBroker(9)) == UnregisterBrokerReply(
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+        "No broker is registered with the id 9; list the brokers.",
+    )
+
+
+# --- records --------------------------------------------------------------------------------------
+
+
+def replayed(*steps: Callable[[MetadataDelta], None]) -> dict[int, Broker]:
+    delta = MetadataDelta(MetadataImage())
+    replay_register(delta, record(), Offset(5))
+    for step in steps:
+        step(delta)
+    return dict(delta.apply(LOG_BEGIN).brokers.by_id)
+
+
+def change(**changes: object) -> Callable[[MetadataDelta], None]:
+    fields: dict[str, Any] = {"broker_id": 1, "broker_epoch": 5}
+    fields.update(changes)
+    changed = BrokerRegistrationChangeRecord(**fields)
+    return lambda delta: replay_registration_change(delta, changed)
+
+
+ONE, TWO = DirectoryId(uuid(1)), DirectoryId(uuid(2))
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([change()], {}),
+        ([change(fenced=-1)], {"fenced": False}),
+        ([change(fenced=-1), change(fenced=1)], {"fenced": True}),
+        ([change(in_controlled_shutdown=1), change()], {"in_controlled_shutdown": True}),
+        ([change(log_dirs=(ONE, TWO)), change()], {"log_dirs": (ONE, TWO)}),
+        ([change(cordoned_log_dirs=(ONE,)), change()], {"cordoned_log_dirs": (ONE,)}),
+        (
+            [change(cordoned_log_dirs=(ONE,)), change(cordoned_log_dirs=())],
+            {"cordoned_log_dirs": ()},
+        ),
+    ],
+)
+def test_a_change_sets_what_it_names(
+    steps: list[Callable[[MetadataDelta], None]], expected: dict[str, Any]
+) -> None:
+    assert replayed(*steps) == {1: Broker(record(**expected), Offset(5))}
+
+
+def test_old_logs_fence_and_unfence_by_records_of_their_own() -> None:
+    unfence = UnfenceBrokerRecord(id=1, epoch=5)
+    fence = FenceBrokerRecord(id=1, epoch=5)
+    unfenced = replayed(lambda delta: replay_unfence(delta, unfence))
+    assert not unfenced[1].registration.fenced
+    fenced = replayed(
+        lambda delta: replay_unfence(delta, unfence), lambda delta: replay_fence(delta, fence)
+    )
+    assert fenced[1].registration.fenced
+
+
+def test_listeners_and_features_are_kept_by_name() -> None:
+    points = [
+        BrokerEndpoint(name=name, host="h", port=1, security_protocol=0) for name in ("B", "A")
+    ]
+    features = [
+        BrokerFeature(name=name, min_supported_version=0, max_supported_version=1)
+        for name in ("y", "x")
+    ]
+    delta = MetadataDelta(MetadataImage())
+    mixed = record(end_points=tuple(points), features=tuple(features))
+    replay_register(delta, mixed, Offset(0))
+    assert delta.apply(LOG_BEGIN).brokers.by_id[1].registration == record(
+        end_points=tuple(points[::-1]), features=tuple(features[::-1])
+    )
+
+
+def test_a_record_for_another_broker_or_epoch_contradicts_the_log() -> None:
+    with pytest.raises(ReplayError, match="broker 2 is not registered"):
+        replayed(change(broker_id=2))
+    other = UnregisterBrokerRecord(broker_id=1, broker_epoch=6)
+    with pytest.raises(ReplayError, match="broker 1 has epoch 5, not 6"):
+        replayed(lambda delta: replay_unregister(delta, other))
+
+
+@pytest.mark.parametrize(
+    ("level", "kept"),
+    [
+        (30, {"log_dirs": (ONE, TWO), "cordoned_log_dirs": (ONE,)}),
+        (29, {"log_dirs": (ONE, TWO)}),
+        (16, {}),
+    ],
+)
+def test_a_brokers_record_says_no_more_than_its_level_can(level: int, kept: dict[str, Any]) -> None:
+    full = record(log_dirs=(ONE, TWO), cordoned_log_dirs=(ONE,))
+    assert broker_record(Broker(full, Offset(0)), level) == record(**kept)

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from immutables import Map
+
+from quorate.controller.elections import (
+    changes_for_all,
+    changes_with,
+    changes_without,
+    leads_any,
+)
+from quorate.controller.image import MetadataImage, Topic
+from quorate.controller.partitions import RECOVERING, UNASSIGNED_DIR, Partition, PartitionTable
+from quorate.records.ids import TopicId
+from quorate.records.metadata import PartitionChangeRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+UNCLEAN = "unclean.leader.election.enable"
+
+
+def topic_id(name: str) -> TopicId:
+    return TopicId(name.encode().ljust(16, b"-"))
+
+
+def partition(
+    replicas: tuple[int, ...],
+    isr: tuple[int, ...],
+    leader: int,
+    elr: tuple[int, ...] = (),
+    last_known: tuple[int, ...] = (),
+) -> Partition:
+    return Partition(
+        replicas=replicas,
+        isr=isr,
+        leader=leader,
+        directories=(UNASSIGNED_DIR,) * len(replicas),
+        eligible_leader_replicas=elr,
+        last_known_elr=last_known,
+    )
+
+
+def image_of(
+    level: int = 30,
+    configs: dict[tuple[int, str], str] | None = None,
+    **topics: list[Partition],
+) -> MetadataImage:
+    tables = {
+        topic_id(name): Topic(
+            name, topic_id(name), PartitionTable().with_changes(dict(enumerate(partitions)))
+        )
+        for name, partitions in topics.items()
+    }
+    return MetadataImage(
+        features=Map({"metadata.version": level}),
+        topics=Map(tables),
+        topic_ids=Map({topic.name: id_ for id_, topic in tables.items()}),
+        configs=Map({key: Map({UNCLEAN: value}) for key, value in (configs or {}).items()}),
+    )
+
+
+def change(name: str, partition_id: int, **fields: object) -> PartitionChangeRecord:
+    return PartitionChangeRecord(
+        partition_id=partition_id,
+        topic_id=topic_id(name),
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def test_a_broker_leads_when_any_partition_says_so() -> None:
+    image = image_of(a=[partition((1, 2), (1, 2), 2)], b=[partition((3,), (3,), 3)])
+    assert [leads_any(image, broker_id) for broker_id in (1, 2, 3)] == [False, True, True]
+
+
+def test_the_next_replica_in_sync_takes_over() -> None:
+    image = image_of(a=[partition((3, 1, 2), (2, 1, 3), 3)])
+    assert list(changes_without(image, frozenset({1, 2}), 3)) == [
+        change("a", 0, leader=1, isr=(2, 1))
+    ]
+
+
+def test_a_follower_leaves_the_isr_and_the_leader_stays() -> None:
+    image = image_of(a=[partition((1, 2), (1, 2), 1)])
+    assert list(changes_without(image, frozenset({1}), 2)) == [change("a", 0, isr=(1,))]
+
+
+def test_before_3_6_a_smaller_isr_needs_a_new_leader_epoch() -> None:
+    image = image_of(11, a=[partition((1, 2), (1, 2), 1)])
+    assert list(changes_without(image, frozenset({1}), 2)) == [change("a", 0, isr=(1,), leader=1)]
+
+
+def test_the_last_replica_in_sync_stays_in_sync_without_leading() -> None:
+    image = image_of(a=[partition((1, 2), (1,), 1)])
+    gone = list(changes_without(image, frozenset({2}), 1))
+    assert gone == [change("a", 0, leader=-1)]
+    waiting = image_of(a=[partition((1, 2), (1,), -1)])
+    assert list(changes_without(waiting, frozenset({2}), 1)) == []
+    assert list(changes_with(waiting, frozenset({1, 2}), 1)) == [change("a", 0, leader=1)]
+
+
+def test_partitions_without_that_broker_are_left_alone() -> None:
+    image = image_of(a=[partition((2, 3), (2, 3), 2)], b=[partition((1, 2), (2,), 2)])
+    assert list(changes_without(image, frozenset({2, 3}), 1)) == []
+    assert list(changes_with(image, frozenset({1, 2, 3}), 1)) == []
+
+
+def test_a_broker_that_is_back_does_not_lead_what_it_is_not_in_sync_for() -> None:
+    image = image_of(a=[partition((1, 2), (1,), -1)])
+    assert list(changes_with(image, frozenset({2}), 2)) == []
+
+
+def test_an_eligible_replica_leads_alone_and_the_others_are_not_eligible_any_more() -> None:
+    image = image_of(a=[partition((1, 2, 3), (), -1, elr=(1, 3), last_known=(2,))])
+    assert list(changes_with(image, frozenset({3}), 3)) == [
+        change("a", 0, leader=3, isr=(3,), eligible_leader_replicas=(), last_known_elr=())
+    ]
+
+
+def test_below_the_level_of_elr_no_record_mentions_it() -> None:
+    image = image_of(22, a=[partition((1, 2), (), -1, elr=(1,))])
+    assert list(changes_with(image, frozenset({1}), 1)) == [change("a", 0, leader=1, isr=(1,))]
+
+
+@pytest.mark.parametrize(
+    ("configs", "is_unclean"),
+    [
+        ({}, False),
+        ({(2, "a"): "true"}, True),
+        ({(4, ""): "TRUE"}, True),
+        ({(4, ""): "true", (2, "a"): "false"}, False),
+    ],
+)
+def test_a_replica_out_of_sync_leads_only_where_data_may_be_lost(
+    configs: dict[tuple[int, str], str], *, is_unclean: bool
+) -> None:
+    image = image_of(configs=configs, a=[partition((1, 2, 3), (1,), -1, last_known=(1,))])
+    expected = change(
+        "a", 0, leader=3, isr=(3,), leader_recovery_state=RECOVERING, last_known_elr=()
+    )
+    assert list(changes_with(image, frozenset({3}), 3)) == ([expected] if is_unclean else [])
+
+
+def test_a_replica_in_sync_that_is_no_replica_may_lead_what_a_strange_log_left() -> None:
+    image = image_of(a=[partition((1,), (1, 9), 1)])
+    assert list(changes_without(image, frozenset({9}), 1)) == [change("a", 0, leader=9, isr=(9,))]
+
+
+def test_what_a_predecessor_left_undone_is_found() -> None:
+    image = image_of(
+        a=[
+            partition((1, 2), (1, 2), 2),
+            partition((2, 1), (2,), 2),
+            partition((2, 1), (2, 1), 1),
+            partition((1, 2), (1,), 1),
+        ],
+        b=[partition((1, 2), (1,), -1), partition((2,), (2,), -1)],
+    )
+    assert list(changes_for_all(image, frozenset({1}))) == [
+        change("a", 0, leader=1, isr=(1,)),
+        change("a", 1, leader=-1),
+        change("a", 2, isr=(1,)),
+        change("b", 0, leader=1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        lambda image: changes_without(image, frozenset(), 1),
+        lambda image: changes_for_all(image, frozenset()),
+    ],
+)
+def test_changes_come_by_topic_name_and_partition(
+    find: Callable[[MetadataImage], Iterator[PartitionChangeRecord]],
+) -> None:
+    two = [partition((1,), (1,), 1)] * 2
+    names = ["zeta", "a", "mid", "b2", "b10"]
+    image = image_of(30, None, **dict.fromkeys(names, two))
+    found = [(record.topic_id, record.partition_id) for record in find(image)]
+    expected = [(topic_id(name), number) for name in sorted(names) for number in (0, 1)]
+    assert found == expected
+
+
+def test_partitions_that_do_not_exist_need_no_leader() -> None:
+    table = PartitionTable().with_changes({2: partition((1,), (1,), 1)})
+    image = image_of()
+    topic = Topic("a", topic_id("a"), table)
+    image = MetadataImage(features=image.features, topics=Map({topic.topic_id: topic}))
+    assert list(changes_for_all(image, frozenset({1}))) == []

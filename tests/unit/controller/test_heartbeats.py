@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from immutables import Map
+
+from quorate.controller.decision import RECORDS_MAX
+from quorate.controller.heartbeats import Session, Sessions
+from quorate.controller.image import Broker, Brokers
+from quorate.controller.replies import BrokerHeartbeatReply
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Offset
+from quorate.records.metadata import (
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.unit.controller.conftest import Cluster
+
+
+def brokers(*, fenced: tuple[int, ...] = (), unfenced: tuple[int, ...] = ()) -> Brokers:
+    return Brokers(
+        Map(
+            {
+                broker_id: Broker(
+                    RegisterBrokerRecord(
+                        broker_id=broker_id,
+                        incarnation_id=bytes(16),
+                        broker_epoch=broker_id * 10,
+                        end_points=(),
+                        features=(),
+                        rack=None,
+                        fenced=broker_id in fenced,
+                    ),
+                    Offset(0),
+                )
+                for broker_id in (*fenced, *unfenced)
+            }
+        )
+    )
+
+
+def change(
+    cluster: Cluster, broker_id: int, *, fenced: int = 0, in_controlled_shutdown: int = 0
+) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(
+        broker_id=broker_id,
+        broker_epoch=cluster.image.brokers.by_id[broker_id].registration.broker_epoch,
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+    )
+
+
+def keep_alive(cluster: Cluster, *broker_ids: int) -> None:
+    for broker_id in broker_ids:
+        cluster.ask(cluster.heartbeat(broker_id))
+
+
+# --- sessions -------------------------------------------------------------------------------------
+
+
+def test_a_session_lives_until_its_timeout_for_its_epoch_only() -> None:
+    sessions = Sessions(9000)
+    sessions.set(1, Session(broker_epoch=10, contact_ms=5))
+    assert sessions.is_live(1, broker_epoch=10, now_ms=9004)
+    assert not sessions.is_live(1, broker_epoch=10, now_ms=9005)
+    assert not sessions.is_live(1, broker_epoch=11, now_ms=6)
+    assert not sessions.is_live(2, broker_epoch=10, now_ms=6)
+    sessions.end(1)
+    sessions.end(1)
+    assert sessions.get(1) is None
+
+
+def test_whoever_was_silent_for_longest_expires_first_and_fenced_brokers_never() -> None:
+    sessions = Sessions(9000)
+    for broker_id, contact_ms in ((1, 1), (2, 7), (3, 5), (4, 2)):
+        sessions.set(broker_id, Session(broker_epoch=0, contact_ms=contact_ms))
+    members = brokers(fenced=(1,), unfenced=(2, 3))
+    assert sessions.first_to_expire(members) == (9005, 3)
+    assert sessions.first_to_expire(brokers(fenced=(1,))) is None
+
+
+def test_renewal_gives_unfenced_brokers_a_session_and_keeps_what_it_knew() -> None:
+    sessions = Sessions(9000)
+    known = Session(
+        broker_epoch=20, contact_ms=1, metadata_offset=Offset(7), shutdown_offset=Offset(5)
+    )
+    sessions.set(2, known)
+    sessions.renew(brokers(fenced=(1,), unfenced=(2, 3)), 100)
+    assert [sessions.get(broker_id) for broker_id in (1, 2, 3)] == [
+        None,
+        Session(
+            broker_epoch=20, contact_ms=100, metadata_offset=Offset(7), shutdown_offset=Offset(5)
+        ),
+        Session(broker_epoch=30, contact_ms=100),
+    ]
+
+
+def test_the_lowest_offset_is_that_of_the_slowest_active_broker() -> None:
+    sessions = Sessions(9000)
+    for broker_id, offset in ((1, 3), (2, 9), (3, 8)):
+        sessions.set(
+            broker_id, Session(broker_epoch=0, contact_ms=0, metadata_offset=Offset(offset))
+        )
+    assert sessions.lowest_active_offset(brokers(fenced=(1,), unfenced=(2, 3))) == 8
+    assert sessions.lowest_active_offset(brokers(unfenced=(2, 4))) == -1
+    assert sessions.lowest_active_offset(brokers(fenced=(1,))) is None
+
+
+# --- who may not be heard -------------------------------------------------------------------------
+
+
+def test_a_broker_that_is_not_registered_is_told_to_register(cluster: Cluster) -> None:
+    heartbeat = cluster.heartbeat(1)
+    unknown = type(heartbeat)(broker_id=9, broker_epoch=1, current_metadata_offset=Offset(0))
+    assert cluster.ask(unknown) == BrokerHeartbeatReply(
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+        "No broker is registered with the id 9; register it first.",
+    )
+
+
+def test_an_old_process_is_told_that_another_took_its_place(cluster: Cluster) -> None:
+    epoch = cluster.image.brokers.by_id[1].registration.broker_epoch
+    assert cluster.ask(cluster.heartbeat(1, broker_epoch=epoch - 1)) == BrokerHeartbeatReply(
+        ErrorCode.STALE_BROKER_EPOCH,
+        f"Broker 1 is registered with epoch {epoch}, not {epoch - 1}: another process took its"
+        " place; register again.",
+    )
+
+
+# --- fenced and unfenced --------------------------------------------------------------------------
+
+
+def test_a_broker_is_unfenced_once_it_has_replayed_its_registration(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    cluster = make_cluster()
+    cluster.ask(cluster.registration(1))
+    offset = cluster.image.brokers.by_id[1].offset
+    behind = cluster.decide(cluster.heartbeat(1, current_metadata_offset=Offset(offset - 1)))
+    assert (behind.records, behind.reply) == ((), BrokerHeartbeatReply(is_caught_up=False))
+    waiting = cluster.decide(cluster.heartbeat(1, want_fence=True))
+    assert (waiting.records, waiting.reply) == ((), BrokerHeartbeatReply(is_caught_up=True))
+    ready = cluster.decide(cluster.heartbeat(1))
+    assert ready.records == (change(cluster, 1, fenced=-1),)
+    assert ready.reply == BrokerHeartbeatReply(is_caught_up=True, is_fenced=False)
+    again = cluster.decide(cluster.heartbeat(1))
+    assert (again.records, again.reply) == ((), ready.reply)
+
+
+def test_partitions_that_waited_for_a_broker_get_it_as_leader(cluster: Cluster) -> None:
+    topic_id = cluster.create("a", (1,), (2,))
+    fenced = cluster.decide(cluster.heartbeat(1, want_fence=True))
+    assert fenced.reply == BrokerHeartbeatReply(is_caught_up=True, is_fenced=True)
+    assert fenced.records == (
+        change(cluster, 1, fenced=1),
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=-1),
+    )
+    assert cluster.records(cluster.heartbeat(1)) == (
+        change(cluster, 1, fenced=-1),
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=1),
+    )
+    assert cluster.leading("a") == [(1, (1,)), (2, (2,))]
+
+
+def test_a_broker_that_is_silent_for_its_session_is_fenced_and_led_around(
+    cluster: Cluster,
+) -> None:
+    topic_id = cluster.create("a", (1, 2), (3, 1))
+    cluster.now_ms = 5000
+    keep_alive(cluster, 2, 3)
+    assert cluster.controller.wake_at_ms == 9000
+    assert cluster.controller.expire(8999) is None
+    decision = cluster.controller.expire(9000)
+    assert decision is not None
+    assert decision.reply is None
+    assert decision.records == (
+        change(cluster, 1, fenced=1),
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=2, isr=(2,)),
+        PartitionChangeRecord(partition_id=1, topic_id=topic_id, isr=(3,)),
+    )
+    assert cluster.controller.expire(9000) is None
+    assert cluster.controller.wake_at_ms == 14000
+
+
+def test_brokers_expire_one_batch_at_a_time(cluster: Cluster) -> None:
+    fenced = []
+    while decision := cluster.controller.expire(9000):
+        cluster.commit(decision)
+        fenced.append(decision.records)
+    assert fenced == [(change(cluster, broker_id, fenced=1),) for broker_id in (1, 2, 3)]
+    assert cluster.controller.wake_at_ms is None
+
+
+def test_unfencing_that_does_not_fit_into_a_batch_goes_on_in_the_next(cluster: Cluster) -> None:
+    cluster.create("a", *[(1,)] * (RECORDS_MAX - 1))
+    cluster.create("b", (1,))
+    cluster.ask(cluster.heartbeat(1, want_fence=True))
+    assert cluster.controller.wake_at_ms == 0
+    rest = cluster.controller.expire(0)
+    assert rest is not None
+    cluster.commit(rest)
+    assert {leader for leader, _ in cluster.leading("a") + cluster.leading("b")} == {-1}
+    assert len(cluster.records(cluster.heartbeat(1))) == RECORDS_MAX
+    rest = cluster.controller.expire(0)
+    assert rest is not None
+    cluster.commit(rest)
+    assert {leader for leader, _ in cluster.leading("a") + cluster.leading("b")} == {1}
+
+
+# --- shutting down --------------------------------------------------------------------------------
+
+
+def test_a_leader_shuts_down_once_the_others_know_their_new_leaders(cluster: Cluster) -> None:
+    topic_id = cluster.create("a", (1, 2), (2, 1))
+    keep_alive(cluster, 2, 3)
+    asked = cluster.decide(cluster.heartbeat(1, want_shut_down=True))
+    assert asked.records == (
+        change(cluster, 1, in_controlled_shutdown=1),
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=2, isr=(2,)),
+        PartitionChangeRecord(partition_id=1, topic_id=topic_id, isr=(2,)),
+    )
+    assert asked.reply == BrokerHeartbeatReply(is_caught_up=True, is_fenced=False)
+    last = Offset(asked.end_offset - 1)
+    keep_alive(cluster, 2)
+    cluster.ask(cluster.heartbeat(3, current_metadata_offset=Offset(last - 1)))
+    waiting = cluster.decide(cluster.heartbeat(1, want_shut_down=True))
+    assert (waiting.records, waiting.reply) == ((), asked.reply)
+    cluster.ask(cluster.heartbeat(3, current_metadata_offset=last))
+    released = cluster.decide(cluster.heartbeat(1, want_shut_down=True))
+    assert released.records == (change(cluster, 1, fenced=1),)
+    assert released.reply == BrokerHeartbeatReply(is_caught_up=True, should_shut_down=True)
+
+
+def test_a_broker_without_leaderships_goes_at_once_and_may_be_back_at_once(
+    cluster: Cluster,
+) -> None:
+    topic_id = cluster.create("a", (2, 1))
+    released = cluster.decide(cluster.heartbeat(1, want_shut_down=True))
+    assert released.records == (
+        change(cluster, 1, fenced=1),
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id, isr=(2,)),
+    )
+    assert released.reply == BrokerHeartbeatReply(is_caught_up=True, should_shut_down=True)
+    back = cluster.registration(1, incarnation_id=b"n" * 16)
+    assert cluster.ask(back).error is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("want_fence", [False, True])
+def test_a_fenced_broker_goes_at_once(cluster: Cluster, *, want_fence: bool) -> None:
+    cluster.ask(cluster.heartbeat(1, want_fence=True))
+    released = cluster.decide(cluster.heartbeat(1, want_fence=want_fence, want_shut_down=True))
+    assert released.records == ()
+    assert released.reply == BrokerHeartbeatReply(is_caught_up=True, should_shut_down=True)
+
+
+def test_a_broker_that_wants_to_be_fenced_and_to_go_does_not_wait(cluster: Cluster) -> None:
+    cluster.create("a", (1, 2))
+    released = cluster.decide(cluster.heartbeat(1, want_fence=True, want_shut_down=True))
+    assert released.reply == BrokerHeartbeatReply(is_caught_up=True, should_shut_down=True)
+    assert cluster.leading("a") == [(2, (2,))]
+
+
+def test_the_last_broker_has_nobody_to_wait_for(make_cluster: Callable[..., Cluster]) -> None:
+    cluster = make_cluster()
+    cluster.start_brokers(1)
+    cluster.create("a", (1,))
+    first = cluster.ask(cluster.heartbeat(1, want_shut_down=True))
+    assert not first.should_shut_down
+    assert cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down
+    assert cluster.leading("a") == [(-1, (1,))]
+
+
+def test_leaderships_that_move_in_several_batches_hold_a_broker_back(cluster: Cluster) -> None:
+    cluster.create("a", *[(1, 2)] * (RECORDS_MAX - 1))
+    cluster.create("b", (1, 2))
+    cluster.ask(cluster.heartbeat(1, want_shut_down=True))
+    keep_alive(cluster, 2, 3)
+    assert not cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down
+    rest = cluster.controller.expire(0)
+    assert rest is not None
+    cluster.commit(rest)
+    held = cluster.ask(cluster.heartbeat(1, want_shut_down=True))
+    assert not held.should_shut_down
+    keep_alive(cluster, 2, 3)
+    assert cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down
+
+
+def test_a_broker_that_the_last_controller_let_go_on_shutting_down_is_released(
+    cluster: Cluster,
+) -> None:
+    cluster.create("a", (1, 2))
+    cluster.ask(cluster.heartbeat(1, want_shut_down=True))
+    controller = cluster.controller
+    controller.deactivate()
+    end = controller.end_offset
+    cluster.commit(controller.activate(controller.image.position.epoch, end, 0))
+    assert not cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down
+    keep_alive(cluster, 2, 3)
+    assert cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down
+
+
+def test_a_broker_unfenced_while_it_shuts_down_leads_nothing(cluster: Cluster) -> None:
+    """Only a log of another controller holds such a broker; it counts as going, not as back."""
+    cluster.create("a", (1,))
+    cluster.ask(cluster.heartbeat(1, want_shut_down=True))
+    cluster.now_ms = 9000
+    keep_alive(cluster, 2, 3)
+    fenced = cluster.controller.expire(9000)
+    assert fenced is not None
+    cluster.commit(fenced)
+    assert cluster.records(cluster.heartbeat(1)) == (change(cluster, 1, fenced=-1),)
+    assert cluster.leading("a") == [(-1, (1,))]
+
+
+def test_renewed_sessions_still_know_what_a_broker_that_shuts_down_waits_for(
+    cluster: Cluster,
+) -> None:
+    cluster.create("a", (1, 2))
+    cluster.ask(cluster.heartbeat(1, want_shut_down=True))
+    keep_alive(cluster, 2, 3)
+    cluster.controller.renew_sessions(0)
+    assert cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down
