@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from quorate.controller.image import MetadataImage, Topic
-    from quorate.controller.partitions import Bits, Chunk, Partition
+    from quorate.controller.partitions import Bits, Chunk, Partition, Rows
     from quorate.records.ids import TopicId
 
 
@@ -68,12 +68,15 @@ def changes_for_all(
     image: MetadataImage, active: frozenset[int]
 ) -> Iterator[PartitionChangeRecord]:
     """What a predecessor as active controller may have left undone."""
-    ids = np.array(sorted(active), dtype=np.int32)
+    # A last id that no broker has keeps every place that is looked up inside the array.
+    ids = np.array([*sorted(active), np.iinfo(np.int32).max], dtype=np.int32)
+
+    def is_active(brokers: Rows) -> Bits:
+        return np.equal(np.take(ids, np.searchsorted(ids, brokers)), brokers)
 
     def is_touched(chunk: Chunk) -> Bits:
-        out_of_sync = (chunk.isr >= 0) & ~np.isin(chunk.isr, ids)
-        led = np.isin(chunk.leaders, ids)
-        return chunk.present & (~led | (out_of_sync.any(axis=1) & (chunk.isr_sizes > 1)))
+        out_of_sync: Bits = ((chunk.isr >= 0) & ~is_active(chunk.isr)).any(axis=1)
+        return chunk.present & (~is_active(chunk.leaders) | (out_of_sync & (chunk.isr_sizes > 1)))
 
     return _changes(image, active, is_touched)
 

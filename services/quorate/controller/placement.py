@@ -41,26 +41,30 @@ def place(
     many partitions were placed before. A partition gets a second replica in one rack only where
     there are fewer racks than replicas.
     """
+    racks = len({broker.rack or "" for broker in striped})
     return tuple(
-        _place_one(striped, replication_factor, turn) for turn in range(placed, placed + partitions)
+        _place_one(striped, replication_factor, turn, racks)
+        for turn in range(placed, placed + partitions)
     )
 
 
 def _place_one(
-    striped: Sequence[RackedBroker], replication_factor: int, turn: int
+    striped: Sequence[RackedBroker], replication_factor: int, turn: int, racks: int
 ) -> tuple[int, ...]:
     chosen: list[int] = []
     while True:
         # Each round takes one replica in every rack; the next goes round again for the rest.
-        racks: set[str] = set()
+        used: set[str] = set()
         for place in _circle(len(striped), turn):
             rack = striped[place].rack or ""
-            if place in chosen or rack in racks:
+            if place in chosen or rack in used:
                 continue
             chosen.append(place)
-            racks.add(rack)
+            used.add(rack)
             if len(chosen) == replication_factor:
                 return tuple(striped[place].broker_id for place in chosen)
+            if len(used) == racks:
+                break
 
 
 def _circle(count: int, turn: int) -> Iterator[int]:
