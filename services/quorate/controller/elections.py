@@ -75,7 +75,8 @@ def changes_for_all(
         return np.equal(np.take(ids, np.searchsorted(ids, brokers)), brokers)
 
     def is_touched(chunk: Chunk) -> Bits:
-        out_of_sync: Bits = ((chunk.isr >= 0) & ~is_active(chunk.isr)).any(axis=1)
+        is_missing = (chunk.isr >= 0) & ~is_active(chunk.isr)
+        out_of_sync: Bits = np.logical_or.reduce(is_missing, axis=1)
         return chunk.present & (~is_active(chunk.leaders) | (out_of_sync & (chunk.isr_sizes > 1)))
 
     return _changes(image, active, is_touched)
