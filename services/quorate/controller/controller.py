@@ -38,7 +38,11 @@ from quorate.controller.requests import (
 )
 from quorate.controller.topics import decide_create_topics, decide_delete_topics
 from quorate.records.ids import Epoch, Offset
-from quorate.records.metadata import AbortTransactionRecord, FeatureLevelRecord
+from quorate.records.metadata import (
+    METADATA_VERSION_LATEST,
+    AbortTransactionRecord,
+    FeatureLevelRecord,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,13 +61,13 @@ class Controller:
     def __init__(
         self,
         settings: ControllerSettings,
-        bootstrap: Sequence[MetadataRecord],
+        bootstrap: Sequence[MetadataRecord] = (),
         image: MetadataImage | None = None,
     ) -> None:
         """Begin at `image`, or before the first record.
 
-        `bootstrap` is what the first active controller of the cluster writes. Raises ValueError
-        when it does not finalise metadata.version: nothing could be written without.
+        `bootstrap` is what the first active controller of the cluster writes. A folder may have
+        none, if it was not formatted to be the first: then this release's metadata.version is it.
         """
         levels = [
             record.feature_level
@@ -71,7 +75,9 @@ class Controller:
             if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION
         ]
         if not levels:
-            raise ValueError("the bootstrap metadata lacks metadata.version; format writes it")
+            levels = [METADATA_VERSION_LATEST]
+            newest = FeatureLevelRecord(name=METADATA_VERSION, feature_level=levels[0])
+            bootstrap = (newest, *bootstrap)
         self._settings = settings
         self._bootstrap = tuple(bootstrap)
         self._bootstrap_level = levels[-1]

@@ -107,9 +107,9 @@ def test_a_log_that_has_its_metadata_version_is_not_bootstrapped_again() -> None
     assert (decision.records, decision.base_offset, decision.end_offset) == ((), 1, 1)
 
 
-def test_bootstrap_metadata_without_a_metadata_version_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"the bootstrap metadata lacks metadata\.version"):
-        controller_of(MIN_ISR)
+def test_bootstrap_metadata_without_a_metadata_version_gets_the_newest() -> None:
+    controller = controller_of(MIN_ISR)
+    assert activate(controller).records == (LEVEL, MIN_ISR)
 
 
 def test_a_controller_that_has_not_replayed_everything_cannot_become_active() -> None:
