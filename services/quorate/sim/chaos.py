@@ -32,6 +32,7 @@ class Chaos:
         self.world = world
         self.is_over = False
         world.when_process_dies = self.process_died
+        world.when_process_stops = self.process_stopped
 
     def begin(self) -> None:
         options = self.world.options
@@ -51,9 +52,8 @@ class Chaos:
     def end(self) -> None:
         """Faults stop: the network heals, disks are repaired, everything runs again."""
         self.is_over = True
-        self.world.ticks_to_death = None
         self.world.remark("faults stop")
-        self.world.network.calm_down()
+        self.world.calm_down()
         for node in self.world.nodes.values():
             node.disk_fault = None
             if node.status is Status.FAILED:
@@ -97,11 +97,7 @@ class Chaos:
     def _restart_later(self, node: SimulatedNode) -> None:
         delay = self._exponential(self.world.options.restart_ms * 1000)
 
-        def restart() -> None:
-            if not self.is_over:
-                node.start()
-
-        self.world.schedule(delay, restart)
+        self.world.schedule(0 if self.is_over else delay, node.start)
 
     # --- network ----------------------------------------------------------------------------------
 
@@ -129,6 +125,11 @@ class Chaos:
         else:
             self.world.remark(f"node {node.node_id} loses power")
             node.power_off()
+        self._restart_later(node)
+
+    def process_stopped(self, node: SimulatedNode) -> None:
+        """A process ended by itself; whoever keeps it running starts another."""
+        node.kill()
         self._restart_later(node)
 
     def kill(self) -> None:
@@ -178,8 +179,7 @@ class Chaos:
 
         def insist() -> None:
             if node.incarnation == incarnation:
-                node.kill()
-                self._restart_later(node)
+                self.process_stopped(node)
 
         self.world.schedule(SHUTDOWN_MS * 2000, insist)
 

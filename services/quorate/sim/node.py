@@ -199,9 +199,10 @@ class SimulatedNode:
             chain = self.world.oracle.chains.get(start, 0)
         start_epoch = LogState(recovered).epoch_before(start)
         start_end = OffsetAndEpoch(epoch=start_epoch, offset=start)
-        view = LogView(start_end, chain, self.log.voters_below(start))
-        if not view.start_voters.voters and recovered.voters:
-            view.start_voters = recovered.voters[0].voters
+        view = LogView(start_end, chain)
+        for known_set in recovered.voters:
+            if known_set.offset < start:
+                view.start_voters = known_set.voters
         data = self.store.read_range(LogRange(start, recovered.end.offset, 1 << 30))
         for entry in view.append(data, self.disk.sequence):
             sequence = known.get((entry.end, entry.epoch))
@@ -385,7 +386,7 @@ class SimulatedNode:
             case api.ProbeLeader(call=call, to=peer):
                 self.world.send_probe(self, call, peer)
             case api.ShutdownComplete():
-                self.kill()
+                self.world.process_stopped(self)
 
     def append(self, effect: api.AppendToLog) -> None:
         """Write at the log's end and have it flushed beside everything else."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from quorate.records.batch import read_header, read_records
-from quorate.records.ids import Offset
+from quorate.records.ids import Epoch, Offset
 from quorate.sim.machine import Machine, operation_of
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Oracle:
 
     chains: dict[Offset, int] = field(default_factory=lambda: {Offset(0): 0})
     end: Offset = Offset(0)
+    ends: dict[Epoch, Offset] = field(default_factory=dict)
     values: list[tuple[Offset, bytes]] = field(default_factory=list)
     committed_at: dict[int, Offset] = field(default_factory=dict)
     acknowledged: dict[int, Offset] = field(default_factory=dict)
@@ -39,9 +40,13 @@ class Oracle:
 
     # --- history ----------------------------------------------------------------------------------
 
-    def commit(self, entry: Entry) -> None:
-        """The next batch of history, as the first replica that calls it committed holds it."""
+    def commit(self, entry: Entry, epoch: Epoch) -> None:
+        """The next batch of history, as the first replica that calls it committed holds it.
+
+        `epoch` is that replica's: the batch was committed in that epoch or before.
+        """
         self.end = entry.end
+        self.ends[epoch] = max(entry.end, self.ends.get(epoch, entry.end))
         self.chains[entry.end] = entry.chain
         header = read_header(entry.data)
         if header.is_control:
@@ -72,6 +77,10 @@ class Oracle:
         state.applied = offset
         self._states.insert(index, state)
         return state
+
+    def end_before(self, epoch: Epoch) -> Offset:
+        """The end of what was surely committed in epochs below `epoch`."""
+        return max((end for e, end in self.ends.items() if e < epoch), default=Offset(0))
 
     # --- writes -----------------------------------------------------------------------------------
 

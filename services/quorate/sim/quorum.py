@@ -34,7 +34,11 @@ def build(world: World) -> None:
 
 
 def format_node(node: SimulatedNode, voters: VoterSet | None) -> None:
-    """Format a node's disk, with the first voters or to join as an observer."""
+    """Format a node's disk, with the first voters or to join as an observer.
+
+    Formatting is an operator's doing: nobody starts a node whose formatting did not end well.
+    """
+    ticks, node.world.ticks_to_death = node.world.ticks_to_death, None
     format_disk(
         node.disk,
         cluster_id=CLUSTER_ID,
@@ -42,10 +46,13 @@ def format_node(node: SimulatedNode, voters: VoterSet | None) -> None:
         directory_id=node.directory_id,
         voters=voters,
     )
+    node.world.ticks_to_death = ticks
+    node.disk.settle()
 
 
 def replace_disk(node: SimulatedNode, directory_id: DirectoryId) -> None:
     """An empty disk in the place of the old one: the node may only join anew."""
     node.power_off()
+    node.disk_fault = None
     node.replace_disk(directory_id)
     format_node(node, None)

@@ -64,6 +64,8 @@ class World:
         self.steps = 0
         self.ticks_to_death: int | None = None
         self.when_process_dies: Callable[[SimulatedNode], None] = SimulatedNode.kill
+        self.when_process_stops: Callable[[SimulatedNode], None] = SimulatedNode.kill
+        self.is_calm = False
         self._heap: list[tuple[int, int, Action]] = []
         self._sequence = 0
         self._stuck = 0
@@ -145,10 +147,21 @@ class World:
         self.ticks_to_death = None
         self.when_process_dies(node)
 
+    def process_stopped(self, node: SimulatedNode) -> None:
+        self.when_process_stops(node)
+
+    def calm_down(self) -> None:
+        """No more faults of network, disks or processes."""
+        self.is_calm = True
+        self.ticks_to_death = None
+        self.network.calm_down()
+
     def draw_fsync_us(self) -> int:
         options = self.options
         delay = options.fsync_us
-        if options.slow_fsync_rate and self.random.random() < options.slow_fsync_rate:
+        if self.is_calm or not options.slow_fsync_rate:
+            return delay
+        if self.random.random() < options.slow_fsync_rate:
             delay += int(self.random.random() * options.slow_fsync_us)
         return delay
 

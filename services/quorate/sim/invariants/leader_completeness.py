@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch
     from quorate.sim.logview import Entry
     from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
 
 
 class LeaderCompleteness(Invariant):
@@ -22,27 +21,22 @@ class LeaderCompleteness(Invariant):
     so it is held against the leaders that there are, too.
     """
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self._checked: Epoch | None = None
-
     def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
         if progress.is_leader and node.led_epoch != progress.epoch:
-            self._check(node)
+            self._check(node, progress.epoch)
 
     def committed(self, node: SimulatedNode, entry: Entry) -> None:
         for other in self.world.running():
             progress = other.progress
-            if progress is not None and progress.is_leader and progress.epoch > entry.epoch:
-                self._check(other)
+            if progress is not None and progress.is_leader:
+                self._check(other, progress.epoch)
 
-    def _check(self, node: SimulatedNode) -> None:
-        history = self.world.oracle
-        if history.end <= node.log.start.offset:
+    def _check(self, node: SimulatedNode, epoch: Epoch) -> None:
+        end = self.world.oracle.end_before(epoch)
+        if end <= node.log.start.offset:
             return
-        chain = node.log.chain_at(history.end)
-        if chain != history.chains[history.end]:
+        if node.log.chain_at(end) != self.world.oracle.chains[end]:
             raise Violation(
-                f"leader {node.node_id} lacks committed records: its log ends at {node.log.end}, "
-                f"history at {history.end}"
+                f"leader {node.node_id} of epoch {epoch} lacks committed records: "
+                f"its log ends at {node.log.end}, history before its epoch at {end}"
             )

@@ -27,7 +27,7 @@ class StateMachineSafety(Invariant):
             if node.log.chain_at(history.end) != history.chains[history.end]:
                 raise Violation(self._differs(node, history.end))
             for entry in node.log.between(history.end, high_watermark):
-                history.commit(entry)
+                history.commit(entry, progress.epoch)
                 self.world.watch.committed(node, entry)
             if history.end != high_watermark:
                 raise Violation(
