@@ -1,0 +1,39 @@
+"""Which snapshots are kept: Kafka's rules, by size and then by age (seed 000, maybeClean).
+
+The log starts at the end of the oldest snapshot kept, and one snapshot is always kept. Cleaning
+never passes what the own state machine has replayed: Kafka's does, and ends the active controller.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from quorate.raft.messages import SnapshotInfo
+    from quorate.records.ids import Offset
+
+
+def snapshots_to_keep(
+    stored: Sequence[SnapshotInfo],
+    *,
+    replayed: Offset,
+    retention_bytes: int,
+    log_bytes_from: Callable[[Offset], int],
+    is_too_old: Callable[[SnapshotInfo], bool],
+) -> Sequence[SnapshotInfo]:
+    """The snapshots of `stored`, oldest first, that outlive this cleaning.
+
+    A snapshot goes when log and snapshots together are above `retention_bytes` (negative: no
+    limit) or when it is too old, as long as a newer one is there that has been replayed.
+    """
+    oldest = 0
+    while oldest + 1 < len(stored) and stored[oldest + 1].snapshot_id.offset <= replayed:
+        kept = stored[oldest:]
+        size_bytes = sum(info.size_bytes for info in kept)
+        size_bytes += log_bytes_from(kept[0].snapshot_id.offset)
+        if not 0 <= retention_bytes < size_bytes and not is_too_old(kept[0]):
+            break
+        oldest += 1
+    return stored[oldest:]

@@ -1,0 +1,183 @@
+"""The file-system port: every call to a disk goes through it, so that the simulator can fail each.
+
+A call that raises OSError means that the disk failed; after a failed `fdatasync` or `sync_dir`
+nothing is tried again (semantics rule 17). Paths are strings with slashes. A rename replaces its
+target. Entries of a directory are durable only after `sync_dir`, bytes only after `fdatasync`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+from quorate.storage.layout import TEMPORARY_SUFFIX
+
+
+class File(Protocol):
+    """An open file; positions and sizes are bytes."""
+
+    def write_at(self, position: int, data: bytes) -> None:
+        """Write all of `data`; the file grows where it has to."""
+        ...
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer only at the file's end."""
+        ...
+
+    def size(self) -> int: ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def fdatasync(self) -> None:
+        """Return when everything that was written before is on the disk."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class FileSystem(Protocol):
+    """A file system: the operating system's (`OsFileSystem`) or the simulator's disk."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Open for reading and writing. Raises FileNotFoundError unless `create`."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """A whole file."""
+        ...
+
+    def list_dir(self, path: str) -> list[str]:
+        """Names in the directory, sorted."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def rename(self, source: str, target: str) -> None: ...
+
+    def remove(self, path: str) -> None: ...
+
+    def make_dirs(self, path: str) -> None:
+        """The directory and its parents; durable on return."""
+        ...
+
+    def sync_dir(self, path: str) -> None: ...
+
+    def make_read_only(self, path: str) -> None:
+        """Mode 0400, as Kafka gives its snapshots."""
+        ...
+
+
+class OsFile:
+    """A file of the operating system."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write_at(self, position: int, data: bytes) -> None:
+        written = os.pwrite(self._descriptor, data, position)
+        while written < len(data):
+            rest = memoryview(data)[written:]
+            written += os.pwrite(self._descriptor, rest, position + written)
+
+    def read_at(self, position: int, size: int) -> bytes:
+        data = os.pread(self._descriptor, size, position)
+        while 0 < len(data) < size:
+            more = os.pread(self._descriptor, size - len(data), position + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def fdatasync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class OsFileSystem:
+    """The operating system's files."""
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        flags = os.O_RDWR | os.O_CLOEXEC
+        try:
+            return OsFile(os.open(path, flags | os.O_CREAT if create else flags, 0o644))
+        except PermissionError:
+            # Snapshots have mode 0400: readable, and never to be written again.
+            return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def list_dir(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def make_dirs(self, path: str) -> None:
+        missing = []
+        while path and not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        for directory in reversed(missing):
+            os.mkdir(directory)
+            self.sync_dir(os.path.dirname(directory) or ".")
+
+    def sync_dir(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def make_read_only(self, path: str) -> None:
+        os.chmod(path, 0o400)
+
+
+def write_atomically(fs: FileSystem, path: str, data: bytes) -> None:
+    """Replace `path` by `data`: after a crash at any point it holds the old bytes or the new.
+
+    Durable on return: the temporary file is flushed before the rename, the directory after it.
+    """
+    temporary = path + TEMPORARY_SUFFIX
+    write_durably(fs, temporary, data)
+    fs.rename(temporary, path)
+    fs.sync_dir(parent(path))
+
+
+def write_durably(fs: FileSystem, path: str, data: bytes) -> None:
+    """A file with exactly these bytes, flushed; its entry in the directory is not yet durable."""
+    file = fs.open(path, create=True)
+    try:
+        file.truncate(0)
+        file.write_at(0, data)
+        file.fdatasync()
+    finally:
+        file.close()
+
+
+def remove_durably(fs: FileSystem, path: str) -> None:
+    """Remove a file where there is one; it does not come back after a power cut."""
+    if fs.exists(path):
+        fs.remove(path)
+        fs.sync_dir(parent(path))
+
+
+def parent(path: str) -> str:
+    """The directory that holds `path`."""
+    head, _, _ = path.rpartition("/")
+    return head or ("/" if path.startswith("/") else ".")

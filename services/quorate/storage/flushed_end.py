@@ -1,0 +1,150 @@
+"""The flushed-end file: below what it says is damage, above it is tail (semantics rule 12).
+
+It lies beside the log. Two slots of one sector each are written in turn, each with a sequence
+number and a checksum, so that a torn write leaves the other. After a flush it is written without an
+fsync of its own: a killed process loses nothing of it, a power cut may bring back an older slot,
+which then only says less. Whatever lowers it (a truncation) is durable in both slots before the log
+is touched, because a larger end that came back would make a healthy log look damaged.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.crc import crc32c
+from quorate.records.ids import (
+    ZERO_UUID,
+    ClusterId,
+    DirectoryId,
+    Epoch,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+)
+from quorate.storage.files import parent
+
+if TYPE_CHECKING:
+    from quorate.storage.files import File, FileSystem
+
+SLOT_BYTES: Final = 512
+_MAGIC: Final = b"QFE1"
+# magic, sequence, offset, epoch, has a last batch, its CRC, voters in all, directory id, cluster id
+_HEAD: Final = struct.Struct(">4sQqi?IH16sB")
+_VOTER: Final = struct.Struct(">i16s")
+_CRC: Final = struct.Struct(">I")
+_BODY_BYTES: Final = SLOT_BYTES - _CRC.size
+
+
+@dataclass(frozen=True, slots=True)
+class FlushedEnd:
+    """What was on the disk when the last acknowledgement was given.
+
+    `last_crc` is that of the last batch, None where the log was empty. `voters` are the keys of the
+    set in force, `voter_count` how many it has (a very large set is not listed whole).
+    """
+
+    end: OffsetAndEpoch
+    last_crc: int | None
+    voters: tuple[ReplicaKey, ...]
+    voter_count: int
+    cluster_id: ClusterId
+    directory_id: DirectoryId
+
+
+class FlushedEndFile:
+    """The file, kept open while the log is."""
+
+    def __init__(self, fs: FileSystem, path: str) -> None:
+        self.path = path
+        self._fs = fs
+        self._file: File | None = None
+        self._sequence = 0
+        self._slot = 0
+
+    def load(self) -> FlushedEnd | None:
+        """The newest slot that checks; None where there is no such slot or no such file."""
+        if not self._fs.exists(self.path):
+            return None
+        self._file = self._fs.open(self.path)
+        newest: FlushedEnd | None = None
+        for slot in range(2):
+            read = decode_slot(self._file.read_at(slot * SLOT_BYTES, SLOT_BYTES))
+            if read is not None and read[0] > self._sequence:
+                self._sequence, newest = read
+                self._slot = slot
+        return newest
+
+    def write(self, entry: FlushedEnd) -> None:
+        """Write `entry` into the other slot, without waiting for the disk."""
+        assert self._file is not None, "the file is made durable once before it is written"
+        self._write_next(self._file, entry)
+
+    def store(self, entry: FlushedEnd) -> None:
+        """Write `entry` into both slots, durable on return: no older end can come back."""
+        if self._file is None:
+            self._file = self._fs.open(self.path, create=True)
+            self._fs.sync_dir(parent(self.path))
+        for _ in range(2):
+            self._write_next(self._file, entry)
+            self._file.fdatasync()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write_next(self, file: File, entry: FlushedEnd) -> None:
+        self._slot = 1 - self._slot
+        self._sequence += 1
+        file.write_at(self._slot * SLOT_BYTES, encode_slot(self._sequence, entry))
+
+
+def encode_slot(sequence: int, entry: FlushedEnd) -> bytes:
+    """One slot: SLOT_BYTES, the last four of which are the CRC-32C of the rest."""
+    cluster_id = entry.cluster_id.encode()
+    body = bytearray(
+        _HEAD.pack(
+            _MAGIC,
+            sequence,
+            entry.end.offset,
+            entry.end.epoch,
+            entry.last_crc is not None,
+            entry.last_crc or 0,
+            entry.voter_count,
+            entry.directory_id,
+            len(cluster_id),
+        )
+    )
+    body += cluster_id
+    room = (_BODY_BYTES - len(body)) // _VOTER.size
+    for key in entry.voters[:room]:
+        body += _VOTER.pack(key.node_id, key.directory_id or ZERO_UUID)
+    body += bytes(_BODY_BYTES - len(body))
+    return bytes(body) + _CRC.pack(crc32c(bytes(body)))
+
+
+def decode_slot(data: bytes) -> tuple[int, FlushedEnd] | None:
+    """Sequence and content of a slot; None where it does not check."""
+    if len(data) != SLOT_BYTES or not data.startswith(_MAGIC):
+        return None
+    if _CRC.unpack_from(data, _BODY_BYTES)[0] != crc32c(data[:_BODY_BYTES]):
+        return None
+    _, sequence, offset, epoch, has_crc, crc, count, directory_id, length = _HEAD.unpack_from(data)
+    position = _HEAD.size + length
+    room = (_BODY_BYTES - position) // _VOTER.size
+    voters = []
+    for index in range(min(count, room)):
+        node_id, voter_directory = _VOTER.unpack_from(data, position + index * _VOTER.size)
+        known = None if voter_directory == ZERO_UUID else DirectoryId(voter_directory)
+        voters.append(ReplicaKey(NodeId(node_id), known))
+    return sequence, FlushedEnd(
+        OffsetAndEpoch(epoch=Epoch(epoch), offset=Offset(offset)),
+        crc if has_crc else None,
+        tuple(voters),
+        count,
+        ClusterId(data[_HEAD.size : position].decode()),
+        DirectoryId(directory_id),
+    )

@@ -1,0 +1,101 @@
+"""What a voter must not forget while its log is behind what it once had (semantics rules 8, 16).
+
+The remembered end is durable before a damaged log is touched, and goes only when the log has
+reached it again. `abstains` marks a directory of kraft.version 0 that came up empty without the
+mark of a first bootstrap: nobody can tell it from one that lost its disk and with it a vote.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from quorate.records.ids import (
+    DirectoryId,
+    Epoch,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+    format_uuid,
+    parse_uuid,
+)
+from quorate.storage.errors import StorageError
+from quorate.storage.files import remove_durably, write_atomically
+
+if TYPE_CHECKING:
+    from quorate.storage.files import FileSystem
+
+
+@dataclass(frozen=True, slots=True)
+class Healing:
+    """`voters` is the set that was in force at the remembered end, as far as it is known."""
+
+    remembered_end: OffsetAndEpoch | None = None
+    voters: tuple[ReplicaKey, ...] = ()
+    abstains: bool = False
+
+
+def read_healing(fs: FileSystem, path: str) -> Healing:
+    """What the file remembers; nothing where there is none.
+
+    Raises StorageError when it is malformed: a damaged voter would take itself for whole.
+    """
+    if not fs.exists(path):
+        return Healing()
+    try:
+        return decode_healing(fs.read(path))
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageError(
+            f"{path}: malformed ({error!r}). It says how far this voter's log once came: restore "
+            "it from a backup, or remove this voter, format its directory anew and add it again"
+        ) from error
+
+
+def write_healing(fs: FileSystem, path: str, healing: Healing) -> None:
+    """Remember, durable on return; the file goes when there is nothing left to remember."""
+    if healing.remembered_end is None and not healing.abstains:
+        remove_durably(fs, path)
+    else:
+        write_atomically(fs, path, encode_healing(healing))
+
+
+def encode_healing(healing: Healing) -> bytes:
+    """The file's bytes: JSON, for whoever looks into a directory that heals."""
+    end = healing.remembered_end
+    fields: dict[str, Any] = {
+        "version": 1,
+        "rememberedEnd": None if end is None else {"offset": end.offset, "epoch": end.epoch},
+        "voters": [
+            {
+                "id": key.node_id,
+                "directoryId": None if key.directory_id is None else format_uuid(key.directory_id),
+            }
+            for key in healing.voters
+        ],
+        "abstains": healing.abstains,
+    }
+    return json.dumps(fields, indent=2).encode() + b"\n"
+
+
+def decode_healing(data: bytes) -> Healing:
+    """The file's content. Raises ValueError, KeyError or TypeError where it is malformed."""
+    fields = json.loads(data)
+    if fields["version"] != 1:
+        raise ValueError(f"version {fields['version']}, known is 1")
+    end = fields["rememberedEnd"]
+    remembered = None
+    if end is not None:
+        remembered = OffsetAndEpoch(
+            epoch=Epoch(int(end["epoch"])), offset=Offset(int(end["offset"]))
+        )
+    voters = tuple(
+        ReplicaKey(NodeId(int(voter["id"])), _directory(voter["directoryId"]))
+        for voter in fields["voters"]
+    )
+    return Healing(remembered, voters, bool(fields["abstains"]))
+
+
+def _directory(text: str | None) -> DirectoryId | None:
+    return None if text is None else DirectoryId(parse_uuid(text))

@@ -1,0 +1,62 @@
+"""Names inside the metadata log directory: Kafka's, and the few files of ours beside them.
+
+Whatever is ours alone lies outside `__cluster_metadata-0`, so that Kafka's tools find only files
+that they know there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+
+META_PROPERTIES: Final = "meta.properties"
+BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
+FLUSHED_END: Final = "flushed-end"
+HEALING: Final = "healing"
+FIRST_BOOTSTRAP: Final = "first-bootstrap"
+LOCK: Final = ".lock"
+
+LOG_DIR: Final = "__cluster_metadata-0"
+QUORUM_STATE: Final = "quorum-state"
+EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
+
+LOG_SUFFIX: Final = ".log"
+CHECKPOINT_SUFFIX: Final = ".checkpoint"
+PART_SUFFIX: Final = ".part"
+DELETED_SUFFIX: Final = ".deleted"
+TEMPORARY_SUFFIX: Final = ".tmp"
+DAMAGED_SUFFIX: Final = ".damaged"
+# Kafka keeps these beside a segment and makes them anew at each start; here they would go stale.
+INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex", ".snapshot")
+
+BOOTSTRAP_ID: Final = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
+
+_SEGMENT: Final = re.compile(r"(\d{20})\.log")
+_CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+
+def segment_name(base_offset: int) -> str:
+    """`00000000000000000516.log` for the segment whose first record is 516."""
+    return f"{base_offset:020d}{LOG_SUFFIX}"
+
+
+def parse_segment(name: str) -> Offset | None:
+    """The base offset in a segment's name; None for any other file."""
+    match = _SEGMENT.fullmatch(name)
+    return Offset(int(match[1])) if match else None
+
+
+def checkpoint_name(snapshot_id: OffsetAndEpoch) -> str:
+    """`00000000000000000516-0000000001.checkpoint` for the snapshot below 516 in epoch 1."""
+    return f"{snapshot_id.offset:020d}-{snapshot_id.epoch:010d}{CHECKPOINT_SUFFIX}"
+
+
+def parse_checkpoint(name: str) -> OffsetAndEpoch | None:
+    """The id in a snapshot's name; None for any other file."""
+    match = _CHECKPOINT.fullmatch(name)
+    if match is None:
+        return None
+    return OffsetAndEpoch(epoch=Epoch(int(match[2])), offset=Offset(int(match[1])))

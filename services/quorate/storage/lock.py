@@ -1,0 +1,50 @@
+"""One process per directory: an exclusive lock on `.lock`, which holds the pid of its owner."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import Self
+
+from quorate.storage.errors import StorageError
+from quorate.storage.layout import LOCK
+
+_PID_BYTES_MAX = 32
+
+
+class DirectoryLock:
+    """The lock on a metadata log directory; the kernel gives it back when the process ends."""
+
+    def __init__(self, metadata_log_dir: str) -> None:
+        self.path = f"{metadata_log_dir}/{LOCK}"
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock. Raises StorageError that names the process which holds it."""
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(descriptor, _PID_BYTES_MAX, 0).decode("ascii", "replace").strip()
+            os.close(descriptor)
+            raise StorageError(
+                f"{self.path} is held by process {owner or 'unknown'}: a directory belongs to one "
+                "process. Stop that one, or use another metadata.log.dir"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Give the lock back. The file stays, as Kafka's does: removing it would let two in."""
+        if self._descriptor is not None:
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()

@@ -1,0 +1,235 @@
+"""Reads a whole log at start-up and says how far it holds together.
+
+A CRC covers what is in a batch, not where it stands: base offset and epoch lie before it. Offsets
+must be contiguous, from the segment's name on. The epoch must rise at a LeaderChange and nowhere
+else, must never fall, agree with the epoch history and with the flushed end, and not exceed the
+epoch of quorum-state (semantics rules 12 and 14).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.messages import EpochStart
+from quorate.records.batch import CorruptBatchError
+from quorate.records.control import LeaderChange, control_records
+from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+from quorate.records.schema import SchemaError
+from quorate.storage.errors import StorageError
+from quorate.storage.scan import salvage_batches, scan_batches
+
+if TYPE_CHECKING:
+    from quorate.records.control import ControlRecord
+    from quorate.storage.flushed_end import FlushedEnd
+    from quorate.storage.scan import FileBatch
+    from quorate.storage.segment import Segment
+
+# Length, attributes, both deltas, key, value and headers take a byte each at least.
+RECORD_BYTES_MIN: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The first place where the log does not hold together.
+
+    `segment` indexes the segments that were scanned. `may_be_torn` is False where every byte checks
+    and yet the batch cannot stand here: no interrupted write leaves that.
+    """
+
+    segment: int
+    position: int
+    reason: str
+    may_be_torn: bool
+
+
+@dataclass(slots=True)
+class Witnesses:
+    """What besides the log says which epoch stands where.
+
+    `base_epoch` is the epoch below the first segment, None where it is not known; `epochs` the
+    epoch history; `quorum_epoch` that of quorum-state.
+    """
+
+    base_epoch: Epoch | None
+    quorum_epoch: Epoch
+    flushed: FlushedEnd | None = None
+    epochs: tuple[EpochStart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """The log up to the end of one batch."""
+
+    end: OffsetAndEpoch
+    crc: int | None
+    segment: int
+    position: int
+    epochs: int
+    controls: int
+
+
+@dataclass(slots=True)
+class ScannedLog:
+    """What holds together: everything below `end`, which is `position` in segment `segment`."""
+
+    segments: list[Segment]
+    first: Offset
+    end: OffsetAndEpoch
+    last_crc: int | None = None
+    segment: int = 0
+    position: int = 0
+    epochs: list[EpochStart] = field(default_factory=list)
+    controls: list[tuple[Offset, ControlRecord]] = field(default_factory=list)
+    problem: Problem | None = None
+
+    @property
+    def has_batches(self) -> bool:
+        return self.end.offset > self.first
+
+    def epoch_before(self, offset: int) -> Epoch | None:
+        """The epoch of the record just below `offset`; None where the scan did not see it."""
+        if not self.first < offset <= self.end.offset:
+            return None
+        return next(e.epoch for e in reversed(self.epochs) if e.start_offset < offset)
+
+
+def scan_log(segments: list[Segment], witnesses: Witnesses) -> ScannedLog:
+    """Scan `segments`, lowest offset first, up to the first problem."""
+    return _Scanner(segments, witnesses).run()
+
+
+class _Unfit(Exception):
+    """A batch that checks, but cannot stand where it stands."""
+
+
+class _WrongEpoch(_Unfit):
+    """Its epoch contradicts the batch before it, which may be the wrong one of the two."""
+
+
+class _Scanner:
+    def __init__(self, segments: list[Segment], witnesses: Witnesses) -> None:
+        first = segments[0].base_offset if segments else Offset(0)
+        base_epoch = witnesses.base_epoch
+        self.log = ScannedLog(
+            segments, first, OffsetAndEpoch(epoch=base_epoch or Epoch(0), offset=first)
+        )
+        if first > 0 and base_epoch is not None:
+            self.log.epochs.append(EpochStart(base_epoch, first))
+        self.witnesses = witnesses
+        self.recorded = {entry.start_offset: entry.epoch for entry in witnesses.epochs}
+        self.is_epoch_known = base_epoch is not None
+        self.may_be_wrong = False
+        self.before = self._boundary()
+
+    def run(self) -> ScannedLog:
+        for index, segment in enumerate(self.log.segments):
+            position = 0
+            try:
+                if segment.base_offset != self.log.end.offset and segment.size_bytes:
+                    raise _Unfit(f"begins at offset {segment.base_offset}")  # noqa: TRY301
+                for batch in scan_batches(segment.file, segment.size_bytes):
+                    position = batch.position
+                    self._take(index, batch)
+            except CorruptBatchError as error:
+                self.log.problem = Problem(index, error.position, error.reason, may_be_torn=True)
+            except _Unfit as error:
+                reason = f"{error}, where the log goes on at {self.log.end}"
+                if isinstance(error, _WrongEpoch) and self.may_be_wrong:
+                    self._cut(self.before)
+                self.log.problem = Problem(index, position, reason, may_be_torn=False)
+            if self.log.problem is not None:
+                break
+        return self.log
+
+    def _take(self, index: int, batch: FileBatch) -> None:
+        log, header = self.log, batch.header
+        if header.base_offset != log.end.offset:
+            raise _Unfit(f"offset {header.base_offset}")
+        try:
+            controls = control_records(batch.buffer, batch.at, header)
+        except SchemaError as error:
+            path = log.segments[index].path
+            raise StorageError(
+                f"{path}: a control record at byte {batch.position} cannot be read ({error}). It "
+                "checks, so a newer release may have written it: start that release here"
+            ) from error
+        starts_epoch = bool(controls) and isinstance(controls[0], LeaderChange)
+        self._check_epoch(header.base_offset, header.epoch, starts_epoch=starts_epoch)
+        self.before = self._boundary()
+        self.may_be_wrong = not log.epochs or header.epoch != log.epochs[-1].epoch
+        if self.may_be_wrong:
+            log.epochs.append(EpochStart(Epoch(header.epoch), Offset(header.base_offset)))
+            self.may_be_wrong = Offset(header.base_offset) not in self.recorded
+        self.is_epoch_known = True
+        log.controls += [
+            (Offset(offset), record) for offset, record in enumerate(controls, header.base_offset)
+        ]
+        log.end = OffsetAndEpoch(epoch=Epoch(header.epoch), offset=Offset(header.last_offset + 1))
+        log.last_crc, log.segment = header.crc, index
+        log.position = batch.position + header.size_bytes
+        log.segments[index].index(header.base_offset, batch.position)
+        self._check_flushed(header.base_offset)
+
+    def _check_epoch(self, offset: int, epoch: int, *, starts_epoch: bool) -> None:
+        last = self.log.end.epoch
+        recorded = self.recorded.get(Offset(offset), epoch)
+        if epoch > self.witnesses.quorum_epoch:
+            raise _Unfit(f"epoch {epoch}, above {self.witnesses.quorum_epoch} in quorum-state")
+        if self.is_epoch_known and epoch < last:
+            raise _WrongEpoch(f"epoch {epoch}")
+        if self.is_epoch_known and (epoch > last) is not starts_epoch:
+            how = "with" if starts_epoch else "without"
+            raise _WrongEpoch(f"epoch {epoch} {how} a LeaderChange")
+        if starts_epoch and epoch != recorded:
+            raise _Unfit(f"epoch {epoch}, but {recorded} in the epoch history")
+
+    def _check_flushed(self, base_offset: int) -> None:
+        """The batch below the flushed end is the one that was flushed."""
+        flushed, end = self.witnesses.flushed, self.log.end
+        if flushed is None or not base_offset < flushed.end.offset <= end.offset:
+            return
+        is_same = end == flushed.end and self.log.last_crc == flushed.last_crc
+        if flushed.last_crc is not None and not is_same:
+            self._cut(self.before)
+            raise _Unfit(f"a batch that ends at {end}, but {flushed.end} was flushed")
+        # The flushed end has confirmed this batch: what contradicts it is wrong itself.
+        self.may_be_wrong = False
+
+    def _cut(self, to: Boundary) -> None:
+        log = self.log
+        log.end, log.last_crc, log.segment, log.position = to.end, to.crc, to.segment, to.position
+        del log.epochs[to.epochs :], log.controls[to.controls :]
+        self.may_be_wrong = False
+
+    def _boundary(self) -> Boundary:
+        log = self.log
+        return Boundary(
+            log.end, log.last_crc, log.segment, log.position, len(log.epochs), len(log.controls)
+        )
+
+
+def find_end_behind(log: ScannedLog, quorum_epoch: Epoch) -> OffsetAndEpoch | None:
+    """The end of what checks behind the problem; None where nothing does.
+
+    Offsets and epochs lie outside the CRC, so those that cannot be are not believed: an epoch above
+    that of quorum-state, more offsets than there are bytes for records.
+    """
+    problem = log.problem
+    if problem is None:
+        return None
+    found: OffsetAndEpoch | None = None
+    end, epoch = int(log.end.offset), int(log.end.epoch)
+    passed_bytes = 0
+    for index in range(problem.segment, len(log.segments)):
+        segment = log.segments[index]
+        start = problem.position if index == problem.segment else 0
+        for batch in salvage_batches(segment.file, segment.size_bytes, start):
+            header = batch.header
+            bytes_before = passed_bytes + batch.position - start
+            highest = log.end.offset + bytes_before // RECORD_BYTES_MIN
+            if end <= header.base_offset <= highest and header.epoch <= quorum_epoch:
+                end, epoch = header.last_offset + 1, max(epoch, header.epoch)
+                found = OffsetAndEpoch(epoch=Epoch(epoch), offset=Offset(end))
+        passed_bytes += segment.size_bytes - start
+    return found

@@ -1,0 +1,99 @@
+"""meta.properties, which says whose directory this is, and partition.metadata beside the log."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.ids import ClusterId, DirectoryId, NodeId, format_uuid, parse_uuid
+from quorate.storage.errors import StorageError
+from quorate.storage.files import write_atomically
+
+if TYPE_CHECKING:
+    from quorate.storage.files import FileSystem
+
+_VERSION: Final = 1
+_TOPIC_ID: Final = bytes(15) + b"\x01"
+_PARTITION_METADATA: Final = f"version: 0\ntopic_id: {format_uuid(_TOPIC_ID)}".encode()
+_PROPERTY: Final = re.compile(r"\s*([^\s=:#!]+)\s*[=:]\s*(.*?)\s*")
+_COMMENTS: Final = ("#", "!")
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """The identity of a directory: its node, its cluster and its own id (KIP-853, KIP-858)."""
+
+    node_id: NodeId
+    cluster_id: ClusterId
+    directory_id: DirectoryId
+
+
+def encode_meta(meta: MetaProperties) -> bytes:
+    """meta.properties in Kafka's version 1, without the date that Kafka puts into a comment."""
+    return (
+        f"#\nnode.id={meta.node_id}\ndirectory.id={format_uuid(meta.directory_id)}\n"
+        f"version={_VERSION}\ncluster.id={meta.cluster_id}\n"
+    ).encode()
+
+
+def decode_meta(data: bytes) -> MetaProperties:
+    """The identity in the file's bytes. Raises ValueError that names the property at fault."""
+    properties: dict[str, str] = {}
+    for line in data.decode("utf-8").splitlines():
+        if not line.strip() or line.lstrip().startswith(_COMMENTS):
+            continue
+        match = _PROPERTY.fullmatch(line)
+        if match is None:
+            raise ValueError(f"{line!r} is no property")
+        properties[match[1]] = match[2]
+    for name in ("version", "node.id", "cluster.id", "directory.id"):
+        if not properties.get(name):
+            raise ValueError(f"{name} is missing")
+    if properties["version"] != str(_VERSION):
+        raise ValueError(f"version is {properties['version']}, known is {_VERSION}")
+    if not properties["node.id"].isdecimal():
+        raise ValueError(f"node.id is {properties['node.id']!r}, a number is needed")
+    return MetaProperties(
+        NodeId(int(properties["node.id"])),
+        ClusterId(properties["cluster.id"]),
+        DirectoryId(parse_uuid(properties["directory.id"])),
+    )
+
+
+def read_meta(fs: FileSystem, path: str) -> MetaProperties | None:
+    """The directory's identity, or None where the file does not exist.
+
+    Raises StorageError when it is malformed.
+    """
+    if not fs.exists(path):
+        return None
+    try:
+        return decode_meta(fs.read(path))
+    except ValueError as error:
+        raise StorageError(
+            f"{path}: {error}. Restore the file: node.id and cluster.id are those of the cluster, "
+            "directory.id is the one under which `metadata-quorum describe` lists this voter"
+        ) from error
+
+
+def write_meta(fs: FileSystem, path: str, meta: MetaProperties) -> None:
+    """Write meta.properties, durable on return."""
+    write_atomically(fs, path, encode_meta(meta))
+
+
+def ensure_partition_metadata(fs: FileSystem, path: str) -> bool:
+    """Write partition.metadata where it is missing; True when it was.
+
+    It always says the same, so nothing is lost with it. Raises StorageError when it says something
+    else: then this is not the directory of the metadata log.
+    """
+    if not fs.exists(path):
+        write_atomically(fs, path, _PARTITION_METADATA)
+        return True
+    if fs.read(path).strip() != _PARTITION_METADATA:
+        raise StorageError(
+            f"{path}: this is not the metadata topic's. Remove the file if the directory is indeed "
+            "that of the metadata log; it is then written anew"
+        )
+    return False

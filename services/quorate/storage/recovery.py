@@ -1,0 +1,418 @@
+"""Start-up: read what the disk holds, decide what it is worth, mend what can be mended, or refuse.
+
+Nothing is changed before everything has been read and judged, so that a refusal leaves the
+directory as it was. What happens to which damage is in docs/storage.md; the rules are 8, 12 to 16
+and 18 of the semantics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import RecoveredState
+from quorate.raft.log_state import NO_VOTERS
+from quorate.raft.messages import (
+    ElectionState,
+    EpochStart,
+    KRaftVersionAt,
+    SnapshotInfo,
+    VotersAt,
+)
+from quorate.records.control import KRaftVersion, KRaftVoters
+from quorate.records.ids import (
+    ClusterId,
+    DirectoryId,
+    Epoch,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    format_uuid,
+)
+from quorate.storage import layout
+from quorate.storage.epoch_checkpoint import check_history, read_epochs
+from quorate.storage.errors import DamagedSnapshotError, StorageError
+from quorate.storage.flushed_end import FlushedEnd, FlushedEndFile
+from quorate.storage.healing import Healing, read_healing
+from quorate.storage.judgement import Evidence, Verdict, judge
+from quorate.storage.log_scan import ScannedLog, Witnesses, scan_log
+from quorate.storage.meta import MetaProperties, read_meta
+from quorate.storage.quorum_state import read_quorum_state
+from quorate.storage.repair import Repair
+from quorate.storage.segment import Segment
+from quorate.storage.snapshots import SnapshotStore, SnapshotSummary
+
+if TYPE_CHECKING:
+    from quorate.records.ids import ReplicaKey
+    from quorate.records.voters import VoterSet
+    from quorate.storage.files import FileSystem
+    from quorate.storage.log import MetadataLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageConfig:
+    """Whose directory it should be, and Kafka's `metadata.*` settings that storage needs.
+
+    `cluster_id` and `directory_id` are compared where they are given. `static_voters` are those of
+    controller.quorum.voters, for quorums of kraft.version 0.
+    """
+
+    node_id: NodeId
+    cluster_id: ClusterId | None = None
+    directory_id: DirectoryId | None = None
+    static_voters: VoterSet = NO_VOTERS
+    segment_bytes: int = 1024 * 1024 * 1024
+    cache_bytes: int = 4 * 1024 * 1024
+    retention_bytes: int = 100 * 1024 * 1024
+    retention_ms: int = 7 * 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A directory in use. `findings` says in words whatever was not as it should have been."""
+
+    log: MetadataLog
+    snapshots: SnapshotStore
+    state: RecoveredState
+    meta: MetaProperties
+    healing: Healing
+    findings: tuple[str, ...]
+    is_damaged: bool
+
+
+@dataclass(slots=True)
+class Found:
+    """What recovery has read; nothing has been changed yet."""
+
+    meta: MetaProperties
+    election: ElectionState | None
+    flushed: FlushedEnd | None
+    flushed_file: FlushedEndFile
+    healing: Healing
+    epochs: tuple[EpochStart, ...] | None
+    stored: list[SnapshotInfo]
+    snapshot: SnapshotInfo | None
+    summary: SnapshotSummary | None
+    damaged_snapshots: list[tuple[OffsetAndEpoch, str]]
+    bootstrap: SnapshotSummary | None
+    bootstrap_damage: str | None
+    log: ScannedLog
+
+
+def recover(fs: FileSystem, metadata_log_dir: str, config: StorageConfig) -> Recovered:
+    """Open a directory. Everything in the answer is durable (rule 13).
+
+    Raises StorageError where the directory cannot be used; it is then unchanged.
+    """
+    return _Recovery(fs, metadata_log_dir, config).run()
+
+
+class _Recovery:
+    def __init__(self, fs: FileSystem, directory: str, config: StorageConfig) -> None:
+        self.fs = fs
+        self.directory = directory
+        self.log_dir = f"{directory}/{layout.LOG_DIR}"
+        self.config = config
+        self.snapshots = SnapshotStore(fs, self.log_dir)
+        self.findings: list[str] = []
+
+    def run(self) -> Recovered:
+        meta = self._identity()
+        self.fs.make_dirs(self.log_dir)
+        found = self._find(meta)
+        verdict = judge(self._evidence(found))
+        state = self._state(found, verdict)
+        if verdict.keeps_log:
+            flushed_offset = None if found.flushed is None else found.flushed.end.offset
+            check_history(
+                f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}",
+                found.epochs,
+                found.log.epochs,
+                first=found.log.first,
+                end=found.log.end.offset,
+                flushed=flushed_offset,
+            )
+        voters = self._voters_in_force(found, state)
+        if verdict.is_damage and found.healing.remembered_end is None:
+            self._refuse_if_alone(voters, found, verdict)
+        self._report(found, verdict)
+        repair = Repair(self.fs, self.directory, meta, found.flushed_file)
+        healing = repair.remember(found.healing, verdict, voters, abstains=state.abstains)
+        if found.election is None:
+            repair.begin(state, self.config.static_voters)
+        self.findings += repair.tidy()
+        for snapshot_id, _ in found.damaged_snapshots:
+            repair.set_snapshot_aside(self.snapshots, snapshot_id)
+        kept = {info.snapshot_id for info in state.snapshots} | {
+            s for s, _ in found.damaged_snapshots
+        }
+        for info in found.stored:
+            if info.snapshot_id not in kept:
+                self.snapshots.delete(info.snapshot_id)
+        log = repair.open_log(found.log, verdict, state, self.config)
+        repair.forget_if_whole(healing, state)
+        return Recovered(
+            log, self.snapshots, state, meta, healing, tuple(self.findings), verdict.is_damage
+        )
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def _identity(self) -> MetaProperties:
+        path = f"{self.directory}/{layout.META_PROPERTIES}"
+        meta = read_meta(self.fs, path)
+        if meta is None:
+            raise StorageError(
+                f"{path} is missing: format the directory first (`quorate storage format`); or, if "
+                "it has been in use, restore the file from a backup"
+            )
+        wanted = self.config
+        for name, value, expected in (
+            ("node.id", meta.node_id, wanted.node_id),
+            ("cluster.id", meta.cluster_id, wanted.cluster_id),
+            ("directory.id", meta.directory_id, wanted.directory_id),
+        ):
+            if expected is not None and value != expected:
+                raise _other_identity(path, name, value, expected)
+        return meta
+
+    def _find(self, meta: MetaProperties) -> Found:
+        names = self.fs.list_dir(self.log_dir)
+        flushed_file = FlushedEndFile(self.fs, f"{self.directory}/{layout.FLUSHED_END}")
+        flushed = flushed_file.load()
+        bootstrap, bootstrap_damage = self._bootstrap(names)
+        self._check_owner(meta, flushed, bootstrap)
+        election = read_quorum_state(self.fs, f"{self.log_dir}/{layout.QUORUM_STATE}")
+        segments = self._segments(names)
+        stored = self.snapshots.stored()
+        if election is None:
+            self._check_is_new(segments, stored, flushed)
+        snapshot, summary, damaged = self._newest_snapshot(stored)
+        epochs = read_epochs(self.fs, f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}")
+        base = [
+            s.snapshot_id.epoch
+            for s in stored
+            if segments and s.snapshot_id.offset == segments[0].base_offset
+        ]
+        base_epoch = (
+            Epoch(0) if not segments or segments[0].base_offset == 0 else max(base, default=None)
+        )
+        quorum_epoch = election.epoch if election else Epoch(0)
+        log = scan_log(segments, Witnesses(base_epoch, quorum_epoch, flushed, epochs or ()))
+        healing = read_healing(self.fs, f"{self.directory}/{layout.HEALING}")
+        return Found(
+            meta,
+            election,
+            flushed,
+            flushed_file,
+            healing,
+            epochs,
+            stored,
+            snapshot,
+            summary,
+            damaged,
+            bootstrap,
+            bootstrap_damage,
+            log,
+        )
+
+    def _segments(self, names: list[str]) -> list[Segment]:
+        segments = []
+        for name in names:
+            base_offset = layout.parse_segment(name)
+            if base_offset is not None:
+                path = f"{self.log_dir}/{name}"
+                file = self.fs.open(path)
+                segments.append(Segment(path, file, base_offset, file.size()))
+        return segments
+
+    def _bootstrap(self, names: list[str]) -> tuple[SnapshotSummary | None, str | None]:
+        """The checkpoint 0-0 that `format` wrote: the first voters."""
+        if layout.checkpoint_name(layout.BOOTSTRAP_ID) not in names:
+            return None, None
+        try:
+            return self.snapshots.check(layout.BOOTSTRAP_ID), None
+        except DamagedSnapshotError as error:
+            return None, str(error)
+
+    def _newest_snapshot(
+        self, stored: list[SnapshotInfo]
+    ) -> tuple[SnapshotInfo | None, SnapshotSummary | None, list[tuple[OffsetAndEpoch, str]]]:
+        """The newest snapshot that checks, and those above it that do not."""
+        damaged: list[tuple[OffsetAndEpoch, str]] = []
+        for info in reversed(stored):
+            try:
+                return info, self.snapshots.check(info.snapshot_id), damaged
+            except DamagedSnapshotError as error:
+                damaged.append((info.snapshot_id, str(error)))
+        return None, None, damaged
+
+    # --- refusing ---------------------------------------------------------------------------------
+
+    def _check_owner(
+        self, meta: MetaProperties, flushed: FlushedEnd | None, bootstrap: SnapshotSummary | None
+    ) -> None:
+        """Whether meta.properties is the one under which this log was written."""
+        path = f"{self.directory}/{layout.META_PROPERTIES}"
+        if flushed is not None:
+            if flushed.cluster_id != meta.cluster_id:
+                raise _other_identity(path, "cluster.id", meta.cluster_id, flushed.cluster_id)
+            if flushed.directory_id != meta.directory_id:
+                raise _other_identity(path, "directory.id", meta.directory_id, flushed.directory_id)
+        if bootstrap is not None and bootstrap.voters is not None:
+            first = bootstrap.voters.by_id(meta.node_id)
+            known = None if first is None else first.key.directory_id
+            if known is not None and known != meta.directory_id:
+                raise _other_identity(path, "directory.id", meta.directory_id, known)
+
+    def _check_is_new(
+        self, segments: list[Segment], stored: list[SnapshotInfo], flushed: FlushedEnd | None
+    ) -> None:
+        """Rule 18: only a directory that never held anything may lack quorum-state."""
+        used = [segment.path for segment in segments if segment.size_bytes]
+        used += [self.snapshots.path(info.snapshot_id) for info in stored]
+        if flushed is not None:
+            used.append(f"{self.directory}/{layout.FLUSHED_END}")
+        if used:
+            raise StorageError(
+                f"{self.log_dir}/{layout.QUORUM_STATE} is missing, but {used[0]} exists: the voter "
+                "may have voted, and without the file it could vote twice in one epoch. Restore it "
+                "from a backup; or, with the rest of the quorum healthy, remove this voter, format "
+                "the directory anew and add it again under its new directory id"
+            )
+
+    def _refuse_if_alone(
+        self, voters: tuple[ReplicaKey, ...], found: Found, verdict: Verdict
+    ) -> None:
+        """A single voter has nobody to heal from."""
+        if [key.node_id for key in voters] != [found.meta.node_id]:
+            return
+        where = "; ".join([*verdict.why, *(reason for _, reason in found.damaged_snapshots)])
+        raise StorageError(
+            f"{where}. Records from offset {verdict.end.offset} to {verdict.remembered_end} were "
+            "there once, and this is the only voter, so nobody can send them again: restore "
+            f"{self.directory} from a backup" + self._way_out(found, verdict)
+        )
+
+    def _way_out(self, found: Found, verdict: Verdict) -> str:
+        """How to go on without what was lost, in commands that change exactly that."""
+        log = found.log
+        flushed = f"{self.directory}/{layout.FLUSHED_END}"
+        if found.damaged_snapshots or not verdict.keeps_log or not log.segments:
+            return ""
+        later = [segment.path for segment in log.segments[log.segment + 1 :]]
+        doomed = " ".join([*later, flushed] if found.flushed else later)
+        removal = f" and remove {doomed}" if doomed else ""
+        return (
+            f"; or, to lose those records for good, cut {log.segments[log.segment].path} to "
+            f"{log.position} bytes{removal}"
+        )
+
+    # --- deciding ---------------------------------------------------------------------------------
+
+    def _evidence(self, found: Found) -> Evidence:
+        return Evidence(
+            log=found.log,
+            snapshot=None if found.snapshot is None else found.snapshot.snapshot_id,
+            damaged_snapshots=[snapshot_id for snapshot_id, _ in found.damaged_snapshots],
+            flushed=found.flushed,
+            healing=found.healing,
+            quorum_epoch=found.election.epoch if found.election else Epoch(0),
+        )
+
+    def _state(self, found: Found, verdict: Verdict) -> RecoveredState:
+        log, end = found.log, verdict.end
+        voters, versions = self._sets(found, verdict)
+        if verdict.keeps_log:
+            first, epochs = log.first, tuple(log.epochs)
+        else:
+            first = end.offset
+            epochs = (EpochStart(end.epoch, end.offset),) if end.offset else ()
+        checked = None if found.snapshot is None else found.snapshot.snapshot_id
+        snapshots = tuple(
+            info
+            for info in found.stored
+            if checked is not None
+            and info.snapshot_id <= checked
+            and info.snapshot_id.offset >= first
+        )
+        starts = [info.snapshot_id.offset for info in snapshots] if first else [first]
+        is_new = found.election is None
+        kraft_version = versions[-1].kraft_version if versions else 0
+        marked = self.fs.exists(f"{self.directory}/{layout.FIRST_BOOTSTRAP}")
+        abstains = found.healing.abstains and end.offset == 0
+        if is_new and kraft_version == 0 and self.config.static_voters.voters and not marked:
+            abstains = True
+        return RecoveredState(
+            log_start=min(starts, default=first),
+            end=end,
+            epochs=epochs,
+            snapshots=snapshots,
+            voters=voters,
+            kraft_versions=versions,
+            election=found.election,
+            remembered_end=verdict.remembered_end,
+            abstains=abstains,
+        )
+
+    def _sets(
+        self, found: Found, verdict: Verdict
+    ) -> tuple[tuple[VotersAt, ...], tuple[KRaftVersionAt, ...]]:
+        """Voter sets and kraft.versions in force: bootstrap or newest snapshot, then the log."""
+        voters: list[VotersAt] = []
+        versions: list[KRaftVersionAt] = []
+        base = found.bootstrap
+        start = Offset(0)
+        if found.snapshot is not None and found.summary is not None:
+            base, start = found.summary, found.snapshot.snapshot_id.offset
+        if base is not None and base.voters is not None:
+            voters.append(VotersAt(Offset(start - 1), base.voters))
+        elif self.config.static_voters.voters:
+            voters.append(VotersAt(Offset(-1), self.config.static_voters))
+        if base is not None:
+            versions.append(KRaftVersionAt(Offset(start - 1), base.kraft_version))
+        for offset, record in found.log.controls if verdict.keeps_log else ():
+            if offset < start:
+                continue
+            if isinstance(record, KRaftVoters):
+                voters.append(VotersAt(offset, record.voters))
+            elif isinstance(record, KRaftVersion):
+                versions.append(KRaftVersionAt(offset, record.kraft_version))
+        if found.bootstrap_damage is not None and not voters:
+            raise StorageError(
+                f"{found.bootstrap_damage}. It names the first voters and nothing else does: copy "
+                "the file from another of the first voters, or format the directory anew"
+            )
+        return tuple(voters), tuple(versions)
+
+    def _voters_in_force(self, found: Found, state: RecoveredState) -> tuple[ReplicaKey, ...]:
+        """The set as it was at the furthest end that is known."""
+        if found.healing.remembered_end is not None:
+            return found.healing.voters
+        if found.flushed is not None and found.flushed.voter_count:
+            return found.flushed.voters
+        return tuple(voter.key for voter in state.voters[-1].voters) if state.voters else ()
+
+    def _report(self, found: Found, verdict: Verdict) -> None:
+        if found.bootstrap_damage is not None:
+            self.findings.append(f"{found.bootstrap_damage}: not needed any more")
+        for _, reason in found.damaged_snapshots:
+            self.findings.append(f"{reason}: set aside")
+        what = "damage" if verdict.is_damage else "tail" if verdict.keeps_log else "superseded"
+        self.findings += [f"{what}: {why}" for why in verdict.why]
+        if verdict.remembered_end is not None:
+            self.findings.append(
+                f"this log ends at {verdict.end} and once ended at {verdict.remembered_end}: it "
+                "heals by fetching again, and does not campaign until then"
+            )
+        if found.epochs is None and found.log.epochs:
+            self.findings.append(
+                f"{self.log_dir}/{layout.EPOCH_CHECKPOINT} is missing: built anew from the log"
+            )
+
+
+def _other_identity(path: str, name: str, value: object, expected: object) -> StorageError:
+    shown = [format_uuid(v) if isinstance(v, bytes) else v for v in (value, expected)]
+    return StorageError(
+        f"{path}: {name} is {shown[0]}, but this directory belongs to {shown[1]}. Point "
+        "metadata.log.dir to the right directory, or put the right value back"
+    )

@@ -1,0 +1,89 @@
+"""Batches of a file one after the other, each checked, without holding the file in memory."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from quorate.records.batch import (
+    BATCH_BYTES_MAX,
+    HEADER_BYTES,
+    BatchHeader,
+    CorruptBatchError,
+    check_batch,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.storage.files import File
+
+CHUNK_BYTES: Final = 1024 * 1024
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_AT: Final = 8
+_LENGTH_END: Final = 12
+_MAGIC_AT: Final = 16
+_MAGIC: Final = b"\x02"
+
+
+class FileBatch(NamedTuple):
+    """A checked batch: its position in the file, its header, and where its bytes are in memory."""
+
+    position: int
+    header: BatchHeader
+    buffer: bytes
+    at: int
+
+    @property
+    def data(self) -> bytes:
+        """The batch's own bytes."""
+        return self.buffer[self.at : self.at + self.header.size_bytes]
+
+
+def scan_batches(file: File, size_bytes: int, position: int = 0) -> Iterator[FileBatch]:
+    """The batches from `position` to `size_bytes`, in order.
+
+    Raises CorruptBatchError, with its position in the file, at the first that does not check.
+    """
+    buffer, start = b"", position
+    while position < size_bytes:
+        at, left = position - start, size_bytes - position
+        wanted = _bytes_of_batch(buffer, at)
+        if len(buffer) - at < min(wanted, left):
+            buffer, start = file.read_at(position, min(max(CHUNK_BYTES, wanted), left)), position
+            if len(buffer) < min(wanted, left):
+                raise CorruptBatchError(position, f"the file ends before {size_bytes} bytes")
+            continue
+        try:
+            header = check_batch(buffer, at)
+        except CorruptBatchError as error:
+            raise CorruptBatchError(position, error.reason) from error
+        yield FileBatch(position, header, buffer, at)
+        position += header.size_bytes
+
+
+def _bytes_of_batch(buffer: bytes, at: int) -> int:
+    """How many bytes the batch at `at` says it takes; a header's as long as that is not known."""
+    if len(buffer) - at < _LENGTH_END:
+        return HEADER_BYTES
+    length: int = _LENGTH.unpack_from(buffer, at + _LENGTH_AT)[0]
+    return min(max(HEADER_BYTES, _LENGTH_END + length), BATCH_BYTES_MAX)
+
+
+def salvage_batches(file: File, size_bytes: int, position: int) -> Iterator[FileBatch]:
+    """Whatever checks from `position` on, resynchronised behind bytes that do not.
+
+    That is how damage in the middle is told from a torn tail where nobody wrote down what was
+    flushed: behind a torn tail there is nothing.
+    """
+    data = file.read_at(position, size_bytes - position)
+    at = 0
+    while at >= 0:
+        try:
+            header = check_batch(data, at)
+        except CorruptBatchError:
+            magic_at = data.find(_MAGIC, at + _MAGIC_AT + 1)
+            at = magic_at - _MAGIC_AT if magic_at >= 0 else -1
+            continue
+        yield FileBatch(position + at, header, data, at)
+        at += header.size_bytes

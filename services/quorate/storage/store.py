@@ -1,0 +1,221 @@
+"""Performs the core's storage effects: the same code in production and in the simulator.
+
+Everything here returns when it is done and blocks while the disk works; only the flush of appended
+batches may run elsewhere (`log.begin_flush`). Times are arguments, there is no clock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from quorate.raft.api import (
+    ControlBatch,
+    LogCleaned,
+    ProposedBatch,
+    SnapshotInstalled,
+    SnapshotRefused,
+)
+from quorate.raft.messages import FetchedBatches, SnapshotInfo
+from quorate.records.batch import read_header, stamp
+from quorate.records.control import encode_control_batch
+from quorate.records.ids import Offset, OffsetAndEpoch
+from quorate.storage import layout
+from quorate.storage.cleaning import snapshots_to_keep
+from quorate.storage.errors import DamagedSnapshotError
+from quorate.storage.healing import Healing, write_healing
+from quorate.storage.quorum_state import write_quorum_state
+from quorate.storage.recovery import Recovered, StorageConfig, recover
+from quorate.storage.snapshot_writer import SnapshotWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quorate.raft.api import (
+        AppendToLog,
+        InstallSnapshot,
+        SaveElection,
+        TruncateLog,
+        WriteSnapshotChunk,
+    )
+    from quorate.raft.messages import LogRange, SnapshotRange
+    from quorate.storage.files import FileSystem
+    from quorate.storage.snapshots import SnapshotContent
+
+
+class LogStore:
+    """The disk of one replica, as the core's effects see it."""
+
+    def __init__(
+        self, fs: FileSystem, metadata_log_dir: str, recovered: Recovered, config: StorageConfig
+    ) -> None:
+        self.log = recovered.log
+        self.snapshots = recovered.snapshots
+        self._fs = fs
+        self._directory = metadata_log_dir
+        self._config = config
+        self._healing = recovered.healing
+
+    @classmethod
+    def open(
+        cls, fs: FileSystem, metadata_log_dir: str, config: StorageConfig
+    ) -> tuple[LogStore, Recovered]:
+        """Recover a directory. Raises StorageError where it cannot be used."""
+        recovered = recover(fs, metadata_log_dir, config)
+        return cls(fs, metadata_log_dir, recovered, config), recovered
+
+    @property
+    def start(self) -> OffsetAndEpoch:
+        """Where the log begins, with the epoch of the record before."""
+        state = self.log.state
+        return OffsetAndEpoch(epoch=state.epoch_before(state.log_start), offset=state.log_start)
+
+    # --- effects ----------------------------------------------------------------------------------
+
+    def save_election(self, effect: SaveElection) -> None:
+        """Durable on return."""
+        write_quorum_state(
+            self._fs,
+            f"{self._directory}/{layout.LOG_DIR}/{layout.QUORUM_STATE}",
+            effect.state,
+            kraft_version=effect.kraft_version,
+            voters=effect.voters,
+        )
+
+    def append(self, effect: AppendToLog, *, timestamp_ms: int) -> None:
+        """Written on return, not flushed. `timestamp_ms` goes into control batches of our own."""
+        base_offset, epoch = effect.base_offset, effect.end.epoch
+        match effect.payload:
+            case ProposedBatch(data=batch):
+                data = stamp(batch, base_offset, epoch)
+            case ControlBatch(records=records):
+                data = encode_control_batch(
+                    records, timestamp_ms=timestamp_ms, base_offset=base_offset, epoch=epoch
+                )
+            case FetchedBatches(data=data):
+                pass
+            case payload:
+                assert_never(payload)
+        self.log.append(base_offset, data)
+        assert self.log.end == effect.end, f"{self.log.end} is not what the core appended: {effect}"
+
+    def truncate(self, effect: TruncateLog) -> None:
+        """Durable on return; the flush under way must be over."""
+        self.log.truncate(effect.to, effect.generation)
+
+    def write_chunk(self, effect: WriteSnapshotChunk) -> None:
+        """Written on return, not flushed."""
+        self.snapshots.write_chunk(effect.snapshot_id, position=effect.position, data=effect.data)
+
+    def install(self, effect: InstallSnapshot) -> SnapshotInstalled | SnapshotRefused:
+        """Check a fetched snapshot, make it durable, restart the log at its end."""
+        snapshot_id = effect.snapshot_id
+        try:
+            summary = self.snapshots.install(snapshot_id)
+        except DamagedSnapshotError as error:
+            return SnapshotRefused(snapshot_id, str(error))
+        info = SnapshotInfo(snapshot_id, self.snapshots.size(snapshot_id))
+        self.log.reset_to_snapshot(info, summary.voters, summary.kraft_version, effect.generation)
+        self._delete_all_but((info,))
+        return SnapshotInstalled(info, effect.generation, summary.voters, summary.kraft_version)
+
+    def forget_remembered_end(self) -> None:
+        """Healing is over (rule 16). Durable on return."""
+        self._healing = Healing(abstains=self._healing.abstains)
+        write_healing(self._fs, f"{self._directory}/{layout.HEALING}", self._healing)
+
+    def read_range(self, span: LogRange) -> bytes:
+        """The batches that a Fetch answer names. Raises DamagedLogError (rule 17)."""
+        return self.log.read(span.start, end=span.end, bytes_max=span.bytes_max)
+
+    def read_chunk(self, part: SnapshotRange) -> bytes:
+        """The bytes that a FetchSnapshot answer names."""
+        return self.snapshots.read(
+            part.snapshot_id, position=part.position, size_bytes=part.bytes_max
+        )
+
+    # --- own snapshots ----------------------------------------------------------------------------
+
+    def begin_snapshot(self, snapshot_id: OffsetAndEpoch, *, timestamp_ms: int) -> SnapshotWriter:
+        """Start a snapshot of what lies below `snapshot_id`; the caller appends and freezes it.
+
+        The voters and the kraft.version are those in force there. `timestamp_ms` is the time of
+        writing. Raises ValueError for a place that is not on the disk yet (rule 15) or not ours.
+        """
+        log = self.log
+        offset = snapshot_id.offset
+        if not log.log_start <= offset <= log.flushed_end.offset:
+            raise ValueError(f"snapshot {snapshot_id} outside {log.log_start}..{log.flushed_end}")
+        if log.state.epoch_before(offset) != snapshot_id.epoch:
+            raise ValueError(f"snapshot {snapshot_id} in a log with another epoch there")
+        return SnapshotWriter(
+            self._fs,
+            self.snapshots.path(snapshot_id),
+            snapshot_id,
+            timestamp_ms=timestamp_ms,
+            last_contained_log_timestamp_ms=self._timestamp_before(offset, timestamp_ms),
+            kraft_version=log.kraft_version_below(offset),
+            voters=log.voters_below(offset),
+        )
+
+    def finish_snapshot(self, writer: SnapshotWriter) -> SnapshotInfo:
+        """Make a snapshot durable: its information goes to the core as SnapshotStored."""
+        info = writer.freeze()
+        self.log.state.store_snapshot(info)
+        return info
+
+    def write_snapshot(
+        self, snapshot_id: OffsetAndEpoch, records: Iterable[bytes], *, timestamp_ms: int
+    ) -> SnapshotInfo:
+        """A whole snapshot at once, from the encoded values of its records."""
+        writer = self.begin_snapshot(snapshot_id, timestamp_ms=timestamp_ms)
+        writer.append(records)
+        return self.finish_snapshot(writer)
+
+    def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> SnapshotContent:
+        """A whole snapshot. Raises DamagedSnapshotError where it does not check."""
+        return self.snapshots.content(snapshot_id)
+
+    def _timestamp_before(self, offset: Offset, otherwise_ms: int) -> int:
+        if offset == self.log.log_start:
+            return otherwise_ms
+        batch = self.log.read(Offset(offset - 1), end=self.log.end.offset, bytes_max=1)
+        return read_header(batch).max_timestamp_ms
+
+    # --- cleaning ---------------------------------------------------------------------------------
+
+    def clean(self, replayed: Offset, *, now_ms: int | None = None) -> LogCleaned | None:
+        """Delete snapshots and segments that retention no longer keeps; None where all stays.
+
+        `replayed` is how far the own state machine has come. Age counts where the time is given.
+        """
+
+        def is_too_old(info: SnapshotInfo) -> bool:
+            if now_ms is None or self._config.retention_ms < 0:
+                return False
+            written_ms = self.snapshots.last_contained_log_timestamp_ms(info.snapshot_id)
+            return now_ms - written_ms > self._config.retention_ms
+
+        stored = self.snapshots.stored()
+        kept = snapshots_to_keep(
+            stored,
+            replayed=replayed,
+            retention_bytes=self._config.retention_bytes,
+            log_bytes_from=self.log.bytes_from,
+            is_too_old=is_too_old,
+        )
+        if len(kept) == len(stored):
+            return None
+        start = max(kept[0].snapshot_id.offset, self.log.log_start)
+        self.log.advance_start(start, list(kept))
+        self._delete_all_but(kept)
+        return LogCleaned(start, tuple(kept))
+
+    def _delete_all_but(self, kept: Iterable[SnapshotInfo]) -> None:
+        keep = {info.snapshot_id for info in kept}
+        for info in self.snapshots.stored():
+            if info.snapshot_id not in keep:
+                self.snapshots.delete(info.snapshot_id)
+
+    def close(self) -> None:
+        """Close the files; what was not flushed stays so."""
+        self.log.close()
