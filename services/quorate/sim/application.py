@@ -189,10 +189,7 @@ class Application:
         assert epoch is not None, "the state machine stands at the end of a batch"
         snapshot_id = OffsetAndEpoch(epoch=epoch, offset=offset)
         info = node.store.write_snapshot(
-            snapshot_id,
-            self.records(),
-            voters=node.log.voters_below(offset),
-            timestamp_ms=node.world.now_ms,
+            snapshot_id, self.records(), timestamp_ms=node.world.now_ms
         )
         node.world.watch.snapshot(node, snapshot_id)
         node.deliver(SnapshotStored(info))

@@ -67,14 +67,14 @@ class SimulatedDisk:
     """The disk of one node; it outlives the processes that use it.
 
     `hook` is called with (operation, path) before each call and may raise: OSError for a disk that
-    fails, a crash of the simulator for a process that dies between two calls. `sync_limit` is the
-    sequence up to which a running fdatasync carries writes over: those that came after it began
-    are not promised.
+    fails, a crash of the simulator for a process that dies between two calls. `unpromised` holds
+    the sequences (above the first, up to the second) of the writes that came while a flush was
+    under way: that flush does not carry them over.
     """
 
     def __init__(self, hook: Hook | None = None) -> None:
         self.hook: Hook = hook or _nothing
-        self.sync_limit: int | None = None
+        self.unpromised = (0, 0)
         self.sequence = 0
         self.fsyncs = 0
         self._directories: dict[str, Directory] = {"/": Directory()}
@@ -260,11 +260,11 @@ class SimulatedFile:
     def fdatasync(self) -> None:
         self._disk.hook("fdatasync", self._path)
         self._disk.fsyncs += 1
-        limit = self._disk.sync_limit
+        after, until = self._disk.unpromised
         pending = self._inode.pending
         count = 0
         for write in pending:
-            if limit is not None and write.sequence > limit:
+            if after < write.sequence <= until:
                 break
             _apply_write(self._inode.durable, write)
             count += 1

@@ -18,7 +18,6 @@ from quorate.raft import api
 from quorate.raft.batches import batch_infos
 from quorate.raft.api import RaftConfig
 from quorate.raft.core import RaftCore
-from quorate.raft.log_state import LogState
 from quorate.raft.messages import (
     FetchResponse,
     FetchSnapshotResponse,
@@ -44,7 +43,8 @@ from quorate.records.voters import Endpoint
 from quorate.sim.application import Application
 from quorate.sim.disk import SimulatedDisk
 from quorate.sim.logview import LogView
-from quorate.sim.storage import LOG_DIR, NodeStorage, StorageError, open_storage
+from quorate.sim.storage import LOG_DIR, open_storage
+from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from quorate.raft.api import Effect, Event, PublishProgress, Update
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from quorate.sim.machine import Machine
     from quorate.sim.world import Caller, World
     from quorate.storage.log import FlushTicket
+    from quorate.storage.store import LogStore
 
 CLUSTER_ID: Final = ClusterId("c2ltdWxhdGVkLXF1b3J1bQ")
 PORT: Final = 9094
@@ -107,7 +108,7 @@ class SimulatedNode:
         self.progress: PublishProgress | None = None
         self.callers: dict[ReplyToken, Caller] = {}
         self.core: RaftCore
-        self.store: NodeStorage
+        self.store: LogStore
         self.application: Application
         self._votes: dict[ReplyToken, VoteRequest] = {}
         self._inbox: deque[Event] = deque()
@@ -165,7 +166,10 @@ class SimulatedNode:
         self._pump()
 
     def _recover(self) -> api.RecoveredState:
-        self.store, recovered = open_storage(self.disk, self.world.options)
+        self.store, found = open_storage(self.disk, self.node_id, self.world.options)
+        recovered = found.state
+        for finding in found.findings:
+            self.world.remark(f"node {self.node_id} finds: {finding}")
         self.is_healing = recovered.remembered_end is not None
         self.is_rotten = False
         self.was_damaged = self.was_damaged or self.is_healing
@@ -197,12 +201,7 @@ class SimulatedNode:
         chain = self.log.chain_at(start)
         if chain is None:
             chain = self.world.oracle.chains.get(start, 0)
-        start_epoch = LogState(recovered).epoch_before(start)
-        start_end = OffsetAndEpoch(epoch=start_epoch, offset=start)
-        view = LogView(start_end, chain)
-        for known_set in recovered.voters:
-            if known_set.offset < start:
-                view.start_voters = known_set.voters
+        view = LogView(self.store.start, chain, self.world.oracle.voters_at(start))
         data = self.store.read_range(LogRange(start, recovered.end.offset, 1 << 30))
         for entry in view.append(data, self.disk.sequence):
             sequence = known.get((entry.end, entry.epoch))
@@ -411,7 +410,8 @@ class SimulatedNode:
         if isinstance(event, api.SnapshotInstalled):
             snapshot_id = event.snapshot.snapshot_id
             chain = self.world.oracle.chains.get(snapshot_id.offset, 0)
-            self.log = LogView(snapshot_id, chain, event.voters or self.log.voters)
+            voters = self.world.oracle.voters_at(snapshot_id.offset)
+            self.log = LogView(snapshot_id, chain, voters)
             self.world.watch.snapshot(self, snapshot_id)
             self.application.load_snapshot(snapshot_id)
         self._inbox.append(event)
@@ -496,11 +496,11 @@ class SimulatedNode:
             self._pump()
 
     def _finish_flush(self, flight: Flight) -> None:
-        self.disk.sync_limit = flight.written
+        self.disk.unpromised = (flight.written, self.disk.sequence)
         try:
             flight.ticket.run()
         finally:
-            self.disk.sync_limit = None
+            self.disk.unpromised = (0, 0)
         end = self.store.log.finish_flush(flight.ticket)
         self._flight = None
         if self._waits_for_flush:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from quorate.records.batch import read_header, read_records
 from quorate.records.ids import Epoch, Offset
+from quorate.records.voters import VoterSet
 from quorate.sim.machine import Machine, operation_of
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Oracle:
     chains: dict[Offset, int] = field(default_factory=lambda: {Offset(0): 0})
     end: Offset = Offset(0)
     ends: dict[Epoch, Offset] = field(default_factory=dict)
+    voter_sets: list[tuple[Offset, VoterSet]] = field(default_factory=list)
     values: list[tuple[Offset, bytes]] = field(default_factory=list)
     committed_at: dict[int, Offset] = field(default_factory=dict)
     acknowledged: dict[int, Offset] = field(default_factory=dict)
@@ -48,6 +50,8 @@ class Oracle:
         self.end = entry.end
         self.ends[epoch] = max(entry.end, self.ends.get(epoch, entry.end))
         self.chains[entry.end] = entry.chain
+        if entry.voters is not None:
+            self.voter_sets.append((entry.end, entry.voters))
         header = read_header(entry.data)
         if header.is_control:
             return
@@ -81,6 +85,11 @@ class Oracle:
     def end_before(self, epoch: Epoch) -> Offset:
         """The end of what was surely committed in epochs below `epoch`."""
         return max((end for e, end in self.ends.items() if e < epoch), default=Offset(0))
+
+    def voters_at(self, offset: Offset) -> VoterSet:
+        """The committed set in force below `offset`."""
+        index = bisect_right(self.voter_sets, offset, key=_offset_of_set)
+        return self.voter_sets[index - 1][1] if index else VoterSet()
 
     # --- writes -----------------------------------------------------------------------------------
 
@@ -137,3 +146,7 @@ def _applied(machine: Machine) -> int:
 
 def _offset(value: tuple[Offset, bytes]) -> Offset:
     return value[0]
+
+
+def _offset_of_set(entry: tuple[Offset, VoterSet]) -> Offset:
+    return entry[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.records.ids import DirectoryId, NodeId
+from quorate.records.ids import DirectoryId, NodeId, Offset
 from quorate.records.voters import Voter, VoterSet
 from quorate.sim.node import CLUSTER_ID, SimulatedNode
 from quorate.sim.storage import format_disk
@@ -28,6 +28,7 @@ def build(world: World) -> None:
         for node in world.nodes.values()
         if node.node_id <= options.voters
     )
+    world.oracle.voter_sets.append((Offset(0), voters))
     for node in world.nodes.values():
         format_node(node, voters if node.key in voters else None)
         node.start()

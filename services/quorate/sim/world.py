@@ -19,8 +19,7 @@ from quorate.raft.api import (
     RequestReceived,
     ResponseReceived,
 )
-from quorate.records.ids import CallId, NodeId, Offset, ReplyToken
-from quorate.records.voters import VoterSet
+from quorate.records.ids import CallId, NodeId, ReplyToken
 from quorate.sim.network import Network
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.oracle import Oracle, Violation
@@ -123,16 +122,6 @@ class World:
             if best is None or best.progress is None or progress.epoch > best.progress.epoch:
                 best = node
         return best
-
-    def voters_at(self, offset: Offset) -> VoterSet | None:
-        """The set that history has in force below `offset`; None when no log reaches there."""
-        for node in self.nodes.values():
-            chain = node.log.chain_at(offset)
-            if chain is not None and chain == self.oracle.chains.get(offset):
-                voters = node.log.voters_below(offset)
-                if voters.voters:
-                    return voters
-        return None
 
     # --- draws ------------------------------------------------------------------------------------
 

@@ -32,6 +32,5 @@ class SnapshotEqualsPrefix(Invariant):
                 f"(checksum {machine.checksum:08x}), its prefix has {expected.count} "
                 f"({expected.checksum:08x})"
             )
-        in_force = self.world.voters_at(snapshot_id.offset)
-        if in_force is not None and voters != in_force:
+        if voters != history.voters_at(snapshot_id.offset):
             raise Violation(f"snapshot {snapshot_id} of node {node.node_id} holds other voters")

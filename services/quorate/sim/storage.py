@@ -1,0 +1,50 @@
+"""The production storage code on a simulated disk: formatting and opening one node's directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.storage.formatting import Formatting, format_directory
+from quorate.storage.layout import LOG_DIR as LOG_DIR_NAME
+from quorate.storage.meta import MetaProperties
+from quorate.storage.recovery import StorageConfig
+from quorate.storage.store import LogStore
+
+if TYPE_CHECKING:
+    from quorate.records.ids import ClusterId, DirectoryId, NodeId
+    from quorate.records.voters import VoterSet
+    from quorate.sim.disk import SimulatedDisk
+    from quorate.sim.faults import Options
+    from quorate.storage.recovery import Recovered
+
+DATA_DIR: Final = "/data"
+LOG_DIR: Final = f"{DATA_DIR}/{LOG_DIR_NAME}"
+CACHE_BYTES: Final = 8192
+
+
+def format_disk(
+    disk: SimulatedDisk,
+    *,
+    cluster_id: ClusterId,
+    node_id: NodeId,
+    directory_id: DirectoryId,
+    voters: VoterSet | None,
+) -> None:
+    """What `quorate storage format` does, without bootstrap records."""
+    meta = MetaProperties(node_id, cluster_id, directory_id)
+    formatting = Formatting(meta=meta, records=(), voters=voters)
+    format_directory(disk, DATA_DIR, formatting, timestamp_ms=0)
+
+
+def open_storage(
+    disk: SimulatedDisk, node_id: NodeId, options: Options
+) -> tuple[LogStore, Recovered]:
+    """Recover the directory as a controller does when it starts."""
+    config = StorageConfig(
+        node_id=node_id,
+        segment_bytes=options.segment_bytes,
+        cache_bytes=CACHE_BYTES,
+        retention_bytes=options.retention_bytes,
+        retention_ms=-1,
+    )
+    return LogStore.open(disk, DATA_DIR, config)
