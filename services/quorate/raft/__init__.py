@@ -1,0 +1,1 @@
+"""The consensus core: pure, one event in, effects out."""

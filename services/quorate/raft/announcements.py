@@ -1,0 +1,189 @@
+"""BeginQuorumEpoch and EndQuorumEpoch: how voters learn who leads, and that nobody does any more.
+
+The leader announces itself to the voters that do not fetch; a resigned one tells all voters, with
+the order in which they should campaign (KIP-595; seed, LeaderState and ResignedState).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import CallFailure
+from quorate.raft.calls import Call, CallKind
+from quorate.raft.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    LeaderInfo,
+)
+from quorate.raft.roles import Follower, Leader, Resigned
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis
+
+if TYPE_CHECKING:
+    from quorate.raft.leading import Leading
+    from quorate.raft.replica import Replica
+    from quorate.records.ids import ReplicaKey
+    from quorate.records.voters import Voter
+
+BEGIN_RETRIES_PER_FETCH_TIMEOUT: Final = 8
+UNORDERED_JITTER_MS: Final = 50
+
+
+class Announcements:
+    """Begin and end of epochs, for one replica."""
+
+    def __init__(self, replica: Replica, leading: Leading) -> None:
+        self.r = replica
+        self.leading = leading
+
+    # --- the leader's side ------------------------------------------------------------------------
+
+    def drive(self) -> None:
+        """Send what is due to the voters that need it."""
+        match self.r.role:
+            case Leader() as role:
+                self._announce(role)
+            case Resigned() as role:
+                self._announce_end(role)
+
+    def _announce(self, role: Leader) -> None:
+        """To voters that do not fetch; at once after the election, then every half fetch timeout."""
+        r = self.r
+        if role.begin_epoch_deadline > r.now:
+            return
+        role.begin_epoch_deadline = r.after(r.config.fetch_timeout_ms // 2)
+        self.leading.forget_observers(role)
+        for voter in r.voters:
+            if voter.key.node_id != r.node_id and not self._fetches(role, voter):
+                self._begin(voter)
+
+    def _fetches(self, role: Leader, voter: Voter) -> bool:
+        progress = role.progress.get(voter.key)
+        if progress is None or progress.last_fetch_ms is None:
+            return False
+        return self.r.now - progress.last_fetch_ms < self.r.config.fetch_timeout_ms // 2
+
+    def _begin(self, voter: Voter) -> None:
+        r = self.r
+        peer = r.peer(voter)
+        if peer is None or not r.calls.may_call(CallKind.BEGIN_QUORUM_EPOCH, peer.node_id, r.now):
+            return
+        request = BeginQuorumEpochRequest(
+            r.config.cluster_id, voter.key, r.node_id, r.epoch, r.config.endpoints
+        )
+        r.send(CallKind.BEGIN_QUORUM_EPOCH, peer, request)
+
+    def handle_begin_response(
+        self, call: Call, response: BeginQuorumEpochResponse | CallFailure
+    ) -> None:
+        """An acknowledgement changes nothing; a higher epoch ends leadership.
+
+        A voter that could not be told is told again soon: it may just be starting.
+        """
+        r = self.r
+        role = r.role
+        if isinstance(response, CallFailure):
+            if isinstance(role, Leader) and call.epoch == r.epoch:
+                retry = r.config.fetch_timeout_ms // BEGIN_RETRIES_PER_FETCH_TIMEOUT
+                role.begin_epoch_deadline = min(role.begin_epoch_deadline, r.after(retry))
+            return
+        if response.error is not ErrorCode.NONE:
+            r.note(f"{call.to} answers BeginQuorumEpoch with {response.error.name}")
+        r.learn(response.leader, f"answer of {call.to}")
+
+    def _announce_end(self, role: Resigned) -> None:
+        r = self.r
+        for node_id in list(role.unacknowledged):
+            voter = r.voters.by_id(node_id)
+            peer = r.peer(voter) if voter else None
+            if peer is None or not r.calls.may_call(CallKind.END_QUORUM_EPOCH, node_id, r.now):
+                continue
+            request = EndQuorumEpochRequest(
+                r.config.cluster_id, r.node_id, r.epoch, role.preferred, r.config.endpoints
+            )
+            r.send(CallKind.END_QUORUM_EPOCH, peer, request)
+
+    def handle_end_response(
+        self, call: Call, response: EndQuorumEpochResponse | CallFailure
+    ) -> None:
+        """A voter knows now, or is tried again until the next election timeout."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Resigned) or call.epoch != r.epoch:
+            return
+        if isinstance(response, CallFailure):
+            backoff = r.config.retry_backoff_ms * 5
+            r.calls.back_off(CallKind.END_QUORUM_EPOCH, call.to, r.after(backoff))
+            return
+        role.unacknowledged.pop(call.to, None)
+        r.learn(response.leader, f"answer of {call.to}")
+
+    # --- the voters' side -------------------------------------------------------------------------
+
+    def handle_begin(self, request: BeginQuorumEpochRequest) -> BeginQuorumEpochResponse:
+        """Follow the leader that announces itself; no voter set is consulted (KIP-853)."""
+        r = self.r
+        error = self._reason_to_refuse(request)
+        voter = request.voter
+        if error is None and (
+            voter.node_id != r.node_id or voter.directory_id not in (None, r.key.directory_id)
+        ):
+            error = ErrorCode.INVALID_VOTER_KEY
+        if error is None:
+            info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
+            r.learn(info, "BeginQuorumEpoch")
+            self._leader_lives(request.leader_id)
+        return BeginQuorumEpochResponse(error or ErrorCode.NONE, r.leader_info)
+
+    def _leader_lives(self, leader_id: int) -> None:
+        r = self.r
+        if isinstance(r.role, Follower) and r.role.leader_id == leader_id:
+            r.suspicion = None
+
+    def handle_end(self, request: EndQuorumEpochRequest) -> EndQuorumEpochResponse:
+        """The leader resigned: campaign when this voter's turn in its list comes."""
+        r = self.r
+        error = self._reason_to_refuse(request)
+        if error is None:
+            info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
+            r.learn(info, "EndQuorumEpoch")
+            role = r.role
+            if isinstance(role, Follower) and role.leader_id == request.leader_id and not role.has_ended:
+                role.has_ended = True
+                r.suspicion = None
+                wait = self.turn_ms(request.preferred_candidates)
+                role.fetch_deadline = min(role.fetch_deadline, r.after(wait))
+                r.note(f"leader {request.leader_id} resigned: may campaign after {wait} ms")
+        return EndQuorumEpochResponse(error or ErrorCode.NONE, r.leader_info)
+
+    def _reason_to_refuse(
+        self, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
+    ) -> ErrorCode | None:
+        r = self.r
+        if request.cluster_id != r.config.cluster_id:
+            return ErrorCode.INCONSISTENT_CLUSTER_ID
+        if request.leader_epoch < r.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        known = r.election.leader_id
+        same_epoch = request.leader_epoch == r.epoch
+        if request.leader_id < 0 or (same_epoch and known not in (None, request.leader_id)):
+            return ErrorCode.INVALID_REQUEST
+        return None
+
+    def turn_ms(self, preferred: tuple[ReplicaKey, ...]) -> Millis:
+        """How long to leave the election to those before us (Kafka's strict exponential backoff).
+
+        With no order given, a small draw keeps two voters from campaigning at once.
+        """
+        r = self.r
+        longest = r.config.election_backoff_max_ms
+        if not preferred:
+            return r.draw(UNORDERED_JITTER_MS)
+        if r.key not in preferred:
+            return longest
+        index = preferred.index(r.key)
+        if index == 0:
+            return Millis(0)
+        return Millis(min(longest, (longest >> (len(preferred) - 1)) << (index - 1)))

@@ -1,0 +1,409 @@
+"""Facts go in, effects come out. No clock, disk, socket or await: same events, same effects.
+
+`Core.step(event, now_ms)` answers with the effects to perform strictly in order, the one deadline
+at which to wake it, and notes that say why in words. Times are monotonic milliseconds. See
+docs/decisions/0001-core-api.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from quorate.raft.messages import (
+    ElectionState,
+    EpochStart,
+    FetchedBatches,
+    KRaftVersionAt,
+    PeerRequest,
+    PeerResponse,
+    Request,
+    Response,
+    SnapshotInfo,
+    VotersAt,
+)
+from quorate.records.control import ControlRecord
+from quorate.records.ids import (
+    CallId,
+    ClusterId,
+    DirectoryId,
+    Epoch,
+    Millis,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+    ReplyToken,
+)
+from quorate.records.voters import Endpoint, VoterSet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+# --- what the core is told once, at its start -------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaftConfig:
+    """Who this replica is and Kafka's `controller.quorum.*` settings, in milliseconds and bytes."""
+
+    node_id: NodeId
+    directory_id: DirectoryId
+    cluster_id: ClusterId
+    listener_name: str = "GRPC"
+    endpoints: tuple[Endpoint, ...] = ()
+    bootstrap_servers: tuple[tuple[str, int], ...] = ()
+    election_timeout_ms: Millis = Millis(1000)
+    fetch_timeout_ms: Millis = Millis(2000)
+    election_backoff_max_ms: Millis = Millis(1000)
+    request_timeout_ms: Millis = Millis(2000)
+    retry_backoff_ms: Millis = Millis(20)
+    fetch_max_wait_ms: Millis = Millis(500)
+    fetch_max_bytes: int = 256 * 1024
+    fetch_snapshot_max_bytes: int = 256 * 1024
+    batch_bytes_max: int = 8 * 1024 * 1024
+    observer_session_timeout_ms: Millis = Millis(300_000)
+    high_watermark_linger_ms: Millis = Millis(10)
+
+    @property
+    def key(self) -> ReplicaKey:
+        return ReplicaKey(self.node_id, self.directory_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveredState:
+    """What storage found on the disk; everything in it is durable.
+
+    `epochs` covers log_start..end, oldest first; the first entry may start below log_start.
+    `snapshots` is oldest first, without the 0-0 bootstrap checkpoint. `voters` and `kraft_versions`
+    are oldest first; a snapshot's set stands at (snapshot end - 1), the bootstrap one at -1.
+    `remembered_end` is set while this replica heals (semantics rule 16). `abstains` is rule 8.
+    """
+
+    log_start: Offset = Offset(0)
+    end: OffsetAndEpoch = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
+    epochs: tuple[EpochStart, ...] = ()
+    snapshots: tuple[SnapshotInfo, ...] = ()
+    voters: tuple[VotersAt, ...] = ()
+    kraft_versions: tuple[KRaftVersionAt, ...] = ()
+    election: ElectionState | None = None
+    remembered_end: OffsetAndEpoch | None = None
+    abstains: bool = False
+
+
+# --- events: facts ------------------------------------------------------------------------------
+
+
+class CallFailure(Enum):
+    """Why a request of ours has no answer."""
+
+    TIMED_OUT = "timed out"
+    DISCONNECTED = "disconnected"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReceived:
+    token: ReplyToken
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class CallerGone:
+    """Whoever waited for `token` hung up: a parked Fetch or a read needs no answer any more."""
+
+    token: ReplyToken
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseReceived:
+    call: CallId
+    response: PeerResponse | CallFailure
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeAnswered:
+    """A plain TCP connect to the leader came to an end; `refused` is ECONNREFUSED, nothing else."""
+
+    call: CallId
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsProposed:
+    """One encoded batch; `epoch` fences a controller that has not heard that it lost leadership.
+
+    Answered at once by SendReply(token, ProposalResponse): refused, or appended at which offsets.
+    It is committed when PublishProgress shows a high watermark above its last offset.
+    """
+
+    token: ReplyToken
+    epoch: Epoch
+    batch: ProposedBatch
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequested:
+    """A current read began (rule 19). Answered by SendReply(token, ReadResponse)."""
+
+    token: ReplyToken
+
+
+@dataclass(frozen=True, slots=True)
+class LogFlushed:
+    """Everything below `end` is on the disk; ignored when `generation` is not the newest."""
+
+    end: OffsetAndEpoch
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotStored:
+    """The state machine's own snapshot is durable (rule 15: never beyond the flushed end)."""
+
+    snapshot: SnapshotInfo
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInstalled:
+    """A fetched snapshot is checked and durable, and the log restarts at its end."""
+
+    snapshot: SnapshotInfo
+    generation: int
+    voters: VoterSet | None
+    kraft_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRefused:
+    """A fetched snapshot did not check; it has been deleted."""
+
+    snapshot_id: OffsetAndEpoch
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogCleaned:
+    """Old segments and snapshots are gone; `snapshots` are those that remain, oldest first."""
+
+    log_start: Offset
+    snapshots: tuple[SnapshotInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateMachineProgress:
+    """Whether the state machine could lead now (rule 11)."""
+
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResignRequested:
+    """The shell wants another leader: the disk fills up, or it read damage while serving."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownRequested:
+    """Hand over, then stop: ShutdownComplete follows."""
+
+    timeout_ms: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    """The wake-up arrived. Early, late and duplicate firings are harmless."""
+
+
+Event: TypeAlias = (
+    RequestReceived
+    | CallerGone
+    | ResponseReceived
+    | ProbeAnswered
+    | RecordsProposed
+    | ReadRequested
+    | LogFlushed
+    | SnapshotStored
+    | SnapshotInstalled
+    | SnapshotRefused
+    | LogCleaned
+    | StateMachineProgress
+    | ResignRequested
+    | ShutdownRequested
+    | TimerFired
+)
+
+
+# --- effects: imperatives -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedBatch:
+    """A batch as the proposer encoded it; the shell stamps base offset and epoch when it appends.
+
+    Neither lies under the batch's CRC, so the bytes stay as they are otherwise.
+    """
+
+    data: bytes
+    record_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControlBatch:
+    """Control records of the core's own; the shell encodes them and fills the timestamp."""
+
+    records: tuple[ControlRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SaveElection:
+    """A barrier: durable before any later effect begins."""
+
+    state: ElectionState
+    kraft_version: int
+    voters: VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class AppendToLog:
+    """Write at the end of the log, without waiting for the disk: answered by LogFlushed.
+
+    `base_offset` is the log's end before, `end` the one after.
+    """
+
+    base_offset: Offset
+    end: OffsetAndEpoch
+    payload: ProposedBatch | ControlBatch | FetchedBatches
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateLog:
+    """A barrier (rule 14): waits for the flush in flight, durable before the next append."""
+
+    to: OffsetAndEpoch
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSnapshotChunk:
+    """Bytes of a snapshot that is being fetched; position 0 starts the file anew."""
+
+    snapshot_id: OffsetAndEpoch
+    position: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class InstallSnapshot:
+    """Check the fetched file, make it durable, restart the log at its end.
+
+    A barrier, answered by SnapshotInstalled or SnapshotRefused.
+    """
+
+    snapshot_id: OffsetAndEpoch
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetRememberedEnd:
+    """Healing is over (rule 16): the remembered end may go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Where a request goes; bootstrap servers have negative ids, -2 downwards."""
+
+    node_id: NodeId
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class SendRequest:
+    """Answered by ResponseReceived(call, ...) at most once; the core times it out by itself."""
+
+    call: CallId
+    to: Peer
+    request: PeerRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeLeader:
+    """Try a plain TCP connect and tell by ProbeAnswered whether it was refused (rule 10)."""
+
+    call: CallId
+    to: Peer
+
+
+@dataclass(frozen=True, slots=True)
+class SendReply:
+    """A Fetch answer names a slice of the log; the shell reads its bytes now, in order."""
+
+    token: ReplyToken
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class PublishProgress:
+    """Something that the state machine or the status must know has changed.
+
+    `is_leader` with `epoch_start` tells the controller that it may become active once it has
+    replayed everything below `epoch_start`; False with a newer epoch that it no longer is.
+    """
+
+    role: str
+    epoch: Epoch
+    leader_id: NodeId | None
+    is_leader: bool
+    epoch_start: Offset | None
+    high_watermark: Offset | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownComplete:
+    """Nothing is left to hand over: the process may end."""
+
+
+Effect: TypeAlias = (
+    SaveElection
+    | AppendToLog
+    | TruncateLog
+    | WriteSnapshotChunk
+    | InstallSnapshot
+    | ForgetRememberedEnd
+    | SendRequest
+    | ProbeLeader
+    | SendReply
+    | PublishProgress
+    | ShutdownComplete
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What one step asks for."""
+
+    effects: tuple[Effect, ...]
+    wake_at_ms: Millis | None
+    notes: tuple[str, ...] = field(default=())
+
+
+class Random(Protocol):
+    """The only entropy of the core: jitter, drawn in [0, 1)."""
+
+    def random(self) -> float: ...
+
+
+class Core(Protocol):
+    """The shape that a driver owns; `quorate.raft.core.RaftCore` implements it."""
+
+    def start(self, now_ms: Millis) -> Update: ...
+
+    def step(self, event: Event, now_ms: Millis) -> Update: ...
+
+
+def effects_of(updates: Sequence[Update]) -> tuple[Effect, ...]:
+    """All effects of several updates, in order."""
+    return tuple(effect for update in updates for effect in update.effects)

@@ -1,0 +1,22 @@
+"""Record batches off the wire or the disk, turned into what the core needs to know of them."""
+
+from __future__ import annotations
+
+from quorate.raft.messages import BatchInfo, FetchedBatches
+from quorate.records.batch import iter_batches
+from quorate.records.control import control_records
+from quorate.records.ids import Epoch, Offset
+
+
+def batch_infos(data: bytes) -> FetchedBatches:
+    """Check every batch in `data` (length, magic, CRC) and list them with their control records.
+
+    Raises CorruptBatchError, a ValueError, at the first batch that does not check (rule 17).
+    """
+    infos = []
+    for position, header in iter_batches(data):
+        control = control_records(data, position, header) if header.is_control else ()
+        infos.append(
+            BatchInfo(Offset(header.base_offset), Offset(header.last_offset), Epoch(header.epoch), control)
+        )
+    return FetchedBatches(data, tuple(infos))

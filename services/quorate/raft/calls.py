@@ -1,0 +1,102 @@
+"""Requests of ours that are under way: one per peer and kind, with a timeout and a backoff.
+
+The driver only carries messages; which request is still wanted, and when to try again, is decided
+here (Kafka's RequestManager).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from quorate.records.ids import CallId, Epoch, Millis, NodeId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class CallKind(Enum):
+    """What a request of ours asks for."""
+
+    VOTE = "Vote"
+    BEGIN_QUORUM_EPOCH = "BeginQuorumEpoch"
+    END_QUORUM_EPOCH = "EndQuorumEpoch"
+    FETCH = "Fetch"
+    DISCOVERY = "discovery Fetch"
+    FETCH_SNAPSHOT = "FetchSnapshot"
+    PROBE = "probe"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request under way; `epoch` is the one that this replica was in when it was sent."""
+
+    call: CallId
+    kind: CallKind
+    to: NodeId
+    epoch: Epoch
+    deadline: Millis
+
+
+class Calls:
+    """All requests under way, and until when each peer is left alone after a failure."""
+
+    def __init__(self) -> None:
+        self._next = 1
+        self._by_id: dict[CallId, Call] = {}
+        self._not_before: dict[tuple[NodeId, CallKind], Millis] = {}
+
+    def open(self, kind: CallKind, to: NodeId, epoch: Epoch, deadline: Millis) -> Call:
+        """A new request to `to`; the caller has asked `may_call` first."""
+        call = Call(CallId(self._next), kind, to, epoch, deadline)
+        self._next += 1
+        self._by_id[call.call] = call
+        return call
+
+    def close(self, call: CallId) -> Call | None:
+        """The request that an answer belongs to; None when nobody waits for it any more."""
+        return self._by_id.pop(call, None)
+
+    def abandon(self, *kinds: CallKind) -> None:
+        """Requests of these kinds are no longer wanted: their answers will be ignored."""
+        for call in [c for c in self._by_id.values() if c.kind in kinds]:
+            del self._by_id[call.call]
+
+    def clear_backoff(self) -> None:
+        """A new role or epoch: what failed before says nothing now."""
+        self._not_before.clear()
+
+    def back_off(self, kind: CallKind, to: NodeId, until: Millis) -> None:
+        """Leave this peer alone until then."""
+        self._not_before[to, kind] = until
+
+    def in_flight(self, kind: CallKind, to: NodeId | None = None) -> bool:
+        """Whether a request of this kind (to that peer) is under way."""
+        for call in self._by_id.values():
+            if call.kind is kind and (to is None or call.to == to):
+                return True
+        return False
+
+    def may_call(self, kind: CallKind, to: NodeId, now_ms: Millis) -> bool:
+        """Whether this peer may be asked now."""
+        if self._not_before and self._not_before.get((to, kind), now_ms) > now_ms:
+            return False
+        return not self.in_flight(kind, to)
+
+    def expired(self, now_ms: Millis) -> list[Call]:
+        """Take out the requests whose time is over."""
+        late = [call for call in self._by_id.values() if call.deadline <= now_ms]
+        for call in late:
+            del self._by_id[call.call]
+        return late
+
+    def deadlines(self, now_ms: Millis) -> Iterator[Millis]:
+        """When to look again: at timeouts of requests and at ends of backoffs."""
+        for call in self._by_id.values():
+            yield call.deadline
+        if self._not_before:
+            over = [key for key, until in self._not_before.items() if until <= now_ms]
+            for key in over:
+                del self._not_before[key]
+            yield from self._not_before.values()

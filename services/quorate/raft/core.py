@@ -1,0 +1,272 @@
+"""The consensus core: one event in, effects out; each concern in a module of its own.
+
+Every step first lets timers that are due act, so that a process that was stopped for a while
+checks its quorum before it answers anything (semantics rule 21), then handles the event, then
+sends what has become due.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from quorate.raft.announcements import Announcements
+from quorate.raft.api import (
+    CallerGone,
+    CallFailure,
+    Event,
+    LogCleaned,
+    LogFlushed,
+    ProbeAnswered,
+    ReadRequested,
+    RecordsProposed,
+    RequestReceived,
+    ResignRequested,
+    ResponseReceived,
+    ShutdownComplete,
+    ShutdownRequested,
+    SnapshotInstalled,
+    SnapshotRefused,
+    SnapshotStored,
+    StateMachineProgress,
+    TimerFired,
+    Update,
+)
+from quorate.raft.calls import CallKind
+from quorate.raft.describe import describe, remarks
+from quorate.raft.elections import Elections
+from quorate.raft.following import Following
+from quorate.raft.leading import Leading
+from quorate.raft.membership import Membership
+from quorate.raft.messages import (
+    AddRaftVoterRequest,
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    DescribeQuorumRequest,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    RemoveRaftVoterRequest,
+    TransferLeadershipRequest,
+    UpdateFeaturesRequest,
+    UpdateRaftVoterRequest,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.raft.reads import Reads
+from quorate.raft.replica import Replica
+from quorate.raft.roles import Follower, Leader, Resigned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.raft.api import Random, RaftConfig, RecoveredState
+    from quorate.raft.calls import Call
+    from quorate.raft.messages import PeerResponse
+    from quorate.records.ids import Millis
+    from quorate.records.voters import VoterSet
+
+
+class RaftCore:
+    """One replica of the quorum, without clock, disk or network."""
+
+    def __init__(self, config: RaftConfig, recovered: RecoveredState, random: Random) -> None:
+        self.replica = Replica(config, recovered, random)
+        self.elections = Elections(self.replica)
+        self.following = Following(self.replica, self.elections)
+        self.reads = Reads(self.replica)
+        self.leading = Leading(self.replica, self.reads)
+        self.announcements = Announcements(self.replica, self.leading)
+        self.membership = Membership(self.replica)
+
+    def start(self, now_ms: Millis) -> Update:
+        """Take up the role that the disk tells; called once, before the first step."""
+        self.replica.now = now_ms
+        self.replica.start()
+        self.following.check_healed()
+        return self._finish()
+
+    def step(self, event: Event, now_ms: Millis) -> Update:
+        """What to do about `event`. `now_ms` is monotonic and never goes back."""
+        self.replica.now = now_ms
+        self._expire()
+        self._handle(event)
+        return self._finish()
+
+    def change_voters(self, voters: VoterSet, now_ms: Millis) -> tuple[Update, str | None]:
+        """Append a voter set as leader; the text says why it may not be now."""
+        self.replica.now = now_ms
+        self._expire()
+        refusal = self.leading.change_voters(voters)
+        return self._finish(), refusal
+
+    def remarks(self) -> list[str]:
+        """What a human must know of this replica now."""
+        return remarks(self.replica)
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def _handle(self, event: Event) -> None:
+        match event:
+            case RequestReceived():
+                self._handle_request(event)
+            case ResponseReceived(call=call_id, response=response):
+                call = self.replica.calls.close(call_id)
+                if call is not None:
+                    self._handle_response(call, response)
+            case LogFlushed():
+                self._handle_flushed(event)
+            case RecordsProposed():
+                self.leading.propose(event)
+            case TimerFired():
+                pass
+            case _:
+                self._handle_rare(event)
+
+    def _handle_rare(self, event: Event) -> None:
+        r = self.replica
+        match event:
+            case CallerGone(token=token):
+                if isinstance(r.role, Leader):
+                    self.leading.unpark(r.role, token)
+                    self.reads.drop(r.role, token)
+            case ProbeAnswered():
+                self.elections.handle_probe(event)
+            case ReadRequested(token=token):
+                if self.reads.begin(token) and isinstance(r.role, Leader):
+                    self.leading.release_voters(r.role)
+            case SnapshotStored(snapshot=snapshot):
+                assert snapshot.snapshot_id.offset <= min(r.high_watermark, r.log.flushed)
+                r.log.store_snapshot(snapshot)
+            case SnapshotInstalled():
+                self.following.handle_installed(event)
+            case SnapshotRefused():
+                self.following.handle_refused(event)
+            case LogCleaned(log_start=log_start, snapshots=snapshots):
+                r.log.cleaned(log_start, snapshots)
+            case StateMachineProgress(ready=ready):
+                r.is_ready = ready
+            case ResignRequested(reason=reason):
+                self.leading.resign(reason)
+            case ShutdownRequested(timeout_ms=timeout_ms):
+                r.shutdown_deadline = r.after(timeout_ms)
+                if not r.is_only_voter:
+                    self.leading.resign("shutting down")
+            case _:
+                raise AssertionError(event)
+
+    def _handle_request(self, event: RequestReceived) -> None:
+        r = self.replica
+        token, request = event.token, event.request
+        match request:
+            case FetchRequest():
+                self.leading.handle_fetch(token, request)
+            case FetchSnapshotRequest():
+                r.reply(token, self.leading.handle_fetch_snapshot(request))
+            case VoteRequest():
+                r.reply(token, self.elections.handle_vote(request))
+            case BeginQuorumEpochRequest():
+                r.reply(token, self.announcements.handle_begin(request))
+            case EndQuorumEpochRequest():
+                r.reply(token, self.announcements.handle_end(request))
+            case DescribeQuorumRequest():
+                r.reply(token, describe(r))
+            case (
+                AddRaftVoterRequest()
+                | RemoveRaftVoterRequest()
+                | UpdateRaftVoterRequest()
+                | UpdateFeaturesRequest()
+                | TransferLeadershipRequest()
+            ):
+                r.reply(token, self.membership.handle(request))
+            case _:
+                assert_never(request)
+
+    def _handle_response(self, call: Call, response: PeerResponse | CallFailure) -> None:
+        failed = isinstance(response, CallFailure)
+        match call.kind:
+            case CallKind.FETCH if failed or isinstance(response, FetchResponse):
+                self.following.handle_fetch(call, response)
+            case CallKind.DISCOVERY if failed or isinstance(response, FetchResponse):
+                self.following.handle_discovery(response)
+            case CallKind.FETCH_SNAPSHOT if failed or isinstance(response, FetchSnapshotResponse):
+                self.following.handle_fetch_snapshot(call, response)
+            case CallKind.VOTE if failed or isinstance(response, VoteResponse):
+                self.elections.handle_response(call, response)
+            case CallKind.BEGIN_QUORUM_EPOCH if failed or isinstance(
+                response, BeginQuorumEpochResponse
+            ):
+                self.announcements.handle_begin_response(call, response)
+            case CallKind.END_QUORUM_EPOCH if failed or isinstance(
+                response, EndQuorumEpochResponse
+            ):
+                self.announcements.handle_end_response(call, response)
+            case CallKind.PROBE:
+                pass
+            case _:
+                self.replica.note(f"{type(response).__name__} does not answer {call.kind.value}")
+
+    def _handle_flushed(self, event: LogFlushed) -> None:
+        """What is on the disk counts now, unless the log was cut since the flush began (rule 14)."""
+        r = self.replica
+        if not self.is_current(event):
+            return
+        r.log.flushed = max(r.log.flushed, event.end.offset)
+        self.following.check_healed()
+        self.leading.update_high_watermark()
+
+    def is_current(self, event: LogFlushed) -> bool:
+        """Whether this flush speaks of the log as it is, not of one that was cut meanwhile."""
+        return event.generation == self.replica.log.generation
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def _expire(self) -> None:
+        r = self.replica
+        self.leading.expire()
+        for call in r.calls.expired(r.now):
+            if call.kind is CallKind.PROBE:
+                if r.suspicion is not None and r.suspicion.probe == call.call:
+                    r.suspicion.probe = None
+            else:
+                self._handle_response(call, CallFailure.TIMED_OUT)
+        self.elections.expire()
+
+    def _finish(self) -> Update:
+        r = self.replica
+        self.elections.ask()
+        self.following.drive()
+        self.announcements.drive()
+        self._maybe_complete_shutdown()
+        r.publish()
+        effects, notes = tuple(r.effects), tuple(r.notes)
+        r.effects.clear()
+        r.notes.clear()
+        return Update(effects, min(self._deadlines(), default=None), notes)
+
+    def _deadlines(self) -> Iterator[Millis]:
+        r = self.replica
+        yield from self.elections.deadlines()
+        yield from self.leading.deadlines()
+        yield from self.following.deadlines()
+        yield from r.calls.deadlines(r.now)
+        if r.shutdown_deadline is not None:
+            yield r.shutdown_deadline
+
+    def _maybe_complete_shutdown(self) -> None:
+        """Over when somebody else leads, when there is nobody to hand over to, or out of time."""
+        r = self.replica
+        if r.shutdown_deadline is None:
+            return
+        match r.role:
+            case Follower(has_ended=False):
+                is_over = True
+            case Leader() | Resigned():
+                is_over = r.is_only_voter
+            case _:
+                is_over = not r.is_voter or r.is_only_voter
+        if is_over or r.shutdown_deadline <= r.now:
+            r.shutdown_deadline = None
+            r.emit(ShutdownComplete())

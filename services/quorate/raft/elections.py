@@ -1,0 +1,365 @@
+"""Votes: asked for, counted, granted and refused; and the timers that begin an election.
+
+KIP-595 (votes), KIP-996 (pre-vote), semantics rules 1, 2, 9, 10, 11 and 16.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import CallFailure, Peer, ProbeAnswered, ProbeLeader
+from quorate.raft.calls import Call, CallKind
+from quorate.raft.messages import VoteRequest, VoteResponse
+from quorate.raft.replica import Refusal
+from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Suspicion, Unattached
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis, NodeId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.raft.replica import Replica
+
+SUSPICION_DELAY_MS: Final = 50
+SUSPICION_RETRY_MS: Final = 200
+
+
+class Elections:
+    """Everything about votes, for one replica."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.r = replica
+
+    # --- granting -------------------------------------------------------------------------------
+
+    def handle_vote(self, request: VoteRequest) -> VoteResponse:
+        """Answer a (pre-)vote (seed: handleVoteRequest).
+
+        Rule 2: whether this replica's own set holds itself or the nominee does not matter, since
+        that set may lag; the request must only be meant for this very replica.
+        """
+        r = self.r
+        if request.cluster_id != r.config.cluster_id:
+            return self._answer(ErrorCode.INCONSISTENT_CLUSTER_ID)
+        if not _is_sound(request):
+            return self._answer(ErrorCode.INVALID_REQUEST)
+        if request.replica_epoch < r.epoch:
+            return self._answer(ErrorCode.FENCED_LEADER_EPOCH)
+        if not self._is_meant_for_us(request):
+            return self._answer(ErrorCode.INVALID_VOTER_KEY)
+        if request.replica_epoch > r.epoch:
+            kind = "pre-vote" if request.pre_vote else "vote"
+            r.become_unattached(request.replica_epoch, f"{kind} of {request.replica.node_id} in a higher epoch")
+        refusal = self.reason_to_refuse(request)
+        if refusal is not None:
+            self._count_refusal(request, refusal)
+            return self._answer(ErrorCode.NONE)
+        if not request.pre_vote:
+            self._vote_for(request)
+        r.note(f"grants {'pre-vote' if request.pre_vote else 'vote'} to {request.replica.node_id} in epoch {r.epoch}")
+        return self._answer(ErrorCode.NONE, granted=True)
+
+    def _is_meant_for_us(self, request: VoteRequest) -> bool:
+        voter = request.voter
+        if voter.node_id != self.r.node_id:
+            return False
+        if voter.directory_id is None:
+            return self.r.log.kraft_version == 0
+        return voter.directory_id == self.r.key.directory_id
+
+    def _answer(self, error: ErrorCode, *, granted: bool = False) -> VoteResponse:
+        return VoteResponse(error, self.r.leader_info, granted)
+
+    def reason_to_refuse(self, request: VoteRequest) -> str | None:
+        """Why the vote is not granted; None when it is. The epochs are equal here."""
+        r = self.r
+        if r.abstains:
+            return "this replica abstains: its disk was formatted without a mark of the first bootstrap"
+        if not self.is_up_to_date(request):
+            return f"its log ends at {request.last}, this one needs {r.vote_bar}"
+        if request.pre_vote:
+            return self._reason_to_refuse_pre_vote()
+        return self._reason_to_refuse_vote(request)
+
+    def is_up_to_date(self, request: VoteRequest) -> bool:
+        """Raft's election restriction, against what this replica has or once had (rule 16)."""
+        return request.last >= self.r.vote_bar
+
+    def _reason_to_refuse_pre_vote(self) -> str | None:
+        """KIP-996: refused by who leads, or hears the leader."""
+        match self.r.role:
+            case Leader():
+                return "this replica leads"
+            case Follower(leader_id=leader_id) if self.hears_leader():
+                return f"it hears leader {leader_id}"
+        return None
+
+    def hears_leader(self) -> bool:
+        """Whether this follower has a living leader, as far as it can tell (rule 10)."""
+        role = self.r.role
+        if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
+            return False
+        suspicion = self.r.suspicion
+        return suspicion is None or not suspicion.is_refused
+
+    def _reason_to_refuse_vote(self, request: VoteRequest) -> str | None:
+        """One vote an epoch, and none in an epoch whose leader is known."""
+        r = self.r
+        if request.replica.node_id == r.node_id:
+            return "it carries this replica's own node id"
+        if not isinstance(r.role, Unattached | Prospective):
+            return f"this replica is {type(r.role).__name__.lower()}"
+        voted = r.election.voted
+        if voted is not None:
+            same = voted.node_id == request.replica.node_id and voted.directory_id in (
+                None,
+                request.replica.directory_id,
+            )
+            return None if same else f"voted for {voted.node_id} in epoch {r.epoch}"
+        if r.election.leader_id is not None:
+            return f"leader {r.election.leader_id} of epoch {r.epoch} is known"
+        return None
+
+    def _vote_for(self, request: VoteRequest) -> None:
+        r = self.r
+        if r.election.voted is not None:
+            return
+        if isinstance(r.role, Prospective):
+            r.save_election(type(r.election)(r.epoch, None, request.replica))
+        else:
+            r.become_unattached(r.epoch, f"votes for {request.replica.node_id}", voted=request.replica)
+
+    def _count_refusal(self, request: VoteRequest, reason: str) -> None:
+        r = self.r
+        nominee = request.replica.node_id
+        before = r.refusals.get(nominee)
+        r.refusals[nominee] = Refusal(before.count + 1 if before else 1, reason)
+        r.note(f"refuses {'pre-vote' if request.pre_vote else 'vote'} to {nominee}: {reason}")
+
+    # --- asking -----------------------------------------------------------------------------------
+
+    def ask(self) -> None:
+        """Ask every voter that has not answered and may be asked now."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Prospective | Candidate):
+            return
+        for voter in r.voters:
+            node_id = voter.key.node_id
+            if role.tally.votes.get(node_id) is not None or node_id == r.node_id:
+                continue
+            peer = r.peer(voter)
+            if peer is None or not r.calls.may_call(CallKind.VOTE, node_id, r.now):
+                continue
+            request = VoteRequest(
+                r.config.cluster_id,
+                voter.key,
+                r.key,
+                r.epoch,
+                r.log.end,
+                pre_vote=isinstance(role, Prospective),
+            )
+            r.send(CallKind.VOTE, peer, request)
+
+    def handle_response(self, call: Call, response: VoteResponse | CallFailure) -> None:
+        """Count a vote, or learn that the epoch has moved on."""
+        r = self.r
+        if call.epoch != r.epoch or not isinstance(r.role, Prospective | Candidate):
+            return
+        if isinstance(response, CallFailure):
+            r.calls.back_off(CallKind.VOTE, call.to, r.after(r.config.retry_backoff_ms))
+            return
+        role = r.role
+        # That a voter still names the leader which this nominee has lost is no news, and must not
+        # drown its vote.
+        if response.leader.epoch > r.epoch or r.election.leader_id is None:
+            r.learn(response.leader, f"answer of {call.to}")
+        if r.role is not role or call.epoch != r.epoch:
+            return
+        if response.error is not ErrorCode.NONE:
+            r.note(f"{call.to} answers Vote with {response.error.name}")
+            r.calls.back_off(CallKind.VOTE, call.to, r.after(r.config.request_timeout_ms))
+            return
+        if call.to in role.tally.votes:
+            role.tally.votes[call.to] = response.vote_granted
+        self._count(role)
+
+    def _count(self, role: Prospective | Candidate) -> None:
+        r = self.r
+        match role:
+            case Prospective(tally=tally) if tally.is_won:
+                r.become_candidate(f"{tally.granted} of {len(r.voters)} pre-votes")
+            case Prospective(tally=tally) if tally.is_lost:
+                self._lose_pre_vote(role, "pre-vote lost")
+            case Candidate(tally=tally) if tally.is_won:
+                r.become_leader()
+            case Candidate(tally=tally, has_lost=False) if tally.is_lost:
+                role.has_lost = True
+                r.note("election lost: waits for the rest of its timeout")
+                if r.suspicion is not None:
+                    r.suspicion.probe_ms = r.after(r.draw(SUSPICION_RETRY_MS))
+
+    def _lose_pre_vote(self, role: Prospective, why: str) -> None:
+        """Back to the leader if one is known, otherwise wait for another turn (KIP-996)."""
+        r = self.r
+        leader_id = r.election.leader_id
+        if leader_id is not None and leader_id != r.node_id and r.leader_peer() is not None:
+            suspicion = r.suspicion
+            resume = role.resume_deadline if suspicion is not None else None
+            if suspicion is not None:
+                suspicion.act_ms = None
+                suspicion.probe_ms = r.after(r.draw(SUSPICION_RETRY_MS))
+            r.become_follower(r.epoch, leader_id, (), why, resume_deadline=resume)
+        else:
+            suspicion = r.suspicion
+            r.become_unattached(r.epoch, why)
+            if suspicion is not None:
+                suspicion.probe_ms = r.after(r.draw(SUSPICION_RETRY_MS))
+
+    # --- timers -----------------------------------------------------------------------------------
+
+    def expire(self) -> None:
+        """Begin, give up or repeat an election whose time has come."""
+        r = self.r
+        match r.role:
+            case Unattached(election_deadline=deadline) as role if deadline <= r.now:
+                if not r.may_campaign:
+                    role.election_deadline = r.after(r.draw_election_timeout())
+                elif self._waits_until_ready():
+                    role.election_deadline = r.after(r.draw_election_timeout())
+                else:
+                    r.become_prospective("no leader was found")
+            case Prospective(election_deadline=deadline) as role if deadline <= r.now:
+                self._lose_pre_vote(role, "pre-vote timed out")
+            case Candidate(election_deadline=deadline) if deadline <= r.now:
+                r.become_prospective("election timed out")
+            case Follower(fetch_deadline=deadline) as role if deadline <= r.now:
+                self._leader_is_lost(role)
+            case Resigned(election_deadline=deadline) if deadline <= r.now:
+                r.become_unattached(type(r.epoch)(r.epoch + 1), "nobody took over")
+        self._act_on_suspicion()
+
+    def _leader_is_lost(self, role: Follower) -> None:
+        r = self.r
+        timeout = r.config.fetch_timeout_ms
+        if not r.may_campaign:
+            r.become_unattached(r.epoch, f"no fetch from leader {role.leader_id} for {timeout} ms")
+        elif self._waits_until_ready():
+            role.fetch_deadline = r.after(r.draw_election_timeout())
+        elif role.has_ended:
+            r.become_prospective(f"leader {role.leader_id} resigned")
+        else:
+            r.become_prospective(f"no fetch from leader {role.leader_id} for {timeout} ms")
+
+    def _waits_until_ready(self) -> bool:
+        """Rule 11: a state machine that could not lead yet waits once an epoch, never for ever."""
+        r = self.r
+        if r.is_ready or r.waited_in_epoch == r.epoch:
+            return False
+        r.waited_in_epoch = r.epoch
+        r.note("not ready to lead: waits one election timeout")
+        return True
+
+    # --- early suspicion (rule 10) ----------------------------------------------------------------
+
+    def stream_broke(self, call: Call) -> None:
+        """The Fetch stream to the leader broke: ask by a plain connect whether its process lives."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Follower) or role.has_ended or call.to != role.leader_id:
+            return
+        if r.suspicion is None:
+            r.suspicion = Suspicion(role.leader_id, r.epoch)
+        self._probe(r.suspicion)
+
+    def _probe(self, suspicion: Suspicion) -> None:
+        r = self.r
+        suspicion.probe_ms = None
+        peer = self._suspect(suspicion)
+        if peer is None or r.calls.in_flight(CallKind.PROBE):
+            return
+        deadline = r.after(r.config.request_timeout_ms)
+        call = r.calls.open(CallKind.PROBE, suspicion.leader_id, r.epoch, deadline)
+        suspicion.probe = call.call
+        r.emit(ProbeLeader(call.call, peer))
+
+    def _suspect(self, suspicion: Suspicion) -> Peer | None:
+        voter = self.r.voters.by_id(suspicion.leader_id)
+        if self.r.election.leader_id == suspicion.leader_id:
+            return self.r.leader_peer()
+        return self.r.peer(voter) if voter else None
+
+    def handle_probe(self, event: ProbeAnswered) -> None:
+        """Refused means that the process is gone: no need to wait for the fetch timeout."""
+        r = self.r
+        call = r.calls.close(event.call)
+        suspicion = r.suspicion
+        if call is None or suspicion is None or suspicion.probe != event.call:
+            return
+        suspicion.probe = None
+        if not event.refused:
+            suspicion.is_refused = False
+            return
+        again = suspicion.is_refused
+        suspicion.is_refused = True
+        if not r.may_campaign or suspicion.act_ms is not None:
+            return
+        if isinstance(r.role, Prospective) or (isinstance(r.role, Candidate) and not r.role.has_lost):
+            return
+        suspicion.act_ms = r.now if again else r.after(r.draw(SUSPICION_DELAY_MS))
+        r.note(f"leader {suspicion.leader_id} refuses connections")
+        self._act_on_suspicion()
+
+    def _act_on_suspicion(self) -> None:
+        r = self.r
+        suspicion = r.suspicion
+        if suspicion is None:
+            return
+        if suspicion.probe_ms is not None and suspicion.probe_ms <= r.now:
+            self._probe(suspicion)
+        if suspicion.act_ms is None or suspicion.act_ms > r.now:
+            return
+        if self._waits_until_ready():
+            suspicion.act_ms = r.after(r.draw_election_timeout())
+            return
+        suspicion.act_ms = None
+        match r.role:
+            case Follower(fetch_deadline=deadline, has_ended=False):
+                r.become_prospective("the leader's process is gone", resume_deadline=deadline)
+            case Unattached() | Candidate(has_lost=True):
+                r.become_prospective("the old leader's process is still gone")
+
+    def deadlines(self) -> Iterator[Millis]:
+        """When an election timer or a suspicion is due."""
+        match self.r.role:
+            case (
+                Unattached(election_deadline=deadline)
+                | Prospective(election_deadline=deadline)
+                | Candidate(election_deadline=deadline)
+                | Follower(fetch_deadline=deadline)
+                | Resigned(election_deadline=deadline)
+            ):
+                yield deadline
+        suspicion = self.r.suspicion
+        if suspicion is not None:
+            if suspicion.act_ms is not None:
+                yield suspicion.act_ms
+            if suspicion.probe_ms is not None:
+                yield suspicion.probe_ms
+
+
+def _is_sound(request: VoteRequest) -> bool:
+    """The shape that a nominee's request must have (seed: step 1 of handleVoteRequest)."""
+    if request.replica.node_id < 0 or request.last.offset < 0 or request.last.epoch < 0:
+        return False
+    if request.pre_vote:
+        return request.last.epoch <= request.replica_epoch
+    return request.last.epoch < request.replica_epoch
+
+
+def refusals(replica: Replica) -> list[str]:
+    """The refused votes, one line a nominee, for `describe` and the log."""
+    return [
+        f"refused {refusal.count} vote(s) to {NodeId(node)}: {refusal.reason}"
+        for node, refusal in replica.refusals.items()
+    ]

@@ -1,0 +1,361 @@
+"""A leader's side of replication: appends, fetches, the high watermark, check-quorum.
+
+A replica's Fetch says what it has flushed; the high watermark is what a majority has, once it
+covers a record of the leader's own epoch (seed "KRaft Consensus", LeaderState; semantics 3, 4, 5).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import AppendToLog, RecordsProposed
+from quorate.raft.log_state import Diverging, NeedsSnapshot, Valid
+from quorate.raft.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    LogRange,
+    ProposalResponse,
+    SnapshotRange,
+)
+from quorate.raft.roles import Leader, ParkedFetch, Progress
+from quorate.records.control import KRaftVoters
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.raft.reads import Reads
+    from quorate.raft.replica import Replica
+    from quorate.records.voters import Voter, VoterSet
+
+
+class Leading:
+    """Serving the log, for one replica."""
+
+    def __init__(self, replica: Replica, reads: Reads) -> None:
+        self.r = replica
+        self.reads = reads
+
+    # --- appends ----------------------------------------------------------------------------------
+
+    def propose(self, event: RecordsProposed) -> None:
+        """Append a proposer's batch at once; the disk and the followers work on it side by side."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Leader) or event.epoch != r.epoch:
+            r.reply(event.token, ProposalResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, r.leader_info))
+            return
+        batch = event.batch
+        if not 0 < len(batch.data) <= r.config.batch_bytes_max or batch.record_count < 1:
+            r.reply(event.token, ProposalResponse(ErrorCode.INVALID_REQUEST, r.leader_info))
+            return
+        base = r.log.end.offset
+        end = OffsetAndEpoch(epoch=r.epoch, offset=Offset(base + batch.record_count))
+        r.emit(AppendToLog(base, end, batch))
+        r.log.append(end)
+        last = Offset(end.offset - 1)
+        r.reply(event.token, ProposalResponse(ErrorCode.NONE, r.leader_info, base, last))
+        self.serve_parked()
+
+    def change_voters(self, voters: VoterSet) -> str | None:
+        """Append a voter set, in force at once (KIP-853); why not, when it may not be now.
+
+        One change at a time, and only once a record of this epoch is committed: otherwise two sets
+        without a common majority could both commit.
+        """
+        r = self.r
+        role = r.role
+        if not isinstance(role, Leader):
+            return "this replica does not lead"
+        if r.high_watermark <= role.epoch_start:
+            return "the leader's epoch is not committed yet"
+        if r.log.voters_offset >= r.high_watermark:
+            return "another change of the voters is not committed yet"
+        if r.log.kraft_version < 1:
+            return "kraft.version is 0"
+        r.append_control(KRaftVoters(voters))
+        # Rule 5: the new set gets a whole interval before check-quorum judges it.
+        role.heard.clear()
+        role.check_quorum_deadline = r.check_quorum_deadline()
+        role.begin_epoch_deadline = r.now
+        # Rule 3: who waits as an observer may be a voter now, and its Fetch commits this record.
+        self.serve_parked()
+        self.update_high_watermark()
+        return None
+
+    # --- fetches ----------------------------------------------------------------------------------
+
+    def handle_fetch(self, token: ReplyToken, request: FetchRequest) -> None:
+        """Answer a Fetch, or park it until there is something to send (seed: handleFetchRequest)."""
+        r = self.r
+        role = r.role
+        error = self._reason_to_refuse(request)
+        if error is not None or not isinstance(role, Leader):
+            r.reply(token, FetchResponse(error or ErrorCode.NOT_LEADER_OR_FOLLOWER, r.leader_info))
+            return
+        key = self._known_key(request.replica)
+        self._release_older(role, key)
+        self._heard(role, key)
+        if key is not None and key in r.voters:
+            self.reads.confirm(role, key.node_id, request.read_round)
+        match r.log.validate(request.fetch_offset, request.last_fetched_epoch):
+            case Diverging(end=end):
+                self._reply(role, token, diverging=end)
+            case NeedsSnapshot(snapshot_id=snapshot_id):
+                self._reply(role, token, snapshot_id=snapshot_id)
+            case Valid():
+                self._acknowledge(role, key, request)
+                self.update_high_watermark()
+                # Committing its own removal ends leadership within this very step.
+                if r.role is role:
+                    self._serve_or_park(role, ParkedFetch(token, key, request, r.now))
+                else:
+                    info = r.leader_info
+                    r.reply(token, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info))
+
+    def _reason_to_refuse(self, request: FetchRequest | FetchSnapshotRequest) -> ErrorCode | None:
+        r = self.r
+        if request.cluster_id != r.config.cluster_id:
+            return ErrorCode.INCONSISTENT_CLUSTER_ID
+        if request.current_leader_epoch < r.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if request.current_leader_epoch > r.epoch:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        if not isinstance(r.role, Leader):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return None
+
+    def _known_key(self, replica: ReplicaKey | None) -> ReplicaKey | None:
+        """The replica by the key that the voter set uses (kraft.version 0 has no directories)."""
+        if replica is None:
+            return None
+        voter = self.r.voters.voter(replica)
+        return voter.key if voter is not None else replica
+
+    def _release_older(self, role: Leader, key: ReplicaKey | None) -> None:
+        if key is None:
+            return
+        older = role.parked_by.get(key)
+        if older is not None:
+            self.unpark(role, older)
+            self._reply(role, older)
+
+    def _heard(self, role: Leader, key: ReplicaKey | None) -> None:
+        """Check-quorum: a majority of the voters that fetch restarts the interval."""
+        r = self.r
+        if key is None:
+            return
+        progress = role.progress.get(key)
+        if progress is None:
+            progress = role.progress[key] = Progress(key)
+        progress.last_fetch_ms = r.now
+        if key not in r.voters or key.node_id == r.node_id:
+            return
+        role.heard[key.node_id] = None
+        if len(role.heard) + (1 if r.is_voter else 0) >= r.voters.majority:
+            role.heard.clear()
+            role.check_quorum_deadline = r.check_quorum_deadline()
+
+    def _acknowledge(self, role: Leader, key: ReplicaKey | None, request: FetchRequest) -> None:
+        """What the replica has flushed, and when it last had everything that it could have."""
+        r = self.r
+        if key is None:
+            return
+        progress = role.progress[key]
+        before = progress.fetch_offset
+        progress.fetch_offset = request.fetch_offset
+        progress.endpoints = request.replica_endpoints
+        # Rule 4: observers are never served the leader's end, so theirs is the high watermark.
+        available = r.log.end.offset if key in r.voters else r.high_watermark
+        caught_up = request.fetch_offset >= available
+        if not caught_up and before is not None and progress.mark is not None:
+            caught_up = request.fetch_offset >= progress.mark
+        if caught_up:
+            progress.last_caught_up_ms = r.now
+        progress.mark = available
+
+    def _serve_or_park(self, role: Leader, fetch: ParkedFetch) -> None:
+        r = self.r
+        request = fetch.request
+        if self._serve(role, fetch):
+            return
+        if request.max_wait_ms <= 0:
+            self._reply(role, fetch.token)
+            return
+        wait = min(request.max_wait_ms, r.config.request_timeout_ms // 2)
+        if request.high_watermark < r.high_watermark:
+            wait = min(wait, r.config.high_watermark_linger_ms)
+        fetch.deadline = r.after(wait)
+        role.parked[fetch.token] = fetch
+        if fetch.key is not None:
+            role.parked_by[fetch.key] = fetch.token
+
+    def readable_end(self, key: ReplicaKey | None) -> Offset:
+        """Rule 3: voters of the latest set get the whole log, others what is committed.
+
+        Decided when a Fetch is answered, never when it arrives.
+        """
+        if key is not None and key in self.r.voters:
+            return self.r.log.end.offset
+        return self.r.high_watermark
+
+    def _serve(self, role: Leader, fetch: ParkedFetch) -> bool:
+        request = fetch.request
+        end = self.readable_end(fetch.key)
+        if request.fetch_offset >= end:
+            return False
+        bytes_max = min(request.max_bytes, self.r.config.fetch_max_bytes)
+        records = LogRange(request.fetch_offset, end, bytes_max)
+        self._reply(role, fetch.token, records=records)
+        return True
+
+    def _reply(
+        self,
+        role: Leader,
+        token: ReplyToken,
+        *,
+        diverging: OffsetAndEpoch | None = None,
+        snapshot_id: OffsetAndEpoch | None = None,
+        records: LogRange | None = None,
+    ) -> None:
+        r = self.r
+        role.read_round_is_sent = True
+        response = FetchResponse(
+            ErrorCode.NONE,
+            r.leader_info,
+            r.high_watermark,
+            r.log.log_start,
+            diverging,
+            snapshot_id,
+            records,
+            role.read_round,
+        )
+        r.reply(token, response)
+
+    def serve_parked(self) -> None:
+        """Answer the parked fetches for which there is something now."""
+        role = self.r.role
+        if not isinstance(role, Leader) or not role.parked:
+            return
+        for fetch in list(role.parked.values()):
+            if self._serve(role, fetch):
+                self.unpark(role, fetch.token)
+
+    def release_voters(self, role: Leader) -> None:
+        """Answer the voters' parked fetches with nothing: a read wants to hear from them."""
+        for fetch in list(role.parked.values()):
+            if fetch.key is not None and fetch.key in self.r.voters:
+                self.unpark(role, fetch.token)
+                self._reply(role, fetch.token)
+
+    def unpark(self, role: Leader, token: ReplyToken) -> None:
+        """Forget a parked Fetch: it is being answered, or its caller is gone."""
+        fetch = role.parked.pop(token, None)
+        if fetch is not None and fetch.key is not None and role.parked_by.get(fetch.key) == token:
+            del role.parked_by[fetch.key]
+
+    def handle_fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+        """A slice of a snapshot; it counts for check-quorum as a Fetch does (KIP-630)."""
+        r = self.r
+        role = r.role
+        error = self._reason_to_refuse(request)
+        if error is not None or not isinstance(role, Leader):
+            return FetchSnapshotResponse(error or ErrorCode.NOT_LEADER_OR_FOLLOWER, r.leader_info)
+        self._heard(role, self._known_key(request.replica))
+        info = r.log.snapshot(request.snapshot_id)
+        if info is None:
+            return FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND, r.leader_info)
+        if not 0 <= request.position < info.size_bytes:
+            return FetchSnapshotResponse(ErrorCode.POSITION_OUT_OF_RANGE, r.leader_info)
+        bytes_max = min(request.max_bytes, r.config.fetch_snapshot_max_bytes)
+        chunk = SnapshotRange(request.snapshot_id, request.position, bytes_max)
+        return FetchSnapshotResponse(
+            ErrorCode.NONE, r.leader_info, request.snapshot_id, info.size_bytes, request.position, chunk
+        )
+
+    # --- the high watermark -----------------------------------------------------------------------
+
+    def own_end(self) -> Offset:
+        """What the leader counts for itself: only what is on its disk."""
+        return self.r.log.flushed
+
+    def replicated_end(self, role: Leader, voter: Voter) -> Offset:
+        """What one voter has flushed, as far as this leader knows."""
+        if voter.key.node_id == self.r.node_id and voter.key.directory_id in (None, self.r.key.directory_id):
+            return self.own_end()
+        progress = role.progress.get(voter.key)
+        if progress is None or progress.fetch_offset is None:
+            return Offset(0)
+        return progress.fetch_offset
+
+    def majority_end(self, role: Leader) -> Offset:
+        """What a majority of the latest set has; a leader outside it does not count itself."""
+        ends = sorted((self.replicated_end(role, voter) for voter in self.r.voters), reverse=True)
+        return ends[len(ends) // 2] if ends else Offset(0)
+
+    def commits_own_epoch(self, role: Leader, end: Offset) -> bool:
+        """The epoch-start rule: nothing is committed before a record of the leader's own epoch."""
+        return end > role.epoch_start
+
+    def update_high_watermark(self) -> None:
+        """Commit what a majority has; tell those who waited for it."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Leader):
+            return
+        end = self.majority_end(role)
+        if not self.commits_own_epoch(role, end) or not r.advance_high_watermark(end):
+            return
+        for fetch in list(role.parked.values()):
+            if self._serve(role, fetch):
+                self.unpark(role, fetch.token)
+            elif fetch.request.high_watermark < r.high_watermark:
+                fetch.deadline = min(fetch.deadline, r.after(r.config.high_watermark_linger_ms))
+        self.reads.committed(role)
+        if not r.is_voter and r.log.voters_offset < r.high_watermark:
+            self.resign("its own removal is committed")
+
+    # --- timers -----------------------------------------------------------------------------------
+
+    def resign(self, why: str) -> None:
+        """Give up leadership and name the best successors first (KIP-595, EndQuorumEpoch)."""
+        role = self.r.role
+        if not isinstance(role, Leader):
+            return
+        others = [voter for voter in self.r.voters if voter.key.node_id != self.r.node_id]
+        others.sort(key=lambda voter: -self.replicated_end(role, voter))
+        self.r.become_resigned(tuple(voter.key for voter in others), why)
+
+    def expire(self) -> None:
+        """Check the quorum first: nothing may be answered by a leader that lost it (rule 21)."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Leader):
+            return
+        if role.check_quorum_deadline <= r.now and not r.is_only_voter:
+            self.resign("no majority of the voters has fetched within the check-quorum interval")
+            return
+        for fetch in [f for f in role.parked.values() if f.deadline <= r.now]:
+            self.unpark(role, fetch.token)
+            self._reply(role, fetch.token)
+
+    def forget_observers(self, role: Leader) -> None:
+        """Observers that have not fetched for their session time are gone."""
+        r = self.r
+        oldest = r.now - r.config.observer_session_timeout_ms
+        for key, progress in list(role.progress.items()):
+            if key not in r.voters and (progress.last_fetch_ms or 0) < oldest:
+                del role.progress[key]
+
+    def deadlines(self) -> Iterator[Millis]:
+        """When check-quorum, an announcement or a parked Fetch is due."""
+        role = self.r.role
+        if isinstance(role, Leader):
+            if not self.r.is_only_voter:
+                yield role.check_quorum_deadline
+            yield role.begin_epoch_deadline
+            for fetch in role.parked.values():
+                yield fetch.deadline

@@ -1,0 +1,224 @@
+"""The log as the core knows it: offsets, epochs, snapshots and voter sets, never record bytes.
+
+It answers the three questions of log reconciliation (KIP-595): where an epoch ends, whether a
+replica at (offset, epoch) shares our log, and where this replica must cut when it does not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quorate.raft.messages import EpochStart, KRaftVersionAt, SnapshotInfo, VotersAt
+from quorate.records.control import ControlRecord, KRaftVersion, KRaftVoters
+from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+from quorate.records.voters import VoterSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quorate.raft.api import RecoveredState
+
+NO_VOTERS = VoterSet()
+
+
+@dataclass(frozen=True, slots=True)
+class Valid:
+    """The replica's log is a prefix of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diverging:
+    """The replica must cut: the newest epoch not above its own, and where that ends here."""
+
+    end: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsSnapshot:
+    """The replica is behind our log start, or from before our oldest snapshot."""
+
+    snapshot_id: OffsetAndEpoch
+
+
+class LogState:
+    """Offsets, epochs, snapshots and voter history between log start and log end."""
+
+    def __init__(self, recovered: RecoveredState) -> None:
+        self.log_start: Offset = recovered.log_start
+        self.end: OffsetAndEpoch = recovered.end
+        self.flushed: Offset = recovered.end.offset
+        self.generation = 0
+        self.epochs: list[EpochStart] = list(recovered.epochs)
+        self.snapshots: list[SnapshotInfo] = list(recovered.snapshots)
+        self.voters: list[VotersAt] = list(recovered.voters)
+        self.kraft_versions: list[KRaftVersionAt] = list(recovered.kraft_versions)
+
+    # --- what is in force -------------------------------------------------------------------
+
+    @property
+    def voter_set(self) -> VoterSet:
+        """The latest set, committed or not (KIP-853: a set applies when it is appended)."""
+        return self.voters[-1].voters if self.voters else NO_VOTERS
+
+    @property
+    def voters_offset(self) -> Offset:
+        """Where the latest set stands; -1 when it came with the bootstrap or the settings."""
+        return self.voters[-1].offset if self.voters else Offset(-1)
+
+    @property
+    def kraft_version(self) -> int:
+        """The latest kraft.version in the log, committed or not."""
+        return self.kraft_versions[-1].kraft_version if self.kraft_versions else 0
+
+    @property
+    def flushed_end(self) -> OffsetAndEpoch:
+        """What is on this replica's disk, with the epoch of the last record there."""
+        return OffsetAndEpoch(epoch=self.epoch_before(self.flushed), offset=self.flushed)
+
+    @property
+    def newest_snapshot(self) -> OffsetAndEpoch | None:
+        return self.snapshots[-1].snapshot_id if self.snapshots else None
+
+    def snapshot(self, snapshot_id: OffsetAndEpoch) -> SnapshotInfo | None:
+        """The stored snapshot of that id."""
+        for info in self.snapshots:
+            if info.snapshot_id == snapshot_id:
+                return info
+        return None
+
+    def possible_voter_sets(self, high_watermark: Offset) -> list[VoterSet]:
+        """The sets that may be in force: the newest known committed one and all after it."""
+        sets: list[VoterSet] = []
+        for entry in reversed(self.voters):
+            sets.append(entry.voters)
+            if entry.offset < high_watermark:
+                break
+        return sets
+
+    # --- epochs -------------------------------------------------------------------------------
+
+    def epoch_before(self, offset: Offset) -> Epoch:
+        """The epoch of the record just below `offset`; 0 for an empty log."""
+        if offset == self.end.offset:
+            return self.end.epoch
+        index = bisect_right(self.epochs, offset - 1, key=_start) - 1
+        if index >= 0:
+            return self.epochs[index].epoch
+        for info in self.snapshots:
+            if info.snapshot_id.offset >= offset:
+                return info.snapshot_id.epoch
+        return Epoch(0)
+
+    def end_of_epoch(self, epoch: Epoch) -> OffsetAndEpoch | None:
+        """The newest epoch not above `epoch` that this log holds, and the offset where it ends."""
+        index = bisect_right(self.epochs, epoch, key=_epoch) - 1
+        if index < 0:
+            return None
+        after = index + 1
+        end = self.epochs[after].start_offset if after < len(self.epochs) else self.end.offset
+        return OffsetAndEpoch(epoch=self.epochs[index].epoch, offset=end)
+
+    def validate(self, offset: Offset, epoch: Epoch) -> Valid | Diverging | NeedsSnapshot:
+        """Whether a replica whose log ends at (offset, epoch) shares ours (seed 000, Fetch)."""
+        if self.log_start == 0 and offset == 0 and epoch == 0:
+            return Valid()
+        if self.log_start > 0:
+            base_epoch = self.epoch_before(self.log_start)
+            behind = offset < self.log_start or epoch < base_epoch
+            if behind or (offset == self.log_start and epoch != base_epoch):
+                newest = self.newest_snapshot
+                assert newest is not None, "a log that does not start at 0 has a snapshot"
+                return NeedsSnapshot(newest)
+            if offset == self.log_start:
+                return Valid()
+        end = self.end_of_epoch(epoch)
+        if end is None:
+            return Diverging(OffsetAndEpoch(epoch=Epoch(0), offset=self.log_start))
+        if end.epoch != epoch or end.offset < offset:
+            return Diverging(end)
+        return Valid()
+
+    def truncation_point(self, diverging: OffsetAndEpoch) -> OffsetAndEpoch:
+        """Where this log must be cut when its leader says that it diverges at `diverging`."""
+        local = self.end_of_epoch(diverging.epoch)
+        if local is None:
+            offset = self.log_start
+        elif local.epoch == diverging.epoch:
+            offset = min(local.offset, diverging.offset)
+        else:
+            offset = local.offset
+        offset = max(offset, self.log_start)
+        return OffsetAndEpoch(epoch=self.epoch_before(offset), offset=offset)
+
+    # --- changes ------------------------------------------------------------------------------
+
+    def append(self, end: OffsetAndEpoch, epochs: Iterable[EpochStart] = ()) -> None:
+        """The log now ends at `end`; `epochs` are those that began with what was appended."""
+        self.epochs.extend(epochs)
+        self.end = end
+
+    def append_control(self, offset: Offset, record: ControlRecord) -> bool:
+        """Take a control record into account; True when it put a voter set in force."""
+        match record:
+            case KRaftVoters(voters=voters):
+                self.voters.append(VotersAt(offset, voters))
+                return True
+            case KRaftVersion(kraft_version=kraft_version):
+                self.kraft_versions.append(KRaftVersionAt(offset, kraft_version))
+        return False
+
+    def truncate(self, to: OffsetAndEpoch) -> None:
+        """Forget everything from `to` on; sets and versions that stood there roll back."""
+        self.end = to
+        self.flushed = min(self.flushed, to.offset)
+        # By epoch: the entry of a log start's own epoch stays when the log is cut right there.
+        self.epochs = [entry for entry in self.epochs if entry.epoch <= to.epoch]
+        self.voters = [entry for entry in self.voters if entry.offset < to.offset]
+        self.kraft_versions = [e for e in self.kraft_versions if e.offset < to.offset]
+        self.generation += 1
+
+    def restart_at(
+        self, snapshot: SnapshotInfo, voters: VoterSet | None, kraft_version: int
+    ) -> None:
+        """The log is empty and starts at the end of a snapshot that was fetched."""
+        last = Offset(snapshot.snapshot_id.offset - 1)
+        self.log_start = snapshot.snapshot_id.offset
+        self.end = snapshot.snapshot_id
+        self.flushed = self.log_start
+        # What is appended next may belong to the snapshot's own epoch, so that must be known.
+        self.epochs = [EpochStart(snapshot.snapshot_id.epoch, last)]
+        self.snapshots = [snapshot]
+        if voters is not None:
+            self.voters = [VotersAt(last, voters)]
+        else:
+            self.voters = [entry for entry in self.voters if entry.offset < 0]
+        self.kraft_versions = [KRaftVersionAt(last, kraft_version)]
+
+    def store_snapshot(self, snapshot: SnapshotInfo) -> None:
+        """A snapshot of our own is durable: older sets and versions are no longer needed."""
+        if self.snapshots and self.snapshots[-1].snapshot_id >= snapshot.snapshot_id:
+            return
+        self.snapshots.append(snapshot)
+        last = snapshot.snapshot_id.offset - 1
+        while len(self.voters) > 1 and self.voters[1].offset <= last:
+            del self.voters[0]
+        while len(self.kraft_versions) > 1 and self.kraft_versions[1].offset <= last:
+            del self.kraft_versions[0]
+
+    def cleaned(self, log_start: Offset, snapshots: Iterable[SnapshotInfo]) -> None:
+        """Old segments and snapshots are gone."""
+        self.log_start = log_start
+        self.snapshots = list(snapshots)
+        # The epoch of the record just below the log start stays known.
+        while len(self.epochs) > 1 and self.epochs[1].start_offset < log_start:
+            del self.epochs[0]
+
+
+def _start(entry: EpochStart) -> Offset:
+    return entry.start_offset
+
+
+def _epoch(entry: EpochStart) -> Epoch:
+    return entry.epoch

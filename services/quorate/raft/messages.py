@@ -1,0 +1,339 @@
+"""What replicas say to each other: one frozen dataclass a request and one a response.
+
+Fields carry Kafka's names in snake_case; the topic and partition arrays of Kafka's messages are
+left out, because there is one partition. Sources: KIP-595, 630, 853, 996 as shipped in Kafka 4.x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from quorate.records.control import ControlRecord
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, Offset, OffsetAndEpoch, ReplicaKey
+from quorate.records.voters import Endpoint, VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderInfo:
+    """Whom the sender takes for leader, of which epoch, reachable where."""
+
+    leader_id: NodeId | None
+    epoch: Epoch
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchInfo:
+    """One record batch as the core sees it: its place, its epoch, its control records."""
+
+    base_offset: Offset
+    last_offset: Offset
+    epoch: Epoch
+    control: tuple[ControlRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedBatches:
+    """Record batches off the wire: checked by the shell (length, magic, CRC), opaque to the core."""
+
+    data: bytes
+    batches: tuple[BatchInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """Whole batches from `start`, below `end`, up to `bytes_max` (one batch at least)."""
+
+    start: Offset
+    end: Offset
+    bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRange:
+    """Bytes of a snapshot file that the shell reads when it sends the answer."""
+
+    snapshot_id: OffsetAndEpoch
+    position: int
+    bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRequest:
+    """A nominee asks for a vote, or with `pre_vote` whether it would get one (KIP-996)."""
+
+    cluster_id: ClusterId
+    voter: ReplicaKey
+    replica: ReplicaKey
+    replica_epoch: Epoch
+    last: OffsetAndEpoch
+    pre_vote: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VoteResponse:
+    error: ErrorCode
+    leader: LeaderInfo
+    vote_granted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BeginQuorumEpochRequest:
+    """The leader of an epoch tells a voter who it is and where."""
+
+    cluster_id: ClusterId
+    voter: ReplicaKey
+    leader_id: NodeId
+    leader_epoch: Epoch
+    leader_endpoints: tuple[Endpoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BeginQuorumEpochResponse:
+    error: ErrorCode
+    leader: LeaderInfo
+
+
+@dataclass(frozen=True, slots=True)
+class EndQuorumEpochRequest:
+    """A leader resigns and names who should campaign first."""
+
+    cluster_id: ClusterId
+    leader_id: NodeId
+    leader_epoch: Epoch
+    preferred_candidates: tuple[ReplicaKey, ...]
+    leader_endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndQuorumEpochResponse:
+    error: ErrorCode
+    leader: LeaderInfo
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """A replica asks for what follows its log, and so acknowledges what it has flushed.
+
+    `read_round` echoes the newest round that a Fetch answer of this leader carried; it proves to
+    the leader that the request was sent after that answer (reads, semantics rule 19).
+    """
+
+    cluster_id: ClusterId
+    replica: ReplicaKey | None
+    current_leader_epoch: Epoch
+    fetch_offset: Offset
+    last_fetched_epoch: Epoch
+    max_wait_ms: Millis
+    max_bytes: int
+    high_watermark: Offset = Offset(-1)
+    replica_endpoints: tuple[Endpoint, ...] = ()
+    read_round: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResponse:
+    """Records, a diverging epoch, a snapshot id, or an error with the leader to ask.
+
+    `records` is a LogRange in an answer to be sent and FetchedBatches in one that was received.
+    """
+
+    error: ErrorCode
+    leader: LeaderInfo
+    high_watermark: Offset = Offset(-1)
+    log_start_offset: Offset = Offset(-1)
+    diverging: OffsetAndEpoch | None = None
+    snapshot_id: OffsetAndEpoch | None = None
+    records: LogRange | FetchedBatches | None = None
+    read_round: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotRequest:
+    cluster_id: ClusterId
+    replica: ReplicaKey | None
+    current_leader_epoch: Epoch
+    snapshot_id: OffsetAndEpoch
+    position: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSnapshotResponse:
+    """A slice of the snapshot file: a SnapshotRange to be sent, bytes when received."""
+
+    error: ErrorCode
+    leader: LeaderInfo
+    snapshot_id: OffsetAndEpoch | None = None
+    size_bytes: int = 0
+    position: int = 0
+    chunk: SnapshotRange | bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeQuorumRequest:
+    """Answered by the leader with every replica, by others with the leader that they know."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """What the leader knows of one replica; times are the core's monotonic milliseconds."""
+
+    key: ReplicaKey
+    log_end_offset: Offset | None
+    last_fetch_ms: Millis | None
+    last_caught_up_ms: Millis | None
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeQuorumResponse:
+    error: ErrorCode
+    leader: LeaderInfo
+    high_watermark: Offset | None = None
+    voters: tuple[ReplicaState, ...] = ()
+    observers: tuple[ReplicaState, ...] = ()
+    now_ms: Millis = Millis(0)
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AddRaftVoterRequest:
+    cluster_id: ClusterId
+    voter: ReplicaKey
+    listeners: tuple[Endpoint, ...]
+    timeout_ms: Millis
+    ack_when_committed: bool = True
+    force: bool = False
+    auto_join: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveRaftVoterRequest:
+    cluster_id: ClusterId
+    voter: ReplicaKey
+    timeout_ms: Millis
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRaftVoterRequest:
+    cluster_id: ClusterId
+    current_leader_epoch: Epoch
+    voter: ReplicaKey
+    listeners: tuple[Endpoint, ...]
+    kraft_version_min: int
+    kraft_version_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFeaturesRequest:
+    """Only kraft.version reaches the core; every other feature is the controller's."""
+
+    kraft_version: int
+    validate_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TransferLeadershipRequest:
+    cluster_id: ClusterId
+    to: ReplicaKey
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipResponse:
+    """The answer to the five requests above."""
+
+    error: ErrorCode
+    message: str
+    leader: LeaderInfo
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalResponse:
+    """What became of RecordsProposed: appended as base_offset..last_offset, or refused."""
+
+    error: ErrorCode
+    leader: LeaderInfo
+    base_offset: Offset | None = None
+    last_offset: Offset | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResponse:
+    """A current read may be served once everything below `offset` has been replayed."""
+
+    error: ErrorCode
+    leader: LeaderInfo
+    offset: Offset | None = None
+
+
+MembershipRequest: TypeAlias = (
+    AddRaftVoterRequest
+    | RemoveRaftVoterRequest
+    | UpdateRaftVoterRequest
+    | UpdateFeaturesRequest
+    | TransferLeadershipRequest
+)
+PeerRequest: TypeAlias = (
+    VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | FetchRequest
+    | FetchSnapshotRequest
+)
+Request: TypeAlias = PeerRequest | DescribeQuorumRequest | MembershipRequest
+PeerResponse: TypeAlias = (
+    VoteResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+)
+Response: TypeAlias = (
+    PeerResponse | DescribeQuorumResponse | MembershipResponse | ProposalResponse | ReadResponse
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionState:
+    """What quorum-state holds: epoch, leader if known, and whom this replica voted for.
+
+
+    """
+
+    epoch: Epoch
+    leader_id: NodeId | None = None
+    voted: ReplicaKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInfo:
+    """A snapshot file that can be served: its id (end offset and epoch) and its size."""
+
+    snapshot_id: OffsetAndEpoch
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class VotersAt:
+    """The set that a control record at `offset` put in force; -1 is the bootstrap checkpoint."""
+
+    offset: Offset
+    voters: VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class KRaftVersionAt:
+    offset: Offset
+    kraft_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochStart:
+    """One entry of the epoch history: records from `start_offset` on belong to `epoch`."""
+
+    epoch: Epoch
+    start_offset: Offset

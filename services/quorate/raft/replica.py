@@ -1,0 +1,428 @@
+"""One replica's state, and the only places where its role, epoch and vote change.
+
+Election state is saved (a barrier effect) before anything that depends on it is emitted, so that a
+crash between two effects never forgets a vote (seed "KRaft Consensus", durableTransitionTo).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import (
+    AppendToLog,
+    ControlBatch,
+    Effect,
+    Peer,
+    PublishProgress,
+    SaveElection,
+    SendReply,
+    SendRequest,
+)
+from quorate.raft.calls import Call, CallKind, Calls
+from quorate.raft.log_state import LogState
+from quorate.raft.messages import (
+    ElectionState,
+    EpochStart,
+    FetchResponse,
+    LeaderInfo,
+    PeerRequest,
+    ReadResponse,
+    Response,
+)
+from quorate.raft.roles import (
+    TRANSITIONS,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Suspicion,
+    Tally,
+    Unattached,
+)
+from quorate.records.control import ControlRecord, KRaftVersion, KRaftVoters, LeaderChange
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import (
+    Epoch,
+    Millis,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+    ReplyToken,
+)
+
+if TYPE_CHECKING:
+    from quorate.raft.api import Random, RaftConfig, RecoveredState
+    from quorate.records.voters import Endpoint, Voter, VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Votes that were refused to one nominee, for `describe` and the log."""
+
+    count: int
+    reason: str
+
+
+class Replica:
+    """Everything that the modules of the core share."""
+
+    def __init__(self, config: RaftConfig, recovered: RecoveredState, random: Random) -> None:
+        self.config = config
+        self.key = config.key
+        self.random = random
+        self.now = Millis(0)
+        self.log = LogState(recovered)
+        self.election = recovered.election or ElectionState(Epoch(0))
+        self.role: Role = Unattached(Millis(0))
+        self.leader_endpoints: tuple[Endpoint, ...] = ()
+        newest = self.log.newest_snapshot
+        # A snapshot holds committed records only, so the high watermark starts there (rule 15).
+        self.high_watermark: Offset = newest.offset if newest else Offset(0)
+        self.remembered_end = recovered.remembered_end
+        self.abstains = recovered.abstains
+        self.is_ready = True
+        self.waited_in_epoch: Epoch | None = None
+        self.suspicion: Suspicion | None = None
+        self.calls = Calls()
+        self.shutdown_deadline: Millis | None = None
+        self.refusals: dict[NodeId, Refusal] = {}
+        self.effects: list[Effect] = []
+        self.notes: list[str] = []
+        self.published: PublishProgress | None = None
+
+    # --- what others ask ------------------------------------------------------------------------
+
+    @property
+    def node_id(self) -> NodeId:
+        return self.key.node_id
+
+    @property
+    def epoch(self) -> Epoch:
+        return self.election.epoch
+
+    @property
+    def voters(self) -> VoterSet:
+        return self.log.voter_set
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether the latest set holds this very replica, directory included."""
+        return self.key in self.voters
+
+    @property
+    def is_healing(self) -> bool:
+        """Rule 16: this replica's log is behind what it once had."""
+        return self.remembered_end is not None
+
+    @property
+    def vote_bar(self) -> OffsetAndEpoch:
+        """The log that a nominee's must be at least as up to date as (rule 16)."""
+        if self.remembered_end is None:
+            return self.log.end
+        return max(self.log.end, self.remembered_end)
+
+    @property
+    def may_campaign(self) -> bool:
+        """Whether this replica may ask for votes.
+
+        Rule 1: one whose removal is in its log but not known committed still campaigns, or a quorum
+        whose leader died right after appending the removal could stay without a leader for ever.
+        """
+        if self.abstains or self.is_healing:
+            return False
+        return any(self.key in voters for voters in self.possible_voter_sets())
+
+    def possible_voter_sets(self) -> list[VoterSet]:
+        """The sets that may be in force, the latest first."""
+        return self.log.possible_voter_sets(self.high_watermark)
+
+    @property
+    def is_only_voter(self) -> bool:
+        return len(self.voters) == 1 and self.is_voter
+
+    @property
+    def leader_info(self) -> LeaderInfo:
+        """Whom this replica names as leader in its answers."""
+        leader_id = self.election.leader_id
+        if leader_id is None:
+            return LeaderInfo(None, self.epoch)
+        if isinstance(self.role, Leader):
+            return LeaderInfo(leader_id, self.epoch, self.config.endpoints)
+        return LeaderInfo(leader_id, self.epoch, self.leader_endpoints)
+
+    def draw_election_timeout(self) -> Millis:
+        """Election timeout plus a draw below it, so that rivals rarely meet."""
+        timeout = self.config.election_timeout_ms
+        return Millis(timeout + int(self.random.random() * timeout))
+
+    def draw(self, below_ms: int) -> Millis:
+        """A draw from 0 up to, not including, `below_ms`."""
+        return Millis(int(self.random.random() * below_ms))
+
+    def after(self, delay_ms: int) -> Millis:
+        return Millis(self.now + delay_ms)
+
+    def peer(self, voter: Voter) -> Peer | None:
+        """Where a voter is reached: the listener that all voters share."""
+        endpoint = voter.endpoint(self.config.listener_name)
+        if endpoint is None:
+            return None
+        return Peer(voter.key.node_id, endpoint.host, endpoint.port)
+
+    def leader_peer(self) -> Peer | None:
+        """Where this follower's leader is reached: by what it announced, or by the voter set."""
+        leader_id = self.election.leader_id
+        if leader_id is None:
+            return None
+        for endpoint in self.leader_endpoints:
+            if endpoint.name == self.config.listener_name:
+                return Peer(leader_id, endpoint.host, endpoint.port)
+        voter = self.voters.by_id(leader_id)
+        return self.peer(voter) if voter else None
+
+    # --- what every module emits ----------------------------------------------------------------
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def emit(self, effect: Effect) -> None:
+        self.effects.append(effect)
+
+    def reply(self, token: ReplyToken, response: Response) -> None:
+        self.effects.append(SendReply(token, response))
+
+    def send(self, kind: CallKind, to: Peer, request: PeerRequest) -> Call:
+        """Send a request that the core waits for; it times out after the request timeout."""
+        deadline = self.after(self.config.request_timeout_ms)
+        call = self.calls.open(kind, to.node_id, self.epoch, deadline)
+        self.effects.append(SendRequest(call.call, to, request))
+        return call
+
+    def save_election(self, state: ElectionState) -> None:
+        """Make epoch, leader and vote durable before any effect that follows."""
+        if state == self.election:
+            return
+        self.election = state
+        self.effects.append(SaveElection(state, self.log.kraft_version, self.voters))
+
+    def append_control(self, *records: ControlRecord) -> OffsetAndEpoch:
+        """Append control records of our own, as one batch, at the log's end."""
+        base = self.log.end.offset
+        end = OffsetAndEpoch(epoch=self.epoch, offset=Offset(base + len(records)))
+        self.effects.append(AppendToLog(base, end, ControlBatch(records)))
+        starts = [EpochStart(self.epoch, base)] if self.epoch > self.log.end.epoch else []
+        self.log.append(end, starts)
+        for index, record in enumerate(records):
+            self.log.append_control(Offset(base + index), record)
+        return end
+
+    def publish(self) -> None:
+        """Tell the shell what changed for the state machine and the status."""
+        role = self.role
+        leads = isinstance(role, Leader)
+        progress = PublishProgress(
+            role=type(role).__name__.lower(),
+            epoch=self.epoch,
+            leader_id=self.election.leader_id,
+            is_leader=leads,
+            epoch_start=role.epoch_start if isinstance(role, Leader) else None,
+            high_watermark=self.high_watermark,
+        )
+        if progress != self.published:
+            self.published = progress
+            self.effects.append(progress)
+
+    def advance_high_watermark(self, to: Offset) -> bool:
+        """The high watermark never goes back (seed: both leader and follower refuse)."""
+        if to <= self.high_watermark:
+            return False
+        assert to <= self.log.end.offset, "the high watermark lies within the log"
+        self.high_watermark = to
+        return True
+
+    # --- transitions ------------------------------------------------------------------------------
+
+    def _enter(self, role: Role, why: str) -> None:
+        old = self.role
+        assert (type(old), type(role)) in TRANSITIONS, (old, role)
+        if isinstance(old, Leader):
+            self._fail_waiting(old)
+        self.calls.abandon(*(kind for kind in CallKind if kind is not CallKind.PROBE))
+        self.calls.clear_backoff()
+        self.role = role
+        self.note(f"{why}: {type(old).__name__.lower()} becomes {type(role).__name__.lower()} in epoch {self.epoch}")
+
+    def _fail_waiting(self, leader: Leader) -> None:
+        """No parked Fetch and no read outlives leadership (kafka-wire gotcha 3)."""
+        info = self.leader_info if self.election.leader_id != self.node_id else LeaderInfo(None, self.epoch)
+        for parked in leader.parked.values():
+            self.reply(parked.token, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info))
+        for read in leader.reads:
+            self.reply(read.token, ReadResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info))
+
+    def start(self) -> None:
+        """Take up the role that the disk tells (seed: initialization)."""
+        stored = self.election
+        if stored.epoch < self.log.end.epoch:
+            # A stale file: the log has seen a later epoch, in which this replica never voted.
+            self.save_election(ElectionState(self.log.end.epoch))
+            stored = self.election
+        self.role = Unattached(self.after(self.draw_election_timeout()))
+        if self.is_only_voter and self.may_campaign:
+            self.become_prospective("the only voter")
+        elif stored.leader_id == self.node_id:
+            # Unflushed records of this epoch may be lost: leading it on could use an
+            # (offset, epoch) twice, and so could a vote for somebody else.
+            self.role = self._resigned(())
+            self.note(f"led epoch {self.epoch} before the restart: resigned")
+        elif stored.voted == self.key and stored.leader_id is None and self.may_campaign:
+            self._campaign("was a candidate before the restart")
+        elif stored.leader_id is not None and self.leader_peer() is not None:
+            self.become_follower(stored.epoch, stored.leader_id, (), "the leader before the restart")
+        else:
+            self.note(f"starts unattached in epoch {self.epoch}, log end {self.log.end}")
+
+    def become_unattached(self, epoch: Epoch, why: str, *, voted: ReplicaKey | None = None) -> None:
+        """Follow nobody, in this epoch or a later one; `voted` records a vote granted in it."""
+        deadline = self._unattached_deadline(epoch, is_vote=voted is not None)
+        if epoch > self.epoch:
+            self.suspicion = None
+            self.leader_endpoints = ()
+            self.save_election(ElectionState(epoch, None, voted))
+        elif voted is not None:
+            self.save_election(ElectionState(epoch, None, voted))
+        self._enter(Unattached(deadline), why)
+
+    def _unattached_deadline(self, epoch: Epoch, *, is_vote: bool) -> Millis:
+        """What is left of the old timer, so that seeing a higher epoch does not put off elections."""
+        match self.role:
+            case Unattached(election_deadline=deadline) | Resigned(election_deadline=deadline):
+                if not is_vote and epoch > self.epoch:
+                    return deadline if deadline > self.now else self.after(self.draw_election_timeout())
+            case Candidate(election_deadline=deadline):
+                return max(deadline, self.now)
+            case Prospective(election_deadline=deadline, tally=tally) if not tally.is_lost:
+                return max(deadline, self.now)
+            case Follower(fetch_deadline=deadline) if epoch > self.epoch and deadline > self.now:
+                return deadline
+        return self.after(self.draw_election_timeout())
+
+    def become_prospective(self, why: str, *, resume_deadline: Millis | None = None) -> None:
+        """Ask whether an election is worth holding; an only voter goes straight on."""
+        deadline = self.after(self.draw_election_timeout())
+        self._enter(Prospective(self._tally(), deadline, resume_deadline), why)
+        if self.role.tally.is_won:  # type: ignore[union-attr]
+            self.become_candidate("no other voter to ask")
+
+    def become_candidate(self, why: str) -> None:
+        """Raise the epoch by one, vote for this replica, ask the others."""
+        self.leader_endpoints = ()
+        self.save_election(ElectionState(Epoch(self.epoch + 1), None, self.key))
+        self._campaign(why)
+
+    def _campaign(self, why: str) -> None:
+        deadline = self.after(self.draw_election_timeout())
+        role = Candidate(self._tally(), deadline)
+        if isinstance(self.role, Prospective):
+            self._enter(role, why)
+        else:
+            self.role = role
+            self.note(f"{why}: candidate in epoch {self.epoch}")
+        if role.tally.is_won:
+            self.become_leader()
+
+    def _tally(self) -> Tally:
+        votes: dict[NodeId, bool | None] = {voter.key.node_id: None for voter in self.voters}
+        if self.is_voter:
+            votes[self.node_id] = True
+        return Tally(votes, self.voters.majority)
+
+    def become_follower(
+        self,
+        epoch: Epoch,
+        leader_id: NodeId,
+        endpoints: tuple[Endpoint, ...],
+        why: str,
+        *,
+        resume_deadline: Millis | None = None,
+    ) -> None:
+        """Follow `leader_id`; the vote given in this epoch is kept."""
+        assert leader_id != self.node_id, "a replica does not follow itself"
+        voted = self.election.voted if epoch == self.epoch else None
+        if resume_deadline is None:
+            self.suspicion = None
+        if endpoints:
+            self.leader_endpoints = endpoints
+        elif self.election.leader_id != leader_id or epoch != self.epoch:
+            self.leader_endpoints = ()
+        self.save_election(ElectionState(epoch, leader_id, voted))
+        deadline = resume_deadline or self.after(self.config.fetch_timeout_ms)
+        self._enter(Follower(leader_id, deadline), f"{why} (leader {leader_id})")
+
+    def become_leader(self) -> None:
+        """Lead: durable first, then the records that begin the epoch (the epoch-start rule).
+
+        The first leader of a quorum with voters in the log also writes its version and its set,
+        which so far only stand in the bootstrap checkpoint (KIP-853, "First leader").
+        """
+        role = self.role
+        assert isinstance(role, Candidate)
+        granted = tuple(NodeId(node) for node, vote in role.tally.votes.items() if vote)
+        self.suspicion = None
+        self.leader_endpoints = self.config.endpoints
+        self.save_election(ElectionState(self.epoch, self.node_id, self.election.voted))
+        leader = Leader(
+            epoch_start=self.log.end.offset,
+            elected_ms=self.now,
+            check_quorum_deadline=self.check_quorum_deadline(),
+            begin_epoch_deadline=self.now,
+        )
+        self._enter(leader, f"{len(granted)} of {len(self.voters)} votes")
+        self.append_epoch_start(granted)
+
+    def append_epoch_start(self, granted: tuple[NodeId, ...]) -> None:
+        """LeaderChange; and version and voters when no log or snapshot holds them yet."""
+        ids = tuple(voter.key.node_id for voter in self.voters)
+        records: list[ControlRecord] = [LeaderChange(self.node_id, ids, granted)]
+        if self.log.kraft_version > 0 and self.log.voters_offset < 0:
+            records += [KRaftVersion(self.log.kraft_version), KRaftVoters(self.voters)]
+        self.append_control(*records)
+
+    def check_quorum_deadline(self) -> Millis:
+        """Floor of 1.5 fetch timeouts (seed: LeaderState)."""
+        return self.after(self.config.fetch_timeout_ms * 3 // 2)
+
+    def become_resigned(self, preferred: tuple[ReplicaKey, ...], why: str) -> None:
+        """Give up leadership within the epoch; nothing to save, the epoch's leader stays known."""
+        self._enter(self._resigned(preferred), why)
+
+    def _resigned(self, preferred: tuple[ReplicaKey, ...]) -> Resigned:
+        others = {v.key.node_id: None for v in self.voters if v.key.node_id != self.node_id}
+        return Resigned(self.after(self.draw_election_timeout()), others, preferred)
+
+    def learn(self, info: LeaderInfo, why: str) -> None:
+        """Another replica names an epoch, and maybe its leader (seed: maybeTransition)."""
+        if info.epoch < self.epoch or info.leader_id == self.node_id:
+            return
+        endpoints, leader_id = info.endpoints, info.leader_id
+        known = self.election.leader_id
+        if info.epoch == self.epoch and known is not None and leader_id not in (None, known):
+            self.note(f"{why}: ignored, names leader {leader_id} for epoch {info.epoch} of {known}")
+            return
+        has_address = bool(endpoints) or (leader_id is not None and self.voters.by_id(leader_id) is not None)
+        if info.epoch > self.epoch:
+            if leader_id is not None and has_address:
+                self.become_follower(info.epoch, leader_id, endpoints, why)
+            else:
+                self.become_unattached(info.epoch, f"{why}: epoch {info.epoch}")
+        elif leader_id is not None and has_address and self._may_follow_now():
+            self.become_follower(info.epoch, leader_id, endpoints, why)
+        elif endpoints and isinstance(self.role, Follower):
+            self.leader_endpoints = endpoints
+
+    def _may_follow_now(self) -> bool:
+        return isinstance(self.role, Unattached | Prospective | Candidate)

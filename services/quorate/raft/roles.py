@@ -1,0 +1,193 @@
+"""The roles of a replica and every transition between them.
+
+Unattached (with or without a vote), Prospective, Candidate, Follower, Leader, Resigned; observers
+are Unattached or Follower. `TRANSITIONS` is the whole table: a change of role that it does not hold
+is a bug and fails an assertion. The diagram in docs/protocol.md is drawn from it.
+Sources: seed "KRaft Consensus" (state machine), KIP-595, KIP-996.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from quorate.raft.messages import FetchRequest
+from quorate.records.ids import (
+    CallId,
+    Epoch,
+    Millis,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+    ReplyToken,
+)
+from quorate.records.voters import Endpoint
+
+
+@dataclass(slots=True)
+class Unattached:
+    """Follows nobody: looks for a leader, may have voted, campaigns when its timer ends."""
+
+    election_deadline: Millis
+
+
+@dataclass(slots=True)
+class Tally:
+    """Who was asked for a vote and what each answered; None is no answer yet."""
+
+    votes: dict[NodeId, bool | None]
+    majority: int
+
+    @property
+    def granted(self) -> int:
+        return sum(1 for vote in self.votes.values() if vote)
+
+    @property
+    def is_won(self) -> bool:
+        return self.granted >= self.majority
+
+    @property
+    def is_lost(self) -> bool:
+        open_votes = sum(1 for vote in self.votes.values() if vote is None)
+        return self.granted + open_votes < self.majority
+
+
+@dataclass(slots=True)
+class Prospective:
+    """Asks whether an election is worth holding, without touching the epoch (KIP-996).
+
+    `resume` is the fetch deadline to go back to when the round is lost.
+    """
+
+    tally: Tally
+    election_deadline: Millis
+    resume_deadline: Millis | None = None
+
+
+@dataclass(slots=True)
+class Candidate:
+    """Has raised the epoch, voted for itself, and asks for votes."""
+
+    tally: Tally
+    election_deadline: Millis
+    has_lost: bool = False
+
+
+@dataclass(slots=True)
+class SnapshotDownload:
+    """A snapshot that is being fetched: the next byte wanted, and whether it is being installed."""
+
+    snapshot_id: OffsetAndEpoch
+    position: int = 0
+    is_installing: bool = False
+
+
+@dataclass(slots=True)
+class Follower:
+    """Fetches from the leader of its epoch.
+
+    `has_ended` is set by the leader's EndQuorumEpoch: nobody is heard any more.
+    """
+
+    leader_id: NodeId
+    fetch_deadline: Millis
+    has_fetched: bool = False
+    has_ended: bool = False
+    download: SnapshotDownload | None = None
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a leader knows of one replica; `fetch_offset` is what that replica has flushed."""
+
+    key: ReplicaKey
+    fetch_offset: Offset | None = None
+    last_fetch_ms: Millis | None = None
+    last_caught_up_ms: Millis | None = None
+    mark: Offset | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+
+
+@dataclass(slots=True)
+class ParkedFetch:
+    """A Fetch that waits for something to send; answered at `deadline` at the latest."""
+
+    token: ReplyToken
+    key: ReplicaKey | None
+    request: FetchRequest
+    deadline: Millis
+
+
+@dataclass(slots=True)
+class PendingRead:
+    """A current read: who has confirmed, in `round_number` or later, that this leader leads."""
+
+    token: ReplyToken
+    round_number: int
+    confirmed: dict[NodeId, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Leader:
+    """Leads its epoch from `epoch_start` on."""
+
+    epoch_start: Offset
+    elected_ms: Millis
+    check_quorum_deadline: Millis
+    begin_epoch_deadline: Millis
+    progress: dict[ReplicaKey, Progress] = field(default_factory=dict)
+    heard: dict[NodeId, None] = field(default_factory=dict)
+    parked: dict[ReplyToken, ParkedFetch] = field(default_factory=dict)
+    parked_by: dict[ReplicaKey, ReplyToken] = field(default_factory=dict)
+    reads: list[PendingRead] = field(default_factory=list)
+    read_round: int = 0
+    read_round_is_sent: bool = False
+
+
+@dataclass(slots=True)
+class Resigned:
+    """Led this epoch and will neither lead nor vote in it again; tells the voters so."""
+
+    election_deadline: Millis
+    unacknowledged: dict[NodeId, None]
+    preferred: tuple[ReplicaKey, ...] = ()
+
+
+Role: TypeAlias = Unattached | Prospective | Candidate | Follower | Leader | Resigned
+
+TRANSITIONS: Final[dict[tuple[type, type], str]] = {
+    (Unattached, Unattached): "a higher epoch is seen, or a vote is granted",
+    (Unattached, Prospective): "election timeout",
+    (Unattached, Follower): "a leader with an endpoint is learned",
+    (Prospective, Unattached): "a higher epoch is seen, or pre-vote lost without a leader",
+    (Prospective, Candidate): "majority of pre-votes; the epoch rises",
+    (Prospective, Follower): "a leader is learned, or pre-vote lost and the last leader is known",
+    (Candidate, Unattached): "a higher epoch is seen",
+    (Candidate, Prospective): "election timeout",
+    (Candidate, Leader): "majority of votes",
+    (Candidate, Follower): "a leader is learned",
+    (Follower, Unattached): "a higher epoch is seen, or an observer lost its leader",
+    (Follower, Prospective): "fetch timeout, or the leader's process is gone",
+    (Follower, Follower): "a leader of a higher epoch is learned",
+    (Leader, Unattached): "a higher epoch is seen",
+    (Leader, Follower): "a leader of a higher epoch is learned",
+    (Leader, Resigned): "check-quorum, shutdown, or removed from the voters",
+    (Resigned, Unattached): "a higher epoch is seen, or election timeout; the epoch rises",
+    (Resigned, Follower): "a leader of a higher epoch is learned",
+}
+
+
+@dataclass(slots=True)
+class Suspicion:
+    """The leader's process seems gone: its stream broke, and maybe a connect was refused (rule 10).
+
+    `act_ms` is when to ask for pre-votes; `probe_ms` when to look once more whether it is back.
+    """
+
+    leader_id: NodeId
+    epoch: Epoch
+    is_refused: bool = False
+    act_ms: Millis | None = None
+    probe_ms: Millis | None = None
+    probe: CallId | None = None
