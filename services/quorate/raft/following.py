@@ -32,7 +32,7 @@ from quorate.raft.messages import (
 from quorate.raft.roles import Follower, SnapshotDownload, Unattached
 from quorate.records.control import LeaderChange
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Millis, NodeId, Offset, OffsetAndEpoch
+from quorate.records.ids import Epoch, Millis, NodeId, Offset, OffsetAndEpoch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,9 @@ class Following:
         self.elections = elections
         self.discover_at = Millis(0)
         self.turn = 0
-        self.read_round = 0
+        # The newest round that an answer carried, and the epoch of the leader that sent it: another
+        # leader's rounds would prove nothing to this one.
+        self.read_round = (Epoch(0), 0)
 
     # --- sending ----------------------------------------------------------------------------------
 
@@ -90,7 +92,7 @@ class Following:
             r.config.fetch_max_bytes,
             r.high_watermark,
             r.config.endpoints,
-            self.read_round,
+            self.read_round[1] if self.read_round[0] == r.epoch else 0,
         )
 
     def _fetch_snapshot(self, download: SnapshotDownload, peer: Peer) -> None:
@@ -160,7 +162,7 @@ class Following:
             self._refused(CallKind.FETCH, call, response)
             return
         self._heard_leader(role)
-        self.read_round = response.read_round
+        self.read_round = (r.epoch, response.read_round)
         if response.diverging is not None:
             self._truncate(call, response.diverging)
         elif response.snapshot_id is not None:
