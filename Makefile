@@ -1,0 +1,40 @@
+# Every target is one line of intent; whatever needs more than three lines lives in tools/.
+.DEFAULT_GOAL := help
+.PHONY: help install run test verify fix sim gen
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+# A seed replays one run; a range of seeds is explored without stopping for each.
+SEEDS ?= 200
+RANGE = $(if $(SEED),$(SEED)-$(SEED),1-$(SEEDS))
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */\1\t/' | expand -t 10
+
+install: $(INSTALLED)  ## make .venv with the quorate command in it
+
+$(INSTALLED): requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+run: $(INSTALLED)  ## start a local quorum of three controllers, until Ctrl-C
+	$(BIN)/quorate up $(ARGS)
+
+test: $(INSTALLED)  ## run all tests; ARGS= goes to pytest
+	$(BIN)/python -m pytest $(ARGS)
+
+verify: $(INSTALLED)  ## check everything and write nothing
+	$(BIN)/python tools/verify.py
+	$(MAKE) --no-print-directory sim
+
+fix: $(INSTALLED)  ## repair what the linter and the formatter can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+sim: $(INSTALLED)  ## simulate seeds 1 to SEEDS=200, or replay SEED=n
+	$(BIN)/quorate simulate --seeds $(RANGE)
+
+gen: $(INSTALLED)  ## generate the protobuf code anew
+	$(BIN)/python tools/gen_proto.py

@@ -1,0 +1,5 @@
+"""Quorate: a KRaft metadata quorum in Python."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0.dev0"

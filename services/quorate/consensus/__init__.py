@@ -1,0 +1,1 @@
+"""The controller process: an asyncio driver for core, state machine, storage and gRPC."""

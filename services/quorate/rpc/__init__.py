@@ -1,0 +1,1 @@
+"""gRPC between controllers and towards clients; protobuf types stop at this package's border."""

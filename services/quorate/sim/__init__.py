@@ -1,0 +1,1 @@
+"""The deterministic simulator: the real core, controller and storage in a world drawn from a seed."""

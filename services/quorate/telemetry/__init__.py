@@ -1,0 +1,1 @@
+"""What a process tells about itself while it runs: structured logs."""
