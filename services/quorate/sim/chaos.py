@@ -14,7 +14,7 @@ from quorate.records.ids import DirectoryId, Millis, Offset
 from quorate.records.voters import Voter, VoterSet
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.quorum import replace_disk
-from quorate.sim.storage import LOG_DIR
+from quorate.sim.storage import LOG_DIR, rottable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -239,7 +239,7 @@ class Chaos:
         node = self._pick([n for n in self.world.nodes.values() if n.status is Status.STOPPED])
         if node is None or not self.may_damage(node):
             return
-        places = self.world.rottable(node)
+        places = rottable(node.disk)
         size = sum(count for _, count in places)
         if not size:
             return

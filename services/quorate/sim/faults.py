@@ -106,7 +106,7 @@ def draw_options(random: Random) -> Options:
         crash_every_effects=draw.rarely(100, 1500, 0.5),
         pause_every_ms=draw.rarely(3000, 10_000, 0.3),
         pause_ms=draw.between(100, 6000),
-        rot_every_ms=draw.rarely(3000, 8000, 0.0),
+        rot_every_ms=draw.rarely(3000, 8000, 0.35),
         disk_fault_every_ms=draw.rarely(5000, 15_000, 0.2),
         wipe_every_ms=draw.rarely(5000, 15_000, 0.25),
         voters_every_ms=draw.rarely(600, 4000, 0.45),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.records.batch import HEADER_BYTES, read_header
+from quorate.storage.flushed_end import FlushedEndFile
 from quorate.storage.formatting import Formatting, format_directory
+from quorate.storage.layout import BOOTSTRAP_ID, FLUSHED_END, parse_checkpoint, parse_segment
 from quorate.storage.layout import LOG_DIR as LOG_DIR_NAME
 from quorate.storage.meta import MetaProperties
 from quorate.storage.recovery import StorageConfig
@@ -48,3 +51,40 @@ def open_storage(
         retention_ms=-1,
     )
     return LogStore.open(disk, DATA_DIR, config)
+
+
+def rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
+    """Files of the log directory with the bytes at their beginning that were flushed for sure.
+
+    What lies behind the recorded flushed end may be a torn tail, which recovery may cut without a
+    word (semantics rule 12); so it is no place for rot that must be noticed.
+    """
+    hook, disk.hook = disk.hook, _no_hook
+    try:
+        return _rottable(disk)
+    finally:
+        disk.hook = hook
+
+
+def _rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
+    flushed = FlushedEndFile(disk, f"{DATA_DIR}/{FLUSHED_END}").load()
+    if flushed is None:
+        return []
+    places = []
+    for name, size_bytes in disk.files(LOG_DIR).items():
+        if parse_segment(name) is not None:
+            data = disk.read(f"{LOG_DIR}/{name}")
+            safe = 0
+            while safe + HEADER_BYTES <= len(data):
+                header = read_header(data, safe)
+                if header.last_offset >= flushed.end.offset:
+                    break
+                safe += header.size_bytes
+            places.append((name, min(safe, size_bytes)))
+        elif parse_checkpoint(name) not in (None, BOOTSTRAP_ID):
+            places.append((name, size_bytes))
+    return places
+
+
+def _no_hook(operation: str, path: str) -> None:
+    del operation, path

@@ -23,22 +23,23 @@ class OneVoterChangeAtATime(Invariant):
     def appended(self, node: SimulatedNode, entry: Entry) -> None:
         if entry.voters is None:
             return
-        sets = [e for e in node.log.entries if e.voters is not None]
-        before = sets[-2].voters if len(sets) > 1 else node.log.start_voters
-        if before is None or not before.voters or before == entry.voters:
+        earlier = [e for e in node.log.entries if e.voters is not None and e.end <= entry.base]
+        before = node.log.voters_below(entry.base)
+        if not before.voters or before == entry.voters:
             return
         if changed(before, entry.voters) > 1:
             raise Violation(
-                f"node {node.node_id} goes from voters {_ids(before)} to {_ids(entry.voters)} at once"
+                f"node {node.node_id} goes from voters {_ids(before)} to {_ids(entry.voters)} "
+                f"at once at offset {entry.base}"
             )
         progress = node.progress
-        if progress is None or not progress.is_leader or len(sets) < 2:
+        if progress is None or not progress.is_leader or not earlier:
             return
         # The first set of a log only repeats what the bootstrap checkpoint said.
-        if sets[-2].base >= (progress.high_watermark or 0):
+        if earlier[-1].base >= (progress.high_watermark or 0):
             raise Violation(
                 f"leader {node.node_id} changes the voters at {entry.base} while the change at "
-                f"{sets[-2].base} is not committed"
+                f"{earlier[-1].base} is not committed"
             )
 
 
