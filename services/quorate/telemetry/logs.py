@@ -1,0 +1,95 @@
+"""Structured logs on stderr: one line an event, as key=value pairs or as JSON.
+
+Code logs through the standard library. The message is a sentence, for instance one of the core's
+notes as it is; what a reader would search for goes beside it as fields:
+
+    logging.getLogger(__name__).info(note, extra={"epoch": 4, "high_watermark": 17})
+
+The field names `time`, `level`, `logger`, `message` and `error` are the line's own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TextIO
+
+Field: TypeAlias = str | int | float | bool | None
+
+# What logging itself puts on a record; everything else came with `extra`.
+_RESERVED = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class LogFormat(Enum):
+    """How a line is written."""
+
+    KEY_VALUE = "key-value"
+    JSON = "json"
+
+
+class StructuredFormatter(logging.Formatter):
+    """Time, level, logger and message first, then the fields; a traceback is the field `error`."""
+
+    def __init__(self, log_format: LogFormat, process_fields: Mapping[str, Field]) -> None:
+        """`process_fields`, such as the node id, stand on every line."""
+        super().__init__()
+        self._write = _json if log_format is LogFormat.JSON else _key_value
+        self._process_fields = dict(process_fields)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line without a line break in it."""
+        moment = datetime.fromtimestamp(record.created, tz=UTC)
+        line: dict[str, object] = {
+            "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= self._process_fields
+        line |= {key: value for key, value in vars(record).items() if key not in _RESERVED}
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return self._write(line)
+
+
+def _json(line: Mapping[str, object]) -> str:
+    return json.dumps(line, default=str, ensure_ascii=False)
+
+
+def _key_value(line: Mapping[str, object]) -> str:
+    return " ".join(f"{key}={_quoted(value)}" for key, value in line.items())
+
+
+def _quoted(value: object) -> str:
+    """`value` as a word, or as a JSON string where a reader could not tell where it ends."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    text = str(value)
+    is_word = text.isprintable() and text != "" and not any(mark in text for mark in ' "=')
+    return text if is_word else json.dumps(text, ensure_ascii=False)
+
+
+def configure_logs(
+    *,
+    level: str = "INFO",
+    log_format: LogFormat = LogFormat.KEY_VALUE,
+    process_fields: Mapping[str, Field] | None = None,
+    stream: TextIO | None = None,
+) -> None:
+    """Send everything that is logged in this process to `stream` (stderr), and only there.
+
+    Raises ValueError, with everything as it was, when `level` is none of logging's names.
+    """
+    levels = logging.getLevelNamesMapping()
+    if level.upper() not in levels:
+        raise ValueError(f"log level {level!r} is none of {', '.join(levels)}")
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(StructuredFormatter(log_format, process_fields or {}))
+    logging.basicConfig(handlers=[handler], level=levels[level.upper()], force=True)
+    logging.captureWarnings(capture=True)

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tools import tidy
+
+PACKAGE = "services/quorate"
+DOCUMENTED = '"""What it is for."""\n'
+
+
+def judge(root: Path, rule: tidy.Rule, files: dict[str, str]) -> list[str]:
+    """What `rule` finds in a tree of these files."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return list(rule(tidy.Tree(root, tuple(PurePosixPath(name) for name in sorted(files)))))
+
+
+def joined(text: str) -> str:
+    """`text` without its tildes, which keep the rules from finding it in this file."""
+    return text.replace("~", "")
+
+
+@pytest.mark.parametrize("rule", tidy.RULES, ids=lambda rule: rule.__name__)
+def test_this_repository_is_tidy(rule: tidy.Rule) -> None:
+    assert list(rule(tidy.tracked_tree(tidy.ROOT))) == []
+
+
+def test_ignored_files_are_not_judged() -> None:
+    paths = tidy.tracked_tree(tidy.ROOT).paths
+    assert PurePosixPath("tools/tidy.py") in paths
+    assert not [path for path in paths if "__pycache__" in path.parts]
+
+
+def test_a_file_of_501_lines_is_too_long(tmp_path: Path) -> None:
+    files = {"a.py": "a = 1\n" * 500, "b.py": "b = 1\n" * 501, "c.md": "c\n" * 501}
+    assert judge(tmp_path, tidy.files_are_short, files) == [
+        "b.py: 501 lines, 500 are the limit: split it by idea"
+    ]
+
+
+def test_a_function_of_71_lines_is_too_long(tmp_path: Path) -> None:
+    def function(name: str, *, lines: int) -> str:
+        return f"async def {name}():\n" + "    pass\n" * (lines - 1)
+
+    files = {"a.py": function("fits", lines=70) + function("flows", lines=71)}
+    assert judge(tmp_path, tidy.functions_are_short, files) == [
+        "a.py:71: flows has 71 lines, 70 are the limit"
+    ]
+
+
+def test_a_module_opens_with_a_docstring_unless_it_is_empty_or_a_test(tmp_path: Path) -> None:
+    files = {"a.py": DOCUMENTED, "b.py": "b = 1\n", "__init__.py": "", "test_c.py": "c = 1\n"}
+    assert judge(tmp_path, tidy.modules_say_what_they_are_for, files) == [
+        "b.py: no docstring that says what it is for"
+    ]
+
+
+def test_names_that_say_nothing_are_refused(tmp_path: Path) -> None:
+    files = {f"{PACKAGE}/utils.py": "", "services/operator/a.py": "", f"{PACKAGE}/common/a.py": ""}
+    assert judge(tmp_path, tidy.names_mean_something, files) == [
+        "services/operator/a.py: a top-level package of this name breaks `import collections`",
+        f"{PACKAGE}/common/a.py: name it after what it holds",
+        f"{PACKAGE}/utils.py: name it after what it holds",
+    ]
+
+
+def test_modules_and_unit_tests_mirror_each_other(tmp_path: Path) -> None:
+    files = {
+        f"{PACKAGE}/raft/__init__.py": "",
+        f"{PACKAGE}/raft/core.py": "",
+        f"{PACKAGE}/raft/roles.py": "",
+        f"{PACKAGE}/rpc/server.py": "",
+        f"{PACKAGE}/rpc/gen/raft_pb2.py": "",
+        f"{PACKAGE}/sim/world.py": "",
+        "tests/integration/rpc/test_server.py": "",
+        "tests/integration/test_kill.py": "",
+        "tests/unit/raft/conftest.py": "",
+        "tests/unit/raft/test_core.py": "",
+        "tests/unit/raft/test_gone.py": "",
+        "tests/unit/raft/test_kip_595.py": "",
+    }
+    assert judge(tmp_path, tidy.unit_tests_mirror_the_package, files) == [
+        f"{PACKAGE}/raft/roles.py: no tests/unit/raft/test_roles.py",
+        f"tests/unit/raft/test_gone.py: no {PACKAGE}/raft/gone.py that it would test",
+    ]
+
+
+def test_a_module_that_only_tests_import_is_dead(tmp_path: Path) -> None:
+    files = {
+        "pyproject.toml": '[project.scripts]\nquorate = "quorate.cli.main:main"\n',
+        f"{PACKAGE}/cli/main.py": (
+            "def main():\n"
+            "    from quorate.cli import lazy\n"
+            '    return load("quorate.cli.named:run")\n'
+        ),
+        f"{PACKAGE}/cli/lazy.py": "import quorate.cli.imported\n",
+        f"{PACKAGE}/cli/imported.py": "",
+        f"{PACKAGE}/cli/named.py": "",
+        f"{PACKAGE}/cli/dead.py": "",
+        f"{PACKAGE}/cli/__main__.py": "",
+        "tests/unit/cli/test_dead.py": "import quorate.cli.dead\n",
+    }
+    assert judge(tmp_path, tidy.no_module_is_dead, files) == [
+        f"{PACKAGE}/cli/dead.py: no production code imports it"
+    ]
+
+
+@pytest.mark.parametrize("broken", ["TO~DO", "FIX~ME", "XX~X", "HA~CK", "NotImplemented~Error"])
+def test_nothing_is_left_to_do(tmp_path: Path, broken: str) -> None:
+    word = joined(broken)
+    files = {"a.py": f"a = 1\n# {word}: more\n", "b.py": f"b = 'x{word}x'\n"}
+    assert judge(tmp_path, tidy.nothing_is_left_to_do, files) == [
+        f"a.py:2: {word!r}: finish it or file it"
+    ]
+
+
+def test_assertions_are_never_stripped(tmp_path: Path) -> None:
+    command = " ".join(["python3.11", "-O"])
+    files = {"run.sh": f"{command} -m a\n", "a.md": f"Never `{command}`.\n", "b.sh": "python -m o"}
+    assert judge(tmp_path, tidy.assertions_stay_on, files) == [
+        f"run.sh:1: {command!r}: assertions state invariants and stay on"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "reason"),
+    [
+        ("cd /wor~k/main", "/wor~k/", "a path of one machine"),
+        ("/hom~e/someone/x", "/hom~e/s", "a path of one machine"),
+        ("pip --index-~url=https://x", "--index-~url=", "the address of a registry"),
+        ("get http://mirror/x/sim~ple/a", "http://mirror/x/sim~ple", "the address of a registry"),
+        ("https://pypi.o~rg", "pypi.o~rg", "the address of a registry"),
+    ],
+)
+def test_no_file_knows_the_machine_that_it_was_written_on(
+    tmp_path: Path, line: str, found: str, reason: str
+) -> None:
+    files = {
+        "a.txt": f"first\n{joined(line)}\n",
+        "b.md": joined("uv pip compile --no-emit-index-~url"),
+    }
+    assert judge(tmp_path, tidy.no_file_knows_this_machine, files) == [
+        f"a.txt:2: {joined(found)!r}: {reason}"
+    ]
+
+
+def test_a_file_over_a_mebibyte_is_refused(tmp_path: Path) -> None:
+    files = {"a.bin": "a" * (1 << 20), "b.bin": "b" * ((1 << 20) + 1)}
+    assert judge(tmp_path, tidy.files_are_small, files) == [
+        "b.bin: 1048577 bytes, 1048576 are the limit"
+    ]
+
+
+def test_a_document_has_one_title(tmp_path: Path) -> None:
+    files = {
+        "a.md": "# One\n\n```sh\n# a comment in a shell\n```\n\n## A part\n",
+        "b.md": "# One\n# Two\n",
+        "c.md": "No title.\n",
+    }
+    assert judge(tmp_path, tidy.documents_have_one_title, files) == [
+        "b.md: 2 titles instead of one",
+        "c.md: 0 titles instead of one",
+    ]
+
+
+def test_documents_name_paths_that_exist(tmp_path: Path) -> None:
+    text = """# Paths
+
+    Fine: `raft/core.py`, `services/quorate/`, `unit/raft`, `beside.md`, `quorum-state`,
+    `read/write`, `meta.properties`, `__cluster_metadata-0/`, `make test`,
+    [beside](beside.md#part), [away](https://x).
+    Gone: `raft/gone.py`, `services/gone`, `gone.md`, [lost](lost.md).
+    """
+    files = {
+        "docs/a.md": text,
+        "docs/beside.md": "# Beside\n",
+        f"{PACKAGE}/raft/core.py": "",
+        "tests/unit/raft/test_core.py": "",
+    }
+    assert judge(tmp_path, tidy.documents_name_paths_that_exist, files) == [
+        "docs/a.md: links to lost.md, which does not exist",
+        "docs/a.md: names raft/gone.py, which does not exist",
+        "docs/a.md: names services/gone, which does not exist",
+        "docs/a.md: names gone.md, which does not exist",
+    ]

@@ -1,0 +1,290 @@
+"""The house rules that no off-the-shelf linter knows; each rule is a function, each finding a line.
+
+    python tools/tidy.py
+
+judges every file that git tracks or would track, and exits with status 1 when it finds anything.
+`tests/tools/test_tidy.py` runs the same rules.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 70
+FILE_BYTES_MAX = 1 << 20
+
+SOURCE_ROOT = PurePosixPath("services")
+PACKAGE = SOURCE_ROOT / "quorate"
+GENERATED = PACKAGE / "rpc" / "gen"
+UNIT_TESTS = PurePosixPath("tests/unit")
+INTEGRATION_TESTS = PurePosixPath("tests/integration")
+
+# Where a document may start when it names a path, beside its own folder.
+PATH_BASES = (PurePosixPath(), SOURCE_ROOT, PACKAGE, PurePosixPath("tests"))
+# A name with one of these endings is a file of ours; others may be data of a running quorum.
+OWN_SUFFIXES = frozenset({".ini", ".lock", ".md", ".proto", ".py", ".sh", ".toml"})
+EMPTY_NAMES = frozenset({"base", "common", "helpers", "manager", "misc", "utils"})
+
+# The patterns are written so that they do not match their own source.
+LEFTOVER = re.compile(r"\b(?:TO[D]O|FIX[M]E|XX[X]|HAC[K]|NotImplemented[E]rror)\b")
+STRIPPED_ASSERTIONS = re.compile(r"python[\d.]*\s+-O|PYTHON[O]PTIMIZE")
+OF_ONE_MACHINE = re.compile(r"/(?:work|farm)/|/(?:root|home)/[\w.]|/[U]sers/\w|/tmp/bash_[j]obs")
+REGISTRY = re.compile(
+    r"--(?:extra-)?index-url[ =]|https?://[^\s\"'<>]+/simple\b|\bpypi\.[o]rg|pythonhosted\.[o]rg"
+    r"|registry\.npmjs\.[o]rg|proxy\.golang\.[o]rg|repo1?\.maven\.[o]rg|deb\.debian\.[o]rg"
+)
+INLINE_CODE = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
+PATH_SHAPE = re.compile(r"[\w.-]+(?:/[\w.-]+)*/?")
+FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The files to judge, by path relative to `root`."""
+
+    root: Path
+    paths: tuple[PurePosixPath, ...]
+
+    @cached_property
+    def texts(self) -> dict[PurePosixPath, str]:
+        """The content of every text file; files that are not UTF-8 are left out."""
+        texts = {}
+        for path in self.paths:
+            try:
+                texts[path] = (self.root / path).read_text(encoding="utf-8")
+            except UnicodeDecodeError:
+                continue
+        return texts
+
+    @cached_property
+    def modules(self) -> dict[PurePosixPath, ast.Module]:
+        """The syntax tree of every hand-written Python file."""
+        return {
+            path: ast.parse(text, filename=str(path))
+            for path, text in self.texts.items()
+            if path.suffix == ".py" and not path.is_relative_to(GENERATED)
+        }
+
+    @cached_property
+    def documents(self) -> dict[PurePosixPath, str]:
+        """Every Markdown file without its fenced blocks, which show output and sketches."""
+        return {
+            path: FENCE.sub("", text) for path, text in self.texts.items() if path.suffix == ".md"
+        }
+
+    def below(self, folder: PurePosixPath) -> Iterator[PurePosixPath]:
+        """The hand-written Python files below `folder`."""
+        return (path for path in self.modules if path.is_relative_to(folder))
+
+
+Rule: TypeAlias = Callable[[Tree], Iterator[str]]
+
+
+def tracked_tree(root: Path) -> Tree:
+    """What git tracks in `root` or would track if it were added."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
+        cwd=root,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    names = sorted({name for name in listing.split("\0") if name and (root / name).is_file()})
+    return Tree(root, tuple(PurePosixPath(name) for name in names))
+
+
+def files_are_short(tree: Tree) -> Iterator[str]:
+    """A file that is longer holds two ideas."""
+    for path, text in tree.texts.items():
+        lines = text.count("\n")
+        is_source = path in tree.modules or path.suffix in {".proto", ".sh"}
+        if is_source and lines > FILE_LINES_MAX:
+            yield f"{path}: {lines} lines, {FILE_LINES_MAX} are the limit: split it by idea"
+
+
+def functions_are_short(tree: Tree) -> Iterator[str]:
+    """A function has to fit on a screen."""
+    for path, module in tree.modules.items():
+        for node in ast.walk(module):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                if lines > FUNCTION_LINES_MAX:
+                    yield (
+                        f"{path}:{node.lineno}: {node.name} has {lines} lines, "
+                        f"{FUNCTION_LINES_MAX} are the limit"
+                    )
+
+
+def modules_say_what_they_are_for(tree: Tree) -> Iterator[str]:
+    """The first thing in a module is its docstring; a test file says it with its name."""
+    for path, module in tree.modules.items():
+        is_test = path.name.startswith("test_")
+        if module.body and not is_test and ast.get_docstring(module) is None:
+            yield f"{path}: no docstring that says what it is for"
+
+
+def names_mean_something(tree: Tree) -> Iterator[str]:
+    """A module called `misc` is two modules; one called `operator` shadows Python's."""
+    for path in tree.modules:
+        if path.stem in EMPTY_NAMES or path.parent.name in EMPTY_NAMES:
+            yield f"{path}: name it after what it holds"
+        if path.parts[:2] == (str(SOURCE_ROOT), "operator"):
+            yield f"{path}: a top-level package of this name breaks `import collections`"
+
+
+def unit_tests_mirror_the_package(tree: Tree) -> Iterator[str]:
+    """Whoever reads a module knows where its tests are, and the reverse.
+
+    A module whose work is sockets or processes may have its tests at the same place below
+    tests/integration. The simulator is itself a test: unit tests of it are welcome, not demanded.
+    Tests of a specification are named after it.
+    """
+    tests = {path for path in tree.modules if path.name.startswith("test_")}
+    for path in tree.below(PACKAGE):
+        mirror = path.relative_to(PACKAGE).with_name(f"test_{path.name}")
+        is_exempt = path.stem.startswith("__") or path.is_relative_to(PACKAGE / "sim")
+        if not is_exempt and tests.isdisjoint({UNIT_TESTS / mirror, INTEGRATION_TESTS / mirror}):
+            yield f"{path}: no {UNIT_TESTS / mirror}"
+    for path in sorted(tests):
+        if path.is_relative_to(UNIT_TESTS) and not path.name.startswith("test_kip_"):
+            mirrored = path.relative_to(UNIT_TESTS)
+            source = PACKAGE / mirrored.with_name(mirrored.name.removeprefix("test_"))
+            if source not in tree.modules:
+                yield f"{path}: no {source} that it would test"
+
+
+def no_module_is_dead(tree: Tree) -> Iterator[str]:
+    """Every module is imported by production code, started by name, or an entry point."""
+    used = _entry_points(tree)
+    for path in (*tree.below(SOURCE_ROOT), *tree.below(PurePosixPath("tools"))):
+        used |= _modules_named(tree.modules[path])
+    for path in tree.below(PACKAGE):
+        name = ".".join(path.relative_to(SOURCE_ROOT).with_suffix("").parts)
+        if not path.stem.startswith("__") and name not in used:
+            yield f"{path}: no production code imports it"
+
+
+def _entry_points(tree: Tree) -> set[str]:
+    project = tomllib.loads(tree.texts.get(PurePosixPath("pyproject.toml"), ""))
+    scripts = project.get("project", {}).get("scripts", {})
+    return {target.partition(":")[0] for target in scripts.values()}
+
+
+def _modules_named(module: ast.Module) -> set[str]:
+    """What a module imports, lazily too, and what it names in a string to start or load it."""
+    names = set()
+    for node in ast.walk(module):
+        match node:
+            case ast.Import():
+                names |= {alias.name for alias in node.names}
+            case ast.ImportFrom(module=str(package)):
+                names |= {package, *(f"{package}.{alias.name}" for alias in node.names)}
+            case ast.Constant(value=str(text)) if text.startswith("quorate."):
+                names.add(text.partition(":")[0])
+    return names
+
+
+def nothing_is_left_to_do(tree: Tree) -> Iterator[str]:
+    """What is not done is an issue, not a comment."""
+    yield from _matches(tree, LEFTOVER, "finish it or file it")
+
+
+def assertions_stay_on(tree: Tree) -> Iterator[str]:
+    """They state the invariants of the core: nothing may start Python without them."""
+    for line in _matches(tree, STRIPPED_ASSERTIONS, "assertions state invariants and stay on"):
+        if ".md:" not in line:
+            yield line
+
+
+def no_file_knows_this_machine(tree: Tree) -> Iterator[str]:
+    """A checkout works anywhere and installs from whatever registry its user has set up."""
+    yield from _matches(tree, OF_ONE_MACHINE, "a path of one machine")
+    yield from _matches(tree, REGISTRY, "the address of a registry")
+
+
+def _matches(tree: Tree, pattern: re.Pattern[str], reason: str) -> Iterator[str]:
+    for path, text in tree.texts.items():
+        if path.is_relative_to(GENERATED):
+            continue
+        for match in pattern.finditer(text):
+            number = text.count("\n", 0, match.start()) + 1
+            yield f"{path}:{number}: {match.group().strip()!r}: {reason}"
+
+
+def files_are_small(tree: Tree) -> Iterator[str]:
+    """Large files make every clone slow for ever."""
+    for path in tree.paths:
+        size = (tree.root / path).stat().st_size
+        if size > FILE_BYTES_MAX:
+            yield f"{path}: {size} bytes, {FILE_BYTES_MAX} are the limit"
+
+
+def documents_have_one_title(tree: Tree) -> Iterator[str]:
+    """A document with two titles is two documents, one without has no subject."""
+    for path, text in tree.documents.items():
+        titles = sum(line.startswith("# ") for line in text.splitlines())
+        if titles != 1:
+            yield f"{path}: {titles} titles instead of one"
+
+
+def documents_name_paths_that_exist(tree: Tree) -> Iterator[str]:
+    """Links lead somewhere, and `paths` in code spans are those of today's tree."""
+    known = set(tree.paths) | {parent for path in tree.paths for parent in path.parents}
+    for path, text in tree.documents.items():
+        for target in LINK.findall(text):
+            if "://" not in target and not (tree.root / path.parent / target).exists():
+                yield f"{path}: links to {target}, which does not exist"
+        for span in INLINE_CODE.findall(text):
+            if PATH_SHAPE.fullmatch(span) and _is_gone(PurePosixPath(span), path.parent, known):
+                yield f"{path}: names {span}, which does not exist"
+
+
+def _is_gone(named: PurePosixPath, folder: PurePosixPath, known: set[PurePosixPath]) -> bool:
+    bases = (folder, *PATH_BASES)
+    if any(base / named in known for base in bases):
+        return False
+    starts_in_the_tree = len(named.parts) > 1 and any(
+        base / named.parts[0] in known for base in bases
+    )
+    return starts_in_the_tree or (named.suffix in OWN_SUFFIXES and named.stem != "")
+
+
+RULES: tuple[Rule, ...] = (
+    files_are_short,
+    functions_are_short,
+    modules_say_what_they_are_for,
+    names_mean_something,
+    unit_tests_mirror_the_package,
+    no_module_is_dead,
+    nothing_is_left_to_do,
+    assertions_stay_on,
+    no_file_knows_this_machine,
+    files_are_small,
+    documents_have_one_title,
+    documents_name_paths_that_exist,
+)
+
+
+def main() -> int:
+    """Print every finding; the exit status is 1 when there is one."""
+    tree = tracked_tree(ROOT)
+    findings = [line for rule in RULES for line in rule(tree)]
+    for line in findings:
+        print(line, file=sys.stderr)
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
