@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from itertools import islice
 from typing import Final
 
 _PLACE: Final = struct.Struct(">qi")
@@ -53,7 +52,7 @@ class BatchCache:
             return None
         parts: list[bytes] = []
         room = bytes_max
-        for data in islice(self._groups, index, None):
+        for data in map(self._groups.__getitem__, range(index, len(self._groups))):
             first, last = extent(data, start=start, end=end, bytes_max=room, at_least_one=not parts)
             if last > first:
                 parts.append(data if last - first == len(data) else data[first:last])

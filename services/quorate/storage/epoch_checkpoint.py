@@ -96,11 +96,12 @@ def check_history(
 ) -> None:
     """Compare the file with the epochs that the log itself shows, from `first` to `end`.
 
-    Entries for what is not in the log any more are no contradiction, nor are epochs that began
-    above the flushed end; where that is not known, the file may lack the newest ones.
+    Entries for what is no more or not yet in the log are no contradiction, nor are epochs that
+    began above the flushed end; where that is not known, the file may lack the newest ones.
     Raises StorageError where the two contradict each other.
     """
-    entries = entries_between(recorded or (), log_start=first, end=end)
+    known = [entry for entry in recorded or () if first <= entry.start_offset < end]
+    entries = entries_between(known, log_start=first, end=end)
     if not entries:
         return
     log_start = entries[0].start_offset

@@ -62,8 +62,11 @@ def format_directory(
         remove_durably(fs, checkpoint)
     else:
         _write(fs, checkpoint, (), timestamp_ms, formatting.voters)
+    mark = f"{metadata_log_dir}/{layout.FIRST_BOOTSTRAP}"
     if formatting.is_first_bootstrap:
-        write_atomically(fs, f"{metadata_log_dir}/{layout.FIRST_BOOTSTRAP}", b"")
+        write_atomically(fs, mark, b"")
+    else:
+        remove_durably(fs, mark)
     ensure_partition_metadata(fs, f"{log_dir}/{layout.PARTITION_METADATA}")
     write_meta(fs, path, formatting.meta)
 

@@ -26,12 +26,15 @@ from quorate.storage.scan import scan_batches
 from quorate.storage.segment import Segment, remove_indexes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from quorate.raft.api import RecoveredState
     from quorate.raft.messages import SnapshotInfo
     from quorate.records.control import ControlRecord
     from quorate.records.voters import VoterSet
     from quorate.storage.files import FileSystem
     from quorate.storage.meta import MetaProperties
+    from quorate.storage.scan import FileBatch
 
 # base offset, length, epoch, magic, CRC, attributes, last offset delta
 _HEADER: Final = struct.Struct(">qiibIhi")
@@ -281,25 +284,35 @@ class MetadataLog:
         parts: list[bytes] = []
         room = bytes_max
         for segment in self._segments[self._segment_index(start) :]:
-            if segment.base_offset >= end or (parts and room <= 0):
+            if segment.base_offset >= end:
                 break
-            position = segment.position_before(max(start, segment.base_offset))
-            try:
-                for batch in scan_batches(segment.file, segment.size_bytes, position):
-                    header = batch.header
-                    if header.last_offset >= end:
-                        break
-                    if header.last_offset < start:
-                        continue
-                    if self.state.epoch_before(Offset(header.last_offset + 1)) != header.epoch:
-                        raise CorruptBatchError(batch.position, f"epoch {header.epoch}")  # noqa: TRY301
-                    if parts and header.size_bytes > room:
-                        return b"".join(parts)
-                    parts.append(batch.data)
-                    room -= header.size_bytes
-            except CorruptBatchError as error:
-                raise _damaged(segment, error) from error
+            for batch in self._batches_from(segment, start):
+                header = batch.header
+                if header.last_offset >= end or (parts and header.size_bytes > room):
+                    return b"".join(parts)
+                parts.append(batch.data)
+                room -= header.size_bytes
         return b"".join(parts)
+
+    def _batches_from(self, segment: Segment, start: int) -> Iterator[FileBatch]:
+        """The batches of a segment from the one that holds `start` on, each where it belongs."""
+        expected, position = segment.place_before(start)
+        try:
+            for batch in scan_batches(segment.file, segment.size_bytes, position):
+                base, last = batch.header.base_offset, batch.header.last_offset
+                if base != expected:
+                    raise _misplaced(batch, f"offset {base}, not {expected}")
+                if last >= start:
+                    epoch = self.state.epoch_before(Offset(last + 1))
+                    if batch.header.epoch != epoch:
+                        raise _misplaced(batch, f"epoch {batch.header.epoch}, not {epoch}")
+                    yield batch
+                expected = last + 1
+        except CorruptBatchError as error:
+            raise DamagedLogError(
+                f"{segment.path}: damaged at byte {error.position} ({error.reason}). This replica "
+                "must not serve its log any more: restart it, recovery knows what to do"
+            ) from error
 
     def _segment_index(self, offset: int) -> int:
         """The segment that holds `offset`."""
@@ -345,16 +358,12 @@ class MetadataLog:
     def _cut_position(self, segment: Segment, offset: int) -> tuple[int, int | None]:
         """Where the batch that begins at `offset` starts, and the CRC of the one before it."""
         position, crc = 0, None
-        start = segment.position_before(offset - 1)
-        try:
-            for batch in scan_batches(segment.file, segment.size_bytes, start):
-                if batch.header.base_offset >= offset:
-                    break
-                position, crc = batch.position + batch.header.size_bytes, batch.header.crc
-                if batch.header.last_offset >= offset:
-                    raise ValueError(f"{segment.path}: {offset} lies inside a batch")
-        except CorruptBatchError as error:
-            raise _damaged(segment, error) from error
+        for batch in self._batches_from(segment, offset - 1):
+            if batch.header.base_offset >= offset:
+                break
+            position, crc = batch.position + batch.header.size_bytes, batch.header.crc
+            if batch.header.last_offset >= offset:
+                raise ValueError(f"{segment.path}: {offset} lies inside a batch")
         return position, crc
 
     def _settle(self) -> None:
@@ -381,7 +390,8 @@ class MetadataLog:
         self._check_disk()
         state = self.state
         state.restart_at(snapshot, voters, kraft_version)
-        state.epochs = [EpochStart(snapshot.snapshot_id.epoch, snapshot.snapshot_id.offset)]
+        last = Offset(snapshot.snapshot_id.offset - 1)
+        state.epochs = [EpochStart(snapshot.snapshot_id.epoch, last)]
         state.generation = generation
         self._last_crc = None
         try:
@@ -424,8 +434,5 @@ class MetadataLog:
         self._flushed_end_file.close()
 
 
-def _damaged(segment: Segment, error: CorruptBatchError) -> DamagedLogError:
-    return DamagedLogError(
-        f"{segment.path}: damaged at byte {error.position} ({error.reason}). This replica must not "
-        "serve its log any more: restart it, recovery knows what to do"
-    )
+def _misplaced(batch: FileBatch, reason: str) -> CorruptBatchError:
+    return CorruptBatchError(batch.position, reason)

@@ -115,7 +115,7 @@ class _Scanner:
             segments, first, OffsetAndEpoch(epoch=base_epoch or Epoch(0), offset=first)
         )
         if first > 0 and base_epoch is not None:
-            self.log.epochs.append(EpochStart(base_epoch, first))
+            self.log.epochs.append(EpochStart(base_epoch, Offset(first - 1)))
         self.witnesses = witnesses
         self.recorded = {entry.start_offset: entry.epoch for entry in witnesses.epochs}
         self.is_epoch_known = base_epoch is not None

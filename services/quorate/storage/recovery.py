@@ -186,6 +186,13 @@ class _Recovery:
         stored = self.snapshots.stored()
         if election is None:
             self._check_is_new(segments, stored, flushed)
+        elif flushed is not None and flushed.end.epoch > election.epoch:
+            raise StorageError(
+                f"{self.log_dir}/{layout.QUORUM_STATE}: epoch {election.epoch}, but this log was "
+                f"flushed up to {flushed.end}: the file is an old one, and votes may be missing in "
+                "it. Restore the newest one; or, with the rest of the quorum healthy, remove this "
+                "voter, format the directory anew and add it again"
+            )
         snapshot, summary, damaged = self._newest_snapshot(stored)
         epochs = read_epochs(self.fs, f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}")
         base = [
@@ -284,7 +291,10 @@ class _Recovery:
         self, voters: tuple[ReplicaKey, ...], found: Found, verdict: Verdict
     ) -> None:
         """A single voter has nobody to heal from."""
-        if [key.node_id for key in voters] != [found.meta.node_id]:
+        alone = (None, found.meta.directory_id)
+        if [key.node_id for key in voters] != [found.meta.node_id] or voters[
+            0
+        ].directory_id not in alone:
             return
         where = "; ".join([*verdict.why, *(reason for _, reason in found.damaged_snapshots)])
         raise StorageError(
@@ -326,7 +336,7 @@ class _Recovery:
             first, epochs = log.first, tuple(log.epochs)
         else:
             first = end.offset
-            epochs = (EpochStart(end.epoch, end.offset),) if end.offset else ()
+            epochs = (EpochStart(end.epoch, Offset(end.offset - 1)),) if end.offset else ()
         checked = None if found.snapshot is None else found.snapshot.snapshot_id
         snapshots = tuple(
             info

@@ -39,10 +39,12 @@ class Segment:
             self._offsets.append(offset)
             self._positions.append(position)
 
-    def position_before(self, offset: int) -> int:
-        """Where to begin reading for a batch that holds `offset`."""
+    def place_before(self, offset: int) -> tuple[int, int]:
+        """Where to begin reading for a batch that holds `offset`: an offset and its position."""
         index = bisect_right(self._offsets, offset) - 1
-        return self._positions[index] if index >= 0 else 0
+        if index < 0:
+            return self.base_offset, 0
+        return self._offsets[index], self._positions[index]
 
     def append(self, data: bytes) -> None:
         """Write whole batches behind the last one, not flushed."""

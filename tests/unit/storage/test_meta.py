@@ -1,0 +1,69 @@
+"""meta.properties and partition.metadata."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.records.ids import ClusterId, DirectoryId, NodeId, parse_uuid
+from quorate.storage.errors import StorageError
+from quorate.storage.files import write_atomically
+from quorate.storage.meta import (
+    MetaProperties,
+    decode_meta,
+    encode_meta,
+    ensure_partition_metadata,
+    read_meta,
+)
+
+from .conftest import Replica
+
+META = MetaProperties(
+    NodeId(1),
+    ClusterId("94ziiJQcTmOjHDOb_ewFAQ"),
+    DirectoryId(parse_uuid("a4BOI_ZsQFa_DLfdNUGhaQ")),
+)
+STOCK = (
+    b"#\n#Fri Nov 20 23:00:59 UTC 2026\nnode.id=1\ndirectory.id=a4BOI_ZsQFa_DLfdNUGhaQ\nversion=1\n"
+    b"cluster.id=94ziiJQcTmOjHDOb_ewFAQ\n"
+)
+
+
+def test_stock_kafkas_file_is_read() -> None:
+    assert decode_meta(STOCK) == META
+    assert decode_meta(encode_meta(META)) == META
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (b"node.id=1\n", b"", "node.id is missing"),
+        (b"node.id=1", b"node.id=one", "node.id is 'one'"),
+        (b"version=1", b"version=2", "version is 2"),
+        (b"cluster.id=94ziiJQcTmOjHDOb_ewFAQ", b"cluster.id=", "cluster.id is missing"),
+        (b"a4BOI_ZsQFa_DLfdNUGhaQ", b"a4BOI", "not a uuid"),
+        (b"version=1", b"what is this", "no property"),
+    ],
+)
+def test_a_malformed_file_is_refused_by_its_property(old: bytes, new: bytes, reason: str) -> None:
+    disk = Replica().disk
+    write_atomically(disk, "/data/x", STOCK.replace(old, new))
+    with pytest.raises(StorageError, match=f"/data/x: .*{reason}.*Restore the file"):
+        read_meta(disk, "/data/x")
+
+
+def test_a_missing_file_is_none() -> None:
+    assert read_meta(Replica().disk, "/data/x") is None
+
+
+def test_partition_metadata_is_written_as_kafka_writes_it() -> None:
+    disk = Replica().disk
+    assert ensure_partition_metadata(disk, "/data/x")
+    assert disk.read("/data/x") == b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+    assert not ensure_partition_metadata(disk, "/data/x")
+
+
+def test_the_partition_metadata_of_another_topic_is_refused() -> None:
+    disk = Replica().disk
+    write_atomically(disk, "/data/x", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg")
+    with pytest.raises(StorageError, match=r"/data/x: .*Remove the file"):
+        ensure_partition_metadata(disk, "/data/x")

@@ -1,0 +1,107 @@
+"""Snapshots as we write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quorate.records.batch import HEADER_BYTES, iter_batches
+from quorate.records.control import (
+    KRaftVersion,
+    KRaftVoters,
+    SnapshotFooter,
+    SnapshotHeader,
+    control_records,
+)
+from quorate.storage import snapshot_writer
+from quorate.storage.snapshot_writer import SnapshotWriter
+from quorate.storage.snapshots import SnapshotStore
+
+from .conftest import LOG_DIR, THREE, Crashed, Replica, at
+
+ID = at(9, 3)
+
+
+def writer(replica: Replica, kraft_version: int = 1) -> SnapshotWriter:
+    return SnapshotWriter(
+        replica.disk,
+        SnapshotStore(replica.disk, LOG_DIR).path(ID),
+        ID,
+        timestamp_ms=70,
+        last_contained_log_timestamp_ms=50,
+        kraft_version=kraft_version,
+        voters=THREE,
+    )
+
+
+def test_header_version_and_voters_come_first_and_the_footer_last() -> None:
+    replica = Replica()
+    snapshot = writer(replica)
+    snapshot.append([b"a", b"b"])
+    info = snapshot.freeze()
+    data = replica.disk.read(SnapshotStore(replica.disk, LOG_DIR).path(ID))
+    assert (info.snapshot_id, info.size_bytes) == (ID, len(data))
+    batches = [(h, control_records(data, p, h)) for p, h in iter_batches(data)]
+    assert [records for _, records in batches] == [
+        (SnapshotHeader(50), KRaftVersion(1), KRaftVoters(THREE)),
+        (),
+        (SnapshotFooter(),),
+    ]
+    assert [(h.base_offset, h.epoch, h.max_timestamp_ms) for h, _ in batches] == [
+        (0, 3, 70),
+        (3, 3, 70),
+        (5, 3, 70),
+    ]
+
+
+def test_at_kraft_version_0_there_are_no_voters_in_it() -> None:
+    replica = Replica()
+    writer(replica, kraft_version=0).freeze()
+    summary = SnapshotStore(replica.disk, LOG_DIR).check(ID)
+    assert (summary.voters, summary.kraft_version) == (None, 0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.binary(max_size=300), max_size=60), st.integers(200, 2000))
+def test_what_is_written_is_read_again_in_batches_of_bounded_size(
+    values: list[bytes], batch_bytes: int
+) -> None:
+    replica = Replica()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshot_writer, "BATCH_BYTES", batch_bytes)
+        snapshot = writer(replica)
+        for value in values:
+            snapshot.append([value])
+        snapshot.freeze()
+    store = SnapshotStore(replica.disk, LOG_DIR)
+    assert store.content(ID).records == values
+    largest = max(batch_bytes, *(len(value) + 24 for value in [*values, b""])) + HEADER_BYTES
+    assert all(b.header.size_bytes <= largest for b in store.data_batches(ID))
+
+
+def test_a_snapshot_exists_whole_or_not_at_all() -> None:
+    for calls in range(100):
+        replica = Replica()
+        store = SnapshotStore(replica.disk, LOG_DIR)
+        replica.crash_after(calls)
+        try:
+            snapshot = writer(replica)
+            snapshot.append([b"a"])
+            snapshot.freeze()
+        except Crashed:
+            replica.revive()
+            for info in store.stored():
+                store.check(info.snapshot_id)
+        else:
+            break
+    assert calls > 5
+
+
+def test_an_abandoned_snapshot_leaves_nothing() -> None:
+    replica = Replica()
+    before = replica.files()
+    snapshot = writer(replica)
+    snapshot.append([b"a"])
+    snapshot.abandon()
+    assert replica.files() == before
