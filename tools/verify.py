@@ -47,7 +47,8 @@ def passes(check: tuple[str, ...]) -> bool:
 
 def main() -> int:
     """Run all checks, also after one has failed: a developer wants to see every finding."""
-    return 0 if all([passes(check) for check in CHECKS]) else 1
+    verdicts = [passes(check) for check in CHECKS]
+    return 0 if all(verdicts) else 1
 
 
 if __name__ == "__main__":
