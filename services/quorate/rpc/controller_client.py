@@ -1,0 +1,258 @@
+"""A client that finds the leader and follows it, within a deadline, and can say what it tried.
+
+Reads may be pinned to one controller. A change whose outcome is unknown raises OutcomeUnknownError:
+only the caller can know whether it may be sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import grpc
+import grpc.aio
+
+from quorate.records.errors import ErrorCode
+from quorate.rpc import convert_admin, convert_controller
+from quorate.rpc.channels import open_channel
+from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
+from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
+from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.controller.replies import ReadReply, WriteReply
+    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.raft.messages import DescribeQuorumResponse
+
+Address = tuple[str, int]
+RETRY_BACKOFF_S: Final = 0.05
+ATTEMPT_TIMEOUT_S: Final = 5.0
+
+
+class QuorumUnavailableError(Exception):
+    """No server gave an answer in time; the message says which were tried and what each said."""
+
+
+class OutcomeUnknownError(Exception):
+    """The change may have been committed, or may still be."""
+
+
+class RequestRefusedError(Exception):
+    """The leader refused the request as a whole."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(f"{error.name}: {message}")
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersions:
+    """Who a server is."""
+
+    cluster_id: str
+    node_id: int
+    software_version: str
+
+
+class _Redirect(Exception):  # noqa: N818 - control flow within this module
+    def __init__(self, said: str, leader: Address | None) -> None:
+        super().__init__(said)
+        self.leader = leader
+
+
+class ControllerClient:
+    """Use as an async context manager. `timeout_ms` bounds every call."""
+
+    def __init__(self, servers: Sequence[Address], *, timeout_ms: int = 30_000) -> None:
+        if not servers:
+            raise ValueError("no server to ask: give at least one HOST:PORT")
+        self._servers = list(servers)
+        self._timeout_s = timeout_ms / 1000
+        self._channels: dict[Address, grpc.aio.Channel] = {}
+        self._leader: Address | None = None
+
+    async def __aenter__(self) -> ControllerClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        for channel in self._channels.values():
+            await channel.close()
+        self._channels.clear()
+
+    def _channel(self, server: Address) -> grpc.aio.Channel:
+        if server not in self._channels:
+            self._channels[server] = open_channel(*server)
+        return self._channels[server]
+
+    # --- calls ------------------------------------------------------------------------------------
+
+    async def write(self, request: WriteRequest) -> WriteReply:
+        """Change something through the leader; the reply comes after the commit.
+
+        Raises OutcomeUnknownError, RequestRefusedError, QuorumUnavailableError.
+        """
+        message = convert_controller.write_request(request)
+        return await self._through_leader(self._write_at, message)  # type: ignore[no-any-return]
+
+    async def _write_at(self, server: Address, message: pb.WriteRequest, timeout_s: float) -> Any:
+        stub = controller_pb2_grpc.ControllerAsyncStub(self._channel(server))
+        try:
+            response = await stub.Write(message, timeout=timeout_s)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNAVAILABLE and _never_sent(error):
+                raise
+            if error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED):
+                raise RequestRefusedError(
+                    ErrorCode.INVALID_REQUEST, error.details() or ""
+                ) from error
+            raise OutcomeUnknownError(f"{_name(server)}: {_said(error)}") from error
+        result = response.results[0]
+        if result.outcome_unknown:
+            raise OutcomeUnknownError(f"{_name(server)}: {result.message}")
+        _check(result)
+        return convert_controller.chosen(result, "reply")
+
+    async def read(
+        self,
+        request: ReadRequest,
+        *,
+        min_offset: int = 0,
+        current: bool = False,
+        controller: Address | None = None,
+    ) -> ReadReply:
+        """Ask any server, or only `controller`; a current read goes to the leader."""
+        message = convert_controller.read_request(
+            request, min_offset=min_offset, current=current, timeout_ms=int(self._timeout_s * 1000)
+        )
+        if controller is not None:
+            return await self._only_at(controller, message)
+        return await self._through_leader(self._read_at, message)  # type: ignore[no-any-return]
+
+    async def _only_at(self, server: Address, message: pb.ReadRequest) -> ReadReply:
+        try:
+            return await self._read_at(server, message, self._timeout_s)  # type: ignore[no-any-return]
+        except (grpc.aio.AioRpcError, _Redirect) as error:
+            raise QuorumUnavailableError(f"tried {_name(server)}: {_said(error)}") from error
+
+    async def _read_at(self, server: Address, message: pb.ReadRequest, timeout_s: float) -> Any:
+        stub = controller_pb2_grpc.ControllerAsyncStub(self._channel(server))
+        response = await stub.Read(message, timeout=timeout_s)
+        _check(response)
+        return convert_controller.chosen(response, "reply")
+
+    async def describe_quorum(self) -> DescribeQuorumResponse:
+        """The leader's view of all replicas."""
+        return await self._through_leader(self._describe_leader, None)  # type: ignore[no-any-return]
+
+    async def _describe_leader(self, server: Address, _: None, timeout_s: float) -> Any:
+        answer = await self.describe_at(server, timeout_s)
+        if answer.error is ErrorCode.NONE:
+            return answer
+        endpoints = answer.leader.endpoints
+        leader = (endpoints[0].host, endpoints[0].port) if endpoints else None
+        raise _Redirect(_leader_words(answer.leader.leader_id, answer.leader.epoch), leader)
+
+    async def describe_at(
+        self, server: Address, timeout_s: float = ATTEMPT_TIMEOUT_S
+    ) -> DescribeQuorumResponse:
+        """What one server says, leader or not. Raises grpc.aio.AioRpcError."""
+        stub = raft_pb2_grpc.RaftAsyncStub(self._channel(server))
+        response = await stub.DescribeQuorum(raft_pb2.DescribeQuorumRequest(), timeout=timeout_s)
+        return convert_admin.describe_response(response)
+
+    async def try_describe_at(
+        self, server: Address, timeout_s: float = ATTEMPT_TIMEOUT_S
+    ) -> DescribeQuorumResponse | str:
+        """The same, with what went wrong as words."""
+        try:
+            return await self.describe_at(server, timeout_s)
+        except grpc.aio.AioRpcError as error:
+            return _said(error)
+
+    async def api_versions(self) -> ApiVersions:
+        """Who the first server is that answers."""
+        return await self._through_leader(self._api_versions_at, None)  # type: ignore[no-any-return]
+
+    async def _api_versions_at(self, server: Address, _: None, timeout_s: float) -> Any:
+        stub = raft_pb2_grpc.RaftAsyncStub(self._channel(server))
+        answer = await stub.ApiVersions(raft_pb2.ApiVersionsRequest(), timeout=timeout_s)
+        return ApiVersions(answer.cluster_id, answer.node.id, answer.software_version)
+
+    # --- finding the leader -----------------------------------------------------------------------
+
+    async def _through_leader(self, attempt: Any, message: Any) -> Any:
+        """Try the leader, the servers in turn and every leader that they name, until the deadline."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout_s
+        said: dict[Address, str] = {}
+        turn = 0
+        while (left := deadline - loop.time()) > 0:
+            server = self._leader
+            if server is None:
+                server = self._servers[turn % len(self._servers)]
+                turn += 1
+            try:
+                answer = await attempt(server, message, min(left, self._attempt_s()))
+            except _Redirect as redirect:
+                said[server] = str(redirect)
+                moved = redirect.leader is not None and redirect.leader != server
+                self._leader = redirect.leader if moved else None
+                if moved:
+                    continue
+            except grpc.aio.AioRpcError as error:
+                said[server] = _said(error)
+                self._leader = None
+            else:
+                return answer
+            if turn % len(self._servers) == 0:
+                await asyncio.sleep(RETRY_BACKOFF_S)
+        tried = "; ".join(f"{_name(server)}: {words}" for server, words in said.items())
+        raise QuorumUnavailableError(
+            f"no answer within {self._timeout_s:g} s; tried {tried or 'nobody'}"
+        )
+
+    def _attempt_s(self) -> float:
+        return min(ATTEMPT_TIMEOUT_S, self._timeout_s)
+
+
+def _check(result: pb.WriteResult | pb.ReadResponse) -> None:
+    if result.error == ErrorCode.NONE:
+        return
+    if result.error == ErrorCode.NOT_CONTROLLER:
+        leader = result.leader
+        address = (leader.host, leader.port) if leader.host else None
+        known = leader.id if leader.HasField("id") else None
+        raise _Redirect(_leader_words(known, leader.epoch), address)
+    raise RequestRefusedError(ErrorCode(result.error), result.message)
+
+
+def _leader_words(leader_id: int | None, epoch: int) -> str:
+    known = "knows no leader" if leader_id is None else f"says that node {leader_id} leads"
+    return f"{known} (epoch {epoch})"
+
+
+def _never_sent(error: grpc.aio.AioRpcError) -> bool:
+    """Whether the request cannot have reached a server, so that it may be sent again."""
+    details = error.details() or ""
+    return "failed to connect" in details.lower() or "refused" in details.lower()
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, grpc.aio.AioRpcError):
+        details = (error.details() or "").lower()
+        if "refused" in details:
+            return "connection refused"
+        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return "no answer in time"
+        return f"{error.code().name}: {error.details()}"
+    return str(error)
+
+
+def _name(server: Address) -> str:
+    return f"{server[0]}:{server[1]}"

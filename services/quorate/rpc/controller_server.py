@@ -1,0 +1,171 @@
+"""The metadata API on top of a handler that the consensus service offers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import grpc
+import grpc.aio
+
+from quorate.controller.requests import Caller
+from quorate.records.errors import ErrorCode
+from quorate.rpc import convert_controller as convert
+from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
+from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from quorate.controller.replies import ReadReply, WriteReply
+    from quorate.controller.requests import ReadRequest, WriteRequest
+
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+WRITES_IN_FLIGHT_MAX = 1024
+ACKNOWLEDGED_TOGETHER_MAX = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderHint:
+    """The leader that this controller knows, and where its clients reach it."""
+
+    node_id: int | None
+    epoch: int
+    host: str = ""
+    port: int = 0
+
+
+class ControllerApiError(Exception):
+    """A request that has no reply of its own kind.
+
+    `outcome_unknown` says that the change may have been committed or may still be.
+    """
+
+    def __init__(
+        self,
+        error: ErrorCode,
+        message: str,
+        *,
+        leader: LeaderHint | None = None,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.error = error
+        self.message = message
+        self.leader = leader
+        self.outcome_unknown = outcome_unknown
+
+
+class ControllerHandler(Protocol):
+    """What the consensus service offers; both raise ControllerApiError."""
+
+    def write(self, request: WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]: ...
+
+    async def read(
+        self, request: ReadRequest, *, min_offset: int, current: bool, timeout_ms: int
+    ) -> ReadReply: ...
+
+
+class ControllerService(controller_pb2_grpc.ControllerServicer):
+    """quorate.controller.v1.Controller."""
+
+    def __init__(self, handler: ControllerHandler) -> None:
+        self._handler = handler
+
+    async def Write(self, request: pb.WriteRequest, context: Context) -> pb.WriteResponse:
+        result = await self._result(await self._begin(request, context))
+        return pb.WriteResponse(
+            first_sequence=request.sequence, last_sequence=request.sequence, results=[result]
+        )
+
+    async def _begin(
+        self, request: pb.WriteRequest, context: Context
+    ) -> asyncio.Future[WriteReply]:
+        try:
+            write = convert.chosen(request, "request")
+        except ValueError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            raise
+        return self._handler.write(write, _caller(context))
+
+    async def _result(self, reply: asyncio.Future[WriteReply]) -> pb.WriteResult:
+        result = pb.WriteResult()
+        try:
+            convert.put_write_reply(result, await reply)
+        except ControllerApiError as error:
+            result.error = error.error
+            result.message = error.message
+            result.outcome_unknown = error.outcome_unknown
+            if error.leader is not None:
+                result.leader.CopyFrom(_leader(error.leader))
+        return result
+
+    async def WriteStream(
+        self, request_iterator: AsyncIterator[pb.WriteRequest], context: Context
+    ) -> AsyncIterator[pb.WriteResponse]:
+        """Decide in the order of arrival; acknowledge what is done together (rule 20)."""
+        queue: asyncio.Queue[tuple[int, asyncio.Future[WriteReply]] | None]
+        queue = asyncio.Queue(WRITES_IN_FLIGHT_MAX)
+
+        async def read() -> None:
+            try:
+                async for request in request_iterator:
+                    await queue.put((request.sequence, await self._begin(request, context)))
+            finally:
+                await queue.put(None)
+
+        reader = asyncio.get_running_loop().create_task(read())
+        is_open = True
+        following: tuple[int, asyncio.Future[WriteReply]] | None = None
+        try:
+            while is_open:
+                item = following or await queue.get()
+                following = None
+                if item is None:
+                    break
+                response = pb.WriteResponse(first_sequence=item[0], last_sequence=item[0])
+                response.results.append(await self._result(item[1]))
+                while len(response.results) < ACKNOWLEDGED_TOGETHER_MAX and not queue.empty():
+                    item = queue.get_nowait()
+                    if item is None:
+                        is_open = False
+                        break
+                    if not item[1].done():
+                        following = item
+                        break
+                    response.results.append(await self._result(item[1]))
+                    response.last_sequence = item[0]
+                yield response
+        finally:
+            reader.cancel()
+
+    async def Read(self, request: pb.ReadRequest, context: Context) -> pb.ReadResponse:
+        response = pb.ReadResponse()
+        try:
+            read = convert.chosen(request, "request")
+        except ValueError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        try:
+            reply = await self._handler.read(
+                read,
+                min_offset=request.min_offset,
+                current=request.current,
+                timeout_ms=request.timeout_ms,
+            )
+            convert.put_read_reply(response, reply)
+        except ControllerApiError as error:
+            response.error = error.error
+            response.message = error.message
+            if error.leader is not None:
+                response.leader.CopyFrom(_leader(error.leader))
+        return response
+
+
+def _leader(hint: LeaderHint) -> pb.Leader:
+    return pb.Leader(id=hint.node_id, epoch=hint.epoch, host=hint.host, port=hint.port)
+
+
+def _caller(context: Context) -> Caller:
+    """Without certificates everybody is anonymous, as in Kafka."""
+    return Caller("User:ANONYMOUS", context.peer())

@@ -1,0 +1,329 @@
+"""Messages of the raft protocol, from and to protobuf; generated types stop here.
+
+Bad input raises ValueError that names the field; the server answers INVALID_ARGUMENT.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import (
+    UUID_BYTES,
+    ClusterId,
+    DirectoryId,
+    Epoch,
+    Millis,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+)
+from quorate.records.voters import Endpoint
+from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+PORT_MAX = 65_535
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def endpoints_of(values: Iterable[pb.Endpoint], field: str) -> tuple[Endpoint, ...]:
+    endpoints = []
+    for value in values:
+        if not value.name or not value.host or not 0 < value.port <= PORT_MAX:
+            raise ValueError(
+                f"{field}: a listener needs a name, a host and a port up to {PORT_MAX}"
+            )
+        endpoints.append(Endpoint(value.name, value.host, value.port))
+    return tuple(endpoints)
+
+
+def pb_endpoints(values: Iterable[Endpoint]) -> list[pb.Endpoint]:
+    return [pb.Endpoint(name=e.name, host=e.host, port=e.port) for e in values]
+
+
+def key_of(node_id: int, directory_id: bytes | None, field: str) -> ReplicaKey:
+    if node_id < 0:
+        raise ValueError(f"{field}_id: {node_id} is negative")
+    if directory_id is not None and len(directory_id) != UUID_BYTES:
+        raise ValueError(
+            f"{field}_directory_id: {len(directory_id)} bytes where {UUID_BYTES} are due"
+        )
+    return ReplicaKey(
+        NodeId(node_id), DirectoryId(directory_id) if directory_id is not None else None
+    )
+
+
+def at_least_0(value: int, field: str) -> int:
+    if value < 0:
+        raise ValueError(f"{field}: {value} is negative")
+    return value
+
+
+def _end(value: pb.EpochEndOffset) -> OffsetAndEpoch:
+    return OffsetAndEpoch(epoch=Epoch(value.epoch), offset=Offset(value.end_offset))
+
+
+def _pb_end(value: OffsetAndEpoch | None) -> pb.EpochEndOffset | None:
+    return None if value is None else pb.EpochEndOffset(epoch=value.epoch, end_offset=value.offset)
+
+
+def leader_of(value: pb.CurrentLeader) -> m.LeaderInfo:
+    leader_id = NodeId(value.leader_id) if value.HasField("leader_id") else None
+    endpoints = endpoints_of(value.endpoints, "current_leader.endpoints")
+    return m.LeaderInfo(leader_id, Epoch(value.leader_epoch), endpoints)
+
+
+def pb_leader(value: m.LeaderInfo) -> pb.CurrentLeader:
+    return pb.CurrentLeader(
+        leader_id=value.leader_id,
+        leader_epoch=value.epoch,
+        endpoints=pb_endpoints(value.endpoints),
+    )
+
+
+def error_of(code: int) -> ErrorCode:
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+def vote_request(value: pb.VoteRequest) -> m.VoteRequest:
+    voter = value.voter_directory_id if value.HasField("voter_directory_id") else None
+    replica = value.replica_directory_id if value.HasField("replica_directory_id") else None
+    return m.VoteRequest(
+        ClusterId(value.cluster_id),
+        key_of(value.voter_id, voter, "voter"),
+        key_of(value.replica_id, replica, "replica"),
+        Epoch(at_least_0(value.replica_epoch, "replica_epoch")),
+        OffsetAndEpoch(epoch=Epoch(value.last_offset_epoch), offset=Offset(value.last_offset)),
+        value.pre_vote,
+    )
+
+
+def pb_vote_request(value: m.VoteRequest) -> pb.VoteRequest:
+    return pb.VoteRequest(
+        cluster_id=value.cluster_id,
+        voter_id=value.voter.node_id,
+        voter_directory_id=value.voter.directory_id,
+        replica_id=value.replica.node_id,
+        replica_directory_id=value.replica.directory_id,
+        replica_epoch=value.replica_epoch,
+        last_offset_epoch=value.last.epoch,
+        last_offset=value.last.offset,
+        pre_vote=value.pre_vote,
+    )
+
+
+def begin_request(value: pb.BeginQuorumEpochRequest) -> m.BeginQuorumEpochRequest:
+    voter = value.voter_directory_id if value.HasField("voter_directory_id") else None
+    return m.BeginQuorumEpochRequest(
+        ClusterId(value.cluster_id),
+        key_of(value.voter_id, voter, "voter"),
+        NodeId(at_least_0(value.leader_id, "leader_id")),
+        Epoch(at_least_0(value.leader_epoch, "leader_epoch")),
+        endpoints_of(value.leader_endpoints, "leader_endpoints"),
+    )
+
+
+def pb_begin_request(value: m.BeginQuorumEpochRequest) -> pb.BeginQuorumEpochRequest:
+    return pb.BeginQuorumEpochRequest(
+        cluster_id=value.cluster_id,
+        voter_id=value.voter.node_id,
+        voter_directory_id=value.voter.directory_id,
+        leader_id=value.leader_id,
+        leader_epoch=value.leader_epoch,
+        leader_endpoints=pb_endpoints(value.leader_endpoints),
+    )
+
+
+def end_request(value: pb.EndQuorumEpochRequest) -> m.EndQuorumEpochRequest:
+    preferred = tuple(
+        key_of(c.id, c.directory_id if c.HasField("directory_id") else None, "preferred_candidates")
+        for c in value.preferred_candidates
+    )
+    return m.EndQuorumEpochRequest(
+        ClusterId(value.cluster_id),
+        NodeId(at_least_0(value.leader_id, "leader_id")),
+        Epoch(at_least_0(value.leader_epoch, "leader_epoch")),
+        preferred,
+        endpoints_of(value.leader_endpoints, "leader_endpoints"),
+    )
+
+
+def pb_end_request(value: m.EndQuorumEpochRequest) -> pb.EndQuorumEpochRequest:
+    return pb.EndQuorumEpochRequest(
+        cluster_id=value.cluster_id,
+        leader_id=value.leader_id,
+        leader_epoch=value.leader_epoch,
+        preferred_candidates=[
+            pb.ReplicaKey(id=key.node_id, directory_id=key.directory_id)
+            for key in value.preferred_candidates
+        ],
+        leader_endpoints=pb_endpoints(value.leader_endpoints),
+    )
+
+
+def _replica(value: pb.FetchRequest | pb.FetchSnapshotRequest) -> ReplicaKey | None:
+    if not value.HasField("replica_id"):
+        return None
+    directory = value.replica_directory_id if value.HasField("replica_directory_id") else None
+    return key_of(value.replica_id, directory, "replica")
+
+
+def fetch_request(value: pb.FetchRequest) -> m.FetchRequest:
+    return m.FetchRequest(
+        ClusterId(value.cluster_id),
+        _replica(value),
+        Epoch(at_least_0(value.current_leader_epoch, "current_leader_epoch")),
+        Offset(at_least_0(value.fetch_offset, "fetch_offset")),
+        Epoch(at_least_0(value.last_fetched_epoch, "last_fetched_epoch")),
+        Millis(at_least_0(value.max_wait_ms, "max_wait_ms")),
+        at_least_0(value.max_bytes, "max_bytes"),
+        Offset(value.high_watermark),
+        endpoints_of(value.replica_endpoints, "replica_endpoints"),
+        value.read_round,
+    )
+
+
+def pb_fetch_request(value: m.FetchRequest) -> pb.FetchRequest:
+    replica = value.replica
+    return pb.FetchRequest(
+        cluster_id=value.cluster_id,
+        replica_id=replica.node_id if replica else None,
+        replica_directory_id=replica.directory_id if replica else None,
+        current_leader_epoch=value.current_leader_epoch,
+        fetch_offset=value.fetch_offset,
+        last_fetched_epoch=value.last_fetched_epoch,
+        max_wait_ms=value.max_wait_ms,
+        max_bytes=value.max_bytes,
+        high_watermark=value.high_watermark,
+        replica_endpoints=pb_endpoints(value.replica_endpoints),
+        read_round=value.read_round,
+    )
+
+
+def fetch_snapshot_request(value: pb.FetchSnapshotRequest) -> m.FetchSnapshotRequest:
+    return m.FetchSnapshotRequest(
+        ClusterId(value.cluster_id),
+        _replica(value),
+        Epoch(at_least_0(value.current_leader_epoch, "current_leader_epoch")),
+        _end(value.snapshot_id),
+        at_least_0(value.position, "position"),
+        at_least_0(value.max_bytes, "max_bytes"),
+    )
+
+
+def pb_fetch_snapshot_request(value: m.FetchSnapshotRequest) -> pb.FetchSnapshotRequest:
+    replica = value.replica
+    return pb.FetchSnapshotRequest(
+        cluster_id=value.cluster_id,
+        replica_id=replica.node_id if replica else None,
+        replica_directory_id=replica.directory_id if replica else None,
+        current_leader_epoch=value.current_leader_epoch,
+        snapshot_id=_pb_end(value.snapshot_id),
+        position=value.position,
+        max_bytes=value.max_bytes,
+    )
+
+
+# --- responses ------------------------------------------------------------------------------------
+
+
+def vote_response(value: pb.VoteResponse) -> m.VoteResponse:
+    return m.VoteResponse(
+        error_of(value.error_code), leader_of(value.current_leader), value.vote_granted
+    )
+
+
+def pb_vote_response(value: m.VoteResponse) -> pb.VoteResponse:
+    return pb.VoteResponse(
+        error_code=value.error,
+        current_leader=pb_leader(value.leader),
+        vote_granted=value.vote_granted,
+    )
+
+
+def begin_response(value: pb.BeginQuorumEpochResponse) -> m.BeginQuorumEpochResponse:
+    return m.BeginQuorumEpochResponse(error_of(value.error_code), leader_of(value.current_leader))
+
+
+def pb_begin_response(value: m.BeginQuorumEpochResponse) -> pb.BeginQuorumEpochResponse:
+    return pb.BeginQuorumEpochResponse(
+        error_code=value.error, current_leader=pb_leader(value.leader)
+    )
+
+
+def end_response(value: pb.EndQuorumEpochResponse) -> m.EndQuorumEpochResponse:
+    return m.EndQuorumEpochResponse(error_of(value.error_code), leader_of(value.current_leader))
+
+
+def pb_end_response(value: m.EndQuorumEpochResponse) -> pb.EndQuorumEpochResponse:
+    return pb.EndQuorumEpochResponse(error_code=value.error, current_leader=pb_leader(value.leader))
+
+
+def fetch_response(
+    value: pb.FetchResponse, parse_batches: Callable[[bytes], m.FetchedBatches]
+) -> m.FetchResponse:
+    """The records are checked by `parse_batches`, which raises ValueError on damage (rule 17)."""
+    # Every access to a bytes field copies it, so it is read once.
+    data = value.records
+    return m.FetchResponse(
+        error_of(value.error_code),
+        leader_of(value.current_leader),
+        Offset(value.high_watermark),
+        Offset(value.log_start_offset),
+        _end(value.diverging_epoch) if value.HasField("diverging_epoch") else None,
+        _end(value.snapshot_id) if value.HasField("snapshot_id") else None,
+        parse_batches(data) if data else None,
+        value.read_round,
+    )
+
+
+def pb_fetch_response(value: m.FetchResponse) -> pb.FetchResponse:
+    """The shell has put the bytes in place of the range that the core named."""
+    records = value.records
+    assert not isinstance(records, m.LogRange), "the log's bytes are read before the answer leaves"
+    return pb.FetchResponse(
+        error_code=value.error,
+        current_leader=pb_leader(value.leader),
+        high_watermark=value.high_watermark,
+        log_start_offset=value.log_start_offset,
+        diverging_epoch=_pb_end(value.diverging),
+        snapshot_id=_pb_end(value.snapshot_id),
+        records=records.data if records is not None else b"",
+        read_round=value.read_round,
+    )
+
+
+def fetch_snapshot_response(value: pb.FetchSnapshotResponse) -> m.FetchSnapshotResponse:
+    return m.FetchSnapshotResponse(
+        error_of(value.error_code),
+        leader_of(value.current_leader),
+        _end(value.snapshot_id) if value.HasField("snapshot_id") else None,
+        value.size,
+        value.position,
+        value.unaligned_records,
+    )
+
+
+def pb_fetch_snapshot_response(value: m.FetchSnapshotResponse) -> pb.FetchSnapshotResponse:
+    chunk = value.chunk
+    assert isinstance(chunk, bytes), "the snapshot's bytes are read before the answer leaves"
+    return pb.FetchSnapshotResponse(
+        error_code=value.error,
+        current_leader=pb_leader(value.leader),
+        snapshot_id=_pb_end(value.snapshot_id),
+        size=value.size_bytes,
+        position=value.position,
+        unaligned_records=chunk,
+    )

@@ -1,0 +1,200 @@
+"""The driver's way to its peers: one Fetch stream each, unary calls for the rest.
+
+Nothing is retried here: a call that fails is reported as failed, and the core decides. A peer that
+moves (another host or port under its id) gets a new channel, the old one is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+
+from quorate.raft import messages as m
+from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
+from quorate.rpc import convert_raft as convert
+from quorate.rpc.channels import open_channel
+from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
+from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from quorate.records.ids import CallId
+
+log = logging.getLogger(__name__)
+
+
+class _Link:
+    """One peer: its channel, and its Fetch stream with the calls that wait for answers in order."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self.channel = open_channel(peer.host, peer.port)
+        self.stub = raft_pb2_grpc.RaftAsyncStub(self.channel)
+        self.stream: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse] | None = None
+        self.waiting: deque[CallId] = deque()
+        self.write_lock = asyncio.Lock()
+
+
+class RaftClient:
+    """Performs SendRequest and ProbeLeader; answers arrive by the two callbacks."""
+
+    def __init__(
+        self,
+        *,
+        on_response: Callable[[CallId, m.PeerResponse | CallFailure], None],
+        on_probe: Callable[[CallId, bool], None],
+        parse_batches: Callable[[bytes], m.FetchedBatches],
+        request_timeout_ms: int,
+    ) -> None:
+        self._on_response = on_response
+        self._on_probe = on_probe
+        self._parse_batches = parse_batches
+        self._timeout_s = request_timeout_ms / 1000
+        self._links: dict[int, _Link] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def send(self, effect: SendRequest) -> None:
+        """Start the call; its answer comes later, at most once."""
+        link = self._link(effect.to)
+        if isinstance(effect.request, m.FetchRequest):
+            self._start(self._fetch(link, effect.call, effect.request))
+        else:
+            self._start(self._unary(link, effect.call, effect.request))
+
+    def probe(self, effect: ProbeLeader) -> None:
+        """Try a plain TCP connect: refused means that no process listens there (rule 10)."""
+        self._start(self._probe(effect))
+
+    async def close(self) -> None:
+        """End all calls and close all channels."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for link in self._links.values():
+            await link.channel.close()
+        self._links.clear()
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _link(self, peer: Peer) -> _Link:
+        link = self._links.get(peer.node_id)
+        if link is not None and link.peer != peer:
+            self._start(self._close(link))
+            link = None
+        if link is None:
+            link = self._links[peer.node_id] = _Link(peer)
+        return link
+
+    async def _close(self, link: _Link) -> None:
+        await link.channel.close()
+
+    # --- unary ------------------------------------------------------------------------------------
+
+    async def _unary(self, link: _Link, call: CallId, request: m.PeerRequest) -> None:
+        answer: m.PeerResponse | CallFailure
+        try:
+            answer = await self._call(link.stub, request)
+        except grpc.aio.AioRpcError as error:
+            answer = _failure(error)
+        except ValueError as error:
+            log.warning("answer of node %s is malformed: %s", link.peer.node_id, error)
+            answer = CallFailure.TIMED_OUT
+        self._on_response(call, answer)
+
+    async def _call(
+        self, stub: raft_pb2_grpc.RaftAsyncStub, request: m.PeerRequest
+    ) -> m.PeerResponse:
+        timeout = self._timeout_s
+        match request:
+            case m.VoteRequest():
+                vote = await stub.Vote(convert.pb_vote_request(request), timeout=timeout)
+                return convert.vote_response(vote)
+            case m.BeginQuorumEpochRequest():
+                begin = await stub.BeginQuorumEpoch(
+                    convert.pb_begin_request(request), timeout=timeout
+                )
+                return convert.begin_response(begin)
+            case m.EndQuorumEpochRequest():
+                end = await stub.EndQuorumEpoch(convert.pb_end_request(request), timeout=timeout)
+                return convert.end_response(end)
+            case m.FetchSnapshotRequest():
+                chunk = await stub.FetchSnapshot(
+                    convert.pb_fetch_snapshot_request(request), timeout=timeout
+                )
+                return convert.fetch_snapshot_response(chunk)
+            case m.FetchRequest():
+                fetched = await stub.FetchOnce(convert.pb_fetch_request(request), timeout=timeout)
+                return convert.fetch_response(fetched, self._parse_batches)
+
+    # --- the Fetch stream -------------------------------------------------------------------------
+
+    async def _fetch(self, link: _Link, call: CallId, request: m.FetchRequest) -> None:
+        """Write on the stream of this peer; its reader hands the answers out in order."""
+        async with link.write_lock:
+            stream = link.stream
+            if stream is None:
+                stream = link.stream = link.stub.Fetch()
+                self._start(self._read(link, stream))
+            link.waiting.append(call)
+            try:
+                await stream.write(convert.pb_fetch_request(request))
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                # The reader sees the same end of the stream and reports every waiting call.
+                log.debug("Fetch stream to node %s is closed", link.peer.node_id)
+
+    async def _read(
+        self, link: _Link, stream: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse]
+    ) -> None:
+        try:
+            while True:
+                message = await stream.read()
+                if not isinstance(message, pb.FetchResponse):
+                    break
+                if link.waiting:
+                    self._on_response(link.waiting.popleft(), self._parsed(link, message))
+        except grpc.aio.AioRpcError as error:
+            log.debug("Fetch stream to node %s broke: %s", link.peer.node_id, error.details())
+        finally:
+            # A newer stream may have begun meanwhile only after this one was given up here.
+            if link.stream is stream:
+                link.stream = None
+                calls = list(link.waiting)
+                link.waiting.clear()
+                for call in calls:
+                    self._on_response(call, CallFailure.DISCONNECTED)
+
+    def _parsed(self, link: _Link, message: pb.FetchResponse) -> m.FetchResponse | CallFailure:
+        try:
+            return convert.fetch_response(message, self._parse_batches)
+        except ValueError as error:
+            log.warning("Fetch answer of node %s is refused: %s", link.peer.node_id, error)
+            return CallFailure.TIMED_OUT
+
+    # --- probe ------------------------------------------------------------------------------------
+
+    async def _probe(self, effect: ProbeLeader) -> None:
+        refused = False
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                _, writer = await asyncio.open_connection(effect.to.host, effect.to.port)
+            writer.close()
+        except ConnectionRefusedError:
+            refused = True
+        except OSError:
+            pass
+        self._on_probe(effect.call, refused)
+
+
+def _failure(error: grpc.aio.AioRpcError) -> CallFailure:
+    if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return CallFailure.TIMED_OUT
+    return CallFailure.DISCONNECTED

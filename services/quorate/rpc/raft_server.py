@@ -1,0 +1,218 @@
+"""The raft service: requests go to a handler, answers come back by futures.
+
+Stream rules (semantics rule 20): every request is answered once and in order; a second request on a
+stream makes the core answer the first at once; a second stream of the same replica ends the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+import grpc
+import grpc.aio
+
+from quorate.raft import messages as m
+from quorate.rpc import convert_admin as admin
+from quorate.rpc import convert_raft as convert
+from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
+from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from quorate.records.ids import ReplicaKey, ReplyToken
+
+T = TypeVar("T")
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+REQUESTS_PER_STREAM_MAX = 16
+
+
+class RaftHandler(Protocol):
+    """What the consensus service offers. In Fetch answers it has put the log's bytes in place."""
+
+    def submit(self, request: m.Request) -> tuple[ReplyToken, asyncio.Future[m.Response]]: ...
+
+    def gone(self, token: ReplyToken) -> None: ...
+
+
+class RaftService(raft_pb2_grpc.RaftServicer):
+    """quorate.raft.v1.Raft on top of a handler."""
+
+    def __init__(
+        self, handler: RaftHandler, *, cluster_id: str, key: ReplicaKey, software_version: str
+    ) -> None:
+        self._handler = handler
+        self._api_versions = pb.ApiVersionsResponse(
+            cluster_id=cluster_id,
+            node=pb.ReplicaKey(id=key.node_id, directory_id=key.directory_id),
+            software_version=software_version,
+            supported_features=[
+                pb.SupportedFeature(name="kraft.version", min_version=0, max_version=1)
+            ],
+        )
+        self._streams: dict[ReplicaKey, asyncio.Task[None]] = {}
+
+    async def _answer(self, request: m.Request) -> m.Response:
+        token, answer = self._handler.submit(request)
+        try:
+            return await answer
+        finally:
+            if not answer.done() or answer.cancelled():
+                self._handler.gone(token)
+
+    # --- unary ------------------------------------------------------------------------------------
+
+    async def Vote(self, request: pb.VoteRequest, context: Context) -> pb.VoteResponse:
+        answer = await self._answer(await _parsed(convert.vote_request, request, context))
+        assert isinstance(answer, m.VoteResponse)
+        return convert.pb_vote_response(answer)
+
+    async def BeginQuorumEpoch(
+        self, request: pb.BeginQuorumEpochRequest, context: Context
+    ) -> pb.BeginQuorumEpochResponse:
+        answer = await self._answer(await _parsed(convert.begin_request, request, context))
+        assert isinstance(answer, m.BeginQuorumEpochResponse)
+        return convert.pb_begin_response(answer)
+
+    async def EndQuorumEpoch(
+        self, request: pb.EndQuorumEpochRequest, context: Context
+    ) -> pb.EndQuorumEpochResponse:
+        answer = await self._answer(await _parsed(convert.end_request, request, context))
+        assert isinstance(answer, m.EndQuorumEpochResponse)
+        return convert.pb_end_response(answer)
+
+    async def FetchOnce(self, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
+        answer = await self._answer(await _parsed(convert.fetch_request, request, context))
+        assert isinstance(answer, m.FetchResponse)
+        return convert.pb_fetch_response(answer)
+
+    async def FetchSnapshot(
+        self, request: pb.FetchSnapshotRequest, context: Context
+    ) -> pb.FetchSnapshotResponse:
+        answer = await self._answer(await _parsed(convert.fetch_snapshot_request, request, context))
+        assert isinstance(answer, m.FetchSnapshotResponse)
+        return convert.pb_fetch_snapshot_response(answer)
+
+    async def ApiVersions(
+        self, request: pb.ApiVersionsRequest, context: Context
+    ) -> pb.ApiVersionsResponse:
+        return self._api_versions
+
+    async def DescribeQuorum(
+        self, request: pb.DescribeQuorumRequest, context: Context
+    ) -> pb.DescribeQuorumResponse:
+        answer = await self._answer(m.DescribeQuorumRequest())
+        assert isinstance(answer, m.DescribeQuorumResponse)
+        return admin.pb_describe_response(answer)
+
+    # --- membership -------------------------------------------------------------------------------
+
+    async def _change(
+        self, request: m.MembershipRequest, make: Callable[[m.MembershipResponse], T]
+    ) -> T:
+        answer = await self._answer(request)
+        assert isinstance(answer, m.MembershipResponse)
+        return make(answer)
+
+    async def AddRaftVoter(
+        self, request: pb.AddRaftVoterRequest, context: Context
+    ) -> pb.AddRaftVoterResponse:
+        change = await _parsed(admin.add_voter, request, context)
+        return await self._change(change, lambda a: pb.AddRaftVoterResponse(**_fields(a)))
+
+    async def RemoveRaftVoter(
+        self, request: pb.RemoveRaftVoterRequest, context: Context
+    ) -> pb.RemoveRaftVoterResponse:
+        change = await _parsed(admin.remove_voter, request, context)
+        return await self._change(change, lambda a: pb.RemoveRaftVoterResponse(**_fields(a)))
+
+    async def UpdateRaftVoter(
+        self, request: pb.UpdateRaftVoterRequest, context: Context
+    ) -> pb.UpdateRaftVoterResponse:
+        change = await _parsed(admin.update_voter, request, context)
+        return await self._change(change, lambda a: pb.UpdateRaftVoterResponse(**_fields(a)))
+
+    async def UpdateFeatures(
+        self, request: pb.UpdateFeaturesRequest, context: Context
+    ) -> pb.UpdateFeaturesResponse:
+        change = await _parsed(admin.update_features, request, context)
+        return await self._change(change, lambda a: pb.UpdateFeaturesResponse(**_fields(a)))
+
+    async def TransferLeadership(
+        self, request: pb.TransferLeadershipRequest, context: Context
+    ) -> pb.TransferLeadershipResponse:
+        change = await _parsed(admin.transfer_leadership, request, context)
+        return await self._change(change, lambda a: pb.TransferLeadershipResponse(**_fields(a)))
+
+    # --- the Fetch stream -------------------------------------------------------------------------
+
+    async def Fetch(
+        self, request_iterator: AsyncIterator[pb.FetchRequest], context: Context
+    ) -> AsyncIterator[pb.FetchResponse]:
+        queue: asyncio.Queue[tuple[ReplyToken, asyncio.Future[m.Response]] | None]
+        queue = asyncio.Queue(REQUESTS_PER_STREAM_MAX)
+        reader = asyncio.get_running_loop().create_task(
+            self._read(request_iterator, context, queue)
+        )
+        waiting: tuple[ReplyToken, asyncio.Future[m.Response]] | None = None
+        try:
+            while (waiting := await queue.get()) is not None:
+                answer = await waiting[1]
+                waiting = None
+                assert isinstance(answer, m.FetchResponse)
+                yield convert.pb_fetch_response(answer)
+        finally:
+            reader.cancel()
+            self._streams = {key: task for key, task in self._streams.items() if task is not reader}
+            if waiting is not None:
+                self._handler.gone(waiting[0])
+            while not queue.empty():
+                left = queue.get_nowait()
+                if left is not None:
+                    self._handler.gone(left[0])
+
+    async def _read(
+        self,
+        requests: AsyncIterator[pb.FetchRequest],
+        context: Context,
+        queue: asyncio.Queue[tuple[ReplyToken, asyncio.Future[m.Response]] | None],
+    ) -> None:
+        """Submit requests as they come, so that a second one releases the first."""
+        mine = asyncio.current_task()
+        assert mine is not None
+        try:
+            async for message in requests:
+                request = await _parsed(convert.fetch_request, message, context)
+                self._claim(request.replica, mine)
+                await queue.put(self._handler.submit(request))
+        finally:
+            if not queue.full():
+                queue.put_nowait(None)
+
+    def _claim(self, replica: ReplicaKey | None, mine: asyncio.Task[None]) -> None:
+        if replica is None:
+            return
+        before = self._streams.get(replica)
+        self._streams[replica] = mine
+        if before is not None and before is not mine:
+            before.cancel()
+
+
+def _fields(answer: m.MembershipResponse) -> dict[str, Any]:
+    return {
+        "error_code": int(answer.error),
+        "error_message": answer.message,
+        "current_leader": convert.pb_leader(answer.leader),
+    }
+
+
+P = TypeVar("P")
+
+
+async def _parsed(parse: Callable[[P], T], message: P, context: Context) -> T:
+    try:
+        return parse(message)
+    except ValueError as error:
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        raise

@@ -1,0 +1,97 @@
+"""Generate services/quorate/rpc/gen from proto/, or prove with --check that it is fresh.
+
+The files of proto/quorate/<area>/<version>/ become modules quorate.rpc.gen.<area>.<version>, with
+type stubs beside them. Generated code is committed: nobody needs a protobuf compiler to install.
+"""
+
+from __future__ import annotations
+
+import argparse
+import filecmp
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from grpc_tools import protoc
+
+ROOT = Path(__file__).resolve().parent.parent
+PROTO = ROOT / "proto"
+GENERATED = ROOT / "services" / "quorate" / "rpc" / "gen"
+# A generated module imports its neighbours by the path of their .proto file.
+IMPORT = re.compile(r"\bquorate\.(?=\w+\.v\d+\b)")
+
+
+def generate(target: Path) -> None:
+    """Write the modules of every .proto file below `target`."""
+    sources = sorted(str(path.relative_to(PROTO)) for path in PROTO.rglob("*.proto"))
+    # The compiler finds the plugin beside the interpreter that runs this file.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    with tempfile.TemporaryDirectory() as folder:
+        status = protoc.main(
+            [
+                "protoc",
+                f"--proto_path={PROTO}",
+                f"--python_out={folder}",
+                f"--pyi_out={folder}",
+                f"--grpc_python_out={folder}",
+                f"--mypy_grpc_out={folder}",
+                *sources,
+            ]
+        )
+        if status != 0:
+            raise SystemExit(f"protoc failed with status {status}")
+        made = Path(folder) / "quorate"
+        for path in sorted(made.rglob("*.py*")):
+            _adopt(path, target / path.relative_to(made))
+    for package in [target, *sorted(path for path in target.rglob("*") if path.is_dir())]:
+        (package / "__init__.py").write_text("", encoding="utf-8")
+
+
+def _adopt(source: Path, target: Path) -> None:
+    """Copy one generated file; its imports become those of the package that it moves to."""
+    lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
+    moved = [
+        IMPORT.sub("quorate.rpc.gen.", line) if re.match(r"\s*(from|import) ", line) else line
+        for line in lines
+    ]
+    text = "".join(moved)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+
+
+def files_below(folder: Path) -> set[Path]:
+    """All files below `folder`, by relative path, without what running them leaves behind."""
+    paths = (path for path in folder.rglob("*.py*") if "__pycache__" not in path.parts)
+    return {path.relative_to(folder) for path in paths if path.is_file()}
+
+
+def stale_files() -> list[Path]:
+    """What is missing, left over or different in the committed code."""
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = Path(folder)
+        generate(fresh)
+        wanted, present = files_below(fresh), files_below(GENERATED)
+        both = (str(path) for path in wanted & present)
+        _, different, errors = filecmp.cmpfiles(fresh, GENERATED, both, shallow=False)
+        return sorted((wanted ^ present) | {Path(name) for name in (*different, *errors)})
+
+
+def main() -> int:
+    """Generate, or with --check compare; the exit status is 1 when anything is stale."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare only, change nothing")
+    if not parser.parse_args().check:
+        shutil.rmtree(GENERATED, ignore_errors=True)
+        generate(GENERATED)
+        return 0
+    stale = stale_files()
+    for path in stale:
+        print(f"{(GENERATED / path).relative_to(ROOT)} is stale: run make gen", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
