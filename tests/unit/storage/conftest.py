@@ -194,7 +194,7 @@ class Replica:
         self.lose_power(Survival.NOTHING)
 
     def lose_power(self, survival: Survival, seed: int = 0) -> None:
-        self.disk.lose_power(Random(seed), survival)  # noqa: S311
+        self.disk.lose_power(Random(seed), survival)
 
 
 def _alive(operation: str, path: str) -> None:

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
-from quorate.records.ids import NodeId, ReplicaKey
+from quorate.raft.messages import VotersAt
+from quorate.records.ids import DirectoryId, NodeId, Offset, ReplicaKey
+from quorate.records.voters import Voter, VoterSet
 from quorate.storage.errors import StorageError
 from quorate.storage.files import write_atomically
+from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.healing import Healing, encode_healing, read_healing, write_healing
 
-from .conftest import THREE, Replica, at
+from .conftest import ALONE, DIRECTORY, LOG_DIR, THREE, Replica, at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATH = "/data/healing"
+END = at(18, 4)
+META = f"{DIRECTORY}/meta.properties"
+QUORUM_STATE = f"{LOG_DIR}/quorum-state"
 KEYS = (*(v.key for v in THREE), ReplicaKey(NodeId(9)))
+
+
+def logs(replica: Replica) -> list[str]:
+    return [f"{LOG_DIR}/{name}" for name in replica.logs()]
 
 
 @pytest.mark.parametrize(
@@ -48,3 +64,95 @@ def test_a_malformed_file_is_refused(data: bytes) -> None:
     write_atomically(disk, PATH, data)
     with pytest.raises(StorageError, match=r"/data/healing: malformed.*restore it"):
         read_healing(disk, PATH)
+
+
+# --- rule 16: what heals, and for how long -----------------------------------------------------
+
+
+def test_a_healing_voter_stays_so_until_it_has_what_it_had() -> None:
+    replica = Replica()
+    replica.write_history()
+    replica.flip(logs(replica)[1], 100)
+    first = replica.open()
+    assert first.state.end < END
+    assert not replica.open().is_damaged
+    replica.append(b"one", b"two")
+    replica.flush()
+    assert replica.open().state.remembered_end == END
+    replica.begin_epoch(5)
+    replica.flush()
+    recovered = replica.open()
+    assert (recovered.state.remembered_end, recovered.healing) == (None, Healing())
+    assert not replica.disk.exists(f"{DIRECTORY}/healing")
+
+
+def test_damage_while_healing_is_healed_on(veteran: Replica) -> None:
+    veteran.flip(logs(veteran)[2], 100)
+    veteran.open()
+    veteran.flip(logs(veteran)[0], 100)
+    recovered = veteran.open()
+    assert (recovered.state.end, recovered.state.remembered_end) == (at(0, 0), END)
+    assert "00000000000000000000.log.damaged" in veteran.files()
+
+
+def test_a_voter_that_was_alone_once_heals_if_it_is_not_any_more() -> None:
+    replica = Replica(ALONE)
+    replica.open()
+    replica.begin_epoch(1)
+    replica.append(b"before the second voter")
+    replica.set_voters(THREE)
+    replica.flush()
+    replica.flip(logs(replica)[0], 100)
+    recovered = replica.open()
+    assert (recovered.state.end, recovered.state.remembered_end) == (at(0, 0), at(5, 1))
+    assert replica.open().state.remembered_end == at(5, 1)
+
+
+def test_an_observer_under_an_old_voters_id_heals() -> None:
+    replica = Replica(None)
+    other = VoterSet((Voter(ReplicaKey(NodeId(1), DirectoryId(b"\x09" * 16))),))
+    replica.voters = other
+    replica.open()
+    replica.begin_epoch(1)
+    replica.flush()
+    replica.flip(logs(replica)[0], 100)
+    assert replica.open().state.remembered_end == at(3, 1)
+
+
+# --- rule 8: kraft.version 0 --------------------------------------------------------------------
+
+STATIC = VoterSet(tuple(Voter(ReplicaKey(NodeId(node_id))) for node_id in (1, 2, 3)))
+
+
+@pytest.fixture
+def make_static() -> Callable[[bool], Replica]:
+    def make(is_first_bootstrap: bool) -> Replica:  # noqa: FBT001
+        replica = Replica(None)
+        replica.disk.remove(META)
+        formatting = Formatting(
+            meta=replica.meta, records=[], is_first_bootstrap=is_first_bootstrap
+        )
+        format_directory(replica.disk, DIRECTORY, formatting, timestamp_ms=1)
+        replica.config = replace(replica.config, static_voters=STATIC)
+        return replica
+
+    return make
+
+
+def test_a_static_voter_with_nothing_abstains_until_it_has_something(
+    make_static: Callable[[bool], Replica],
+) -> None:
+    replica = make_static(False)  # noqa: FBT003
+    assert [replica.open().state.abstains for _ in range(2)] == [True, True]
+    assert replica.open().state.voters == (VotersAt(Offset(-1), STATIC),)
+    replica.begin_epoch(1)
+    replica.flush()
+    assert not replica.open().state.abstains
+    assert not replica.disk.exists(f"{DIRECTORY}/healing")
+
+
+def test_a_marked_first_bootstrap_does_not_abstain(make_static: Callable[[bool], Replica]) -> None:
+    replica = make_static(True)  # noqa: FBT003
+    assert [replica.open().state.abstains for _ in range(2)] == [False, False]
+    assert b'"currentVoters":[{"voterId":1}' in replica.disk.read(QUORUM_STATE)
+    assert not replica.disk.exists(f"{DIRECTORY}/first-bootstrap")
