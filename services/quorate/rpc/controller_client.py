@@ -4,11 +4,12 @@ Reads may be pinned to one controller. A change whose outcome is unknown raises 
 only the caller can know whether it may be sent again.
 """
 
+# ruff: noqa: ANN401 - one loop serves every call, whatever its answer
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import grpc
 import grpc.aio
@@ -57,7 +58,7 @@ class ApiVersions:
     software_version: str
 
 
-class _Redirect(Exception):  # noqa: N818 - control flow within this module
+class _Redirect(Exception):
     def __init__(self, said: str, leader: Address | None) -> None:
         super().__init__(said)
         self.leader = leader
@@ -74,7 +75,7 @@ class ControllerClient:
         self._channels: dict[Address, grpc.aio.Channel] = {}
         self._leader: Address | None = None
 
-    async def __aenter__(self) -> ControllerClient:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -187,7 +188,7 @@ class ControllerClient:
     # --- finding the leader -----------------------------------------------------------------------
 
     async def _through_leader(self, attempt: Any, message: Any) -> Any:
-        """Try the leader, the servers in turn and every leader that they name, until the deadline."""
+        """Try the servers in turn and every leader that they name, until the deadline."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout_s
         said: dict[Address, str] = {}

@@ -10,7 +10,6 @@ import grpc
 import grpc.aio
 
 from quorate.controller.requests import Caller
-from quorate.records.errors import ErrorCode
 from quorate.rpc import convert_controller as convert
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.records.errors import ErrorCode
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 WRITES_IN_FLIGHT_MAX = 1024

@@ -5,10 +5,10 @@ serves them all; only pairs (NameValue), replica lists (Replicas) and the leader
 their own. Bad input raises ValueError that names the field.
 """
 
+# ruff: noqa: ANN401 - one walk serves every message, whatever its type
 from __future__ import annotations
 
 from dataclasses import fields
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.message import Message
@@ -18,7 +18,7 @@ from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor import FieldDescriptor
+    from enum import IntEnum
 
 _ENUMS: Final[dict[tuple[str, str], type[IntEnum]]] = {
     ("ConfigResource", "type"): requests.ResourceType,
@@ -65,7 +65,7 @@ def from_message(message: Message) -> Any:
     return shape(**values)
 
 
-def _from_field(owner: str, message: Message, field: FieldDescriptor) -> Any:
+def _from_field(owner: str, message: Message, field: Any) -> Any:
     value = getattr(message, field.name)
     if field.is_repeated:
         return tuple(from_message(v) if isinstance(v, Message) else v for v in value)
