@@ -25,7 +25,8 @@ class Options:
 
     `*_every_ms` are mean intervals of a fault over the whole quorum, 0 for never. `drift_ppm` is
     the greatest error of a node's clock rate. `crash_every_effects` is the mean number of effects
-    and of file-system calls after which a process dies on the spot.
+    and of file-system calls after which a process dies on the spot; `crash_at_vote_rate` is how
+    often one dies within a few of them when it votes or is elected.
     """
 
     voters: int = 3
@@ -47,6 +48,7 @@ class Options:
     restart_ms: int = 1500
     survivals: tuple[Survival, ...] = tuple(Survival)
     crash_every_effects: int = 0
+    crash_at_vote_rate: float = 0.0
     pause_every_ms: int = 0
     pause_ms: int = 3000
     rot_every_ms: int = 0
@@ -104,6 +106,7 @@ def draw_options(random: Random) -> Options:
         restart_ms=draw.between(50, 4000),
         survivals=draw.some(tuple(Survival)),
         crash_every_effects=draw.rarely(100, 1500, 0.5),
+        crash_at_vote_rate=draw.one((0.0, 0.0, 0.05, 0.2)),
         pause_every_ms=draw.rarely(3000, 10_000, 0.3),
         pause_ms=draw.between(100, 6000),
         rot_every_ms=draw.rarely(3000, 8000, 0.35),

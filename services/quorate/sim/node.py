@@ -397,6 +397,7 @@ class SimulatedNode:
 
     def _save_election(self, effect: api.SaveElection) -> None:
         state = effect.state
+        self.world.tempt_fate()
         self.save(effect)
         if state.voted == self.key:
             self.world.watch.voted(self, state.epoch, self.key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.batch import HEADER_BYTES, read_header
+from quorate.records.batch import BatchHeader, CorruptBatchError, iter_batches
 from quorate.storage.flushed_end import FlushedEndFile
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.layout import BOOTSTRAP_ID, FLUSHED_END, parse_checkpoint, parse_segment
@@ -14,6 +14,8 @@ from quorate.storage.recovery import StorageConfig
 from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from quorate.records.ids import ClusterId, DirectoryId, NodeId
     from quorate.records.voters import VoterSet
     from quorate.sim.disk import SimulatedDisk
@@ -75,15 +77,22 @@ def _rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
         if parse_segment(name) is not None:
             data = disk.read(f"{LOG_DIR}/{name}")
             safe = 0
-            while safe + HEADER_BYTES <= len(data):
-                header = read_header(data, safe)
+            for position, header in _sound_batches(data):
                 if header.last_offset >= flushed.end.offset:
                     break
-                safe += header.size_bytes
+                safe = position + header.size_bytes
             places.append((name, min(safe, size_bytes)))
         elif parse_checkpoint(name) not in (None, BOOTSTRAP_ID):
             places.append((name, size_bytes))
     return places
+
+
+def _sound_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
+    """The batches up to the first that does not check: the file may have rotted already."""
+    try:
+        yield from iter_batches(data)
+    except CorruptBatchError:
+        return
 
 
 def _no_hook(operation: str, path: str) -> None:

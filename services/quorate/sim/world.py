@@ -132,6 +132,12 @@ class World:
         self.ticks_to_death -= 1
         return self.ticks_to_death <= 0
 
+    def tempt_fate(self) -> None:
+        """A process is voting or has been elected: now and then it dies within a few steps."""
+        rate = self.options.crash_at_vote_rate
+        if rate and not self.is_calm and self.random.random() < rate:
+            self.ticks_to_death = 1 + int(self.random.random() * 16)
+
     def process_died(self, node: SimulatedNode) -> None:
         self.ticks_to_death = None
         self.when_process_dies(node)

@@ -6,6 +6,7 @@ from typing import Final
 
 from quorate.sim.invariants.acknowledged import AcknowledgedSurvives
 from quorate.sim.invariants.election_safety import ElectionSafety
+from quorate.sim.invariants.epoch_start import CommitsOwnEpochFirst
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.leader_completeness import LeaderCompleteness
 from quorate.sim.invariants.log_matching import LogMatching
@@ -22,6 +23,7 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     LogMatching,
     StateMachineSafety,
     LeaderCompleteness,
+    CommitsOwnEpochFirst,
     Monotonic,
     OneVotePerEpoch,
     NoTruncationOfCommitted,

@@ -1,4 +1,35 @@
+"""Bugs on purpose: each turns a rule off, and the swarm must turn red.
+
+A simulator that nobody has tried to fool proves nothing. `plant` replaces a few methods for as long
+as a seed runs.
+"""
+
+from __future__ import annotations
+
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from quorate.sim.planted import disks, replication, votes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.sim.planted.bug import Bug
+
+BUGS: Final[dict[str, Bug]] = {
+    bug.name: bug for bug in (*votes.BUGS, *replication.BUGS, *disks.BUGS)
+}
+
+
 @contextmanager
-def plant(name):
-    yield
+def plant(name: str) -> Iterator[None]:
+    """Run with the bug of that name. Raises KeyError when there is none."""
+    patches = BUGS[name].patches
+    originals = [patch.owner.__dict__[patch.name] for patch in patches]
+    for patch in patches:
+        setattr(patch.owner, patch.name, patch.replacement)
+    try:
+        yield
+    finally:
+        for patch, original in zip(patches, originals, strict=True):
+            setattr(patch.owner, patch.name, original)

@@ -1,0 +1,66 @@
+"""Planted bugs of disks and snapshots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.replica import Replica
+from quorate.records.ids import Offset
+from quorate.sim.application import Application
+from quorate.sim.node import SimulatedNode
+from quorate.sim.planted.bug import Bug, Patch, always
+
+if TYPE_CHECKING:
+    from quorate.raft.api import Random, RaftConfig, RecoveredState
+
+_recover = SimulatedNode._recover  # noqa: SLF001 - the method that is replaced
+_init = Replica.__init__
+
+
+def _recover_without_flush(self: SimulatedNode) -> RecoveredState:
+    """Flushes during recovery leave aside what the last process had written."""
+    self.disk.unpromised = (0, self.disk.sequence)
+    try:
+        return _recover(self)
+    finally:
+        self.disk.unpromised = (0, 0)
+
+
+def _start_below_snapshot(
+    self: Replica, config: RaftConfig, recovered: RecoveredState, random: Random
+) -> None:
+    _init(self, config, recovered, random)
+    self.high_watermark = Offset(0)
+
+
+def _with_a_hole(self: Application) -> list[bytes]:
+    records = self.machine.records()
+    return records[:1] + records[2:]
+
+
+BUGS: Final = (
+    Bug(
+        "recovery-without-flush",
+        "what a killed process left in the page cache is taken for flushed (rule 13)",
+        (0,),
+        (Patch(SimulatedNode, "_recover", _recover_without_flush),),
+    ),
+    Bug(
+        "starts-below-snapshot",
+        "after a restart the high watermark starts below the newest snapshot (rule 15)",
+        (0,),
+        (Patch(Replica, "__init__", _start_below_snapshot),),
+    ),
+    Bug(
+        "snapshot-beyond-flush",
+        "a snapshot covers what its own replica has not flushed (rule 15)",
+        (0,),
+        (Patch(Application, "may_snapshot", always(True)),),
+    ),
+    Bug(
+        "snapshot-with-a-hole",
+        "a snapshot lacks one record",
+        (0,),
+        (Patch(Application, "records", _with_a_hole),),
+    ),
+)

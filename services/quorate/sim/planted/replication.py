@@ -1,0 +1,170 @@
+"""Planted bugs of replication: acknowledgements, the high watermark, divergence, reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.core import RaftCore
+from quorate.raft.following import Following
+from quorate.raft.leading import Leading
+from quorate.raft.log_state import Diverging, LogState, NeedsSnapshot, Valid
+from quorate.raft.messages import FetchRequest, ReadResponse
+from quorate.raft.reads import Reads
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Offset, OffsetAndEpoch
+from quorate.sim.planted.bug import Bug, Patch, always
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import SnapshotInfo
+    from quorate.raft.roles import Leader
+    from quorate.records.ids import Epoch, Millis, ReplicaKey
+    from quorate.records.voters import VoterSet
+
+_validate = LogState.validate
+_restart_at = LogState.restart_at
+_readable_end = Leading.readable_end
+_truncate = LogState.truncate
+_fetch_request = Following._fetch_request  # noqa: SLF001 - the method that is replaced
+
+
+def _unflushed_end(self: Leading) -> Offset:
+    return self.r.log.end.offset
+
+
+def _minority_end(self: Leading, role: Leader) -> Offset:
+    ends = sorted((self.replicated_end(role, voter) for voter in self.r.voters), reverse=True)
+    return ends[max(0, len(ends) // 2 - 1)]
+
+
+def _overlook(
+    self: LogState, offset: Offset, epoch: Epoch
+) -> Valid | Diverging | NeedsSnapshot:
+    verdict = _validate(self, offset, epoch)
+    if isinstance(verdict, Diverging) and offset <= self.end.offset:
+        return Valid()
+    return verdict
+
+
+def _cut_whole_epoch(self: LogState, diverging: OffsetAndEpoch) -> OffsetAndEpoch:
+    starts = [entry.start_offset for entry in self.epochs if entry.epoch <= diverging.epoch]
+    offset = max(self.log_start, starts[-1] if starts else self.log_start)
+    return OffsetAndEpoch(epoch=self.epoch_before(offset), offset=offset)
+
+
+def _forget_epoch(
+    self: LogState, snapshot: SnapshotInfo, voters: VoterSet | None, kraft_version: int
+) -> None:
+    _restart_at(self, snapshot, voters, kraft_version)
+    self.epochs = []
+
+
+def _keep_voters(self: LogState, to: OffsetAndEpoch) -> None:
+    voters = self.voters
+    _truncate(self, to)
+    self.voters = voters
+
+
+def _view_of_arrival(self: Leading, key: ReplicaKey | None) -> Offset:
+    """Whether a replica is a voter is looked up once in each term of its leader."""
+    role = self.r.role
+    views = vars(self).setdefault("views", {})
+    if views.get("role") is not role:
+        views.clear()
+        views["role"] = role
+    if views.setdefault(key, key in self.r.voters if key is not None else False):
+        return self.r.log.end.offset
+    return self.r.high_watermark
+
+
+def _claim_flushed(self: Following, max_wait_ms: Millis) -> FetchRequest:
+    flushed = self.r.log.flushed_end
+    request = _fetch_request(self, max_wait_ms)
+    return replace(request, fetch_offset=flushed.offset, last_fetched_epoch=flushed.epoch)
+
+
+def _answer_at_once(self: Reads, role: Leader) -> None:
+    for read in role.reads:
+        self.r.reply(
+            read.token, ReadResponse(ErrorCode.NONE, self.r.leader_info, self.r.high_watermark)
+        )
+    role.reads = []
+
+
+BUGS: Final = (
+    Bug(
+        "fetch-before-flush",
+        "a follower fetches on, and so acknowledges, before its log is flushed",
+        (0,),
+        (Patch(Following, "may_fetch", always(True)),),
+    ),
+    Bug(
+        "leader-counts-unflushed",
+        "the leader counts itself for what it has not flushed",
+        (0,),
+        (Patch(Leading, "own_end", _unflushed_end),),
+    ),
+    Bug(
+        "no-epoch-start-rule",
+        "a leader commits records of earlier epochs before one of its own",
+        (0,),
+        (Patch(Leading, "commits_own_epoch", always(True)),),
+    ),
+    Bug(
+        "minority-commits",
+        "the high watermark is what one voter less than a majority has",
+        (0,),
+        (Patch(Leading, "majority_end", _minority_end),),
+    ),
+    Bug(
+        "divergence-ignored",
+        "a replica with another epoch at its end is served as if it had the leader's log",
+        (0,),
+        (Patch(LogState, "validate", _overlook),),
+    ),
+    Bug(
+        "cut-below-high-watermark",
+        "a diverging follower cuts the whole epoch, committed records with it",
+        (0,),
+        (
+            Patch(LogState, "truncation_point", _cut_whole_epoch),
+            Patch(Following, "may_truncate", always(True)),
+        ),
+    ),
+    Bug(
+        "stale-flush-counts",
+        "a flush that began before the log was cut counts for what was appended since (rule 14)",
+        (0,),
+        (
+            Patch(RaftCore, "is_current", always(True)),
+            # Our followers fetch only when nothing waits for a flush; one that claims no more than
+            # it has flushed may fetch earlier, and be cut while a flush is under way.
+            Patch(Following, "may_fetch", always(True)),
+            Patch(Following, "_fetch_request", _claim_flushed),
+        ),
+    ),
+    Bug(
+        "view-of-arrival",
+        "whether a replica is served as a voter is decided at its first Fetch (rule 3)",
+        (0,),
+        (Patch(Leading, "readable_end", _view_of_arrival),),
+    ),
+    Bug(
+        "voters-not-rolled-back",
+        "a voter set stays in force although the record that brought it was cut",
+        (0,),
+        (Patch(LogState, "truncate", _keep_voters),),
+    ),
+    Bug(
+        "epoch-of-snapshot-forgotten",
+        "a log that restarts at a snapshot does not know the epoch of what lies below it",
+        (0,),
+        (Patch(LogState, "restart_at", _forget_epoch),),
+    ),
+    Bug(
+        "read-without-quorum",
+        "a leader answers current reads without hearing from a majority",
+        (0,),
+        (Patch(Reads, "_answer_confirmed", _answer_at_once),),
+    ),
+)

@@ -1,0 +1,127 @@
+"""Planted bugs of elections: votes, pre-votes, who may campaign and who may grant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.announcements import Announcements
+from quorate.raft.elections import Elections
+from quorate.raft.messages import ElectionState
+from quorate.raft.replica import Replica
+from quorate.raft.roles import Prospective, Unattached
+from quorate.sim.node import SimulatedNode
+from quorate.sim.planted.bug import Bug, Patch, always
+
+if TYPE_CHECKING:
+    from quorate.raft.api import SaveElection
+    from quorate.raft.messages import LeaderInfo, VoteRequest
+    from quorate.records.ids import OffsetAndEpoch
+
+
+def _save_no_votes(self: SimulatedNode, effect: SaveElection) -> None:
+    state = effect.state
+    if state.voted is None or state.voted == self.key:
+        self.store.save_election(effect)
+
+
+def _save_no_leadership(self: SimulatedNode, effect: SaveElection) -> None:
+    if effect.state.leader_id != self.node_id:
+        self.store.save_election(effect)
+
+
+def _grant_again(self: Elections, request: VoteRequest) -> str | None:
+    del request
+    return None if isinstance(self.r.role, Unattached | Prospective) else "busy"
+
+
+def _only_members_campaign(self: Replica) -> bool:
+    return self.is_voter and not self.abstains and not self.is_healing
+
+
+_is_meant_for_us = Elections._is_meant_for_us  # noqa: SLF001 - the method that is replaced
+
+
+def _only_members_vote(self: Elections, request: VoteRequest) -> bool:
+    knows_both = self.r.is_voter and request.replica in self.r.voters
+    return knows_both and _is_meant_for_us(self, request)
+
+
+def _campaign_while_healing(self: Replica) -> bool:
+    return any(self.key in voters for voters in self.possible_voter_sets())
+
+
+def _bar_of_what_is_left(self: Replica) -> OffsetAndEpoch:
+    return self.log.end
+
+
+_learn = Replica.learn
+
+
+def _follow_the_past(self: Replica, info: LeaderInfo, why: str) -> None:
+    if info.epoch < self.epoch and info.leader_id not in (None, self.node_id):
+        self.election = ElectionState(info.epoch)
+    _learn(self, info, why)
+
+
+BUGS: Final = (
+    Bug(
+        "vote-not-persisted",
+        "a vote is granted without being saved",
+        (0,),
+        (Patch(SimulatedNode, "save", _save_no_votes),),
+    ),
+    Bug(
+        "leadership-not-persisted",
+        "a leader does not save that it leads, so it restarts as a candidate of the same epoch",
+        (0,),
+        (Patch(SimulatedNode, "save", _save_no_leadership),),
+    ),
+    Bug(
+        "up-to-date-check-dropped",
+        "a vote is granted to any log",
+        (0,),
+        (Patch(Elections, "is_up_to_date", always(True)),),
+    ),
+    Bug(
+        "vote-twice-per-epoch",
+        "a second candidate of an epoch gets a vote, too",
+        (0,),
+        (Patch(Elections, "_reason_to_refuse_vote", _grant_again),),
+    ),
+    Bug(
+        "pre-vote-ignored",
+        "a pre-vote is granted although the leader is heard",
+        (0,),
+        (Patch(Elections, "_reason_to_refuse_pre_vote", always(None)),),
+    ),
+    Bug(
+        "removed-voter-gives-up",
+        "a voter whose removal is in its log, but not known committed, does not campaign (rule 1)",
+        (0,),
+        (Patch(Replica, "may_campaign", property(_only_members_campaign)),),
+    ),
+    Bug(
+        "only-members-vote",
+        "a replica that does not find itself and the nominee in its own set refuses (rule 2)",
+        (0,),
+        (Patch(Elections, "_is_meant_for_us", _only_members_vote),),
+    ),
+    Bug(
+        "healing-voter-forgets",
+        "a damaged voter campaigns and votes by what its log has left (rule 16)",
+        (0,),
+        (
+            Patch(Replica, "may_campaign", property(_campaign_while_healing)),
+            Patch(Replica, "vote_bar", property(_bar_of_what_is_left)),
+        ),
+    ),
+    Bug(
+        "stale-leader-keeps-committing",
+        "voters go back to a leader of an older epoch, which goes on committing",
+        (0,),
+        (
+            Patch(Announcements, "_reason_to_refuse", always(None)),
+            Patch(Replica, "learn", _follow_the_past),
+        ),
+    ),
+)
