@@ -18,6 +18,7 @@ from quorate.raft import api
 from quorate.raft.batches import batch_infos
 from quorate.raft.api import RaftConfig
 from quorate.raft.core import RaftCore
+from quorate.raft.roles import Follower
 from quorate.raft.messages import (
     FetchResponse,
     FetchSnapshotResponse,
@@ -302,13 +303,9 @@ class SimulatedNode:
             self._note_heard(event.response)
 
     def _note_heard(self, response: object) -> None:
-        progress = self.progress
-        if (
-            isinstance(response, FetchResponse)
-            and response.error is ErrorCode.NONE
-            and progress is not None
-            and response.leader.epoch == progress.epoch
-        ):
+        """An answer of the leader counts when it was still waited for."""
+        role = self.core.replica.role
+        if isinstance(response, FetchResponse) and isinstance(role, Follower) and role.has_fetched:
             self.world.watch.heard_leader(self)
 
     def change_voters(self, voters: VoterSet) -> str | None:
