@@ -63,7 +63,7 @@ def judge(evidence: Evidence) -> Verdict:
     if evidence.healing.remembered_end is not None:
         once.append(evidence.healing.remembered_end)
     most = max(once, default=EMPTY)
-    why = [misfit] if misfit is not None and (log.has_batches or log.segments) else []
+    why = [misfit] if misfit is not None and (log.segments or most > end) else []
     if log.problem is not None:
         path = log.segments[log.problem.segment].path
         why.append(f"{path}: byte {log.problem.position}: {log.problem.reason}")

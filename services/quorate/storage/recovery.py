@@ -305,17 +305,20 @@ class _Recovery:
 
     def _way_out(self, found: Found, verdict: Verdict) -> str:
         """How to go on without what was lost, in commands that change exactly that."""
-        log = found.log
-        flushed = f"{self.directory}/{layout.FLUSHED_END}"
-        if found.damaged_snapshots or not verdict.keeps_log or not log.segments:
+        log, cut = found.log, ""
+        if verdict.end.offset == 0:
             return ""
-        later = [segment.path for segment in log.segments[log.segment + 1 :]]
-        doomed = " ".join([*later, flushed] if found.flushed else later)
-        removal = f" and remove {doomed}" if doomed else ""
-        return (
-            f"; or, to lose those records for good, cut {log.segments[log.segment].path} to "
-            f"{log.position} bytes{removal}"
-        )
+        doomed = [self.snapshots.path(snapshot_id) for snapshot_id, _ in found.damaged_snapshots]
+        doomed += [segment.path for segment in log.segments]
+        if verdict.keeps_log:
+            kept = log.segments[log.segment]
+            sound = [segment.path for segment in log.segments[: log.segment + 1]]
+            doomed = [path for path in doomed if path not in sound]
+            cut = f"cut {kept.path} to {log.position} bytes"
+        if found.flushed is not None:
+            doomed.append(f"{self.directory}/{layout.FLUSHED_END}")
+        removal = f"remove {' '.join(doomed)}" if doomed else ""
+        return f"; or, to lose those records for good, {' and '.join(filter(None, (cut, removal)))}"
 
     # --- deciding ---------------------------------------------------------------------------------
 
