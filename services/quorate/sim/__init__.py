@@ -1,1 +1,1 @@
-"""The deterministic simulator: the real core, controller and storage in a world drawn from a seed."""
+"""The deterministic simulator: the real core and the real storage in a world drawn from a seed."""

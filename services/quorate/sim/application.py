@@ -126,9 +126,9 @@ class Application:
 
     def progressed(self, before: PublishProgress | None, progress: PublishProgress) -> None:
         """The core published progress: settle what leadership began, replay what is committed."""
-        if before is not None and before.is_leader:
-            if not progress.is_leader or progress.epoch != before.epoch:
-                self._step_down()
+        still_leads = progress.is_leader and before is not None and progress.epoch == before.epoch
+        if before is not None and before.is_leader and not still_leads:
+            self._step_down()
         if progress.high_watermark is not None:
             self._replay(progress.high_watermark)
             self.maybe_snapshot()

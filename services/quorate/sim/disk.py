@@ -201,7 +201,7 @@ class SimulatedDisk:
                 oldest = sequence if oldest is None else min(oldest, sequence)
         return oldest
 
-    # --- inside -------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------
 
     def next_sequence(self) -> int:
         self.sequence += 1

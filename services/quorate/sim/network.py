@@ -72,10 +72,7 @@ class Network:
         if self.options.loss_rate and self.random.random() < self.options.loss_rate:
             return []
         delays = [self.delay()]
-        if (
-            self.options.duplication_rate
-            and self.random.random() < self.options.duplication_rate
-        ):
+        if self.options.duplication_rate and self.random.random() < self.options.duplication_rate:
             delays.append(self.delay() + self.delay())
         return delays
 

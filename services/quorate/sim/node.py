@@ -9,27 +9,27 @@ from __future__ import annotations
 
 import errno
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api
-from quorate.raft.batches import batch_infos
 from quorate.raft.api import RaftConfig
+from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
-from quorate.raft.roles import Follower
 from quorate.raft.messages import (
     FetchResponse,
     FetchSnapshotResponse,
     LogRange,
+    PeerResponse,
     ProposalResponse,
     ReadResponse,
     SnapshotRange,
     VoteRequest,
     VoteResponse,
 )
-from quorate.records.errors import ErrorCode
+from quorate.raft.roles import Follower
 from quorate.records.ids import (
     ClusterId,
     DirectoryId,
@@ -43,17 +43,19 @@ from quorate.records.ids import (
 from quorate.records.voters import Endpoint
 from quorate.sim.application import Application
 from quorate.sim.disk import SimulatedDisk
+from quorate.sim.flushing import Flushing
 from quorate.sim.logview import LogView
 from quorate.sim.storage import LOG_DIR, open_storage
 from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from quorate.raft.api import Effect, Event, PublishProgress, Update
     from quorate.raft.messages import Response
     from quorate.records.voters import VoterSet
     from quorate.sim.machine import Machine
     from quorate.sim.world import Caller, World
-    from quorate.storage.log import FlushTicket
     from quorate.storage.store import LogStore
 
 CLUSTER_ID: Final = ClusterId("c2ltdWxhdGVkLXF1b3J1bQ")
@@ -76,15 +78,6 @@ class Status(Enum):
 
 class ProcessDied(BaseException):
     """Raised between two effects or two calls to the disk; no code of ours may catch it."""
-
-
-@dataclass(slots=True)
-class Flight:
-    """A flush under way: it promises the writes up to `written`, no later ones."""
-
-    ticket: FlushTicket
-    written: int
-    is_over: bool = False
 
 
 class SimulatedNode:
@@ -116,7 +109,7 @@ class SimulatedNode:
         self._effects: deque[Effect] = deque()
         self._is_busy = False
         self._is_pumping = False
-        self._flight: Flight | None = None
+        self._flushing: Flushing
         self._waits_for_flush = False
         self._wake_us: int | None = None
         self._timer_us: int | None = None
@@ -164,7 +157,7 @@ class SimulatedNode:
         self.world.watch.started(self, recovered)
         self.core = RaftCore(self._config(), recovered, self.world.random)
         self._take("start", self.core.start(self.local_ms))
-        self._pump()
+        self.pump()
 
     def _recover(self) -> api.RecoveredState:
         self.store, found = open_storage(self.disk, self.node_id, self.world.options)
@@ -175,6 +168,7 @@ class SimulatedNode:
         self.is_rotten = False
         self.was_damaged = self.was_damaged or self.is_healing
         self._view_log(recovered)
+        self._flushing = Flushing(self)
         self.application = Application(self, recovered)
         return recovered
 
@@ -244,7 +238,7 @@ class SimulatedNode:
         self._inbox.clear()
         self._effects.clear()
         self._votes.clear()
-        self._flight = self._wake_us = self._timer_us = None
+        self._wake_us = self._timer_us = None
         callers, self.callers = self.callers, {}
         if was_running:
             self.application.process_ended()
@@ -258,9 +252,8 @@ class SimulatedNode:
 
     def resume(self) -> None:
         self.is_paused = False
-        if self._flight is not None and self._flight.is_over:
-            self._flush_over(self.incarnation)
-        self._pump()
+        self._flushing.resumed()
+        self.pump()
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> tuple[Machine, VoterSet | None]:
         """The state and the voters of a snapshot on this node's disk."""
@@ -273,27 +266,26 @@ class SimulatedNode:
         if self.status is not Status.RUNNING:
             return
         self._inbox.append(event)
-        self._pump()
+        self.pump()
 
-    def _pump(self) -> None:
-        """Perform effects, then take events, until there is nothing left or something to wait for."""
+    def pump(self) -> None:
+        """Perform effects, then take events, until nothing is left or there is a wait."""
         if self._is_pumping:
             return
         self._is_pumping = True
         try:
-            while self.status is Status.RUNNING and not self._is_busy and not self.is_paused:
-                if self._effects:
-                    self._perform(self._effects.popleft())
-                elif self._inbox:
-                    self._handle(self._inbox.popleft())
-                else:
-                    break
-        except ProcessDied:
-            self.world.process_died(self)
-        except (OSError, StorageError) as error:
-            self.fail(error)
+            self.guarded(self._work)
         finally:
             self._is_pumping = False
+
+    def _work(self) -> None:
+        while self.status is Status.RUNNING and not self._is_busy and not self.is_paused:
+            if self._effects:
+                self._perform(self._effects.popleft())
+            elif self._inbox:
+                self._handle(self._inbox.popleft())
+            else:
+                break
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, api.RequestReceived) and isinstance(event.request, VoteRequest):
@@ -314,8 +306,10 @@ class SimulatedNode:
             return "the process is busy"
         ids = [int(voter.key.node_id) for voter in voters]
         update, refusal = self.core.change_voters(voters, self.local_ms)
+        if refusal is None:
+            self.world.tempt_fate()
         self._take(f"change voters to {ids}: {refusal or 'appended'}", update)
-        self._pump()
+        self.pump()
         return refusal
 
     def _take(self, event: Event | str, update: Update) -> None:
@@ -363,7 +357,7 @@ class SimulatedNode:
                 self._publish(effect)
             case api.SaveElection():
                 self._save_election(effect)
-            case api.TruncateLog() | api.InstallSnapshot() if self._flight is not None:
+            case api.TruncateLog() | api.InstallSnapshot() if self._flushing.is_under_way:
                 self._effects.appendleft(effect)
                 self._waits_for_flush = self._is_busy = True
             case api.TruncateLog(to=to):
@@ -390,7 +384,7 @@ class SimulatedNode:
         data = self.store.read_range(LogRange(effect.base_offset, effect.end.offset, 1 << 30))
         for entry in self.log.append(data, self.disk.sequence):
             self.world.watch.appended(self, entry)
-        self._begin_flush()
+        self._flushing.begin()
 
     def _save_election(self, effect: api.SaveElection) -> None:
         state = effect.state
@@ -427,21 +421,22 @@ class SimulatedNode:
             self.application.answered(token, response)
             return
         vote = self._votes.pop(token, None)
-        if vote is not None and not vote.pre_vote and isinstance(response, VoteResponse):
-            if response.vote_granted:
-                self.world.watch.voted(self, vote.replica_epoch, vote.replica)
+        is_granted = isinstance(response, VoteResponse) and response.vote_granted
+        if vote is not None and not vote.pre_vote and is_granted:
+            self.world.watch.voted(self, vote.replica_epoch, vote.replica)
         caller = self.callers.pop(token, None)
         if caller is not None:
             self.world.send_response(self, caller, self._filled(response))
 
-    def _filled(self, response: Response) -> api.PeerResponse:
+    def _filled(self, response: Response) -> PeerResponse:
         """Put the bytes where the core only named a range of the log or of a snapshot."""
         match response:
             case FetchResponse(records=LogRange() as span):
                 return replace(response, records=batch_infos(self.store.read_range(span)))
             case FetchSnapshotResponse(chunk=SnapshotRange() as part):
                 return replace(response, chunk=self.store.read_chunk(part))
-        return response  # type: ignore[return-value]  # peers are sent nothing else
+        assert isinstance(response, PeerResponse), "peers are sent nothing else"
+        return response
 
     # --- the disk ---------------------------------------------------------------------------------
 
@@ -465,44 +460,20 @@ class SimulatedNode:
     def _waited(self, incarnation: int) -> None:
         if incarnation == self.incarnation and self.status is Status.RUNNING:
             self._is_busy = False
-            self._pump()
+            self.pump()
 
-    def _begin_flush(self) -> None:
-        if self._flight is not None:
-            return
-        ticket = self.store.log.begin_flush()
-        if ticket is None:
-            return
-        self._flight = Flight(ticket, self.disk.sequence)
-        delay = self.world.draw_fsync_us()
-        self.world.schedule(delay, partial(self._flush_over, self.incarnation))
+    def flush_ended(self, end: OffsetAndEpoch, generation: int) -> None:
+        """A flush of the log is over: tell the core, go on with what waited for it."""
+        self._inbox.append(api.LogFlushed(end, generation))
+        if self._waits_for_flush:
+            self._waits_for_flush = self._is_busy = False
+        self.application.maybe_snapshot()
 
-    def _flush_over(self, incarnation: int) -> None:
-        flight = self._flight
-        if incarnation != self.incarnation or self.status is not Status.RUNNING or flight is None:
-            return
-        if self.is_paused:
-            flight.is_over = True
-            return
+    def guarded(self, action: Callable[[], None]) -> None:
+        """Do what may end the process: it may die on the way, or its disk may fail."""
         try:
-            self._finish_flush(flight)
+            action()
         except ProcessDied:
             self.world.process_died(self)
         except (OSError, StorageError) as error:
             self.fail(error)
-        else:
-            self._pump()
-
-    def _finish_flush(self, flight: Flight) -> None:
-        self.disk.unpromised = (flight.written, self.disk.sequence)
-        try:
-            flight.ticket.run()
-        finally:
-            self.disk.unpromised = (0, 0)
-        end = self.store.log.finish_flush(flight.ticket)
-        self._flight = None
-        if self._waits_for_flush:
-            self._waits_for_flush = self._is_busy = False
-        self._inbox.append(api.LogFlushed(end, flight.ticket.generation))
-        self._begin_flush()
-        self.application.maybe_snapshot()

@@ -61,7 +61,9 @@ class Oracle:
             offset = Offset(record.offset)
             if operation in self.committed_at:
                 first = self.committed_at[operation]
-                raise Violation(f"operation {operation} is committed twice, at {first} and {offset}")
+                raise Violation(
+                    f"operation {operation} is committed twice, at {first} and {offset}"
+                )
             if operation in self.refused:
                 raise Violation(f"operation {operation} was refused, yet is committed at {offset}")
             self.committed_at[operation] = offset
@@ -140,8 +142,8 @@ class Oracle:
             )
 
 
-def _applied(machine: Machine) -> int:
-    return machine.applied
+def _applied(machine: Machine) -> Offset:
+    return Offset(machine.applied)
 
 
 def _offset(value: tuple[Offset, bytes]) -> Offset:

@@ -59,7 +59,7 @@ def run_seed(
 ) -> SeedResult:
     """One world, from its fault mix to its healed end. `bug` names a planted bug to run with."""
     # The mix has a generator of its own, so that a new option leaves the events of others alone.
-    options = draw_options(random.Random(seed * 2 + 1))  # noqa: S311 - repeatable on purpose
+    options = draw_options(random.Random(seed * 2 + 1))
     world = World(seed, options, keep=keep, digest=digest)
     world.remark(str(options))
     failure = None
@@ -67,7 +67,7 @@ def run_seed(
     try:
         with planted:
             _run(world, options)
-    except Exception as error:  # noqa: BLE001 - whatever is raised is the seed's result
+    except Exception as error:  # whatever is raised is the seed's result
         failure = _describe(error)
     return SeedResult(
         seed,
@@ -97,7 +97,9 @@ def _describe(error: Exception) -> str:
     """The violation in its own words; anything else with the place where it was raised."""
     if type(error) is AssertionError or not isinstance(error, AssertionError):
         frames = traceback.extract_tb(error.__traceback__)[-3:]
-        places = " < ".join(f"{f.filename.rpartition('/')[2]}:{f.lineno} {f.name}" for f in frames[::-1])
+        places = " < ".join(
+            f"{f.filename.rpartition('/')[2]}:{f.lineno} {f.name}" for f in frames[::-1]
+        )
         return f"{type(error).__name__}: {error} ({places})"
     return f"{type(error).__name__}: {error}"
 

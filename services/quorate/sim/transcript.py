@@ -21,6 +21,8 @@ from quorate.records.ids import OffsetAndEpoch, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from quorate.raft.api import Effect, Event, Update
     from quorate.records.ids import NodeId
 
@@ -97,7 +99,7 @@ def format_effect(effect: Effect) -> str:
             return format_value(effect)
 
 
-def format_value(value: object) -> str:  # noqa: PLR0911 - one return for each kind of value
+def format_value(value: object) -> str:
     """A value in short: defaults, cluster ids, endpoints and bytes are left out."""
     match value:
         case messages.VoteRequest() as vote:
@@ -134,17 +136,14 @@ def format_value(value: object) -> str:  # noqa: PLR0911 - one return for each k
             return value.name
         case tuple():
             return "[" + ", ".join(format_value(item) for item in value) + "]"
-        case _ if is_dataclass(value):
+        case _ if is_dataclass(value) and not isinstance(value, type):
             return _format_dataclass(value)
         case _:
             return str(value)
 
 
-def _format_dataclass(value: Any) -> str:
-    name = type(value).__name__
-    for ending in ("Request", "Response"):
-        if name not in {"SendRequest"} and name.endswith(ending):
-            name = name.removesuffix("Request")
+def _format_dataclass(value: DataclassInstance) -> str:
+    name = type(value).__name__.removesuffix("Request")
     parts = []
     for item in fields(value):
         content = getattr(value, item.name)

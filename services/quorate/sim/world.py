@@ -49,10 +49,12 @@ class Caller:
 class World:
     """Nodes, network and time; faults and clients act on it from outside."""
 
-    def __init__(self, seed: int, options: Options, *, keep: int = 40, digest: bool = False) -> None:
+    def __init__(
+        self, seed: int, options: Options, *, keep: int = 40, digest: bool = False
+    ) -> None:
         self.seed = seed
         self.options = options
-        self.random = random.Random(seed)  # noqa: S311 - repeatable on purpose
+        self.random = random.Random(seed)
         self.now_us = 0
         self.network = Network(options.network, self.random)
         self.transcript = Transcript(keep, digest)
@@ -133,7 +135,7 @@ class World:
         return self.ticks_to_death <= 0
 
     def tempt_fate(self) -> None:
-        """A process is voting or has been elected: now and then it dies within a few steps."""
+        """A process votes, is elected, changes the voters: now and then it dies right then."""
         rate = self.options.crash_at_vote_rate
         if rate and not self.is_calm and self.random.random() < rate:
             self.ticks_to_death = 1 + int(self.random.random() * 16)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from quorate.sim.invariants.acknowledged import AcknowledgedSurvives
 from quorate.sim.invariants.election_safety import ElectionSafety
 from quorate.sim.invariants.epoch_start import CommitsOwnEpochFirst
-from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.leader_completeness import LeaderCompleteness
 from quorate.sim.invariants.log_matching import LogMatching
 from quorate.sim.invariants.monotonic import Monotonic
@@ -17,6 +16,9 @@ from quorate.sim.invariants.state_machine_safety import StateMachineSafety
 from quorate.sim.invariants.truncation import NoTruncationOfCommitted
 from quorate.sim.invariants.voter_sets import OneVoterChangeAtATime
 from quorate.sim.invariants.votes import OneVotePerEpoch
+
+if TYPE_CHECKING:
+    from quorate.sim.invariants.invariant import Invariant
 
 ALL: Final[tuple[type[Invariant], ...]] = (
     ElectionSafety,

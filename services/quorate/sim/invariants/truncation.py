@@ -21,12 +21,11 @@ class NoTruncationOfCommitted(Invariant):
 
     def truncating(self, node: SimulatedNode, to: OffsetAndEpoch) -> None:
         progress = node.progress
-        if progress is not None and progress.high_watermark is not None:
-            if to.offset < progress.high_watermark:
-                raise Violation(
-                    f"node {node.node_id} cuts its log at {to.offset}, "
-                    f"below its high watermark {progress.high_watermark}"
-                )
+        known = None if progress is None else progress.high_watermark
+        if known is not None and to.offset < known:
+            raise Violation(
+                f"node {node.node_id} cuts its log at {to.offset}, below its high watermark {known}"
+            )
         history = self.world.oracle
         for entry in node.log.entries:
             if entry.end > to.offset and history.chains.get(entry.end) == entry.chain:

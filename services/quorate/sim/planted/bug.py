@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +20,22 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """`seeds` are some that catch it, so that proving it takes no search."""
+    """The swarm must catch it `within` that many seeds from 1 on.
+
+    `seeds` are some that did when they were last looked for: a test that begins with them is quick.
+    """
 
     name: str
     what: str
     seeds: tuple[int, ...]
     patches: tuple[Patch, ...]
+    within: int = 100
 
 
-def always(value: object) -> Callable[..., object]:
-    """A method that answers with `value`, whatever it is asked."""
+def always(*, answer: object) -> Callable[..., object]:
+    """A method that gives this answer, whatever it is asked."""
 
-    def answer(*_: object, **__: object) -> object:
-        return value
+    def method(*_: object, **__: object) -> object:
+        return answer
 
-    return answer
+    return method

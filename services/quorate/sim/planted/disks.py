@@ -11,9 +11,9 @@ from quorate.sim.node import SimulatedNode
 from quorate.sim.planted.bug import Bug, Patch, always
 
 if TYPE_CHECKING:
-    from quorate.raft.api import Random, RaftConfig, RecoveredState
+    from quorate.raft.api import RaftConfig, Random, RecoveredState
 
-_recover = SimulatedNode._recover  # noqa: SLF001 - the method that is replaced
+_recover = SimulatedNode._recover
 _init = Replica.__init__
 
 
@@ -55,7 +55,7 @@ BUGS: Final = (
         "snapshot-beyond-flush",
         "a snapshot covers what its own replica has not flushed (rule 15)",
         (0,),
-        (Patch(Application, "may_snapshot", always(True)),),
+        (Patch(Application, "may_snapshot", always(answer=True)),),
     ),
     Bug(
         "snapshot-with-a-hole",

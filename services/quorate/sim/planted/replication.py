@@ -25,7 +25,7 @@ _validate = LogState.validate
 _restart_at = LogState.restart_at
 _readable_end = Leading.readable_end
 _truncate = LogState.truncate
-_fetch_request = Following._fetch_request  # noqa: SLF001 - the method that is replaced
+_fetch_request = Following._fetch_request
 
 
 def _unflushed_end(self: Leading) -> Offset:
@@ -37,9 +37,7 @@ def _minority_end(self: Leading, role: Leader) -> Offset:
     return ends[max(0, len(ends) // 2 - 1)]
 
 
-def _overlook(
-    self: LogState, offset: Offset, epoch: Epoch
-) -> Valid | Diverging | NeedsSnapshot:
+def _overlook(self: LogState, offset: Offset, epoch: Epoch) -> Valid | Diverging | NeedsSnapshot:
     verdict = _validate(self, offset, epoch)
     if isinstance(verdict, Diverging) and offset <= self.end.offset:
         return Valid()
@@ -96,7 +94,7 @@ BUGS: Final = (
         "fetch-before-flush",
         "a follower fetches on, and so acknowledges, before its log is flushed",
         (0,),
-        (Patch(Following, "may_fetch", always(True)),),
+        (Patch(Following, "may_fetch", always(answer=True)),),
     ),
     Bug(
         "leader-counts-unflushed",
@@ -108,7 +106,7 @@ BUGS: Final = (
         "no-epoch-start-rule",
         "a leader commits records of earlier epochs before one of its own",
         (0,),
-        (Patch(Leading, "commits_own_epoch", always(True)),),
+        (Patch(Leading, "commits_own_epoch", always(answer=True)),),
     ),
     Bug(
         "minority-commits",
@@ -128,7 +126,7 @@ BUGS: Final = (
         (0,),
         (
             Patch(LogState, "truncation_point", _cut_whole_epoch),
-            Patch(Following, "may_truncate", always(True)),
+            Patch(Following, "may_truncate", always(answer=True)),
         ),
     ),
     Bug(
@@ -136,10 +134,10 @@ BUGS: Final = (
         "a flush that began before the log was cut counts for what was appended since (rule 14)",
         (0,),
         (
-            Patch(RaftCore, "is_current", always(True)),
+            Patch(RaftCore, "is_current", always(answer=True)),
             # Our followers fetch only when nothing waits for a flush; one that claims no more than
             # it has flushed may fetch earlier, and be cut while a flush is under way.
-            Patch(Following, "may_fetch", always(True)),
+            Patch(Following, "may_fetch", always(answer=True)),
             Patch(Following, "_fetch_request", _claim_flushed),
         ),
     ),

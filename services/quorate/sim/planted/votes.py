@@ -38,7 +38,7 @@ def _only_members_campaign(self: Replica) -> bool:
     return self.is_voter and not self.abstains and not self.is_healing
 
 
-_is_meant_for_us = Elections._is_meant_for_us  # noqa: SLF001 - the method that is replaced
+_is_meant_for_us = Elections._is_meant_for_us
 
 
 def _only_members_vote(self: Elections, request: VoteRequest) -> bool:
@@ -80,7 +80,7 @@ BUGS: Final = (
         "up-to-date-check-dropped",
         "a vote is granted to any log",
         (0,),
-        (Patch(Elections, "is_up_to_date", always(True)),),
+        (Patch(Elections, "is_up_to_date", always(answer=True)),),
     ),
     Bug(
         "vote-twice-per-epoch",
@@ -92,7 +92,7 @@ BUGS: Final = (
         "pre-vote-ignored",
         "a pre-vote is granted although the leader is heard",
         (0,),
-        (Patch(Elections, "_reason_to_refuse_pre_vote", always(None)),),
+        (Patch(Elections, "_reason_to_refuse_pre_vote", always(answer=None)),),
     ),
     Bug(
         "removed-voter-gives-up",
@@ -120,7 +120,7 @@ BUGS: Final = (
         "voters go back to a leader of an older epoch, which goes on committing",
         (0,),
         (
-            Patch(Announcements, "_reason_to_refuse", always(None)),
+            Patch(Announcements, "_reason_to_refuse", always(answer=None)),
             Patch(Replica, "learn", _follow_the_past),
         ),
     ),
