@@ -1,0 +1,217 @@
+"""What every command that talks to a quorum shares: its flags, its deadline, its way to fail.
+
+A command is an async function of a client and its arguments. Whatever goes wrong ends as one line
+on stderr that says which servers were tried and what each answered, and as exit status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.errors import ErrorCode
+from quorate.rpc.controller_client import (
+    ControllerClient,
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RequestRefusedError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from quorate.rpc.controller_client import Address
+
+TIMEOUT_MS_DEFAULT: Final = 30_000
+PORT_MAX: Final = 65_535
+
+
+class CommandError(Exception):
+    """The command cannot do what it was asked; the message is for the user, remedy included."""
+
+
+def parse_server(text: str) -> Address:
+    """`HOST:PORT`, the host of IPv6 in brackets. Raises ValueError that says what is wrong."""
+    host, colon, port = text.strip().rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host:
+        raise ValueError(f"{text!r} is no HOST:PORT")
+    if not port.isdecimal() or not 0 < int(port) <= PORT_MAX:
+        raise ValueError(f"{text!r}: the port must be a number from 1 to {PORT_MAX}")
+    return host, int(port)
+
+
+def parse_servers(text: str) -> list[Address]:
+    """`HOST:PORT[,HOST:PORT...]`. Raises ValueError that names the part at fault."""
+    return [parse_server(part) for part in text.split(",")]
+
+
+def format_server(server: Address) -> str:
+    """`HOST:PORT` as `parse_server` reads it."""
+    host, port = server
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def add_connection_arguments(
+    parser: argparse.ArgumentParser,
+    actions: Iterable[argparse.ArgumentParser],
+    *,
+    has_pin: bool = False,
+) -> None:
+    """The flags of every command that talks to a quorum, before its action or after it.
+
+    `has_pin` adds those of reads that any controller can answer.
+    """
+    _add_arguments(parser, has_pin=has_pin, has_defaults=True)
+    for action in actions:
+        # What the action does not name stays as the command's own flags have it.
+        _add_arguments(action, has_pin=has_pin, has_defaults=False)
+
+
+def _add_arguments(parser: argparse.ArgumentParser, *, has_pin: bool, has_defaults: bool) -> None:
+    def default(value: object) -> object:
+        return value if has_defaults else argparse.SUPPRESS
+
+    parser.add_argument(
+        "--bootstrap-controller",
+        metavar="HOST:PORT[,HOST:PORT]",
+        default=default(None),
+        help="controllers to ask first; the leader is found through them",
+    )
+    parser.add_argument(
+        "--timeout-ms",
+        type=int,
+        default=default(TIMEOUT_MS_DEFAULT),
+        help=f"the command ends within this time (default: {TIMEOUT_MS_DEFAULT})",
+    )
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default=default("text"), help="the format"
+    )
+    if has_pin:
+        parser.add_argument(
+            "--controller",
+            metavar="HOST:PORT",
+            default=default(None),
+            help="let this controller and no other answer a read",
+        )
+        parser.add_argument(
+            "--min-offset",
+            type=int,
+            default=default(0),
+            help="a read waits until it reflects everything below this offset",
+        )
+
+
+def run_command(
+    command: Callable[[ControllerClient, argparse.Namespace], Awaitable[int]],
+    arguments: argparse.Namespace,
+    *,
+    is_endless: bool = False,
+) -> int:
+    """Run a command against the quorum and return its exit status.
+
+    Every call ends within `--timeout-ms`; so does the whole command, unless `is_endless`.
+    """
+    try:
+        return asyncio.run(_run(command, arguments, is_endless=is_endless))
+    except KeyboardInterrupt:
+        return 130
+    except OutcomeUnknownError as error:
+        return fail(f"the change may have been committed, or may still be: {error}")
+    except (CommandError, QuorumUnavailableError, RequestRefusedError, ValueError) as error:
+        return fail(str(error))
+
+
+async def _run(
+    command: Callable[[ControllerClient, argparse.Namespace], Awaitable[int]],
+    arguments: argparse.Namespace,
+    *,
+    is_endless: bool,
+) -> int:
+    timeout_ms: int = arguments.timeout_ms
+    if timeout_ms <= 0:
+        raise CommandError(f"--timeout-ms: {timeout_ms} is not above 0")
+    servers = servers_of(arguments)
+    async with ControllerClient(servers, timeout_ms=timeout_ms) as client:
+        try:
+            # The calls of one command share its time; half a second is left to say what happened.
+            async with asyncio.timeout(None if is_endless else timeout_ms / 1000 + 0.5):
+                return await command(client, arguments)
+        except TimeoutError:
+            said = await what_servers_say(client, servers)
+            raise CommandError(f"not done within {timeout_ms} ms; {said}") from None
+
+
+def servers_of(arguments: argparse.Namespace) -> list[Address]:
+    """The servers that the flags name, the pinned one first. Raises CommandError."""
+    named: list[Address] = []
+    for flag in ("controller", "bootstrap_controller"):
+        text = getattr(arguments, flag, None)
+        if text:
+            try:
+                named += [server for server in parse_servers(text) if server not in named]
+            except ValueError as error:
+                raise CommandError(f"--{flag.replace('_', '-')}: {error}") from error
+    if not named:
+        raise CommandError("no server to ask: give --bootstrap-controller HOST:PORT")
+    return named
+
+
+def pinned(arguments: argparse.Namespace) -> Address | None:
+    """The one controller that a read is to be answered by, or None."""
+    return parse_server(arguments.controller) if arguments.controller else None
+
+
+async def what_servers_say(client: ControllerClient, servers: Sequence[Address]) -> str:
+    """One phrase a server, asked all at once with a short deadline."""
+    answers = await asyncio.gather(*(client.try_describe_at(s, 1.0) for s in servers))
+    phrases = []
+    for server, answer in zip(servers, answers, strict=True):
+        if isinstance(answer, str):
+            words = answer
+        elif answer.leader.leader_id is None:
+            words = f"knows no leader (epoch {answer.leader.epoch})"
+        else:
+            words = f"says that node {answer.leader.leader_id} leads (epoch {answer.leader.epoch})"
+        phrases.append(f"{format_server(server)}: {words}")
+    return "tried " + "; ".join(phrases)
+
+
+def parse_setting(flag: str, text: str) -> tuple[str, str]:
+    """`key=value`; the value may be empty. Raises CommandError."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise CommandError(f"{flag}: {text!r} is no KEY=VALUE")
+    return key.strip(), value
+
+
+def item_error(error: ErrorCode, message: str) -> str:
+    """One item's error as it is shown."""
+    return f"{error.name}: {message}" if message else error.name
+
+
+def fail(message: str) -> int:
+    """Say on stderr what went wrong; the exit status to return."""
+    print(f"error: {message}", file=sys.stderr)
+    return 1
+
+
+def print_json(value: object) -> None:
+    """One JSON document on one line, as scripts read it."""
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def print_offset(offset: int) -> None:
+    """Beside text on stdout, which keeps Kafka's shape."""
+    print(f"committed offset: {offset}", file=sys.stderr)
+
+
+def report_errors(items: Sequence[tuple[str, ErrorCode, str]]) -> int:
+    """Say on stderr what was refused; the exit status."""
+    refused = [item for item in items if item[1] is not ErrorCode.NONE]
+    for name, error, message in refused:
+        print(f"error: {name}: {item_error(error, message)}", file=sys.stderr)
+    return 1 if refused else 0

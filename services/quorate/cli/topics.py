@@ -1,0 +1,247 @@
+"""`quorate topics`: create, list, describe and delete, with the flags of kafka-topics.
+
+Lists and descriptions come from one controller's committed image; the offset that they reflect is
+in the JSON, and on stderr beside the text.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quorate.cli.connection import (
+    CommandError,
+    add_connection_arguments,
+    item_error,
+    parse_setting,
+    pinned,
+    print_json,
+    print_offset,
+    report_errors,
+    run_command,
+)
+from quorate.cli.topics_apply import AppliedTopic, apply_topics
+from quorate.cli.topics_file import read_topics
+from quorate.controller.replies import DeleteTopicsReply, DescribeTopicsReply, ListTopicsReply
+from quorate.controller.requests import (
+    USE_DEFAULT,
+    DeleteTopics,
+    DescribeTopics,
+    ListTopics,
+    NewTopic,
+)
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import format_uuid
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from quorate.controller.replies import DescribedTopic
+    from quorate.rpc.controller_client import ControllerClient
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser("topics", help="create, list, describe and delete topics")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    create = actions.add_parser("create", help="create one topic, or all topics of a file")
+    what = create.add_mutually_exclusive_group(required=True)
+    what.add_argument("--topic", metavar="NAME")
+    what.add_argument("--file", type=Path, metavar="F.yaml", help="definitions of many topics")
+    create.add_argument("--partitions", type=int, default=USE_DEFAULT)
+    create.add_argument("--replication-factor", type=int, default=USE_DEFAULT)
+    create.add_argument(
+        "--replica-assignment",
+        metavar="ID:ID,ID:ID",
+        help="brokers of partition 0, 1, ..., the preferred leader first",
+    )
+    create.add_argument("--config", action="append", default=[], metavar="KEY=VALUE")
+    listing = actions.add_parser("list", help="all names")
+    describe = actions.add_parser("describe", help="partitions and configs")
+    describe.add_argument("--topic", action="append", default=[], metavar="NAME")
+    delete = actions.add_parser("delete", help="delete topics")
+    delete.add_argument("--topic", action="append", required=True, metavar="NAME")
+    add_connection_arguments(parser, [create, listing, describe, delete], has_pin=True)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Entry of the command line."""
+    commands = {"create": _create, "list": _list, "describe": _describe, "delete": _delete}
+    return run_command(commands[arguments.action], arguments)
+
+
+# --- create ---------------------------------------------------------------------------------------
+
+
+def topics_to_create(arguments: argparse.Namespace) -> tuple[NewTopic, ...]:
+    """What `create` was asked for. Raises CommandError that names the flag or the entry."""
+    if arguments.file is not None:
+        given = (arguments.partitions, arguments.replication_factor, arguments.replica_assignment)
+        if given != (USE_DEFAULT, USE_DEFAULT, None) or arguments.config:
+            raise CommandError("--file: partitions, replicas and configs stand in the file")
+        try:
+            text = arguments.file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"--file: {error}") from error
+        return read_topics(text, str(arguments.file))
+    assignments = parse_assignment(arguments.replica_assignment)
+    counts = (arguments.partitions, arguments.replication_factor)
+    if assignments and counts != (USE_DEFAULT, USE_DEFAULT):
+        raise CommandError(
+            "--replica-assignment: stands in place of --partitions and --replication-factor"
+        )
+    configs = tuple(parse_setting("--config", setting) for setting in arguments.config)
+    return (NewTopic(arguments.topic, *counts, assignments, configs),)
+
+
+def parse_assignment(text: str | None) -> tuple[tuple[int, ...], ...]:
+    """`1:2,2:3`: partitions by commas, their replicas by colons. Raises CommandError."""
+    if text is None:
+        return ()
+    try:
+        return tuple(tuple(int(i) for i in part.split(":")) for part in text.split(","))
+    except ValueError:
+        raise CommandError(
+            f"--replica-assignment: {text!r} is no list such as 1:2,2:3 of broker ids"
+        ) from None
+
+
+async def _create(client: ControllerClient, arguments: argparse.Namespace) -> int:
+    topics = topics_to_create(arguments)
+    applied: list[AppliedTopic] = []
+    is_text = arguments.output == "text"
+
+    def on_applied(topic: AppliedTopic) -> None:
+        applied.append(topic)
+        if topic.error is not ErrorCode.NONE:
+            print(f"error: {topic.name}: {item_error(topic.error, topic.message)}", file=sys.stderr)
+        elif is_text:
+            existed = f"Topic {topic.name} exists already, as defined."
+            # Flushed, so that what was acknowledged is known even if this process is killed.
+            print(existed if topic.existed else f"Created topic {topic.name}.", flush=True)
+
+    try:
+        await apply_topics(client, topics, on_applied)
+    finally:
+        refused = sum(topic.error is not ErrorCode.NONE for topic in applied)
+        if len(topics) > 1 and len(applied) - refused < len(topics):
+            done = len(applied) - refused
+            print(f"{done} of {len(topics)} topics are there, {refused} refused", file=sys.stderr)
+        if not is_text:
+            print_json({"topics": [_applied_json(topic) for topic in applied]})
+    return 1 if refused else 0
+
+
+def _applied_json(topic: AppliedTopic) -> dict[str, object]:
+    return {
+        "name": topic.name,
+        "existed": topic.existed,
+        "error": topic.error.name,
+        "message": topic.message,
+    }
+
+
+# --- list, describe, delete -----------------------------------------------------------------------
+
+
+async def _list(client: ControllerClient, arguments: argparse.Namespace) -> int:
+    reply = await client.read(
+        ListTopics(), min_offset=arguments.min_offset, controller=pinned(arguments)
+    )
+    assert isinstance(reply, ListTopicsReply)
+    if arguments.output == "json":
+        topics = [
+            {"name": t.name, "topicId": format_uuid(t.topic_id), "partitions": t.partitions}
+            for t in reply.topics
+        ]
+        print_json({"offset": reply.offset, "topics": topics})
+        return 0
+    for topic in reply.topics:
+        print(topic.name)
+    print_offset(reply.offset)
+    return 0
+
+
+async def _describe(client: ControllerClient, arguments: argparse.Namespace) -> int:
+    reply = await client.read(
+        DescribeTopics(tuple(arguments.topic)),
+        min_offset=arguments.min_offset,
+        controller=pinned(arguments),
+    )
+    assert isinstance(reply, DescribeTopicsReply)
+    if arguments.output == "json":
+        topics = [topic_json(topic) for topic in reply.topics]
+        print_json({"offset": reply.offset, "topics": topics})
+    else:
+        for topic in reply.topics:
+            if topic.error is ErrorCode.NONE:
+                print("\n".join(topic_lines(topic)))
+        print_offset(reply.offset)
+    return report_errors([(t.name, t.error, t.message) for t in reply.topics])
+
+
+def topic_lines(topic: DescribedTopic) -> list[str]:
+    """One topic in the shape of kafka-topics --describe: a summary, then its partitions."""
+    assert topic.topic_id is not None
+    factor = len(topic.partitions[0].replicas) if topic.partitions else 0
+    configs = ",".join(f"{key}={value}" for key, value in topic.configs)
+    lines = [
+        f"Topic: {topic.name}\tTopicId: {format_uuid(topic.topic_id)}\t"
+        f"PartitionCount: {len(topic.partitions)}\tReplicationFactor: {factor}\tConfigs: {configs}"
+    ]
+    for partition in topic.partitions:
+        leader = "none" if partition.leader < 0 else str(partition.leader)
+        lines.append(
+            f"\tTopic: {topic.name}\tPartition: {partition.partition}\tLeader: {leader}\t"
+            f"Replicas: {_ids(partition.replicas)}\tIsr: {_ids(partition.isr)}\t"
+            f"Elr: {_ids(partition.eligible_leader_replicas)}\t"
+            f"LastKnownElr: {_ids(partition.last_known_elr)}"
+        )
+    return lines
+
+
+def _ids(ids: Sequence[int]) -> str:
+    return ",".join(str(i) for i in ids)
+
+
+def topic_json(topic: DescribedTopic) -> dict[str, object]:
+    """One topic as `describe -o json` shows it."""
+    if topic.error is not ErrorCode.NONE:
+        return {"name": topic.name, "error": topic.error.name, "message": topic.message}
+    assert topic.topic_id is not None
+    return {
+        "name": topic.name,
+        "topicId": format_uuid(topic.topic_id),
+        "configs": dict(topic.configs),
+        "partitions": [
+            {
+                "partition": p.partition,
+                "leader": p.leader,
+                "leaderEpoch": p.leader_epoch,
+                "partitionEpoch": p.partition_epoch,
+                "replicas": list(p.replicas),
+                "isr": list(p.isr),
+                "elr": list(p.eligible_leader_replicas),
+                "lastKnownElr": list(p.last_known_elr),
+            }
+            for p in topic.partitions
+        ],
+    }
+
+
+async def _delete(client: ControllerClient, arguments: argparse.Namespace) -> int:
+    reply = await client.write(DeleteTopics(tuple(arguments.topic)))
+    assert isinstance(reply, DeleteTopicsReply)
+    if arguments.output == "json":
+        topics = [
+            {"name": t.name, "error": t.error.name, "message": t.message} for t in reply.topics
+        ]
+        print_json({"topics": topics})
+    else:
+        for topic in reply.topics:
+            if topic.error is ErrorCode.NONE:
+                print(f"Deleted topic {topic.name}.")
+    return report_errors([(t.name, t.error, t.message) for t in reply.topics])

@@ -1,0 +1,127 @@
+"""Creates many topics so that running it again is harmless: in batches, with retries.
+
+A batch that may still have committed is sent again. A topic that exists already with equal
+partitions, replicas and configs is a success, whoever created it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply
+from quorate.controller.requests import USE_DEFAULT, CreateTopics, DescribeTopics
+from quorate.records.errors import ErrorCode
+from quorate.rpc.controller_client import OutcomeUnknownError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from quorate.controller.replies import DescribedTopic
+    from quorate.controller.requests import NewTopic
+    from quorate.rpc.controller_client import ControllerClient
+
+BATCH_TOPICS_MAX: Final = 50
+BATCH_PARTITIONS_MAX: Final = 1_000
+RETRY_PAUSE_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedTopic:
+    """What became of one topic: `existed` when it was there already, just as it should be."""
+
+    name: str
+    existed: bool = False
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+
+
+def batches(topics: Sequence[NewTopic]) -> Iterator[tuple[NewTopic, ...]]:
+    """Split so that each request stays within one atomic batch of records, with room to spare."""
+    batch: list[NewTopic] = []
+    partitions = 0
+    for topic in topics:
+        count = max(len(topic.assignments), topic.partitions, 1)
+        if batch and (len(batch) == BATCH_TOPICS_MAX or partitions + count > BATCH_PARTITIONS_MAX):
+            yield tuple(batch)
+            batch, partitions = [], 0
+        batch.append(topic)
+        partitions += count
+    if batch:
+        yield tuple(batch)
+
+
+def difference(wanted: NewTopic, present: DescribedTopic) -> str | None:
+    """In what a topic that exists differs from the one wanted; None when they are equal.
+
+    Counts left to the controller's defaults are equal to anything.
+    """
+    replicas = tuple(partition.replicas for partition in present.partitions)
+    if wanted.assignments:
+        if replicas != wanted.assignments:
+            return f"its replicas are {replicas}, not {wanted.assignments}"
+    else:
+        if wanted.partitions not in (USE_DEFAULT, len(replicas)):
+            return f"it has {len(replicas)} partitions, not {wanted.partitions}"
+        factor = len(replicas[0]) if replicas else 0
+        if wanted.replication_factor not in (USE_DEFAULT, factor):
+            return f"its replication factor is {factor}, not {wanted.replication_factor}"
+    if dict(present.configs) != dict(wanted.configs):
+        return f"its configs are {dict(present.configs)}, not {dict(wanted.configs)}"
+    return None
+
+
+async def apply_topics(
+    client: ControllerClient,
+    topics: Sequence[NewTopic],
+    on_applied: Callable[[AppliedTopic], None],
+) -> None:
+    """Create all topics, and report each as soon as it is known to be committed or refused.
+
+    Raises what the client raises; the caller bounds the time.
+    """
+    for batch in batches(topics):
+        reply = await _create(client, CreateTopics(batch))
+        wanted = {topic.name: topic for topic in batch}
+        existing = [t.name for t in reply.topics if t.error is ErrorCode.TOPIC_ALREADY_EXISTS]
+        compared = await _compare(client, [wanted[name] for name in existing])
+        for topic in reply.topics:
+            applied = compared.get(topic.name)
+            on_applied(
+                applied or AppliedTopic(topic.name, error=topic.error, message=topic.message)
+            )
+
+
+async def _create(client: ControllerClient, request: CreateTopics) -> CreateTopicsReply:
+    while True:
+        try:
+            reply = await client.write(request)
+        except OutcomeUnknownError:
+            await asyncio.sleep(RETRY_PAUSE_S)
+            continue
+        assert isinstance(reply, CreateTopicsReply)
+        return reply
+
+
+async def _compare(client: ControllerClient, wanted: Sequence[NewTopic]) -> dict[str, AppliedTopic]:
+    """Compare with what is committed now; `current` because an older image may not have it yet."""
+    if not wanted:
+        return {}
+    reply = await client.read(DescribeTopics(tuple(t.name for t in wanted)), current=True)
+    assert isinstance(reply, DescribeTopicsReply)
+    applied = {}
+    for topic, present in zip(wanted, reply.topics, strict=True):
+        if present.error is not ErrorCode.NONE:
+            applied[topic.name] = AppliedTopic(
+                topic.name, error=present.error, message=present.message
+            )
+        elif differs := difference(topic, present):
+            applied[topic.name] = AppliedTopic(
+                topic.name,
+                error=ErrorCode.TOPIC_ALREADY_EXISTS,
+                message=f"it exists, but {differs}; delete it or correct the file",
+            )
+        else:
+            applied[topic.name] = AppliedTopic(topic.name, existed=True)
+    return applied
