@@ -49,7 +49,7 @@ class Announcements:
                 self._announce_end(role)
 
     def _announce(self, role: Leader) -> None:
-        """To voters that do not fetch; at once after the election, then every half fetch timeout."""
+        """To voters that do not fetch: at the election, then every half fetch timeout."""
         r = self.r
         if role.begin_epoch_deadline > r.now:
             return
@@ -150,7 +150,11 @@ class Announcements:
             info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
             r.learn(info, "EndQuorumEpoch")
             role = r.role
-            if isinstance(role, Follower) and role.leader_id == request.leader_id and not role.has_ended:
+            if (
+                isinstance(role, Follower)
+                and role.leader_id == request.leader_id
+                and not role.has_ended
+            ):
                 role.has_ended = True
                 r.suspicion = None
                 wait = self.turn_ms(request.preferred_candidates)

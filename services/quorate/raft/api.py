@@ -11,19 +11,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from quorate.raft.messages import (
-    ElectionState,
-    EpochStart,
-    FetchedBatches,
-    KRaftVersionAt,
-    PeerRequest,
-    PeerResponse,
-    Request,
-    Response,
-    SnapshotInfo,
-    VotersAt,
-)
-from quorate.records.control import ControlRecord
 from quorate.records.ids import (
     CallId,
     ClusterId,
@@ -36,10 +23,24 @@ from quorate.records.ids import (
     ReplicaKey,
     ReplyToken,
 )
-from quorate.records.voters import Endpoint, VoterSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from quorate.raft.messages import (
+        ElectionState,
+        EpochStart,
+        FetchedBatches,
+        KRaftVersionAt,
+        PeerRequest,
+        PeerResponse,
+        Request,
+        Response,
+        SnapshotInfo,
+        VotersAt,
+    )
+    from quorate.records.control import ControlRecord
+    from quorate.records.voters import Endpoint, VoterSet
 
 
 # --- what the core is told once, at its start -------------------------------------------------

@@ -17,6 +17,8 @@ def batch_infos(data: bytes) -> FetchedBatches:
     for position, header in iter_batches(data):
         control = control_records(data, position, header) if header.is_control else ()
         infos.append(
-            BatchInfo(Offset(header.base_offset), Offset(header.last_offset), Epoch(header.epoch), control)
+            BatchInfo(
+                Offset(header.base_offset), Offset(header.last_offset), Epoch(header.epoch), control
+            )
         )
     return FetchedBatches(data, tuple(infos))

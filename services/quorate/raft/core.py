@@ -62,7 +62,7 @@ from quorate.raft.roles import Follower, Leader, Resigned
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.raft.api import Random, RaftConfig, RecoveredState
+    from quorate.raft.api import RaftConfig, Random, RecoveredState
     from quorate.raft.calls import Call
     from quorate.raft.messages import PeerResponse
     from quorate.records.ids import Millis
@@ -185,31 +185,24 @@ class RaftCore:
                 assert_never(request)
 
     def _handle_response(self, call: Call, response: PeerResponse | CallFailure) -> None:
-        failed = isinstance(response, CallFailure)
-        match call.kind:
-            case CallKind.FETCH if failed or isinstance(response, FetchResponse):
-                self.following.handle_fetch(call, response)
-            case CallKind.DISCOVERY if failed or isinstance(response, FetchResponse):
-                self.following.handle_discovery(response)
-            case CallKind.FETCH_SNAPSHOT if failed or isinstance(response, FetchSnapshotResponse):
-                self.following.handle_fetch_snapshot(call, response)
-            case CallKind.VOTE if failed or isinstance(response, VoteResponse):
-                self.elections.handle_response(call, response)
-            case CallKind.BEGIN_QUORUM_EPOCH if failed or isinstance(
-                response, BeginQuorumEpochResponse
-            ):
-                self.announcements.handle_begin_response(call, response)
-            case CallKind.END_QUORUM_EPOCH if failed or isinstance(
-                response, EndQuorumEpochResponse
-            ):
-                self.announcements.handle_end_response(call, response)
-            case CallKind.PROBE:
-                pass
+        match call.kind, response:
+            case CallKind.FETCH, FetchResponse() | CallFailure() as answer:
+                self.following.handle_fetch(call, answer)
+            case CallKind.DISCOVERY, FetchResponse() | CallFailure() as answer:
+                self.following.handle_discovery(answer)
+            case CallKind.FETCH_SNAPSHOT, FetchSnapshotResponse() | CallFailure() as answer:
+                self.following.handle_fetch_snapshot(call, answer)
+            case CallKind.VOTE, VoteResponse() | CallFailure() as answer:
+                self.elections.handle_response(call, answer)
+            case CallKind.BEGIN_QUORUM_EPOCH, BeginQuorumEpochResponse() | CallFailure() as answer:
+                self.announcements.handle_begin_response(call, answer)
+            case CallKind.END_QUORUM_EPOCH, EndQuorumEpochResponse() | CallFailure() as answer:
+                self.announcements.handle_end_response(call, answer)
             case _:
                 self.replica.note(f"{type(response).__name__} does not answer {call.kind.value}")
 
     def _handle_flushed(self, event: LogFlushed) -> None:
-        """What is on the disk counts now, unless the log was cut since the flush began (rule 14)."""
+        """What is on the disk counts, unless the log was cut since the flush began."""
         r = self.replica
         if not self.is_current(event):
             return

@@ -37,7 +37,13 @@ def describe(replica: Replica) -> DescribeQuorumResponse:
         if key not in r.voters
     ]
     return DescribeQuorumResponse(
-        ErrorCode.NONE, r.leader_info, r.high_watermark, tuple(voters), tuple(observers), r.now, notes
+        ErrorCode.NONE,
+        r.leader_info,
+        r.high_watermark,
+        tuple(voters),
+        tuple(observers),
+        r.now,
+        notes,
     )
 
 

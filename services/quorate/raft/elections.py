@@ -11,7 +11,15 @@ from quorate.raft.api import CallFailure, Peer, ProbeAnswered, ProbeLeader
 from quorate.raft.calls import Call, CallKind
 from quorate.raft.messages import VoteRequest, VoteResponse
 from quorate.raft.replica import Refusal
-from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Suspicion, Unattached
+from quorate.raft.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Suspicion,
+    Unattached,
+)
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, NodeId
 
@@ -49,14 +57,17 @@ class Elections:
             return self._answer(ErrorCode.INVALID_VOTER_KEY)
         if request.replica_epoch > r.epoch:
             kind = "pre-vote" if request.pre_vote else "vote"
-            r.become_unattached(request.replica_epoch, f"{kind} of {request.replica.node_id} in a higher epoch")
+            r.become_unattached(
+                request.replica_epoch, f"{kind} of {request.replica.node_id} in a higher epoch"
+            )
         refusal = self.reason_to_refuse(request)
         if refusal is not None:
             self._count_refusal(request, refusal)
             return self._answer(ErrorCode.NONE)
         if not request.pre_vote:
             self._vote_for(request)
-        r.note(f"grants {'pre-vote' if request.pre_vote else 'vote'} to {request.replica.node_id} in epoch {r.epoch}")
+        kind = "pre-vote" if request.pre_vote else "vote"
+        r.note(f"grants {kind} to {request.replica.node_id} in epoch {r.epoch}")
         return self._answer(ErrorCode.NONE, granted=True)
 
     def _is_meant_for_us(self, request: VoteRequest) -> bool:
@@ -74,7 +85,7 @@ class Elections:
         """Why the vote is not granted; None when it is. The epochs are equal here."""
         r = self.r
         if r.abstains:
-            return "this replica abstains: its disk was formatted without a mark of the first bootstrap"
+            return "this replica abstains: its disk bears no mark of the first bootstrap"
         if not self.is_up_to_date(request):
             return f"its log ends at {request.last}, this one needs {r.vote_bar}"
         if request.pre_vote:
@@ -127,7 +138,9 @@ class Elections:
         if isinstance(r.role, Prospective):
             r.save_election(type(r.election)(r.epoch, None, request.replica))
         else:
-            r.become_unattached(r.epoch, f"votes for {request.replica.node_id}", voted=request.replica)
+            r.become_unattached(
+                r.epoch, f"votes for {request.replica.node_id}", voted=request.replica
+            )
 
     def _count_refusal(self, request: VoteRequest, reason: str) -> None:
         r = self.r
@@ -223,9 +236,7 @@ class Elections:
         r = self.r
         match r.role:
             case Unattached(election_deadline=deadline) as role if deadline <= r.now:
-                if not r.may_campaign:
-                    role.election_deadline = r.after(r.draw_election_timeout())
-                elif self._waits_until_ready():
+                if not r.may_campaign or self._waits_until_ready():
                     role.election_deadline = r.after(r.draw_election_timeout())
                 else:
                     r.become_prospective("no leader was found")
@@ -263,7 +274,7 @@ class Elections:
     # --- early suspicion (rule 10) ----------------------------------------------------------------
 
     def stream_broke(self, call: Call) -> None:
-        """The Fetch stream to the leader broke: ask by a plain connect whether its process lives."""
+        """The Fetch stream broke: ask by a plain connect whether the leader lives."""
         r = self.r
         role = r.role
         if not isinstance(role, Follower) or role.has_ended or call.to != role.leader_id:
@@ -304,7 +315,9 @@ class Elections:
         suspicion.is_refused = True
         if not r.may_campaign or suspicion.act_ms is not None:
             return
-        if isinstance(r.role, Prospective) or (isinstance(r.role, Candidate) and not r.role.has_lost):
+        if isinstance(r.role, Prospective) or (
+            isinstance(r.role, Candidate) and not r.role.has_lost
+        ):
             return
         suspicion.act_ms = r.now if again else r.after(r.draw(SUSPICION_DELAY_MS))
         r.note(f"leader {suspicion.leader_id} refuses connections")

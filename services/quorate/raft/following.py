@@ -97,7 +97,9 @@ class Following:
 
     def _fetch_snapshot(self, download: SnapshotDownload, peer: Peer) -> None:
         r = self.r
-        if download.is_installing or not r.calls.may_call(CallKind.FETCH_SNAPSHOT, peer.node_id, r.now):
+        if download.is_installing or not r.calls.may_call(
+            CallKind.FETCH_SNAPSHOT, peer.node_id, r.now
+        ):
             return
         request = FetchSnapshotRequest(
             r.config.cluster_id,
@@ -112,7 +114,11 @@ class Following:
     def _discover(self) -> None:
         """Ask the bootstrap servers and the voters, in turn, who leads."""
         r = self.r
-        if self.discover_at > r.now or r.calls.in_flight(CallKind.DISCOVERY) or not self.may_fetch():
+        if (
+            self.discover_at > r.now
+            or r.calls.in_flight(CallKind.DISCOVERY)
+            or not self.may_fetch()
+        ):
             return
         targets = self._discovery_targets()
         if not targets:
@@ -146,7 +152,7 @@ class Following:
         r.learn(response.leader, "discovery")
 
     def handle_fetch(self, call: Call, response: FetchResponse | CallFailure) -> None:
-        """Append, truncate or turn to a snapshot, as the leader says (seed: handleFetchResponse)."""
+        """Append, truncate or turn to a snapshot, as the leader says."""
         r = self.r
         role = self._role_of(call)
         if role is None:
@@ -290,7 +296,9 @@ class Following:
             return
         self._heard_leader(role)
         chunk = response.chunk
-        fits = response.snapshot_id == download.snapshot_id and response.position == download.position
+        fits = (
+            response.snapshot_id == download.snapshot_id and response.position == download.position
+        )
         if not fits or not isinstance(chunk, bytes) or not chunk:
             self._back_off(CallKind.FETCH_SNAPSHOT, call)
             return

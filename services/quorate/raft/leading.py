@@ -89,7 +89,7 @@ class Leading:
     # --- fetches ----------------------------------------------------------------------------------
 
     def handle_fetch(self, token: ReplyToken, request: FetchRequest) -> None:
-        """Answer a Fetch, or park it until there is something to send (seed: handleFetchRequest)."""
+        """Answer a Fetch, or park it until there is something to send."""
         r = self.r
         role = r.role
         error = self._reason_to_refuse(request)
@@ -273,7 +273,12 @@ class Leading:
         bytes_max = min(request.max_bytes, r.config.fetch_snapshot_max_bytes)
         chunk = SnapshotRange(request.snapshot_id, request.position, bytes_max)
         return FetchSnapshotResponse(
-            ErrorCode.NONE, r.leader_info, request.snapshot_id, info.size_bytes, request.position, chunk
+            ErrorCode.NONE,
+            r.leader_info,
+            request.snapshot_id,
+            info.size_bytes,
+            request.position,
+            chunk,
         )
 
     # --- the high watermark -----------------------------------------------------------------------
@@ -284,7 +289,10 @@ class Leading:
 
     def replicated_end(self, role: Leader, voter: Voter) -> Offset:
         """What one voter has flushed, as far as this leader knows."""
-        if voter.key.node_id == self.r.node_id and voter.key.directory_id in (None, self.r.key.directory_id):
+        if voter.key.node_id == self.r.node_id and voter.key.directory_id in (
+            None,
+            self.r.key.directory_id,
+        ):
             return self.own_end()
         progress = role.progress.get(voter.key)
         if progress is None or progress.fetch_offset is None:

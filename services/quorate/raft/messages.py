@@ -7,12 +7,14 @@ left out, because there is one partition. Sources: KIP-595, 630, 853, 996 as shi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from quorate.records.control import ControlRecord
-from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, Offset, OffsetAndEpoch, ReplicaKey
-from quorate.records.voters import Endpoint, VoterSet
+
+if TYPE_CHECKING:
+    from quorate.records.control import ControlRecord
+    from quorate.records.errors import ErrorCode
+    from quorate.records.voters import Endpoint, VoterSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class BatchInfo:
 
 @dataclass(frozen=True, slots=True)
 class FetchedBatches:
-    """Record batches off the wire: checked by the shell (length, magic, CRC), opaque to the core."""
+    """Record batches off the wire: checked by the shell, opaque to the core."""
 
     data: bytes
     batches: tuple[BatchInfo, ...]
@@ -299,10 +301,7 @@ Response: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """What quorum-state holds: epoch, leader if known, and whom this replica voted for.
-
-
-    """
+    """What quorum-state holds: epoch, leader if known, and whom this replica voted for."""
 
     epoch: Epoch
     leader_id: NodeId | None = None

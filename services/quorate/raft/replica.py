@@ -55,7 +55,7 @@ from quorate.records.ids import (
 )
 
 if TYPE_CHECKING:
-    from quorate.raft.api import Random, RaftConfig, RecoveredState
+    from quorate.raft.api import RaftConfig, Random, RecoveredState
     from quorate.records.voters import Endpoint, Voter, VoterSet
 
 
@@ -254,11 +254,16 @@ class Replica:
         self.calls.abandon(*(kind for kind in CallKind if kind is not CallKind.PROBE))
         self.calls.clear_backoff()
         self.role = role
-        self.note(f"{why}: {type(old).__name__.lower()} becomes {type(role).__name__.lower()} in epoch {self.epoch}")
+        names = f"{type(old).__name__.lower()} becomes {type(role).__name__.lower()}"
+        self.note(f"{why}: {names} in epoch {self.epoch}")
 
     def _fail_waiting(self, leader: Leader) -> None:
         """No parked Fetch and no read outlives leadership (kafka-wire gotcha 3)."""
-        info = self.leader_info if self.election.leader_id != self.node_id else LeaderInfo(None, self.epoch)
+        info = (
+            self.leader_info
+            if self.election.leader_id != self.node_id
+            else LeaderInfo(None, self.epoch)
+        )
         for parked in leader.parked.values():
             self.reply(parked.token, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info))
         for read in leader.reads:
@@ -282,7 +287,9 @@ class Replica:
         elif stored.voted == self.key and stored.leader_id is None and self.may_campaign:
             self._campaign("was a candidate before the restart")
         elif stored.leader_id is not None and self.leader_peer() is not None:
-            self.become_follower(stored.epoch, stored.leader_id, (), "the leader before the restart")
+            self.become_follower(
+                stored.epoch, stored.leader_id, (), "the leader before the restart"
+            )
         else:
             self.note(f"starts unattached in epoch {self.epoch}, log end {self.log.end}")
 
@@ -298,11 +305,15 @@ class Replica:
         self._enter(Unattached(deadline), why)
 
     def _unattached_deadline(self, epoch: Epoch, *, is_vote: bool) -> Millis:
-        """What is left of the old timer, so that seeing a higher epoch does not put off elections."""
+        """What is left of the old timer: a higher epoch must not put off elections."""
         match self.role:
             case Unattached(election_deadline=deadline) | Resigned(election_deadline=deadline):
                 if not is_vote and epoch > self.epoch:
-                    return deadline if deadline > self.now else self.after(self.draw_election_timeout())
+                    return (
+                        deadline
+                        if deadline > self.now
+                        else self.after(self.draw_election_timeout())
+                    )
             case Candidate(election_deadline=deadline):
                 return max(deadline, self.now)
             case Prospective(election_deadline=deadline, tally=tally) if not tally.is_lost:
@@ -314,8 +325,9 @@ class Replica:
     def become_prospective(self, why: str, *, resume_deadline: Millis | None = None) -> None:
         """Ask whether an election is worth holding; an only voter goes straight on."""
         deadline = self.after(self.draw_election_timeout())
-        self._enter(Prospective(self._tally(), deadline, resume_deadline), why)
-        if self.role.tally.is_won:  # type: ignore[union-attr]
+        role = Prospective(self._tally(), deadline, resume_deadline)
+        self._enter(role, why)
+        if role.tally.is_won:
             self.become_candidate("no other voter to ask")
 
     def become_candidate(self, why: str) -> None:
@@ -413,7 +425,9 @@ class Replica:
         if info.epoch == self.epoch and known is not None and leader_id not in (None, known):
             self.note(f"{why}: ignored, names leader {leader_id} for epoch {info.epoch} of {known}")
             return
-        has_address = bool(endpoints) or (leader_id is not None and self.voters.by_id(leader_id) is not None)
+        has_address = bool(endpoints) or (
+            leader_id is not None and self.voters.by_id(leader_id) is not None
+        )
         if info.epoch > self.epoch:
             if leader_id is not None and has_address:
                 self.become_follower(info.epoch, leader_id, endpoints, why)

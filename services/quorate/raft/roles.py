@@ -9,20 +9,21 @@ Sources: seed "KRaft Consensus" (state machine), KIP-595, KIP-996.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.raft.messages import FetchRequest
-from quorate.records.ids import (
-    CallId,
-    Epoch,
-    Millis,
-    NodeId,
-    Offset,
-    OffsetAndEpoch,
-    ReplicaKey,
-    ReplyToken,
-)
-from quorate.records.voters import Endpoint
+if TYPE_CHECKING:
+    from quorate.raft.messages import FetchRequest
+    from quorate.records.ids import (
+        CallId,
+        Epoch,
+        Millis,
+        NodeId,
+        Offset,
+        OffsetAndEpoch,
+        ReplicaKey,
+        ReplyToken,
+    )
+    from quorate.records.voters import Endpoint
 
 
 @dataclass(slots=True)
