@@ -1,0 +1,248 @@
+"""A quorum on this machine as files: ports, properties, identities, formatted directories.
+
+`DIR/quorum.json` says what the quorum is; node i has `DIR/i/controller.properties`, its metadata in
+`DIR/i/metadata` and its log output in `DIR/i/controller.log`. A directory is formatted once only: a
+voter that lost its disk must not come back under its old id and vote again.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.cli.connection import CommandError
+from quorate.records.cluster import FeatureLevelRecord
+from quorate.records.ids import (
+    UUID_BYTES,
+    ClusterId,
+    DirectoryId,
+    NodeId,
+    ReplicaKey,
+    format_uuid,
+    parse_uuid,
+)
+from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
+from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.storage.files import OsFileSystem, write_atomically
+from quorate.storage.formatting import Formatting, format_directory
+from quorate.storage.layout import META_PROPERTIES
+from quorate.storage.meta import MetaProperties
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+HOST: Final = "127.0.0.1"
+LISTENER: Final = "GRPC"
+HEALTH_PORT_STEP: Final = 100
+METRICS_PORT_STEP: Final = 200
+# More would let the listeners of one node meet the health ports of another.
+CONTROLLERS_MAX: Final = 100
+BASE_PORT_DEFAULT: Final = 9094
+CONTROLLERS_DEFAULT: Final = 3
+_PORT_MAX: Final = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """Where one node listens and where its files are."""
+
+    node_id: int
+    port: int
+    directory: Path
+
+    @property
+    def health_port(self) -> int:
+        return self.port + HEALTH_PORT_STEP
+
+    @property
+    def metrics_port(self) -> int:
+        return self.port + METRICS_PORT_STEP
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return HOST, self.port
+
+    @property
+    def properties_path(self) -> Path:
+        return self.directory / "controller.properties"
+
+    @property
+    def metadata_dir(self) -> Path:
+        return self.directory / "metadata"
+
+    @property
+    def output_path(self) -> Path:
+        """What the process writes to stdout and stderr."""
+        return self.directory / "controller.log"
+
+    def properties(self, bootstrap_servers: str) -> dict[str, str]:
+        """The node's configuration under Kafka's keys."""
+        return {
+            "node.id": str(self.node_id),
+            "process.roles": "controller",
+            "listeners": f"{LISTENER}://{HOST}:{self.port}",
+            "controller.listener.names": LISTENER,
+            "controller.quorum.bootstrap.servers": bootstrap_servers,
+            "metadata.log.dir": str(self.metadata_dir),
+            "health.port": str(self.health_port),
+            "metrics.port": str(self.metrics_port),
+            "grpc.reflection.enable": "true",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LocalQuorum:
+    """A quorum's identity, as DIR/quorum.json keeps it."""
+
+    root: Path
+    cluster_id: ClusterId
+    base_port: int
+    directory_ids: tuple[DirectoryId, ...]
+    is_formatted: bool = False
+
+    @property
+    def nodes(self) -> tuple[NodePlan, ...]:
+        """Node i listens on base port + i - 1."""
+        return tuple(
+            NodePlan(i, self.base_port + i - 1, self.root / str(i))
+            for i in range(1, len(self.directory_ids) + 1)
+        )
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{HOST}:{node.port}" for node in self.nodes)
+
+    @property
+    def voters(self) -> VoterSet:
+        """All nodes vote."""
+        return VoterSet.of(
+            Voter(
+                ReplicaKey(NodeId(node.node_id), directory_id),
+                (Endpoint(LISTENER, HOST, node.port),),
+            )
+            for node, directory_id in zip(self.nodes, self.directory_ids, strict=True)
+        )
+
+    def ports(self) -> Iterator[tuple[int, str]]:
+        """Every port with what it is for."""
+        for node in self.nodes:
+            yield node.port, f"controller {node.node_id}"
+            yield node.health_port, f"health of controller {node.node_id}"
+            yield node.metrics_port, f"metrics of controller {node.node_id}"
+
+    def save(self, *, is_formatted: bool) -> None:
+        """Write DIR/quorum.json, durable on return."""
+        document = {
+            "cluster_id": self.cluster_id,
+            "base_port": self.base_port,
+            "directory_ids": [format_uuid(directory_id) for directory_id in self.directory_ids],
+            "is_formatted": is_formatted,
+        }
+        data = json.dumps(document, indent=2).encode() + b"\n"
+        write_atomically(OsFileSystem(), str(_identity_path(self.root)), data)
+
+
+def _identity_path(root: Path) -> Path:
+    return root / "quorum.json"
+
+
+def open_quorum(root: Path, *, controllers: int | None, base_port: int | None) -> LocalQuorum:
+    """The quorum in `root`, or a new one; None stands for what is there, or the default.
+
+    Raises CommandError when what is asked for is not what is there.
+    """
+    root = root.resolve()
+    path = _identity_path(root)
+    if not path.exists():
+        return _new_quorum(root, controllers or CONTROLLERS_DEFAULT, base_port or BASE_PORT_DEFAULT)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        quorum = LocalQuorum(
+            root,
+            ClusterId(document["cluster_id"]),
+            int(document["base_port"]),
+            tuple(DirectoryId(parse_uuid(text)) for text in document["directory_ids"]),
+            bool(document["is_formatted"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise CommandError(
+            f"{path}: {error!r}; restore it, or choose another --data-dir"
+        ) from error
+    if controllers not in (None, len(quorum.nodes)):
+        raise CommandError(
+            f"--controllers: {root} holds a quorum of {len(quorum.nodes)}, not {controllers};"
+            " leave the flag out, or choose another --data-dir"
+        )
+    if base_port not in (None, quorum.base_port):
+        raise CommandError(
+            f"--base-port: the voters in {root} are known on ports from {quorum.base_port} on;"
+            " leave the flag out, or choose another --data-dir"
+        )
+    return quorum
+
+
+def _new_quorum(root: Path, controllers: int, base_port: int) -> LocalQuorum:
+    if not 1 <= controllers <= CONTROLLERS_MAX:
+        raise CommandError(f"--controllers: {controllers} is not from 1 to {CONTROLLERS_MAX}")
+    highest = base_port + METRICS_PORT_STEP + controllers - 1
+    if base_port < 1 or highest > _PORT_MAX:
+        raise CommandError(f"--base-port: {base_port} to {highest} are not all ports")
+    identities = [secrets.token_bytes(UUID_BYTES) for _ in range(controllers + 1)]
+    return LocalQuorum(
+        root,
+        ClusterId(format_uuid(identities[0])),
+        base_port,
+        tuple(DirectoryId(identity) for identity in identities[1:]),
+    )
+
+
+def check_ports(quorum: LocalQuorum) -> None:
+    """Raises CommandError that names the first port which somebody else listens on."""
+    for port, purpose in quorum.ports():
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            # A port that a finished process left in TIME_WAIT is free.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError as error:
+                raise CommandError(
+                    f"port {port} ({purpose}) is busy: {error.strerror}; stop what listens there,"
+                    " or choose another --base-port with another --data-dir"
+                ) from error
+
+
+def prepare(quorum: LocalQuorum, overrides: Mapping[str, str] | None = None) -> None:
+    """Write all properties, and format what the first start has not formatted yet.
+
+    The identity is saved before the first directory is formatted, so that a start that was
+    interrupted is continued under the same ids. Raises StorageError, OSError.
+    """
+    quorum.root.mkdir(parents=True, exist_ok=True)
+    if not quorum.is_formatted:
+        quorum.save(is_formatted=False)
+    for node, directory_id in zip(quorum.nodes, quorum.directory_ids, strict=True):
+        node.directory.mkdir(exist_ok=True)
+        properties = node.properties(quorum.bootstrap_servers) | dict(overrides or {})
+        lines = "".join(f"{key}={value}\n" for key, value in properties.items())
+        node.properties_path.write_text(lines, encoding="utf-8")
+        if not quorum.is_formatted and not (node.metadata_dir / META_PROPERTIES).exists():
+            meta = MetaProperties(NodeId(node.node_id), quorum.cluster_id, directory_id)
+            format_node(node.metadata_dir, meta, quorum.voters)
+    if not quorum.is_formatted:
+        quorum.save(is_formatted=True)
+
+
+def format_node(metadata_dir: Path, meta: MetaProperties, voters: VoterSet | None) -> None:
+    """Format one directory at the latest metadata.version; without voters for an observer."""
+    level = FeatureLevelRecord(name="metadata.version", feature_level=METADATA_VERSION_LATEST)
+    format_directory(
+        OsFileSystem(),
+        str(metadata_dir),
+        Formatting(meta=meta, records=[encode_record(level, 0)], voters=voters),
+        timestamp_ms=time.time_ns() // 1_000_000,
+    )

@@ -1,0 +1,123 @@
+"""Keeps the processes of a local quorum running, each by its own pid.
+
+A controller that dies is started again: after one second, after twice as long each time it dies
+again, after half a minute at most; one that lived for a while starts from one second again. Each
+has a session of its own, so that Ctrl-C reaches only the supervisor, which stops them in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from asyncio.subprocess import DEVNULL
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import Callable, Sequence
+
+    from quorate.cli.local_quorum import NodePlan
+
+BACKOFF_MIN_S: Final = 1.0
+BACKOFF_MAX_S: Final = 30.0
+LIVED_LONG_S: Final = 10.0
+STOP_TIMEOUT_S: Final = 15.0
+
+
+def next_backoff_s(backoff_s: float, lived_s: float) -> float:
+    """How long to wait before the start after this one."""
+    if lived_s >= LIVED_LONG_S:
+        return BACKOFF_MIN_S
+    return min(backoff_s * 2, BACKOFF_MAX_S)
+
+
+def exit_words(status: int) -> str:
+    """How a process ended, for people."""
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"
+
+
+@dataclass(slots=True)
+class Child:
+    """One controller process; `pid` is None while it is down, and `note` then says why."""
+
+    node: NodePlan
+    pid: int | None = None
+    note: str = ""
+
+
+class Supervisor:
+    """Starts the controllers, starts them again, and stops them all."""
+
+    def __init__(self, nodes: Sequence[NodePlan], say: Callable[[str], None]) -> None:
+        """`say` takes a line for each start and each death."""
+        self.children = [Child(node) for node in nodes]
+        self._say = say
+        self._processes: dict[int, Process] = {}
+        self._stopping = asyncio.Event()
+        self._keepers: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Start all; returns at once."""
+        loop = asyncio.get_running_loop()
+        self._keepers = [loop.create_task(self._keep(child)) for child in self.children]
+
+    async def _keep(self, child: Child) -> None:
+        loop = asyncio.get_running_loop()
+        backoff_s = BACKOFF_MIN_S
+        while not self._stopping.is_set():
+            started = loop.time()
+            process = await _spawn(child.node)
+            self._processes[process.pid] = process
+            child.pid, child.note = process.pid, ""
+            self._say(f"controller {child.node.node_id}: started, pid {process.pid}")
+            if self._stopping.is_set():
+                process.terminate()
+            status = await process.wait()
+            del self._processes[process.pid]
+            child.pid, child.note = None, exit_words(status)
+            if self._stopping.is_set():
+                return
+            lived_s = loop.time() - started
+            if lived_s >= LIVED_LONG_S:
+                backoff_s = BACKOFF_MIN_S
+            child.note += f", starts again in {backoff_s:g} s; see {child.node.output_path}"
+            self._say(f"controller {child.node.node_id}: down, {child.note}")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(backoff_s):
+                    await self._stopping.wait()
+            backoff_s = next_backoff_s(backoff_s, lived_s)
+
+    async def stop(self) -> None:
+        """SIGTERM to all, by their pids; what has not ended after a while is killed."""
+        self._stopping.set()
+        for process in list(self._processes.values()):
+            process.terminate()
+        _, late = await asyncio.wait(self._keepers, timeout=STOP_TIMEOUT_S)
+        for process in list(self._processes.values()):
+            self._say(f"pid {process.pid} has not stopped in {STOP_TIMEOUT_S:g} s, is killed")
+            process.kill()
+        if late:
+            await asyncio.wait(late)
+
+
+async def _spawn(node: NodePlan) -> Process:
+    with node.output_path.open("ab") as output:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "quorate.consensus",
+            "--config",
+            str(node.properties_path),
+            stdin=DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )

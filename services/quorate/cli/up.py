@@ -1,0 +1,236 @@
+"""`quorate up`: a local quorum of real processes, kept running until Ctrl-C or SIGTERM.
+
+On a terminal a table shows every controller as it is now; elsewhere each change is a line. Started
+again on the same directory it goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+
+from quorate.cli.connection import CommandError, fail
+from quorate.cli.local_quorum import check_ports, open_quorum, prepare
+from quorate.cli.supervisor import Supervisor
+from quorate.records.errors import ErrorCode
+from quorate.rpc.controller_client import ControllerClient
+from quorate.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping, Sequence
+
+    from quorate.cli.local_quorum import LocalQuorum
+    from quorate.cli.supervisor import Child
+    from quorate.raft.messages import DescribeQuorumResponse
+
+POLL_INTERVAL_S: Final = 0.5
+ANSWER_TIMEOUT_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One controller in the table; -1 stands for what is not known."""
+
+    node_id: int
+    address: str
+    pid: int | None
+    state: str
+    epoch: int = -1
+    log_end: int = -1
+    lag: int = -1
+    remarks: str = ""
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser("up", help="run a local quorum until Ctrl-C")
+    parser.add_argument("--controllers", type=int, metavar="N", help="how many (default: 3)")
+    parser.add_argument(
+        "--data-dir", type=Path, default=Path("data"), metavar="DIR", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--base-port",
+        type=int,
+        metavar="P",
+        help="node i listens on P+i-1, its health on P+100+i-1, its metrics on P+200+i-1"
+        " (default: 9094)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Entry of the command line."""
+    try:
+        quorum = open_quorum(
+            arguments.data_dir, controllers=arguments.controllers, base_port=arguments.base_port
+        )
+        check_ports(quorum)
+        prepare(quorum)
+    except (CommandError, StorageError, OSError) as error:
+        return fail(str(error))
+    asyncio.run(_run(quorum))
+    return 0
+
+
+async def _run(quorum: LocalQuorum) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    console = Console()
+    servers = [node.address for node in quorum.nodes]
+    async with ControllerClient(servers) as client:
+        if console.is_terminal:
+            with Live(console=console, auto_refresh=False) as live:
+                supervisor = Supervisor(quorum.nodes, lambda _: None)
+                say = live.console.print
+
+                def show(rows: Sequence[Row]) -> None:
+                    live.update(table_of(rows, quorum), refresh=True)
+
+                await _watch(supervisor, client, stopped, show, say)
+        else:
+            changes = Changes(_print_line)
+            supervisor = Supervisor(quorum.nodes, _print_line)
+            await _watch(supervisor, client, stopped, changes.show, _print_line)
+
+
+def _print_line(line: str) -> None:
+    # Flushed, because whoever started this process may wait for the line.
+    print(line, flush=True)
+
+
+async def _watch(
+    supervisor: Supervisor,
+    client: ControllerClient,
+    stopped: asyncio.Event,
+    show: Callable[[Sequence[Row]], None],
+    say: Callable[[str], None],
+) -> None:
+    """Run until stopped; say `ready` once, when a leader is known."""
+    is_ready = False
+    supervisor.start()
+    try:
+        while not stopped.is_set():
+            answers = await _ask_all(supervisor.children, client)
+            show(rows_of(supervisor.children, answers))
+            if not is_ready and leader_of(answers) is not None:
+                is_ready = True
+                say("ready")
+            try:
+                async with asyncio.timeout(POLL_INTERVAL_S):
+                    await stopped.wait()
+            except TimeoutError:
+                continue
+    finally:
+        say("stopping")
+        await supervisor.stop()
+
+
+async def _ask_all(
+    children: Sequence[Child], client: ControllerClient
+) -> dict[int, DescribeQuorumResponse | str]:
+    async def ask(child: Child) -> DescribeQuorumResponse | str:
+        if child.pid is None:
+            return child.note
+        return await client.try_describe_at(child.node.address, ANSWER_TIMEOUT_S)
+
+    answers = await asyncio.gather(*(ask(child) for child in children))
+    return {c.node.node_id: answer for c, answer in zip(children, answers, strict=True)}
+
+
+# --- what is shown --------------------------------------------------------------------------------
+
+
+def leader_of(
+    answers: Mapping[int, DescribeQuorumResponse | str],
+) -> DescribeQuorumResponse | None:
+    """The answer of the leader with the highest epoch: a stale one may not know that it is."""
+    leading = [
+        answer
+        for answer in answers.values()
+        if not isinstance(answer, str) and answer.error is ErrorCode.NONE
+    ]
+    return max(leading, key=lambda answer: answer.leader.epoch, default=None)
+
+
+def rows_of(
+    children: Sequence[Child], answers: Mapping[int, DescribeQuorumResponse | str]
+) -> list[Row]:
+    """What every controller says of itself, with the leader's view of its log."""
+    leader = leader_of(answers)
+    ends: dict[int, int] = {}
+    if leader is not None:
+        replicas = (*leader.voters, *leader.observers)
+        ends = {s.key.node_id: s.log_end_offset for s in replicas if s.log_end_offset is not None}
+    rows = []
+    for child in children:
+        node, answer = child.node, answers[child.node.node_id]
+        address = f"{node.address[0]}:{node.port}"
+        if child.pid is None:
+            rows.append(Row(node.node_id, address, None, "down", remarks=child.note))
+            continue
+        if isinstance(answer, str):
+            rows.append(Row(node.node_id, address, child.pid, "no answer", remarks=answer))
+            continue
+        state = "seeks a leader" if answer.leader.leader_id is None else "Follower"
+        if answer.error is ErrorCode.NONE:
+            state = "Leader"
+        end, lag = ends.get(node.node_id, -1), -1
+        if end >= 0 and leader is not None and leader.leader.leader_id is not None:
+            lag = ends.get(leader.leader.leader_id, end) - end
+        remarks = "; ".join(answer.remarks)
+        rows.append(
+            Row(node.node_id, address, child.pid, state, answer.leader.epoch, end, lag, remarks)
+        )
+    return rows
+
+
+def table_of(rows: Sequence[Row], quorum: LocalQuorum) -> Table:
+    """The live table."""
+    table = Table(title=f"cluster {quorum.cluster_id} in {quorum.root}")
+    for name in ("NodeId", "Address", "Pid", "State", "Epoch", "LogEndOffset", "Lag", "Remarks"):
+        table.add_column(name)
+    styles = {"Leader": "bold green", "Follower": "green", "down": "bold red"}
+    for row in rows:
+        numbers = ("-" if n < 0 else str(n) for n in (row.epoch, row.log_end, row.lag))
+        table.add_row(
+            str(row.node_id),
+            row.address,
+            "-" if row.pid is None else str(row.pid),
+            f"[{styles.get(row.state, 'yellow')}]{row.state}[/]",
+            *numbers,
+            escape(row.remarks),
+        )
+    return table
+
+
+class Changes:
+    """Says only what changed, a line for each controller in a new state or epoch."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._shown: dict[int, str] = {}
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Compare with what was said before; starts and deaths have lines of their own."""
+        for row in rows:
+            if row.pid is None:
+                self._shown.pop(row.node_id, None)
+                continue
+            epoch = "" if row.epoch < 0 else f" (epoch {row.epoch})"
+            line = f"controller {row.node_id}: {row.state}{epoch}"
+            if row.remarks:
+                line += f", {row.remarks}"
+            if self._shown.get(row.node_id) != line:
+                self._shown[row.node_id] = line
+                self._say(line)
