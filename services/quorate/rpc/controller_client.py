@@ -102,7 +102,7 @@ class ControllerClient:
         return await self._through_leader(self._write_at, message)  # type: ignore[no-any-return]
 
     async def _write_at(self, server: Address, message: pb.WriteRequest, timeout_s: float) -> Any:
-        stub = controller_pb2_grpc.ControllerAsyncStub(self._channel(server))
+        stub = controller_pb2_grpc.ControllerStub(self._channel(server))
         try:
             response = await stub.Write(message, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
@@ -142,7 +142,7 @@ class ControllerClient:
             raise QuorumUnavailableError(f"tried {_name(server)}: {_said(error)}") from error
 
     async def _read_at(self, server: Address, message: pb.ReadRequest, timeout_s: float) -> Any:
-        stub = controller_pb2_grpc.ControllerAsyncStub(self._channel(server))
+        stub = controller_pb2_grpc.ControllerStub(self._channel(server))
         response = await stub.Read(message, timeout=timeout_s)
         _check(response)
         return convert_controller.chosen(response, "reply")
@@ -163,7 +163,7 @@ class ControllerClient:
         self, server: Address, timeout_s: float = ATTEMPT_TIMEOUT_S
     ) -> DescribeQuorumResponse:
         """What one server says, leader or not. Raises grpc.aio.AioRpcError."""
-        stub = raft_pb2_grpc.RaftAsyncStub(self._channel(server))
+        stub = raft_pb2_grpc.RaftStub(self._channel(server))
         response = await stub.DescribeQuorum(raft_pb2.DescribeQuorumRequest(), timeout=timeout_s)
         return convert_admin.describe_response(response)
 
@@ -181,7 +181,7 @@ class ControllerClient:
         return await self._through_leader(self._api_versions_at, None)  # type: ignore[no-any-return]
 
     async def _api_versions_at(self, server: Address, _: None, timeout_s: float) -> Any:
-        stub = raft_pb2_grpc.RaftAsyncStub(self._channel(server))
+        stub = raft_pb2_grpc.RaftStub(self._channel(server))
         answer = await stub.ApiVersions(raft_pb2.ApiVersionsRequest(), timeout=timeout_s)
         return ApiVersions(answer.cluster_id, answer.node.id, answer.software_version)
 

@@ -35,7 +35,7 @@ class _Link:
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self.channel = open_channel(peer.host, peer.port)
-        self.stub = raft_pb2_grpc.RaftAsyncStub(self.channel)
+        self.stub = raft_pb2_grpc.RaftStub(self.channel)
         self.stream: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse] | None = None
         self.waiting: deque[CallId] = deque()
         self.write_lock = asyncio.Lock()
