@@ -1,8 +1,10 @@
 """The quorum-state file: epoch, leader and vote, in the JSON that Kafka writes.
 
 `data_version` 0 belongs to kraft.version 0 and lists the static voters, 1 to kraft.version 1 and
-has the voted directory. A voter that forgets this file could vote twice in one epoch, so it is
-replaced atomically and never guessed (seed 000, FileQuorumStateStore; semantics rule 18).
+has the voted directory. A node that is to join has neither version nor voters yet; it writes 1, or
+it would forget the directory for which it voted. A voter that forgets this file could vote twice in
+one epoch, so it is replaced atomically and never guessed (seed 000, FileQuorumStateStore;
+semantics rule 18).
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _NOBODY = -1
 def write_quorum_state(
     fs: FileSystem, path: str, state: ElectionState, *, kraft_version: int, voters: VoterSet
 ) -> None:
-    """Make `state` durable; `voters` are listed at kraft.version 0 only."""
+    """Make `state` durable; `voters` are listed at kraft.version 0, where they are static."""
     write_atomically(fs, path, encode_quorum_state(state, kraft_version, voters))
 
 
@@ -42,7 +44,7 @@ def encode_quorum_state(state: ElectionState, kraft_version: int, voters: VoterS
     leader_id = _NOBODY if state.leader_id is None else state.leader_id
     voted_id = _NOBODY if state.voted is None else state.voted.node_id
     fields: dict[str, Any]
-    if kraft_version == 0:
+    if kraft_version == 0 and voters.voters:
         fields = {
             "clusterId": "",
             "leaderId": leader_id,

@@ -79,7 +79,7 @@ class Repair:
             self.fs,
             f"{self.log_dir}/{layout.QUORUM_STATE}",
             ElectionState(Epoch(0)),
-            kraft_version=version if state.voters or not voters.voters else 0,
+            kraft_version=version,
             voters=voters,
         )
         remove_durably(self.fs, f"{self.directory}/{layout.FIRST_BOOTSTRAP}")

@@ -53,6 +53,11 @@ def test_the_bytes_are_kafkas(version: int, data: bytes, state: ElectionState) -
     assert encode_quorum_state(state, version, STATIC) == data
 
 
+def test_a_node_that_is_to_join_keeps_the_directory_of_its_vote() -> None:
+    state = ElectionState(Epoch(4), None, ReplicaKey(NodeId(4), DIRECTORY_ID))
+    assert decode_quorum_state(encode_quorum_state(state, 0, VoterSet())) == state
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
