@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from quorate.records.ids import (
     CallId,
@@ -23,9 +23,6 @@ from quorate.records.ids import (
     ReplicaKey,
     ReplyToken,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
     from quorate.raft.messages import (
         ElectionState,
@@ -404,7 +401,3 @@ class Core(Protocol):
 
     def step(self, event: Event, now_ms: Millis) -> Update: ...
 
-
-def effects_of(updates: Sequence[Update]) -> tuple[Effect, ...]:
-    """All effects of several updates, in order."""
-    return tuple(effect for update in updates for effect in update.effects)

@@ -182,7 +182,10 @@ class Leading:
         request = fetch.request
         if self._serve(role, fetch):
             return
-        if request.max_wait_ms <= 0:
+        is_voter = fetch.key is not None and fetch.key in r.voters
+        # A read waits for a Fetch sent later than this one: parking it would delay the read.
+        is_needed = is_voter and self.reads.needs_more_than(role, request.read_round)
+        if request.max_wait_ms <= 0 or is_needed:
             self._reply(role, fetch.token)
             return
         wait = min(request.max_wait_ms, r.config.request_timeout_ms // 2)

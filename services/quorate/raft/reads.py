@@ -48,6 +48,10 @@ class Reads:
                 read.confirmed[voter] = None
         self._answer_confirmed(role)
 
+    def needs_more_than(self, role: Leader, read_round: int) -> bool:
+        """Whether a read waits for a round newer than this one."""
+        return any(read.round_number > read_round for read in role.reads)
+
     def committed(self, role: Leader) -> None:
         """The high watermark rose: a new leader's reads wait for its epoch to be committed."""
         if role.reads:

@@ -1,0 +1,174 @@
+"""Cores in the roles that the tests of this package start from."""
+
+from __future__ import annotations
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.raft.core import RaftCore
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import (
+    CallId,
+    ClusterId,
+    DirectoryId,
+    Epoch,
+    Millis,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+    ReplyToken,
+)
+from quorate.records.voters import Endpoint, Voter, VoterSet
+
+CLUSTER = ClusterId("cluster")
+
+
+class Midway:
+    """Every draw is one half."""
+
+    def random(self) -> float:
+        return 0.5
+
+
+def key(node_id: int) -> ReplicaKey:
+    return ReplicaKey(NodeId(node_id), DirectoryId(bytes([node_id]) * 16))
+
+
+def endpoints(node_id: int) -> tuple[Endpoint, ...]:
+    return (Endpoint("GRPC", f"node-{node_id}", 9094),)
+
+
+def voters(*node_ids: int) -> VoterSet:
+    return VoterSet.of(Voter(key(node_id), endpoints(node_id)) for node_id in node_ids)
+
+
+def end(offset: int, epoch: int) -> OffsetAndEpoch:
+    return OffsetAndEpoch(epoch=Epoch(epoch), offset=Offset(offset))
+
+
+def config(node_id: int = 1) -> api.RaftConfig:
+    return api.RaftConfig(
+        node_id=NodeId(node_id),
+        directory_id=DirectoryId(bytes([node_id]) * 16),
+        cluster_id=CLUSTER,
+        endpoints=endpoints(node_id),
+    )
+
+
+def recovered(
+    *node_ids: int,
+    log_end: OffsetAndEpoch | None = None,
+    epochs: tuple[m.EpochStart, ...] = (),
+    election: m.ElectionState | None = None,
+    remembered_end: OffsetAndEpoch | None = None,
+    abstains: bool = False,
+) -> api.RecoveredState:
+    """A log of batches with the bootstrap's voters, at kraft.version 1."""
+    return api.RecoveredState(
+        end=log_end or end(0, 0),
+        epochs=epochs,
+        voters=(m.VotersAt(Offset(-1), voters(*node_ids)),),
+        kraft_versions=(m.KRaftVersionAt(Offset(-1), 1),),
+        election=election or m.ElectionState(Epoch(0)),
+        remembered_end=remembered_end,
+        abstains=abstains,
+    )
+
+
+def started(node_id: int, state: api.RecoveredState) -> RaftCore:
+    core = RaftCore(config(node_id), state, Midway())
+    core.start(Millis(0))
+    return core
+
+
+def unattached(node_id: int = 1, *node_ids: int) -> RaftCore:
+    return started(node_id, recovered(*(node_ids or (1, 2, 3))))
+
+
+def follower(node_id: int = 2, leader_id: int = 1, epoch: int = 1) -> RaftCore:
+    """A follower that has not fetched yet; its Fetch is call 2, after the discovery."""
+    core = unattached(node_id)
+    begin(core, leader_id, epoch, now_ms=1)
+    return core
+
+
+def begin(core: RaftCore, leader_id: int, epoch: int, *, now_ms: int) -> api.Update:
+    request = m.BeginQuorumEpochRequest(
+        CLUSTER, core.replica.key, NodeId(leader_id), Epoch(epoch), endpoints(leader_id)
+    )
+    return ask(core, request, now_ms=now_ms)
+
+
+def ask(core: RaftCore, request: m.Request, *, now_ms: int, token: int = 1) -> api.Update:
+    return core.step(api.RequestReceived(ReplyToken(token), request), Millis(now_ms))
+
+
+def answer(
+    core: RaftCore, call: CallId, response: m.PeerResponse | api.CallFailure, *, now_ms: int
+) -> api.Update:
+    return core.step(api.ResponseReceived(call, response), Millis(now_ms))
+
+
+def calls(update: api.Update) -> dict[int, tuple[CallId, m.PeerRequest]]:
+    """The requests of an update by the node that they go to."""
+    return {
+        effect.to.node_id: (effect.call, effect.request)
+        for effect in update.effects
+        if isinstance(effect, api.SendRequest)
+    }
+
+
+def replies(update: api.Update) -> list[m.Response]:
+    return [effect.response for effect in update.effects if isinstance(effect, api.SendReply)]
+
+
+def granted(epoch: int) -> m.VoteResponse:
+    return m.VoteResponse(ErrorCode.NONE, m.LeaderInfo(None, Epoch(epoch)), vote_granted=True)
+
+
+def leader(node_id: int = 1, *node_ids: int) -> RaftCore:
+    """The leader of epoch 1, elected at 2,000 ms, its first batch flushed."""
+    others = node_ids or (1, 2, 3)
+    core = unattached(node_id, *others)
+    update = core.step(api.TimerFired(), Millis(2000))
+    for epoch in (0, 1):
+        for _, (call, request) in sorted(calls(update).items()):
+            if isinstance(request, m.VoteRequest) and request.replica_epoch == epoch:
+                update = answer(core, call, granted(epoch), now_ms=2000)
+                break
+    flush(core, now_ms=2000)
+    return core
+
+
+def flush(core: RaftCore, *, now_ms: int) -> api.Update:
+    flushed = api.LogFlushed(core.replica.log.end, core.replica.log.generation)
+    return core.step(flushed, Millis(now_ms))
+
+
+def fetch(
+    node_id: int,
+    offset: int,
+    last_epoch: int,
+    *,
+    epoch: int = 1,
+    wait_ms: int = 500,
+    read_round: int = 0,
+) -> m.FetchRequest:
+    return m.FetchRequest(
+        CLUSTER,
+        key(node_id),
+        Epoch(epoch),
+        Offset(offset),
+        Epoch(last_epoch),
+        Millis(wait_ms),
+        1024,
+        Offset(0),
+        endpoints(node_id),
+        read_round,
+    )
+
+
+def vote(
+    node_id: int, to: int, epoch: int, last: OffsetAndEpoch, *, pre_vote: bool = False
+) -> m.VoteRequest:
+    return m.VoteRequest(CLUSTER, key(to), key(node_id), Epoch(epoch), last, pre_vote)

@@ -1,0 +1,109 @@
+"""BeginQuorumEpoch and EndQuorumEpoch (KIP-595)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.raft.roles import Follower, Prospective, Resigned, Unattached
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
+from tests.unit.raft import cores
+
+
+def test_a_new_leader_announces_itself_to_every_other_voter() -> None:
+    core = cores.unattached()
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    asked = cores.calls(cores.answer(core, asked[2][0], cores.granted(0), now_ms=1501))
+    begun = cores.calls(cores.answer(core, asked[2][0], cores.granted(1), now_ms=1502))
+    assert {node: type(request) for node, (_, request) in begun.items()} == {
+        2: m.BeginQuorumEpochRequest,
+        3: m.BeginQuorumEpochRequest,
+    }
+
+
+def test_a_voter_that_fetches_is_not_announced_to_again() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2900)
+    update = core.step(api.TimerFired(), Millis(3000))
+    begun = [
+        n for n, (_, r) in cores.calls(update).items() if isinstance(r, m.BeginQuorumEpochRequest)
+    ]
+    assert 2 not in begun
+
+
+def test_begin_quorum_epoch_is_followed_whatever_the_own_set_says() -> None:
+    core = cores.unattached(1, 1, 2)
+    update = cores.begin(core, 9, 4, now_ms=1)
+    assert core.replica.election == m.ElectionState(Epoch(4), NodeId(9))
+    (answer,) = cores.replies(update)
+    assert isinstance(answer, m.BeginQuorumEpochResponse)
+    assert answer.error is ErrorCode.NONE
+
+
+def test_an_older_epoch_and_a_rival_of_the_same_epoch_are_refused() -> None:
+    core = cores.follower(2, leader_id=1, epoch=3)
+    (old,) = cores.replies(cores.begin(core, 3, 2, now_ms=2))
+    (rival,) = cores.replies(cores.begin(core, 3, 3, now_ms=3))
+    assert isinstance(old, m.BeginQuorumEpochResponse)
+    assert isinstance(rival, m.BeginQuorumEpochResponse)
+    assert (old.error, rival.error) == (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_REQUEST)
+
+
+def ended(core: object, *preferred: ReplicaKey) -> api.Update:
+    request = m.EndQuorumEpochRequest(cores.CLUSTER, NodeId(1), Epoch(1), preferred)
+    return cores.ask(core, request, now_ms=10)  # type: ignore[arg-type]
+
+
+def test_the_first_successor_campaigns_at_once() -> None:
+    core = cores.follower()
+    ended(core, cores.key(2), cores.key(3))
+    core.step(api.TimerFired(), Millis(10))
+    assert isinstance(core.replica.role, Prospective)
+
+
+def test_later_successors_leave_the_first_ones_time_but_grant_them_pre_votes() -> None:
+    core = cores.follower()
+    assert isinstance(core.replica.role, Follower)
+    core.replica.role.has_fetched = True
+    ended(core, cores.key(3), cores.key(2))
+    assert core.replica.role.fetch_deadline == 510
+    update = cores.ask(core, cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True), now_ms=11)
+    (answer,) = cores.replies(update)
+    assert isinstance(answer, m.VoteResponse)
+    assert answer.vote_granted
+
+
+@pytest.mark.parametrize(
+    ("preferred", "turn_ms"),
+    [((), 25), ((2,), 0), ((1, 3), 1000), ((1, 2), 500), ((3, 1, 2), 500), ((1, 2, 3, 4), 125)],
+)
+def test_the_turn_doubles_with_the_place_in_the_list(
+    preferred: tuple[int, ...], turn_ms: int
+) -> None:
+    core = cores.follower()
+    keys = tuple(cores.key(node_id) for node_id in preferred)
+    assert core.announcements.turn_ms(keys) == turn_ms
+
+
+def test_a_resigned_leader_tells_every_voter_until_each_has_acknowledged() -> None:
+    core = cores.leader()
+    update = core.step(api.ResignRequested("the disk is full"), Millis(2001))
+    told = cores.calls(update)
+    assert sorted(told) == [2, 3]
+    info = m.LeaderInfo(NodeId(1), Epoch(1), ())
+    cores.answer(core, told[2][0], m.EndQuorumEpochResponse(ErrorCode.NONE, info), now_ms=2002)
+    assert isinstance(core.replica.role, Resigned)
+    assert list(core.replica.role.unacknowledged) == [3]
+    cores.answer(core, told[3][0], api.CallFailure.TIMED_OUT, now_ms=2003)
+    again = cores.calls(core.step(api.TimerFired(), Millis(2103)))
+    assert sorted(again) == [3]
+
+
+def test_a_resigned_leader_that_nobody_follows_goes_on_in_the_next_epoch() -> None:
+    core = cores.leader()
+    core.step(api.ResignRequested("test"), Millis(2001))
+    core.step(api.TimerFired(), Millis(3501))
+    assert isinstance(core.replica.role, Unattached)
+    assert core.replica.epoch == 2

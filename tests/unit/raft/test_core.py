@@ -1,0 +1,87 @@
+"""One step: timers first, then the event, then what is due."""
+
+from __future__ import annotations
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.raft.roles import Leader, Resigned
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset
+from tests.unit.raft import cores
+
+
+def test_the_same_events_give_the_same_effects() -> None:
+    first = [cores.unattached().step(api.TimerFired(), Millis(1500)) for _ in range(2)]
+    assert first[0] == first[1]
+
+
+def test_a_wake_up_that_comes_early_does_nothing() -> None:
+    core = cores.unattached()
+    update = core.step(api.TimerFired(), Millis(1))
+    assert update.effects == ()
+    assert update.wake_at_ms is not None
+
+
+def test_an_answer_that_nobody_waits_for_is_ignored() -> None:
+    core = cores.leader()
+    update = cores.answer(core, CallId(999), cores.granted(5), now_ms=2001)
+    assert update.effects == ()
+    assert core.replica.epoch == 1
+
+
+def test_rule_21_a_leader_that_slept_checks_its_quorum_first() -> None:
+    core = cores.leader()
+    core.step(api.TimerFired(), Millis(2000 + 3000))
+    assert isinstance(core.replica.role, Resigned)
+
+
+def test_an_only_voter_is_never_without_a_quorum() -> None:
+    core = cores.unattached(1, 1)
+    core.step(api.TimerFired(), Millis(60_000))
+    assert isinstance(core.replica.role, Leader)
+
+
+def test_a_shutdown_hands_over_and_completes_when_somebody_else_leads() -> None:
+    core = cores.leader()
+    update = core.step(api.ShutdownRequested(Millis(5000)), Millis(2001))
+    assert isinstance(core.replica.role, Resigned)
+    assert api.ShutdownComplete() not in update.effects
+    update = cores.begin(core, 2, 2, now_ms=2002)
+    assert api.ShutdownComplete() in update.effects
+
+
+def test_a_shutdown_does_not_wait_for_ever() -> None:
+    core = cores.leader()
+    core.step(api.ShutdownRequested(Millis(50)), Millis(2001))
+    update = core.step(api.TimerFired(), Millis(2051))
+    assert api.ShutdownComplete() in update.effects
+
+
+def test_followers_and_only_voters_stop_at_once() -> None:
+    for core in (cores.follower(), cores.unattached(1, 1)):
+        update = core.step(api.ShutdownRequested(Millis(5000)), Millis(3))
+        assert api.ShutdownComplete() in update.effects
+
+
+def test_a_former_leader_starts_resigned() -> None:
+    state = m.ElectionState(Epoch(3), NodeId(1), cores.key(1))
+    core = cores.started(1, cores.recovered(1, 2, 3, election=state))
+    assert isinstance(core.replica.role, Resigned)
+
+
+def test_an_unattached_replica_describes_whom_to_ask() -> None:
+    update = cores.ask(cores.follower(), m.DescribeQuorumRequest(), now_ms=2)
+    (answer,) = cores.replies(update)
+    assert isinstance(answer, m.DescribeQuorumResponse)
+    assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert answer.leader.leader_id == 1
+
+
+def test_cleaning_moves_the_log_start() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    info = m.SnapshotInfo(cores.end(3, 1), 10)
+    core.step(api.SnapshotStored(info), Millis(2002))
+    core.step(api.LogCleaned(Offset(3), (info,)), Millis(2003))
+    assert core.replica.log.log_start == 3
+    assert core.remarks() == []

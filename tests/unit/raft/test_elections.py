@@ -1,0 +1,187 @@
+"""Votes and pre-votes (KIP-595, KIP-996), early suspicion, readiness, healing."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, NodeId, OffsetAndEpoch
+from tests.unit.raft import cores
+
+
+def answered(update: api.Update) -> m.VoteResponse:
+    (response,) = cores.replies(update)
+    assert isinstance(response, m.VoteResponse)
+    return response
+
+
+def test_an_election_timeout_asks_for_pre_votes_without_touching_the_epoch() -> None:
+    core = cores.unattached()
+    update = core.step(api.TimerFired(), Millis(1500))
+    assert isinstance(core.replica.role, Prospective)
+    assert core.replica.epoch == 0
+    asked = {node: request for node, (_, request) in cores.calls(update).items()}
+    assert asked == {n: cores.vote(1, n, 0, cores.end(0, 0), pre_vote=True) for n in (2, 3)}
+
+
+def test_a_majority_of_pre_votes_raises_the_epoch_and_saves_the_own_vote_first() -> None:
+    core = cores.unattached()
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    update = cores.answer(core, asked[2][0], cores.granted(0), now_ms=1501)
+    state = m.ElectionState(Epoch(1), None, cores.key(1))
+    assert update.effects[0] == api.SaveElection(state, 1, cores.voters(1, 2, 3))
+    assert all(not isinstance(e, api.SaveElection) for e in update.effects[1:])
+    assert isinstance(core.replica.role, Candidate)
+
+
+def test_a_majority_of_votes_makes_a_leader_that_is_saved_before_it_appends() -> None:
+    core = cores.leader()
+    assert isinstance(core.replica.role, Leader)
+    assert core.replica.election.leader_id == 1
+
+
+def test_the_only_voter_leads_at_once() -> None:
+    core = cores.unattached(1, 1)
+    assert isinstance(core.replica.role, Leader)
+
+
+@pytest.mark.parametrize(
+    ("last", "is_granted"), [((4, 1), False), ((5, 1), True), ((6, 1), True), ((1, 2), True)]
+)
+def test_only_a_log_at_least_as_up_to_date_wins_a_vote(
+    last: tuple[int, int],
+    is_granted: bool,  # noqa: FBT001 - a row of the table
+) -> None:
+    state = cores.recovered(
+        1,
+        2,
+        3,
+        log_end=cores.end(5, 1),
+        epochs=(m.EpochStart(Epoch(1), cores.end(0, 0).offset),),
+        election=m.ElectionState(Epoch(2)),
+    )
+    core = cores.started(1, state)
+    update = cores.ask(core, cores.vote(2, 1, 3, cores.end(*last)), now_ms=1)
+    assert answered(update).vote_granted is is_granted
+
+
+def test_a_vote_is_saved_before_it_is_answered_and_given_once_an_epoch() -> None:
+    core = cores.unattached()
+    update = cores.ask(core, cores.vote(2, 1, 1, cores.end(0, 0)), now_ms=1)
+    kinds = [type(effect) for effect in update.effects]
+    assert kinds.index(api.SaveElection) < kinds.index(api.SendReply)
+    assert core.replica.election == m.ElectionState(Epoch(1), None, cores.key(2))
+    again = cores.ask(core, cores.vote(3, 1, 1, cores.end(0, 0)), now_ms=2)
+    assert not answered(again).vote_granted
+    same = cores.ask(core, cores.vote(2, 1, 1, cores.end(0, 0)), now_ms=3)
+    assert answered(same).vote_granted
+
+
+def test_a_vote_is_not_given_in_an_epoch_whose_leader_is_known() -> None:
+    core = cores.follower(2, leader_id=1, epoch=1)
+    update = cores.ask(core, cores.vote(3, 2, 1, cores.end(0, 0)), now_ms=2)
+    assert not answered(update).vote_granted
+
+
+def test_a_request_for_another_directory_is_refused() -> None:
+    core = cores.unattached()
+    request = cores.vote(2, 1, 1, cores.end(0, 0))
+    wrong = m.VoteRequest(
+        request.cluster_id,
+        cores.key(9),
+        request.replica,
+        request.replica_epoch,
+        request.last,
+        False,  # noqa: FBT003
+    )
+    assert answered(cores.ask(core, wrong, now_ms=1)).error is ErrorCode.INVALID_VOTER_KEY
+
+
+def test_requests_of_other_clusters_older_epochs_and_nonsense_are_refused() -> None:
+    core = cores.follower(2, leader_id=1, epoch=4)
+    old = cores.vote(3, 2, 3, cores.end(0, 0))
+    assert answered(cores.ask(core, old, now_ms=2)).error is ErrorCode.FENCED_LEADER_EPOCH
+    odd = cores.vote(3, 2, 5, OffsetAndEpoch(epoch=Epoch(5), offset=old.last.offset))
+    assert answered(cores.ask(core, odd, now_ms=2)).error is ErrorCode.INVALID_REQUEST
+
+
+def test_rule_2_a_nominee_outside_the_own_set_may_win_the_vote() -> None:
+    core = cores.unattached(1, 1, 2)
+    core.replica.become_unattached(Epoch(1), "test")
+    update = cores.ask(core, cores.vote(9, 1, 2, cores.end(0, 0)), now_ms=1)
+    assert answered(update).vote_granted
+
+
+def test_rule_9_a_pre_vote_of_a_higher_epoch_moves_the_receiver() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.vote(2, 1, 7, cores.end(3, 1), pre_vote=True), now_ms=2001)
+    assert isinstance(core.replica.role, Unattached)
+    assert core.replica.epoch == 7
+
+
+def test_a_leader_and_a_follower_that_hears_it_refuse_pre_votes() -> None:
+    core = cores.leader()
+    update = cores.ask(core, cores.vote(2, 1, 1, cores.end(3, 1), pre_vote=True), now_ms=2001)
+    assert not answered(update).vote_granted
+    hearing = cores.follower()
+    assert isinstance(hearing.replica.role, Follower)
+    asked = cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True)
+    assert answered(cores.ask(hearing, asked, now_ms=2)).vote_granted
+    hearing.replica.role.has_fetched = True
+    assert not answered(cores.ask(hearing, asked, now_ms=3)).vote_granted
+
+
+def refused_leader(now_ms: int = 10) -> tuple[api.Update, object]:
+    """A follower whose stream broke, and whose connect to the leader was refused."""
+    core = cores.follower()
+    assert isinstance(core.replica.role, Follower)
+    core.replica.role.has_fetched = True
+    call = next(iter(core.replica.calls._by_id.values()))
+    update = cores.answer(core, call.call, api.CallFailure.DISCONNECTED, now_ms=now_ms)
+    (probe,) = [e for e in update.effects if isinstance(e, api.ProbeLeader)]
+    core.step(api.ProbeAnswered(probe.call, refused=True), Millis(now_ms))
+    return update, core
+
+
+def test_rule_10_a_refused_connect_ends_the_wait_for_the_leader() -> None:
+    _, core = refused_leader()
+    granted = cores.ask(core, cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True), now_ms=11)  # type: ignore[arg-type]
+    assert answered(granted).vote_granted
+    core.step(api.TimerFired(), Millis(10 + 25))  # type: ignore[attr-defined]
+    assert isinstance(core.replica.role, Prospective)  # type: ignore[attr-defined]
+
+
+def test_rule_11_a_state_machine_that_loads_waits_once_an_epoch() -> None:
+    core = cores.unattached()
+    core.step(api.StateMachineProgress(ready=False), Millis(1))
+    core.step(api.TimerFired(), Millis(1500))
+    assert isinstance(core.replica.role, Unattached)
+    core.step(api.TimerFired(), Millis(3000))
+    assert isinstance(core.replica.role, Prospective)
+
+
+def test_rule_16_a_healing_voter_never_campaigns_and_votes_by_what_it_once_had() -> None:
+    core = cores.started(
+        1,
+        cores.recovered(
+            1, 2, 3, remembered_end=cores.end(9, 2), election=m.ElectionState(Epoch(2))
+        ),
+    )
+    core.step(api.TimerFired(), Millis(1500))
+    assert isinstance(core.replica.role, Unattached)
+    short = cores.ask(core, cores.vote(2, 1, 3, cores.end(8, 2)), now_ms=1501)
+    assert not answered(short).vote_granted
+    whole = cores.ask(core, cores.vote(3, 1, 3, cores.end(9, 2)), now_ms=1502)
+    assert answered(whole).vote_granted
+    assert core.replica.refusals[NodeId(2)].count == 1
+
+
+def test_rule_8_who_abstains_neither_votes_nor_campaigns() -> None:
+    core = cores.started(1, cores.recovered(1, 2, 3, abstains=True))
+    core.step(api.TimerFired(), Millis(1500))
+    assert isinstance(core.replica.role, Unattached)
+    update = cores.ask(core, cores.vote(2, 1, 1, cores.end(0, 0)), now_ms=1501)
+    assert not answered(update).vote_granted

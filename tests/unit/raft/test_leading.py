@@ -1,0 +1,149 @@
+"""The leader's side of replication: appends, fetches, the high watermark, check-quorum."""
+
+from __future__ import annotations
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.raft.roles import Leader, Resigned
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, Offset, ReplyToken
+from tests.unit.raft import cores
+
+
+def fetched(update: api.Update) -> m.FetchResponse:
+    (response,) = [r for r in cores.replies(update) if isinstance(r, m.FetchResponse)]
+    return response
+
+
+def propose(core: object, *, now_ms: int = 2001, epoch: int = 1) -> api.Update:
+    batch = api.ProposedBatch(b"x" * 70, 2)
+    event = api.RecordsProposed(ReplyToken(9), Epoch(epoch), batch)
+    return core.step(event, Millis(now_ms))  # type: ignore[attr-defined, no-any-return]
+
+
+def test_the_epoch_start_rule_commits_nothing_before_a_record_of_the_own_epoch() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 0, 0), now_ms=2001)
+    assert core.replica.high_watermark == 0
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2002, token=2)
+    assert core.replica.high_watermark == 3
+
+
+def test_the_leader_counts_itself_only_up_to_what_is_flushed() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    propose(core)
+    cores.ask(core, cores.fetch(2, 5, 1), now_ms=2002, token=3)
+    assert core.replica.high_watermark == 3
+    cores.flush(core, now_ms=2003)
+    assert core.replica.high_watermark == 5
+
+
+def test_an_append_answers_the_parked_fetch_before_any_flush() -> None:
+    core = cores.leader()
+    assert cores.replies(cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)) == []
+    update = propose(core)
+    proposal, answer = cores.replies(update)
+    assert isinstance(proposal, m.ProposalResponse)
+    assert (proposal.base_offset, proposal.last_offset) == (3, 4)
+    assert isinstance(answer, m.FetchResponse)
+    assert answer.records == m.LogRange(Offset(3), Offset(5), 1024)
+
+
+def test_a_proposal_of_another_epoch_is_refused() -> None:
+    (answer,) = cores.replies(propose(cores.leader(), epoch=2))
+    assert isinstance(answer, m.ProposalResponse)
+    assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_an_observer_is_served_committed_records_only() -> None:
+    core = cores.leader()
+    update = cores.ask(core, cores.fetch(7, 0, 0, wait_ms=0), now_ms=2001)
+    assert fetched(update).records is None
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2002, token=2)
+    update = cores.ask(core, cores.fetch(7, 0, 0, wait_ms=0), now_ms=2003, token=3)
+    assert fetched(update).records == m.LogRange(Offset(0), Offset(3), 1024)
+
+
+def test_rule_3_an_observer_that_becomes_a_voter_gets_its_parked_fetch_answered() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
+    cores.ask(core, cores.fetch(7, 3, 1), now_ms=2002, token=7)
+    update, refusal = core.change_voters(cores.voters(1, 2, 3, 7), Millis(2003))
+    assert refusal is None
+    assert fetched(update).records == m.LogRange(Offset(3), Offset(4), 1024)
+
+
+def test_one_change_of_the_voters_at_a_time_and_only_in_a_committed_epoch() -> None:
+    core = cores.leader()
+    assert core.change_voters(cores.voters(1, 2), Millis(2001))[1] is not None
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2002)
+    assert core.change_voters(cores.voters(1, 2), Millis(2003))[1] is None
+    assert core.change_voters(cores.voters(1, 2, 4), Millis(2004))[1] is not None
+
+
+def test_a_leader_that_commits_its_own_removal_resigns() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
+    core.change_voters(cores.voters(2, 3), Millis(2002))
+    cores.ask(core, cores.fetch(2, 4, 1, wait_ms=0), now_ms=2003, token=2)
+    assert isinstance(core.replica.role, Leader)
+    update = cores.ask(core, cores.fetch(3, 4, 1, wait_ms=0), now_ms=2004, token=3)
+    assert isinstance(core.replica.role, Resigned)
+    assert fetched(update).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_diverging_replica_is_told_where_the_epoch_ends() -> None:
+    core = cores.leader()
+    answer = fetched(cores.ask(core, cores.fetch(2, 5, 1), now_ms=2001))
+    assert answer.diverging == cores.end(3, 1)
+
+
+def test_a_replica_behind_the_log_start_is_sent_to_the_snapshot() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    info = m.SnapshotInfo(cores.end(3, 1), 100)
+    core.step(api.SnapshotStored(info), Millis(2002))
+    core.step(api.LogCleaned(Offset(3), (info,)), Millis(2003))
+    answer = fetched(cores.ask(core, cores.fetch(3, 0, 0), now_ms=2004, token=3))
+    assert answer.snapshot_id == cores.end(3, 1)
+    request = m.FetchSnapshotRequest(cores.CLUSTER, cores.key(3), Epoch(1), cores.end(3, 1), 40, 16)
+    (chunk,) = cores.replies(cores.ask(core, request, now_ms=2005, token=4))
+    assert isinstance(chunk, m.FetchSnapshotResponse)
+    assert chunk.chunk == m.SnapshotRange(cores.end(3, 1), 40, 16)
+    beyond = m.FetchSnapshotRequest(cores.CLUSTER, cores.key(3), Epoch(1), cores.end(3, 1), 100, 16)
+    (error,) = cores.replies(cores.ask(core, beyond, now_ms=2006, token=5))
+    assert isinstance(error, m.FetchSnapshotResponse)
+    assert error.error is ErrorCode.POSITION_OUT_OF_RANGE
+
+
+def test_a_newer_fetch_of_a_replica_releases_the_older() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001, token=11)
+    update = cores.ask(core, cores.fetch(2, 3, 1), now_ms=2002, token=12)
+    (reply,) = [e for e in update.effects if isinstance(e, api.SendReply)]
+    assert reply.token == 11
+
+
+def test_a_parked_fetch_is_answered_empty_when_its_time_is_over() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    answer = fetched(core.step(api.TimerFired(), Millis(2501)))
+    assert (answer.error, answer.records) == (ErrorCode.NONE, None)
+
+
+def test_fetches_of_other_epochs_and_clusters_are_refused() -> None:
+    core = cores.leader()
+    old = cores.ask(core, cores.fetch(2, 0, 0, epoch=0), now_ms=2001)
+    assert fetched(old).error is ErrorCode.FENCED_LEADER_EPOCH
+    new = cores.ask(core, cores.fetch(2, 0, 0, epoch=2), now_ms=2002)
+    assert fetched(new).error is ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_check_quorum_a_leader_that_nobody_fetches_from_resigns_before_it_answers() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    update = cores.ask(core, cores.fetch(3, 3, 1), now_ms=2001 + 3000, token=3)
+    assert isinstance(core.replica.role, Resigned)
+    errors = [r.error for r in cores.replies(update) if isinstance(r, m.FetchResponse)]
+    assert errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
