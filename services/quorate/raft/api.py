@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from quorate.records.ids import (
     CallId,
@@ -24,6 +24,7 @@ from quorate.records.ids import (
     ReplyToken,
 )
 
+if TYPE_CHECKING:
     from quorate.raft.messages import (
         ElectionState,
         EpochStart,
@@ -38,7 +39,6 @@ from quorate.records.ids import (
     )
     from quorate.records.control import ControlRecord
     from quorate.records.voters import Endpoint, VoterSet
-
 
 # --- what the core is told once, at its start -------------------------------------------------
 
@@ -400,4 +400,3 @@ class Core(Protocol):
     def start(self, now_ms: Millis) -> Update: ...
 
     def step(self, event: Event, now_ms: Millis) -> Update: ...
-
