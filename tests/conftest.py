@@ -1,6 +1,6 @@
-"""What all tests share: the folder of stock Kafka's files, Hypothesis without a deadline.
+"""What all tests share: the folder of stock Kafka's files, the options of the simulation tests.
 
-A busy machine is no failure.
+Hypothesis has no deadline: a busy machine is no failure.
 """
 
 from __future__ import annotations
@@ -15,6 +15,19 @@ VARIABLE = "QUORATE_KAFKA_FIXTURES"
 
 settings.register_profile("quorate", deadline=None)
 settings.load_profile("quorate")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options have to be known before the folder of the tests that use them is entered."""
+    group = parser.getgroup("quorate")
+    group.addoption("--rewrite", action="store_true", help="write the transcripts anew")
+    group.addoption(
+        "--swarm-seeds",
+        type=int,
+        default=24,
+        metavar="N",
+        help="simulate seeds 1 to N, and look for planted bugs in as many (default 24)",
+    )
 
 
 @pytest.fixture(scope="session")

@@ -235,23 +235,35 @@ class Chaos:
         return True
 
     def rot(self) -> None:
-        """A bit flips in the flushed part of a stopped node's log, or in its snapshot."""
-        node = self._pick([n for n in self.world.nodes.values() if n.status is Status.STOPPED])
-        if node is None or not self.may_damage(node):
+        """A bit flips in the flushed part of a log, or in a snapshot, while its process is down.
+
+        Rot late in the log is the likelier to hit what only few others have; half of the time the
+        leader goes down as well, so that they are needed.
+        """
+        leader = self.world.leader()
+        node = self._pick([n for n in self.world.nodes.values() if n is not leader])
+        if node is None or node.status is Status.OFF or not self.may_damage(node):
             return
+        node.kill()
+        self._restart_later(node)
         places = rottable(node.disk)
         size = sum(count for _, count in places)
         if not size:
             return
-        at = int(self.world.random.random() * size)
+        draw = self.world.random.random()
+        at = int((1 - draw * draw) * size)
         for name, count in places:
             if at < count:
                 mask = 1 << int(self.world.random.random() * 8)
                 node.disk.rot(f"{LOG_DIR}/{name}", at, mask)
                 node.is_rotten = node.was_damaged = True
                 self.world.remark(f"node {node.node_id}: byte {at} of {name} rots")
-                return
+                break
             at -= count
+        if leader is not None and self.world.random.random() < 0.5:
+            self.world.remark(f"node {leader.node_id} loses power")
+            leader.power_off()
+            self._restart_later(leader)
 
     def wipe(self) -> None:
         """A stopped node gets a new, empty disk, and with it a new directory id."""

@@ -51,7 +51,7 @@ from quorate.storage.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.raft.api import Effect, Event, PublishProgress, Update
+    from quorate.raft.api import Effect, Event, PublishProgress, Random, Update
     from quorate.raft.messages import Response
     from quorate.records.voters import VoterSet
     from quorate.sim.machine import Machine
@@ -85,6 +85,7 @@ class SimulatedNode:
 
     def __init__(self, world: World, node_id: NodeId, directory_id: DirectoryId) -> None:
         self.world = world
+        self.random: Random = world.random
         self.node_id = node_id
         self.directory_id = directory_id
         self.endpoints = (Endpoint("GRPC", f"node-{node_id}", PORT),)
@@ -155,7 +156,7 @@ class SimulatedNode:
         self.status = Status.RUNNING
         self.world.remark(f"node {self.node_id} starts: log end {recovered.end}")
         self.world.watch.started(self, recovered)
-        self.core = RaftCore(self._config(), recovered, self.world.random)
+        self.core = RaftCore(self._config(), recovered, self.random)
         self._take("start", self.core.start(self.local_ms))
         self.pump()
 

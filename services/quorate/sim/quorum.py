@@ -10,15 +10,23 @@ from quorate.sim.node import CLUSTER_ID, SimulatedNode
 from quorate.sim.storage import format_disk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.raft.api import Random
     from quorate.sim.world import World
 
 
-def build(world: World) -> None:
-    """Format every disk, then start every node: voters 1..n, observers after them."""
+def build(world: World, draws: Callable[[int], Random] | None = None) -> None:
+    """Format every disk, then start every node: voters 1..n, observers after them.
+
+    `draws` gives each core a jitter of its own in the place of the world's.
+    """
     options = world.options
     total = options.voters + options.observers
     for number in range(1, total + 1):
         node = SimulatedNode(world, NodeId(number), DirectoryId(world.draw_id()))
+        if draws is not None:
+            node.random = draws(number)
         if options.drift_ppm:
             node.drift_ppm = int((world.random.random() * 2 - 1) * options.drift_ppm)
             node.base_ms = int(world.random.random() * 1_000_000)

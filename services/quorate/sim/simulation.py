@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TAIL_LINES: Final = 40
+ALL_LINES: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,12 @@ class SeedResult:
 
 
 def run_seed(
-    seed: int, *, digest: bool = False, bug: str | None = None, keep: int = TAIL_LINES
+    seed: int, *, digest: bool = False, bug: str | None = None, lines: int = TAIL_LINES
 ) -> SeedResult:
     """One world, from its fault mix to its healed end. `bug` names a planted bug to run with."""
     # The mix has a generator of its own, so that a new option leaves the events of others alone.
     options = draw_options(random.Random(seed * 2 + 1))
-    world = World(seed, options, keep=keep, digest=digest)
+    world = World(seed, options, keep=lines, digest=digest)
     world.remark(str(options))
     failure = None
     planted: AbstractContextManager[None] = plant(bug) if bug else nullcontext()
@@ -105,11 +106,17 @@ def _describe(error: Exception) -> str:
 
 
 def run_seeds(
-    first: int, last: int, *, jobs: int = 1, bug: str | None = None, digest: bool = False
+    first: int,
+    last: int,
+    *,
+    jobs: int = 1,
+    bug: str | None = None,
+    digest: bool = False,
+    lines: int = TAIL_LINES,
 ) -> Iterator[SeedResult]:
     """The results of the seeds `first`..`last`, in order, on that many processes."""
     seeds = range(first, last + 1)
-    run = partial(run_seed, bug=bug, digest=digest)
+    run = partial(run_seed, bug=bug, digest=digest, lines=lines)
     if jobs <= 1 or len(seeds) == 1:
         yield from map(run, seeds)
         return

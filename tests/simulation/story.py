@@ -1,0 +1,309 @@
+"""Transcripts that tell a story: commands to a small quorum, and what its replicas then do and say.
+
+A file is made of blocks: comment lines, command lines, `----`, the output, a blank line. Nothing is
+drawn: messages take a millisecond, a flush takes one, and a replica's election timeout is longer
+the higher its id, so that who campaigns first can be read off.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft import api, messages
+from quorate.raft.api import ShutdownRequested
+from quorate.records.ids import DirectoryId, Millis, NodeId
+from quorate.records.voters import Voter, VoterSet
+from quorate.sim.disk import Survival
+from quorate.sim.faults import Options
+from quorate.sim.healing import is_caught_up
+from quorate.sim.network import NetworkOptions
+from quorate.sim.quorum import build, replace_disk
+from quorate.sim.storage import LOG_DIR
+from quorate.sim.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.sim.node import SimulatedNode
+    from quorate.sim.transcript import Line
+
+OPTIONS: Final = Options(
+    network=NetworkOptions(delay_us=1000),
+    fsync_us=1000,
+    survivals=(Survival.NOTHING,),
+    record_bytes=40,
+    records_max=1,
+)
+LIMIT_MS: Final = 60_000
+RULE: Final = "----"
+
+
+class FixedDraw:
+    """Jitter without chance: every draw of one replica is the same."""
+
+    def __init__(self, draw: float) -> None:
+        self.draw = draw
+
+    def random(self) -> float:
+        return self.draw
+
+
+@dataclass(slots=True)
+class Block:
+    """Comments and commands as they stand in the file, and the output below the rule."""
+
+    head: list[str]
+    output: list[str] = field(default_factory=list)
+
+    @property
+    def commands(self) -> list[str]:
+        return [line for line in self.head if line and not line.startswith("#")]
+
+    def text(self) -> str:
+        return "\n".join([*self.head, RULE, *self.output])
+
+
+def parse(text: str) -> list[Block]:
+    """The blocks of a transcript file; an output ends at the first blank line."""
+    blocks: list[Block] = []
+    lines = deque(text.splitlines())
+    while lines:
+        head: list[str] = []
+        while lines and lines[0] != RULE:
+            head.append(lines.popleft())
+        if not lines:
+            raise ValueError(f"commands without an output: {head}")
+        lines.popleft()
+        output: list[str] = []
+        while lines and lines[0]:
+            output.append(lines.popleft())
+        while lines and not lines[0]:
+            lines.popleft()
+        blocks.append(Block(head, output))
+    return blocks
+
+
+def play(blocks: list[Block]) -> str:
+    """Run the commands of all blocks in one world; the file as it should read."""
+    story = Story()
+    return (
+        "\n\n".join(Block(block.head, story.tell(block.commands)).text() for block in blocks) + "\n"
+    )
+
+
+class Story:
+    """One quorum and the commands that can be given to it."""
+
+    def __init__(self) -> None:
+        self.world = World(0, OPTIONS, keep=1 << 20)
+        self.operations = 0
+        self.shows_all = False
+        self.said: dict[NodeId | None, tuple[str, ...]] = {}
+
+    def tell(self, commands: list[str]) -> list[str]:
+        """What happens while the commands are carried out, as lines."""
+        said: list[str] = []
+        for command in commands:
+            name, *words = command.split()
+            given = {word.partition("=")[0]: word.partition("=")[2] for word in words}
+            self.world.transcript.lines.clear()
+            answer = getattr(self, f"do_{name.replace('-', '_')}")(given)
+            for line in self.world.transcript.lines:
+                said.extend(self._shown(line))
+            said.extend([answer] if isinstance(answer, str) else answer or [])
+        return said or ["ok"]
+
+    def _shown(self, line: Line) -> list[str]:
+        """Steps in which a replica has something new to say; of their effects those that matter."""
+        update = line.update
+        if update is not None and not self.shows_all:
+            if not update.notes:
+                return []
+            effects = tuple(effect for effect in update.effects if not _is_routine(effect))
+            if not effects and self.said.get(line.node) == update.notes:
+                return []
+            self.said[line.node] = update.notes
+            line = replace(line, update=replace(update, effects=effects))
+        return str(line).splitlines()
+
+    def node(self, given: dict[str, str]) -> SimulatedNode:
+        """The node whose number is the command's first word."""
+        return self.world.nodes[NodeId(int(next(iter(given))))]
+
+    # --- a quorum ---------------------------------------------------------------------------------
+
+    def do_start(self, given: dict[str, str]) -> None:
+        """`start voters=3 [observers=1] [snapshot-every=10] [show=all]`: nodes 1 to n, empty."""
+        is_small = "snapshot-every" in given
+        options = replace(
+            OPTIONS,
+            voters=int(given["voters"]),
+            observers=int(given.get("observers", "0")),
+            snapshot_every_records=int(given.get("snapshot-every", "0")),
+            segment_bytes=1000 if is_small else OPTIONS.segment_bytes,
+            retention_bytes=1000 if is_small else OPTIONS.retention_bytes,
+        )
+        self.shows_all = given.get("show") == "all"
+        self.world = World(0, options, keep=1 << 20)
+        build(self.world, lambda number: FixedDraw(number / 10))
+
+    def do_quorum(self, given: dict[str, str]) -> str:
+        """`quorum ...` as `start`, and then until there is a leader that everybody follows."""
+        self.do_start(given)
+        self._until(lambda: is_caught_up(self.world))
+        self.world.transcript.lines.clear()
+        leader = self.world.leader()
+        assert leader is not None
+        return f"leader {leader.node_id} in epoch {leader.led_epoch}, log ends at {leader.log.end}"
+
+    def do_state(self, given: dict[str, str]) -> list[str]:
+        """`state`: one line a node."""
+        del given
+        return [self._state(node) for node in self.world.nodes.values()]
+
+    def _state(self, node: SimulatedNode) -> str:
+        progress = node.progress
+        if progress is None:
+            return f"{node.node_id} {node.status.name.lower()}, log ends at {node.log.end}"
+        voters = ",".join(str(voter.key.node_id) for voter in node.log.voters)
+        healing = ", healing" if node.is_healing else ""
+        return (
+            f"{node.node_id} {progress.role} in epoch {progress.epoch}, log {node.log.start.offset}"
+            f"..{node.log.end}, high watermark {progress.high_watermark}, voters {voters}{healing}"
+        )
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def do_run(self, given: dict[str, str]) -> None:
+        """`run ms=500`, or `run until=...` one of the conditions below, `leads:2` for a node's."""
+        if "ms" in given:
+            self.world.run(self.world.now_ms + int(given["ms"]))
+            return
+        until, _, number = given["until"].partition(":")
+        before = self.world.leader()
+        conditions: dict[str, Callable[[], bool]] = {
+            "leader": self._has_active_leader,
+            "leader-changed": lambda: self._has_active_leader() and self.world.leader() != before,
+            "caught-up": lambda: is_caught_up(self.world),
+            "committed": lambda: self.operations - 1 in self.world.oracle.acknowledged,
+            "no-leader": lambda: self.world.leader() is None,
+        }
+        if number:
+            node = self.world.nodes[NodeId(int(number))]
+            conditions |= {
+                "whole": lambda: not node.is_healing,
+                "stopped": lambda: node.progress is None,
+                "prospective": lambda: (
+                    node.progress is not None and node.progress.role == "prospective"
+                ),
+                "follows": lambda: node.progress is not None and node.progress.role == "follower",
+                "leads": lambda: node.progress is not None and node.progress.is_leader,
+            }
+        self._until(conditions[until])
+
+    def _until(self, condition: Callable[[], bool]) -> None:
+        if not condition() and not self.world.run(self.world.now_ms + LIMIT_MS, stop=condition):
+            raise AssertionError(f"it never comes: {self.do_state({})}")
+
+    def _has_active_leader(self) -> bool:
+        leader = self.world.leader()
+        return leader is not None and leader.application.is_active
+
+    # --- clients ----------------------------------------------------------------------------------
+
+    def do_propose(self, given: dict[str, str]) -> str:
+        """`propose [count=1] [at=N]`: writes of one record, one after another."""
+        leader = self.world.leader()
+        node = self.world.nodes[NodeId(int(given["at"]))] if "at" in given else leader
+        assert node is not None
+        first = self.operations
+        for _ in range(int(given.get("count", "1"))):
+            if not node.application.propose((self.operations,), OPTIONS.record_bytes):
+                return f"{node.node_id} takes no writes"
+            self.operations += 1
+        return f"{node.node_id} takes operations {first}..{self.operations - 1}"
+
+    def do_outcome(self, given: dict[str, str]) -> str:
+        """`outcome N`: what the client of an operation was told."""
+        operation = int(next(iter(given)))
+        oracle = self.world.oracle
+        if operation in oracle.acknowledged:
+            return f"operation {operation} is acknowledged"
+        if operation in oracle.refused:
+            return f"operation {operation} is refused"
+        is_open = operation in oracle.unknown
+        return f"operation {operation}: {'OUTCOME_UNKNOWN' if is_open else 'no answer yet'}"
+
+    def do_read(self, given: dict[str, str]) -> str:
+        """`read N`: a current read at a node."""
+        reads = self.world.oracle.reads
+        self.node(given).application.read_current()
+        self.world.run(self.world.now_ms + 100)
+        return "answered" if self.world.oracle.reads > reads else "no answer"
+
+    # --- faults -----------------------------------------------------------------------------------
+
+    def do_isolate(self, given: dict[str, str]) -> None:
+        self.world.network.isolate(self.node(given).node_id, list(self.world.nodes))
+
+    def do_cut(self, given: dict[str, str]) -> None:
+        """`cut A B`: the link between two nodes."""
+        one, other = (NodeId(int(word)) for word in given)
+        self.world.network.isolate(one, [other])
+
+    def do_heal(self, given: dict[str, str]) -> None:
+        del given
+        self.world.network.heal()
+
+    def do_kill(self, given: dict[str, str]) -> None:
+        self.node(given).kill()
+
+    def do_power_off(self, given: dict[str, str]) -> None:
+        self.node(given).power_off()
+
+    def do_restart(self, given: dict[str, str]) -> None:
+        self.node(given).start()
+
+    def do_pause(self, given: dict[str, str]) -> None:
+        self.node(given).pause()
+
+    def do_resume(self, given: dict[str, str]) -> None:
+        self.node(given).resume()
+
+    def do_stop(self, given: dict[str, str]) -> None:
+        """`stop N`: ask a process to hand over and end."""
+        self.node(given).deliver(ShutdownRequested(Millis(5000)))
+
+    def do_wipe(self, given: dict[str, str]) -> None:
+        replace_disk(self.node(given), DirectoryId(self.world.draw_id()))
+
+    def do_rot(self, given: dict[str, str]) -> None:
+        """`rot N byte=100`: flip a bit of a stopped node's first segment."""
+        node = self.node(given)
+        segment = min(name for name in node.disk.files(LOG_DIR) if name.endswith(".log"))
+        node.disk.rot(f"{LOG_DIR}/{segment}", int(given["byte"]), 1)
+        node.was_damaged = True
+
+    def do_change_voters(self, given: dict[str, str]) -> str:
+        """`change-voters 1,2,3 [at=N]`: append a set at the leader, by hand."""
+        ids = [int(number) for number in next(iter(given)).split(",")]
+        leader = self.world.leader()
+        node = self.world.nodes[NodeId(int(given["at"]))] if "at" in given else leader
+        assert node is not None
+        nodes = [self.world.nodes[NodeId(number)] for number in ids]
+        voters = VoterSet.of(Voter(n.key, n.endpoints) for n in nodes)
+        return node.change_voters(voters) or f"{node.node_id} appends voters {ids}"
+
+
+def _is_routine(effect: api.Effect) -> bool:
+    """What every step of every replica is full of."""
+    match effect:
+        case api.PublishProgress():
+            return True
+        case api.SendRequest(request=messages.FetchRequest()):
+            return True
+        case api.SendReply(response=messages.FetchResponse(diverging=None, snapshot_id=None)):
+            return True
+    return False

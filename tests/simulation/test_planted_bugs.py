@@ -1,0 +1,28 @@
+"""Every rule that is turned off on purpose turns the swarm red."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.sim.planted import BUGS
+from quorate.sim.simulation import run_seed
+
+PLANTED_BUGS_MIN = 18
+
+
+def seeds_to_try(name: str) -> list[int]:
+    """Those that caught it when it was last looked for, then all others that it is given."""
+    bug = BUGS[name]
+    return [*bug.seeds, *(seed for seed in range(1, bug.within + 1) if seed not in bug.seeds)]
+
+
+@pytest.mark.parametrize("name", list(BUGS))
+def test_the_swarm_catches(name: str) -> None:
+    for seed in seeds_to_try(name):
+        if run_seed(seed, bug=name).failure is not None:
+            return
+    pytest.fail(f"{BUGS[name].what}: not caught within {BUGS[name].within} seeds")
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(BUGS) >= PLANTED_BUGS_MIN
