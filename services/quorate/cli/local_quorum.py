@@ -159,7 +159,11 @@ def open_quorum(root: Path, *, controllers: int | None, base_port: int | None) -
     root = root.resolve()
     path = _identity_path(root)
     if not path.exists():
-        return _new_quorum(root, controllers or CONTROLLERS_DEFAULT, base_port or BASE_PORT_DEFAULT)
+        return _new_quorum(
+            root,
+            CONTROLLERS_DEFAULT if controllers is None else controllers,
+            BASE_PORT_DEFAULT if base_port is None else base_port,
+        )
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         quorum = LocalQuorum(

@@ -50,7 +50,7 @@ class Child:
 
     node: NodePlan
     pid: int | None = None
-    note: str = ""
+    note: str = "starting"
 
 
 class Supervisor:

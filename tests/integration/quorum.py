@@ -1,0 +1,317 @@
+"""A quorum of real processes on free loopback ports, to be killed, paused, wiped and looked into.
+
+Every process is started here and ended here, by its pid. Events are awaited by asking the quorum
+again until they have happened or a deadline has passed; the error then shows the last answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+import shutil
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Self
+
+from quorate.cli.connection import CommandError
+from quorate.cli.local_quorum import NodePlan, check_ports, format_node, open_quorum, prepare
+from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply
+from quorate.controller.requests import CreateTopics, DescribeTopics, NewTopic
+from quorate.records.batch import HEADER_BYTES, read_header
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import UUID_BYTES, DirectoryId, NodeId
+from quorate.rpc.controller_client import ControllerClient, OutcomeUnknownError
+from quorate.storage import layout
+from quorate.storage.meta import MetaProperties
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from quorate.cli.local_quorum import LocalQuorum
+    from quorate.controller.replies import DescribedTopic
+    from quorate.raft.messages import DescribeQuorumResponse
+
+DEADLINE_S: Final = 40.0
+POLL_S: Final = 0.05
+BROKER_IDS: Final = "1-6"
+# Below the range from which the kernel takes the ports of outgoing connections.
+PORTS: Final = range(15_000, 31_000)
+OBSERVER_ID: Final = 50
+
+# Elections in well under a second; snapshots and segments small only where a test asks for them.
+FAST: Final = {
+    "controller.quorum.election.timeout.ms": "400",
+    "controller.quorum.fetch.timeout.ms": "800",
+    "controller.quorum.election.backoff.max.ms": "300",
+}
+SMALL_LOG: Final = {
+    "metadata.log.segment.bytes": "16384",
+    "metadata.log.max.record.bytes.between.snapshots": "20000",
+    "metadata.max.retention.bytes": "16384",
+}
+
+
+class Quorum:
+    """Controllers 1 to 3, and an observer where a test wants one. An async context manager."""
+
+    def __init__(self, root: Path, overrides: Mapping[str, str] | None = None) -> None:
+        self.overrides = FAST | dict(overrides or {})
+        self.plan = _free_quorum(root)
+        prepare(self.plan, self.overrides)
+        self.nodes: dict[int, NodePlan] = {node.node_id: node for node in self.plan.nodes}
+        self.processes: dict[int, Process] = {}
+        self.client = ControllerClient([node.address for node in self.plan.nodes])
+        self._brokers: Process | None = None
+
+    async def __aenter__(self) -> Self:
+        await asyncio.gather(*(self.start(node_id) for node_id in self.nodes))
+        await self.leader()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if error is not None:
+            error.add_note(self._outputs())
+        await self.client.close()
+        if self._brokers is not None:
+            await _end(self._brokers)
+        for process in list(self.processes.values()):
+            await _end(process)
+
+    # --- processes --------------------------------------------------------------------------------
+
+    async def start(self, node_id: int) -> None:
+        """Start one node's process; returns before it answers."""
+        node = self.nodes[node_id]
+        with node.output_path.open("ab") as output:
+            self.processes[node_id] = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "quorate.consensus",
+                "--config",
+                str(node.properties_path),
+                stdout=output,
+                stderr=output,
+            )
+
+    def signal(self, node_id: int, number: signal.Signals) -> None:
+        """Send a signal to one node's process, which stays one of ours."""
+        self.processes[node_id].send_signal(number)
+
+    async def kill(self, *node_ids: int) -> None:
+        """kill -9, and wait until they are gone."""
+        for node_id in node_ids:
+            self.signal(node_id, signal.SIGKILL)
+        for node_id in node_ids:
+            await self.processes.pop(node_id).wait()
+
+    async def stop(self, *node_ids: int) -> None:
+        """SIGTERM; every process has to end with status 0."""
+        for node_id in node_ids:
+            self.signal(node_id, signal.SIGTERM)
+        for node_id in node_ids:
+            process = self.processes.pop(node_id)
+            async with asyncio.timeout(DEADLINE_S):
+                assert await process.wait() == 0, self._outputs()
+
+    async def add_observer(self) -> None:
+        """Format and start a node that fetches and does not vote; a wiped one gets a new id."""
+        node = NodePlan(OBSERVER_ID, self.plan.base_port + OBSERVER_ID, self.plan.root / "observer")
+        self.nodes[OBSERVER_ID] = node
+        shutil.rmtree(node.directory, ignore_errors=True)
+        node.directory.mkdir()
+        properties = node.properties(self.plan.bootstrap_servers) | self.overrides
+        lines = "".join(f"{key}={value}\n" for key, value in properties.items())
+        node.properties_path.write_text(lines, encoding="utf-8")
+        directory_id = DirectoryId(secrets.token_bytes(UUID_BYTES))
+        meta = MetaProperties(NodeId(OBSERVER_ID), self.plan.cluster_id, directory_id)
+        format_node(node.metadata_dir, meta, None)
+        await self.start(OBSERVER_ID)
+
+    async def register_brokers(self) -> None:
+        """Stand-ins for brokers, alive for the rest of the test."""
+        self._brokers = await self.spawn_cli("brokers", "register", "--ids", BROKER_IDS)
+        assert self._brokers.stdout is not None
+        async with asyncio.timeout(DEADLINE_S):
+            line = await self._brokers.stdout.readline()
+        assert line.startswith(b"Registered broker"), self._outputs()
+
+    async def spawn_cli(self, *arguments: str) -> Process:
+        """The command line against this quorum, stdout and stderr in pipes."""
+        command, *rest = arguments
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "quorate.cli.main",
+            command,
+            "--bootstrap-controller",
+            self.plan.bootstrap_servers,
+            *rest,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+
+    async def cli(self, *arguments: str) -> str:
+        """Run a command to its end; stdout. It has to succeed."""
+        process = await self.spawn_cli(*arguments)
+        async with asyncio.timeout(DEADLINE_S):
+            stdout, stderr = await process.communicate()
+        assert process.returncode == 0, f"{arguments}: {stderr.decode()}"
+        return stdout.decode()
+
+    # --- what the quorum says ---------------------------------------------------------------------
+
+    async def eventually(self, what: str, check: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until `check` holds; AssertionError names it after the deadline."""
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while not await check():  # noqa: ASYNC110 - it happens in other processes
+                    await asyncio.sleep(POLL_S)
+        except TimeoutError:
+            answers = {
+                i: await self.client.try_describe_at(n.address, 1.0) for i, n in self.nodes.items()
+            }
+            raise AssertionError(f"never happened: {what}; {answers}\n{self._outputs()}") from None
+
+    async def leader(self, *, above_epoch: int = 0) -> DescribeQuorumResponse:
+        """The leader's description, once one of the running nodes leads an epoch above that."""
+        found: list[DescribeQuorumResponse] = []
+
+        async def check() -> bool:
+            for node_id in self.processes:
+                answer = await self.client.try_describe_at(self.nodes[node_id].address, 0.5)
+                if (
+                    not isinstance(answer, str)
+                    and answer.error is ErrorCode.NONE
+                    and answer.high_watermark is not None
+                    and answer.leader.epoch > above_epoch
+                ):
+                    found.append(answer)
+                    return True
+            return False
+
+        await self.eventually(f"a leader above epoch {above_epoch}", check)
+        return found[0]
+
+    async def leader_id(self) -> int:
+        leader_id = (await self.leader()).leader.leader_id
+        assert leader_id is not None
+        return leader_id
+
+    async def create(self, *topics: NewTopic) -> None:
+        """Create topics; a retry that finds them there has succeeded."""
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                try:
+                    reply = await self.client.write(CreateTopics(topics))
+                    break
+                except OutcomeUnknownError:
+                    await asyncio.sleep(POLL_S)
+        assert isinstance(reply, CreateTopicsReply)
+        fine = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+        assert [topic for topic in reply.topics if topic.error not in fine] == []
+
+    async def topics_at(self, node_id: int, min_offset: int) -> tuple[DescribedTopic, ...]:
+        """Every topic as that node describes it, at that offset or later."""
+        reply = await self.client.read(
+            DescribeTopics(), min_offset=min_offset, controller=self.nodes[node_id].address
+        )
+        assert isinstance(reply, DescribeTopicsReply)
+        return reply.topics
+
+    # --- what is on disk --------------------------------------------------------------------------
+
+    async def assert_logs_agree(self) -> int:
+        """Every running node's log equals the others' byte for byte up to the high watermark.
+
+        Waits until all have fetched that far. Returns the high watermark.
+        """
+        high_watermark = 0
+
+        async def all_have_fetched() -> bool:
+            nonlocal high_watermark
+            quorum = await self.leader()
+            assert quorum.high_watermark is not None
+            high_watermark = high_watermark or quorum.high_watermark
+            ends = {s.key.node_id: s.log_end_offset for s in (*quorum.voters, *quorum.observers)}
+            return all((ends.get(NodeId(i)) or 0) >= high_watermark for i in self.processes)
+
+        await self.eventually("every running node has the committed log", all_have_fetched)
+        logs = {i: committed_batches(self.nodes[i], high_watermark) for i in self.processes}
+        start = max(min(log) for log in logs.values())
+        common = [
+            [data for at, data in sorted(log.items()) if at >= start] for log in logs.values()
+        ]
+        assert common[0]
+        assert all(log == common[0] for log in common[1:])
+        return high_watermark
+
+    def _outputs(self) -> str:
+        """The last lines that each process wrote."""
+        texts = []
+        for node in self.nodes.values():
+            with suppress(FileNotFoundError):
+                lines = node.output_path.read_text(errors="replace").splitlines()[-12:]
+                texts.append(f"--- node {node.node_id}\n" + "\n".join(lines))
+        return "\n".join(texts)
+
+
+def _free_quorum(root: Path) -> LocalQuorum:
+    choose = random.Random(os.getpid() ^ hash(str(root)))
+    while True:
+        quorum = open_quorum(root, controllers=3, base_port=choose.choice(PORTS))
+        with suppress(CommandError):
+            check_ports(quorum)
+            return quorum
+
+
+async def _end(process: Process) -> None:
+    with suppress(ProcessLookupError):
+        process.kill()
+    await process.communicate()
+
+
+def log_end(node: NodePlan) -> int:
+    """The end of a node's log as its files have it."""
+    batches = _batches(node)
+    return max((end for end, _ in batches.values()), default=0)
+
+
+def log_start(node: NodePlan) -> int:
+    """The lowest offset in a node's files."""
+    return min(_batches(node), default=0)
+
+
+def committed_batches(node: NodePlan, high_watermark: int) -> dict[int, bytes]:
+    """The bytes of every batch below the high watermark, by base offset."""
+    return {at: data for at, (end, data) in _batches(node).items() if end <= high_watermark}
+
+
+def snapshots(node: NodePlan) -> list[str]:
+    """The snapshots a node has, the bootstrap checkpoint aside."""
+    names = sorted(path.name for path in (node.metadata_dir / layout.LOG_DIR).iterdir())
+    found = [(name, layout.parse_checkpoint(name)) for name in names]
+    return [name for name, at in found if at is not None and at != layout.BOOTSTRAP_ID]
+
+
+def _batches(node: NodePlan) -> dict[int, tuple[int, bytes]]:
+    """End offset and bytes of every whole batch, by base offset, without a torn tail."""
+    batches = {}
+    for path in sorted((node.metadata_dir / layout.LOG_DIR).glob("*.log")):
+        data = path.read_bytes()
+        position = 0
+        while position + HEADER_BYTES <= len(data):
+            header = read_header(data, position)
+            end = position + header.size_bytes
+            if end > len(data):
+                break
+            batches[header.base_offset] = (header.last_offset + 1, data[position:end])
+            position = end
+    return batches

@@ -1,0 +1,106 @@
+"""The flags that all commands share, and the words in which they fail."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from quorate.cli.connection import (
+    CommandError,
+    add_connection_arguments,
+    format_server,
+    parse_server,
+    parse_servers,
+    parse_setting,
+    pinned,
+    report_errors,
+    run_command,
+    servers_of,
+)
+from quorate.records.errors import ErrorCode
+from quorate.rpc.controller_client import ControllerClient, OutcomeUnknownError
+
+
+def parsed(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    actions = parser.add_subparsers(required=True)
+    add_connection_arguments(parser, [actions.add_parser("act")], has_pin=True)
+    return parser.parse_args(arguments)
+
+
+def test_flags_may_stand_before_the_action_and_after_it() -> None:
+    arguments = parsed("--bootstrap-controller", "h:1", "act", "--timeout-ms", "5", "-o", "json")
+    assert (arguments.bootstrap_controller, arguments.timeout_ms, arguments.output) == (
+        "h:1",
+        5,
+        "json",
+    )
+    assert (arguments.controller, arguments.min_offset) == (None, 0)
+
+
+def test_servers_are_parsed_and_written_alike() -> None:
+    servers = parse_servers("h:1,[::1]:65535")
+    assert servers == [("h", 1), ("::1", 65535)]
+    assert [format_server(server) for server in servers] == ["h:1", "[::1]:65535"]
+
+
+@pytest.mark.parametrize("text", ["h", ":1", "h:", "h:0", "h:65536", "h:x", ""])
+def test_what_is_no_server_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"HOST:PORT|port must be"):
+        parse_server(text)
+
+
+def test_the_pinned_controller_comes_first() -> None:
+    arguments = parsed("act", "--bootstrap-controller", "a:1,b:2", "--controller", "b:2")
+    assert servers_of(arguments) == [("b", 2), ("a", 1)]
+    assert pinned(arguments) == ("b", 2)
+    assert pinned(parsed("act")) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("act",), "give --bootstrap-controller"),
+        (("act", "--bootstrap-controller", "x"), "--bootstrap-controller: 'x'"),
+        (("act", "--controller", "x"), "--controller: 'x'"),
+    ],
+)
+def test_a_missing_or_malformed_server_names_the_flag(
+    arguments: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises(CommandError, match=words):
+        servers_of(parsed(*arguments))
+
+
+@pytest.mark.parametrize("error", [OutcomeUnknownError("h:1: gone"), CommandError("h:1: gone")])
+def test_a_failed_command_says_why_and_exits_with_1(
+    error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def fails(_: ControllerClient, __: argparse.Namespace) -> int:
+        raise error
+
+    assert run_command(fails, parsed("act", "--controller", "h:1")) == 1
+    assert capsys.readouterr().err.endswith("h:1: gone\n")
+
+
+def test_a_timeout_that_is_no_time_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    async def never(_: ControllerClient, __: argparse.Namespace) -> int:
+        raise AssertionError
+
+    assert run_command(never, parsed("act", "--controller", "h:1", "--timeout-ms", "0")) == 1
+    assert capsys.readouterr().err == "error: --timeout-ms: 0 is not above 0\n"
+
+
+def test_settings_are_split_at_the_first_equals_sign() -> None:
+    assert parse_setting("--config", "k=a=b") == ("k", "a=b")
+    assert parse_setting("--config", "k=") == ("k", "")
+    with pytest.raises(CommandError, match="--config: 'k' is no KEY=VALUE"):
+        parse_setting("--config", "k")
+
+
+def test_refused_items_are_reported_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    items = [("a", ErrorCode.NONE, ""), ("b", ErrorCode.INVALID_PARTITIONS, "zero")]
+    assert report_errors(items) == 1
+    assert capsys.readouterr().err == "error: b: INVALID_PARTITIONS: zero\n"
+    assert report_errors(items[:1]) == 0

@@ -1,0 +1,69 @@
+"""What `quorate up` shows of its controllers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quorate.cli.local_quorum import NodePlan
+from quorate.cli.supervisor import Child
+from quorate.cli.up import Changes, Row, leader_of, rows_of
+from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo, ReplicaState
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, NodeId, Offset, ReplicaKey
+
+
+def child(node_id: int, pid: int | None) -> Child:
+    node = NodePlan(node_id, 9093 + node_id, Path("data"))
+    return Child(node, pid, "" if pid else "killed by SIGKILL")
+
+
+def ends(*replicas: tuple[int, int]) -> tuple[ReplicaState, ...]:
+    return tuple(
+        ReplicaState(ReplicaKey(NodeId(i)), Offset(end), None, None) for i, end in replicas
+    )
+
+
+LEADER = DescribeQuorumResponse(
+    ErrorCode.NONE, LeaderInfo(NodeId(1), Epoch(4)), Offset(9), ends((1, 9), (2, 7), (3, 0))
+)
+STALE = DescribeQuorumResponse(
+    ErrorCode.NONE, LeaderInfo(NodeId(2), Epoch(3)), Offset(9), ends((1, 9), (2, 9), (3, 0))
+)
+FOLLOWER = DescribeQuorumResponse(
+    ErrorCode.NOT_LEADER_OR_FOLLOWER, LeaderInfo(NodeId(1), Epoch(4)), remarks=("healing",)
+)
+SEEKING = DescribeQuorumResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, LeaderInfo(None, Epoch(4)))
+
+
+def test_of_two_leaders_the_one_of_the_higher_epoch_counts() -> None:
+    assert leader_of({1: STALE, 2: LEADER, 3: FOLLOWER}) is LEADER
+    assert leader_of({1: "no answer in time", 2: FOLLOWER}) is None
+
+
+def test_every_controller_has_a_row() -> None:
+    children = [child(1, 11), child(2, 12), child(3, None), child(4, 14), child(5, 15)]
+    refused = "connection refused"
+    answers: dict[int, DescribeQuorumResponse | str]
+    answers = {1: LEADER, 2: FOLLOWER, 3: refused, 4: refused, 5: SEEKING}
+    assert rows_of(children, answers) == [
+        Row(1, "127.0.0.1:9094", 11, "Leader", 4, 9, 0),
+        Row(2, "127.0.0.1:9095", 12, "Follower", 4, 7, 2, "healing"),
+        Row(3, "127.0.0.1:9096", None, "down", remarks="killed by SIGKILL"),
+        Row(4, "127.0.0.1:9097", 14, "no answer", remarks="connection refused"),
+        Row(5, "127.0.0.1:9098", 15, "seeks a leader", 4),
+    ]
+
+
+def test_without_a_terminal_only_changes_are_said() -> None:
+    said: list[str] = []
+    changes = Changes(said.append)
+    following = Row(2, "h:2", 12, "Follower", 4, 7, 2)
+    changes.show([Row(1, "h:1", 11, "Leader", 4, 9, 0), following])
+    changes.show([Row(1, "h:1", 11, "Leader", 4, 12, 0), following])
+    changes.show([Row(1, "h:1", None, "down", remarks="killed"), following])
+    changes.show([Row(1, "h:1", 13, "no answer", remarks="connection refused"), following])
+    assert said == [
+        "controller 1: Leader (epoch 4)",
+        "controller 2: Follower (epoch 4)",
+        "controller 1: no answer, connection refused",
+    ]
