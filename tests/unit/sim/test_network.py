@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from quorate.records.ids import NodeId
+from quorate.sim.network import Network, NetworkOptions, PartitionShape
+
+NODES = [NodeId(1), NodeId(2), NodeId(3), NodeId(4)]
+
+
+def a_network(options: NetworkOptions | None = None, seed: int = 0) -> Network:
+    return Network(options or NetworkOptions(delay_us=100), random.Random(seed))
+
+
+def cut_links(network: Network) -> set[tuple[int, int]]:
+    return {
+        (int(a), int(b)) for a in NODES for b in NODES if a != b and not network.can_reach(a, b)
+    }
+
+
+def test_a_message_arrives_once_after_its_delay() -> None:
+    assert a_network().deliveries(NODES[0], NODES[1]) == [100]
+
+
+def test_messages_are_lost_and_doubled_as_often_as_the_options_say() -> None:
+    network = a_network(NetworkOptions(delay_us=100, loss_rate=0.2, duplication_rate=0.5))
+    copies = [len(network.deliveries(NODES[0], NODES[1])) for _ in range(2000)]
+    assert 300 < copies.count(0) < 500
+    assert 650 < copies.count(2) < 950
+
+
+def test_jitter_lets_a_later_message_overtake() -> None:
+    network = a_network(NetworkOptions(delay_us=100, jitter_us=1000))
+    delays = [network.delay() for _ in range(50)]
+    assert delays != sorted(delays)
+
+
+@pytest.mark.parametrize(
+    ("shape", "both_ways", "links"),
+    [
+        (PartitionShape.ISOLATE, True, 6),
+        (PartitionShape.LINK, True, 2),
+        (PartitionShape.DEAF, False, 3),
+        (PartitionShape.MUTE, False, 3),
+        (PartitionShape.ONE_WAY_LINK, False, 1),
+    ],
+)
+def test_a_partition_cuts_what_its_shape_says(
+    shape: PartitionShape, *, both_ways: bool, links: int
+) -> None:
+    network = a_network()
+    network.split(shape, NODES)
+    cut = cut_links(network)
+    assert len(cut) == links
+    assert ({(b, a) for a, b in cut} == cut) is both_ways
+
+
+def test_halves_reach_nobody_on_the_other_side() -> None:
+    network = a_network(seed=3)
+    network.split(PartitionShape.HALVES, NODES)
+    cut = cut_links(network)
+    assert cut
+    assert {(b, a) for a, b in cut} == cut
+
+
+def test_a_connection_needs_both_directions() -> None:
+    network = a_network()
+    network.blocked[NODES[0], NODES[1]] = None
+    assert network.can_reach(NODES[1], NODES[0])
+    assert not network.is_open(NODES[1], NODES[0])
+
+
+def test_a_calm_network_loses_nothing() -> None:
+    network = a_network(NetworkOptions(delay_us=100, loss_rate=1.0))
+    network.isolate(NODES[0], NODES)
+    network.calm_down()
+    assert network.deliveries(NODES[0], NODES[1]) == [100]

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from quorate.records.batch import encode_batch
+from quorate.records.ids import Epoch, Offset
+from quorate.sim.logview import LogView
+from quorate.sim.machine import Machine, encode_operation
+from quorate.sim.oracle import Oracle, Violation
+
+EPOCH = Epoch(1)
+
+
+def a_history(*operations: int) -> Oracle:
+    """Each operation in a batch of its own, from offset 0."""
+    view, oracle = LogView(), Oracle()
+    for offset, operation in enumerate(operations):
+        values = [encode_operation(operation, size_bytes=10)]
+        data = encode_batch(values, timestamp_ms=0, base_offset=offset, epoch=1)
+        for entry in view.append(data, 0):
+            oracle.commit(entry, EPOCH)
+    return oracle
+
+
+def test_states_are_those_of_the_prefixes() -> None:
+    oracle = a_history(5, 6)
+    expected = Machine(2)
+    for offset, operation in enumerate((5, 6)):
+        expected.apply(offset, encode_operation(operation, size_bytes=10))
+    assert oracle.state_at(Offset(2)) == expected
+    assert oracle.state_at(Offset(1)).count == 1
+    assert oracle.state_at(Offset(0)) == Machine(0)
+
+
+def test_a_snapshot_of_the_machine_is_loaded_back() -> None:
+    machine = a_history(5, 6, 21).state_at(Offset(3))
+    assert Machine.load(3, machine.records()) == machine
+
+
+def test_no_operation_is_committed_twice() -> None:
+    with pytest.raises(Violation, match="operation 5 is committed twice, at 0 and 2"):
+        a_history(5, 6, 5)
+
+
+def test_what_is_acknowledged_is_committed() -> None:
+    oracle = a_history(5)
+    oracle.was_acknowledged(5)
+    assert oracle.read_floor == 1
+    with pytest.raises(Violation, match="operation 6 was acknowledged, but is not committed"):
+        oracle.was_acknowledged(6)
+
+
+def test_what_is_refused_never_is() -> None:
+    with pytest.raises(Violation, match="operation 5 is committed, yet was refused"):
+        a_history(5).was_refused(5)
+
+
+def test_a_current_read_reflects_what_was_known_when_it_began() -> None:
+    oracle = a_history(5, 6)
+    with pytest.raises(Violation, match="reflects offset 1, but 1 was acknowledged"):
+        oracle.current_read_answered(oracle.state_at(Offset(1)), Offset(2))
+    oracle.current_read_answered(oracle.state_at(Offset(2)), Offset(2))
+    assert oracle.read_floor == 2
+
+
+def test_other_reads_never_go_back_for_one_client() -> None:
+    oracle = a_history(5, 6)
+    with pytest.raises(Violation, match="reflects offset 1 after one reflected 2"):
+        oracle.read_answered(oracle.state_at(Offset(1)), Offset(2))
+
+
+def test_a_read_shows_history_and_nothing_else() -> None:
+    oracle = a_history(5, 6)
+    with pytest.raises(Violation, match="shows 0 operations"):
+        oracle.read_answered(Machine(2), Offset(0))
+
+
+def test_the_end_of_earlier_epochs_leaves_later_ones_out() -> None:
+    oracle = a_history(5, 6)
+    assert (oracle.end_before(Epoch(2)), oracle.end_before(Epoch(1))) == (2, 0)
