@@ -1,0 +1,88 @@
+"""The `quorate` command: one sub-command a module, imported only when it is asked for.
+
+What a user can mend is one line on stderr and exit status 1; a traceback is always a bug.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import quorate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Name of the command, the module that registers it, and what `quorate --help` says.
+COMMANDS: Final = {
+    "storage": ("quorate.cli.storage", "make ids, format directories, show what they hold"),
+    "controller": ("quorate.cli.controller", "run one controller"),
+    "up": ("quorate.cli.up", "run a local quorum of real processes"),
+    "metadata-quorum": ("quorate.cli.quorum", "describe the quorum and its replicas"),
+    "topics": ("quorate.cli.topics", "create, list, describe and delete topics"),
+    "brokers": ("quorate.cli.brokers", "register and list brokers"),
+    "configs": ("quorate.cli.configs", "describe and alter configs"),
+    "dump-log": ("quorate.cli.dump_log", "print and check logs and checkpoints"),
+    "simulate": ("quorate.cli.simulate", "run seeds of the deterministic simulator"),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Ends with status 1 on bad input, as Kafka's tools do."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(1, f"{self.prog}: {message}\nsee `{self.prog} --help`\n")
+
+
+def overview() -> str:
+    """The commands, for `quorate --help`."""
+    width = max(len(name) for name in COMMANDS) + 2
+    lines = [f"  {name:<{width}}{text}" for name, (_, text) in COMMANDS.items()]
+    return "\n".join(["commands:", *lines, "", "`quorate COMMAND --help` shows what each takes."])
+
+
+def make_parser(command: str | None) -> Parser:
+    """The parser with the one command that is asked for, so that help is instant."""
+    parser = Parser(
+        prog="quorate",
+        description="A KRaft metadata quorum.",
+        usage="quorate [--version] COMMAND ...",
+        epilog=overview(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"quorate {quorate.__version__}")
+    if command is not None:
+        subparsers = parser.add_subparsers(metavar="COMMAND", prog="quorate")
+        importlib.import_module(COMMANDS[command][0]).register(subparsers)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    command = words[0] if words and words[0] in COMMANDS else None
+    parser = make_parser(command)
+    if command is None:
+        if words and not words[0].startswith("-"):
+            known = ", ".join(COMMANDS)
+            print(f"quorate: unknown command {words[0]!r}: it is one of {known}", file=sys.stderr)
+            return 1
+        parser.parse_args(words)
+        parser.print_help()
+        return 0
+    parsed = parser.parse_args(words)
+    try:
+        status: int = parsed.run(parsed)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone: there is nobody left to tell.
+        sys.stderr.close()
+        return 1
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,37 @@
+"""The `quorate` command finds its sub-commands and fails in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+import quorate
+from quorate.cli.main import COMMANDS, main
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"  {name} " in shown for name in COMMANDS)
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"quorate {quorate.__version__}\n"
+
+
+def test_an_unknown_command_is_named_with_those_that_exist(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["topic"]) == 1
+    assert capsys.readouterr().err.startswith("quorate: unknown command 'topic': it is one of ")
+
+
+def test_bad_input_ends_with_status_1_and_says_which_argument(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["simulate", "--seeds", "x"])
+    assert ended.value.code == 1
+    assert "--seeds" in capsys.readouterr().err
