@@ -62,7 +62,7 @@ class Quorum:
 
     def __init__(self, root: Path, overrides: Mapping[str, str] | None = None) -> None:
         self.overrides = FAST | dict(overrides or {})
-        self.plan = _free_quorum(root)
+        self.plan = free_quorum(root)
         prepare(self.plan, self.overrides)
         self.nodes: dict[int, NodePlan] = {node.node_id: node for node in self.plan.nodes}
         self.processes: dict[int, Process] = {}
@@ -263,7 +263,8 @@ class Quorum:
         return "\n".join(texts)
 
 
-def _free_quorum(root: Path) -> LocalQuorum:
+def free_quorum(root: Path) -> LocalQuorum:
+    """Three controllers in `root`, on ports that nobody listens on."""
     choose = random.Random(os.getpid() ^ hash(str(root)))
     while True:
         quorum = open_quorum(root, controllers=3, base_port=choose.choice(PORTS))

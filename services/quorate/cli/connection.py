@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from quorate.rpc.controller_client import Address
 
 TIMEOUT_MS_DEFAULT: Final = 30_000
+REPORT_MS_MAX: Final = 1_000
 PORT_MAX: Final = 65_535
 
 
@@ -135,13 +136,15 @@ async def _run(
     if timeout_ms <= 0:
         raise CommandError(f"--timeout-ms: {timeout_ms} is not above 0")
     servers = servers_of(arguments)
-    async with ControllerClient(servers, timeout_ms=timeout_ms) as client:
+    # The calls of one command share its time. A single call ends first and tells what each server
+    # answered meanwhile; after many calls the rest of the time is for asking them once more.
+    reserve_ms = min(REPORT_MS_MAX, timeout_ms // 10)
+    async with ControllerClient(servers, timeout_ms=timeout_ms - 2 * reserve_ms) as client:
         try:
-            # The calls of one command share its time; half a second is left to say what happened.
-            async with asyncio.timeout(None if is_endless else timeout_ms / 1000 + 0.5):
+            async with asyncio.timeout(None if is_endless else (timeout_ms - reserve_ms) / 1000):
                 return await command(client, arguments)
         except TimeoutError:
-            said = await what_servers_say(client, servers)
+            said = await what_servers_say(client, servers, reserve_ms / 1000)
             raise CommandError(f"not done within {timeout_ms} ms; {said}") from None
 
 
@@ -165,9 +168,11 @@ def pinned(arguments: argparse.Namespace) -> Address | None:
     return parse_server(arguments.controller) if arguments.controller else None
 
 
-async def what_servers_say(client: ControllerClient, servers: Sequence[Address]) -> str:
-    """One phrase a server, asked all at once with a short deadline."""
-    answers = await asyncio.gather(*(client.try_describe_at(s, 1.0) for s in servers))
+async def what_servers_say(
+    client: ControllerClient, servers: Sequence[Address], timeout_s: float
+) -> str:
+    """One phrase a server, asked all at once."""
+    answers = await asyncio.gather(*(client.try_describe_at(s, timeout_s) for s in servers))
     phrases = []
     for server, answer in zip(servers, answers, strict=True):
         if isinstance(answer, str):

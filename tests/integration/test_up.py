@@ -1,0 +1,95 @@
+"""`quorate up` as a user has it: ready, a death that is healed, a graceful end, a second start."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from tests.integration.quorum import DEADLINE_S, free_quorum
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from pathlib import Path
+
+STARTED = re.compile(r"controller (\d+): started, pid (\d+)")
+
+
+async def up(root: Path, *flags: str) -> Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "quorate.cli.main", "up", "--data-dir", str(root), *flags),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def read_until(process: Process, pattern: str) -> list[str]:
+    """The lines up to the first that matches."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    async with asyncio.timeout(DEADLINE_S):
+        while not (lines and re.search(pattern, lines[-1])):
+            line = (await process.stdout.readline()).decode()
+            assert line, f"{pattern!r} never came: {lines}"
+            lines.append(line.rstrip("\n"))
+    return lines
+
+
+async def stop(process: Process, number: signal.Signals) -> None:
+    process.send_signal(number)
+    async with asyncio.timeout(DEADLINE_S):
+        await process.communicate()
+    assert process.returncode == 0
+
+
+def pids(lines: list[str]) -> dict[int, int]:
+    return {int(m[1]): int(m[2]) for m in map(STARTED.fullmatch, lines) if m}
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_up_is_ready_heals_a_death_stops_and_resumes(tmp_path: Path) -> None:
+    root = tmp_path / "quorum"
+    base_port = free_quorum(root).base_port
+    process = await up(root, "--base-port", str(base_port))
+    try:
+        lines = await read_until(process, "^ready$")
+        started = pids(lines)
+        assert sorted(started) == [1, 2, 3]
+        os.kill(started[2], signal.SIGKILL)
+        lines = await read_until(process, "controller 2: (Leader|Follower)")
+        assert any(line.startswith("controller 2: down, killed by SIGKILL") for line in lines)
+        started |= pids(lines)
+        await stop(process, signal.SIGTERM)
+        assert [pid for pid in started.values() if is_alive(pid)] == []
+        process = await up(root)
+        started = pids(await read_until(process, "^ready$"))
+        await stop(process, signal.SIGINT)
+        assert [pid for pid in started.values() if is_alive(pid)] == []
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.communicate()
+
+
+async def test_a_busy_port_is_an_error_that_names_it(tmp_path: Path) -> None:
+    root = tmp_path / "quorum"
+    base_port = free_quorum(root).base_port
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", base_port + 101))
+        listener.listen()
+        process = await up(root, "--base-port", str(base_port))
+        _, stderr = await process.communicate()
+    assert process.returncode == 1
+    assert f"port {base_port + 101} (health of controller 2) is busy" in stderr.decode()
+    assert not root.exists()
