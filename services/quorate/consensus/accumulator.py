@@ -1,0 +1,72 @@
+"""Group commit: decisions gather while a flush is under way, and become one batch when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES, encode_batch
+
+if TYPE_CHECKING:
+    from quorate.controller.decision import Decision
+    from quorate.records.ids import Offset
+
+# Length, attributes, deltas and sizes around a value, at most.
+_RECORD_OVERHEAD_BYTES: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class CutBatch:
+    """One encoded batch and the offsets that its decisions were made for."""
+
+    data: bytes
+    base_offset: Offset
+    end_offset: Offset
+    timestamp_ms: int
+
+
+class Accumulator:
+    """The values of decisions that are not proposed yet, in order and without a gap."""
+
+    def __init__(self, bytes_max: int = BATCH_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max - HEADER_BYTES
+        self._values: list[bytes] = []
+        self._bytes = 0
+        self._base_offset: Offset | None = None
+        self._end_offset: Offset | None = None
+
+    @property
+    def base_offset(self) -> Offset | None:
+        """Where the batch will begin; None when nothing has gathered."""
+        return self._base_offset
+
+    def fits(self, decision: Decision) -> bool:
+        """Whether the decision's records still go into the same batch."""
+        return not self._values or self._bytes + _size(decision) <= self._bytes_max
+
+    def add(self, decision: Decision) -> None:
+        """Take a decision with records that follows on the last one."""
+        assert self._end_offset in (None, decision.base_offset), "decisions leave no gap"
+        if self._base_offset is None:
+            self._base_offset = decision.base_offset
+        self._end_offset = decision.end_offset
+        self._values.extend(decision.values)
+        self._bytes += _size(decision)
+
+    def cut(self, timestamp_ms: int) -> CutBatch:
+        """Everything that has gathered, as one batch."""
+        assert self._base_offset is not None, "there is something to cut"
+        assert self._end_offset is not None, "there is something to cut"
+        data = encode_batch(self._values, timestamp_ms=timestamp_ms)
+        batch = CutBatch(data, self._base_offset, self._end_offset, timestamp_ms)
+        self.clear()
+        return batch
+
+    def clear(self) -> None:
+        """Drop what has gathered."""
+        self._values, self._bytes = [], 0
+        self._base_offset = self._end_offset = None
+
+
+def _size(decision: Decision) -> int:
+    return sum(map(len, decision.values)) + _RECORD_OVERHEAD_BYTES * len(decision.values)

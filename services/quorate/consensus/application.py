@@ -1,0 +1,421 @@
+"""The metadata controller on top of the driver: replay, activation, writes, reads, snapshots.
+
+Standby: the committed log is read back in bounded slices. Leader: once all of it is replayed the
+controller becomes active; its decisions are gathered into batches and their replies held back
+until the high watermark has passed them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from quorate.consensus.accumulator import Accumulator, CutBatch
+from quorate.consensus.driver import monotonic_ms, wall_ms
+from quorate.consensus.replies import Arrivals, HeldReplies, not_controller
+from quorate.controller.requests import BrokerHeartbeat, RegisterBroker, UnregisterBroker
+from quorate.raft import api
+from quorate.raft.messages import LogRange, ProposalResponse, ReadResponse
+from quorate.records.batch import read_header, read_records
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Offset
+from quorate.records.metadata import decode_record
+from quorate.rpc.controller_server import ControllerApiError
+from quorate.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from quorate.consensus.driver import RaftDriver
+    from quorate.consensus.snapshotting import Snapshotter
+    from quorate.controller.controller import Controller
+    from quorate.controller.decision import Decision
+    from quorate.controller.replies import ReadReply, WriteReply
+    from quorate.controller.requests import Caller, ReadRequest, WriteRequest
+    from quorate.raft.messages import LeaderInfo
+    from quorate.records.ids import OffsetAndEpoch, ReplyToken
+
+log = logging.getLogger(__name__)
+
+SLICE_BYTES: Final = 256 * 1024
+# Rule 11: a replay that is further behind makes this voter wait before it campaigns.
+READY_LAG_MAX: Final = 10_000
+READ_TIMEOUT_MS: Final = 30_000
+
+
+class MetadataApplication:
+    """The controller's side of one process. Everything happens on the event loop."""
+
+    def __init__(
+        self,
+        driver: RaftDriver,
+        controller: Controller,
+        snapshotter: Snapshotter,
+        *,
+        linger_ms: int = 0,
+        pause_ms: int = 3000,
+    ) -> None:
+        """A timer that fires `pause_ms` late tells of a pause, after which sessions start anew."""
+        self.controller = controller
+        self._driver = driver
+        self._snapshotter = snapshotter
+        self._linger_s = linger_ms / 1000
+        self._pause_ms = pause_ms
+        self._loop = asyncio.get_running_loop()
+        self._progress: api.PublishProgress | None = None
+        self._accumulator = Accumulator()
+        self._cut_handle: asyncio.Handle | None = None
+        self._sent: dict[ReplyToken, CutBatch] = {}
+        self._timestamps: deque[tuple[Offset, int]] = deque()
+        self._held = HeldReplies()
+        self._arrivals = Arrivals()
+        self._reads: dict[ReplyToken, asyncio.Future[ReadResponse]] = {}
+        self._replay_handle: asyncio.Handle | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._is_paused = True
+        self._is_ready = True
+        self._expiry: asyncio.TimerHandle | None = None
+        self._expiry_ms = 0
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the image stands for this replica's log, not for a snapshot half read."""
+        return self._loading is None and not self._is_paused
+
+    @property
+    def _leader(self) -> LeaderInfo:
+        return self._driver.core.replica.leader_info
+
+    def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:
+        """The core has started: load the newest snapshot, or replay from the log's beginning."""
+        self._is_paused = False
+        if snapshot_id is not None:
+            self.load(snapshot_id)
+        else:
+            self._advance()
+
+    # --- what the driver tells --------------------------------------------------------------------
+
+    def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None:
+        """Control records take offsets too."""
+        if self.controller.is_active and isinstance(effect.payload, api.ControlBatch):
+            self.controller.advance(effect.end.offset)
+            self._timestamps.append((effect.end.offset, timestamp_ms))
+
+    def progressed(self, progress: api.PublishProgress) -> None:
+        """Step down, commit, replay or become active, as the progress says."""
+        self._progress = progress
+        if self.controller.is_active and self.controller.epoch != self._led_epoch():
+            self._step_down(self._accumulator.base_offset)
+        self._advance()
+
+    def _led_epoch(self) -> Epoch | None:
+        progress = self._progress
+        return progress.epoch if progress is not None and progress.is_leader else None
+
+    def _advance(self) -> None:
+        progress = self._progress
+        if progress is None or progress.high_watermark is None:
+            return
+        if self.controller.is_active:
+            self._commit(progress.high_watermark)
+        elif self._replay_handle is None:
+            self._replay()
+
+    def flushed(self) -> None:
+        """The previous flush is over: what gathered meanwhile is the next batch."""
+        if self._accumulator.base_offset is not None and not self._linger_s:
+            self.drain()
+        self._consider_snapshot()
+
+    def tick(self) -> None:
+        """Once a second: snapshots that are due by time."""
+        self._consider_snapshot()
+
+    # --- replay -----------------------------------------------------------------------------------
+
+    def _replay(self) -> None:
+        """One slice of the committed log, then others may run."""
+        self._replay_handle = None
+        progress = self._progress
+        if progress is None or progress.high_watermark is None or not self.is_loaded:
+            return
+        if self.controller.is_active or self._driver.ending is not None:
+            return
+        try:
+            self._replay_slice(progress.high_watermark)
+        except StorageError as error:
+            self._driver.damaged(str(error))
+            return
+        except Exception as error:
+            self._driver.fail(error)
+            return
+        end = self.controller.end_offset
+        self._arrivals.reached(self.controller.image.position.end_offset)
+        self._set_ready(progress.high_watermark - end <= READY_LAG_MAX)
+        if end < progress.high_watermark:
+            self._replay_handle = self._loop.call_soon(self._replay)
+        else:
+            self._maybe_activate(progress)
+            self._consider_snapshot()
+
+    def _replay_slice(self, high_watermark: Offset) -> None:
+        start = self.controller.end_offset
+        if start >= high_watermark:
+            return
+        data = self._driver.store.read_range(LogRange(start, high_watermark, SLICE_BYTES))
+        position = 0
+        while position < len(data):
+            header = read_header(data, position)
+            values = [] if header.is_control else read_records(data, position, header)
+            records = [decode_record(record.value or b"")[0] for record in values]
+            self.controller.replay(
+                records,
+                base_offset=Offset(header.base_offset),
+                end_offset=Offset(header.last_offset + 1),
+                epoch=Epoch(header.epoch),
+                timestamp_ms=header.max_timestamp_ms,
+            )
+            position += header.size_bytes
+        self._snapshotter.note(len(data))
+
+    def _set_ready(self, is_ready: bool) -> None:  # noqa: FBT001 - it is the one thing that is set
+        if is_ready != self._is_ready:
+            self._is_ready = is_ready
+            self._driver.deliver(api.StateMachineProgress(is_ready))
+
+    # --- leadership -------------------------------------------------------------------------------
+
+    def _maybe_activate(self, progress: api.PublishProgress) -> None:
+        """Become active once everything in the log is committed and replayed."""
+        start, end = progress.epoch_start, self._driver.store.log.end.offset
+        if not progress.is_leader or start is None or self.controller.end_offset <= start:
+            return
+        if self.controller.end_offset != end:
+            return
+        decision = self.controller.activate(progress.epoch, end, monotonic_ms())
+        log.info("the controller is active", extra={"epoch": progress.epoch, "offset": end})
+        self._accept(decision)
+        self._arm_expiry()
+
+    def _commit(self, high_watermark: Offset) -> None:
+        timestamp_ms = self.controller.image.position.timestamp_ms
+        while self._timestamps and self._timestamps[0][0] <= high_watermark:
+            timestamp_ms = self._timestamps.popleft()[1]
+        self.controller.commit(high_watermark, timestamp_ms)
+        self._held.release(high_watermark)
+        self._arrivals.reached(self.controller.image.position.end_offset)
+        self._consider_snapshot()
+
+    def _step_down(self, unsent_from: Offset | None) -> None:
+        log.info("the controller is no longer active", extra={"epoch": self.controller.epoch})
+        self._held.fail(self._leader, unsent_from=unsent_from)
+        self._accumulator.clear()
+        self._timestamps.clear()
+        self._sent.clear()
+        self.controller.deactivate()
+        for handle in (self._cut_handle, self._expiry):
+            if handle is not None:
+                handle.cancel()
+        self._cut_handle = self._expiry = None
+
+    # --- writes -----------------------------------------------------------------------------------
+
+    def write(self, request: WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
+        """Decide on a request; the future is its reply, or ControllerApiError."""
+        future: asyncio.Future[WriteReply] = self._loop.create_future()
+        future.add_done_callback(_retrieve)
+        if not self.controller.is_active or self._driver.ending is not None:
+            future.set_exception(not_controller(self._leader, "this controller is not active"))
+            return future
+        try:
+            decision = self.controller.decide(request, caller, monotonic_ms())
+        except Exception as error:
+            self._driver.fail(error)
+            future.set_exception(
+                ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller has stopped")
+            )
+            return future
+        self._accept(decision, future)
+        if isinstance(request, BrokerHeartbeat | RegisterBroker | UnregisterBroker):
+            self._arm_expiry()
+        return future
+
+    def _accept(self, decision: Decision, future: asyncio.Future[WriteReply] | None = None) -> None:
+        if decision.values:
+            if not self._accumulator.fits(decision):
+                self.drain()
+            self._accumulator.add(decision)
+        if future is not None and decision.reply is not None:
+            self._held.hold(decision.end_offset, decision.reply, future)
+            if self._progress is not None and self._progress.high_watermark is not None:
+                self._held.release(self._progress.high_watermark)
+        self._schedule_cut()
+
+    def _schedule_cut(self) -> None:
+        if self._accumulator.base_offset is None or self._cut_handle is not None:
+            return
+        if self._linger_s:
+            self._cut_handle = self._loop.call_later(self._linger_s, self._cut_due)
+        elif not self._driver.is_flushing:
+            # Requests that arrived in the same turn of the loop share the batch.
+            self._cut_handle = self._loop.call_soon(self._cut_due)
+
+    def _cut_due(self) -> None:
+        self._cut_handle = None
+        if self._linger_s or not self._driver.is_flushing:
+            self.drain()
+
+    def drain(self) -> None:
+        """Propose what has gathered."""
+        epoch = self.controller.epoch
+        if self._accumulator.base_offset is None or epoch is None:
+            return
+        batch = self._accumulator.cut(wall_ms())
+        token = self._driver.next_token()
+        self._sent[token] = batch
+        proposed = api.ProposedBatch(batch.data, batch.end_offset - batch.base_offset)
+        self._driver.deliver(api.RecordsProposed(token, epoch, proposed))
+
+    def answered(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
+        """The core's answer to a proposal or to a current read."""
+        if isinstance(response, ReadResponse):
+            read = self._reads.pop(token, None)
+            if read is not None and not read.done():
+                read.set_result(response)
+            return
+        batch = self._sent.pop(token, None)
+        if batch is None:
+            return
+        if response.base_offset is None:
+            self._step_down(batch.base_offset)
+        elif response.base_offset != batch.base_offset:
+            self._step_down(None)
+            reason = f"a batch for {batch.base_offset} was appended at {response.base_offset}"
+            self._driver.deliver(api.ResignRequested(reason))
+        else:
+            self._timestamps.append((batch.end_offset, batch.timestamp_ms))
+            self._snapshotter.note(len(batch.data))
+
+    # --- sessions ---------------------------------------------------------------------------------
+
+    def _arm_expiry(self) -> None:
+        wake_ms = self.controller.wake_at_ms
+        if wake_ms is None:
+            return
+        if self._expiry is not None:
+            if self._expiry_ms <= wake_ms:
+                return
+            self._expiry.cancel()
+        now_ms = monotonic_ms()
+        self._expiry_ms = max(wake_ms, now_ms)
+        self._expiry = self._loop.call_later((self._expiry_ms - now_ms) / 1000, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        if not self.controller.is_active or self._driver.ending is not None:
+            return
+        now_ms = monotonic_ms()
+        if now_ms - self._expiry_ms > self._pause_ms:
+            self.controller.renew_sessions(now_ms)
+        decision = self.controller.expire(now_ms)
+        if decision is not None:
+            self._accept(decision)
+        self._arm_expiry()
+
+    # --- reads ------------------------------------------------------------------------------------
+
+    async def read(
+        self, request: ReadRequest, *, min_offset: int, current: bool, timeout_ms: int
+    ) -> ReadReply:
+        """Answer from the committed image, once it has come far enough.
+
+        Raises ControllerApiError: not in time, or a current read of a controller that does not
+        lead.
+        """
+        offset = Offset(min_offset)
+        try:
+            async with asyncio.timeout((timeout_ms or READ_TIMEOUT_MS) / 1000):
+                if current:
+                    offset = max(offset, await self._current_offset())
+                if not self.is_loaded or self.controller.image.position.end_offset < offset:
+                    await self._arrivals.wait(offset)
+        except TimeoutError:
+            reached = self.controller.image.position.end_offset
+            raise ControllerApiError(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"offset {offset} was not reached in time, this controller stands at {reached}: "
+                "ask for a smaller offset, wait longer, or ask another controller",
+            ) from None
+        return self.controller.answer(request)
+
+    async def _current_offset(self) -> Offset:
+        token = self._driver.next_token()
+        future: asyncio.Future[ReadResponse] = self._loop.create_future()
+        self._reads[token] = future
+        self._driver.deliver(api.ReadRequested(token))
+        try:
+            response = await future
+        finally:
+            if self._reads.pop(token, None) is not None:
+                self._driver.deliver(api.CallerGone(token))
+        if response.offset is None:
+            raise not_controller(response.leader, "only the leader answers a current read")
+        return response.offset
+
+    # --- snapshots --------------------------------------------------------------------------------
+
+    def _consider_snapshot(self) -> None:
+        if self.is_loaded and not self.controller.is_in_transaction:
+            self._snapshotter.consider(self.controller.image)
+
+    def load(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Start over from a stored snapshot, in slices; not ready to lead meanwhile (rule 11)."""
+        self._set_ready(is_ready=False)
+        self._loading = self._loop.create_task(self._load(snapshot_id))
+
+    async def _load(self, snapshot_id: OffsetAndEpoch) -> None:
+        try:
+            image = await self._snapshotter.load(snapshot_id)
+        except StorageError as error:
+            self._driver.damaged(str(error))
+            return
+        except Exception as error:
+            self._driver.fail(error)
+            return
+        self._loading = None
+        self.controller.load(image)
+        self._arrivals.reached(image.position.end_offset)
+        self._set_ready(is_ready=True)
+        self._advance()
+
+    async def pause(self) -> None:
+        """A fetched snapshot is about to replace the log."""
+        self._is_paused = True
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.wait([self._loading])
+            self._loading = None
+        await self._snapshotter.abandon()
+
+    def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None:
+        """Go on from the installed snapshot, or with what there was."""
+        self._is_paused = False
+        if isinstance(installed, api.SnapshotInstalled):
+            self.load(installed.snapshot.snapshot_id)
+        else:
+            newest = self._snapshotter.newest
+            if newest is not None and self.controller.end_offset < newest.offset:
+                self.load(newest)
+
+    async def close(self) -> None:
+        """End what runs in the background."""
+        await self.pause()
+        if self.controller.is_active:
+            self._step_down(self._accumulator.base_offset)
+
+
+def _retrieve(future: asyncio.Future[WriteReply]) -> None:
+    """A caller that hung up leaves its future behind; its exception is nobody's fault."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,239 @@
+"""The controller's settings: Kafka's keys and defaults, a few of our own, checked at the start.
+
+Keys of stock Kafka that a controller of this release has no use for are named in the warning about
+unknown ones, so that a stock server.properties loads.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from quorate.consensus.properties import ConfigError, Settings, parse_properties
+from quorate.records.ids import Millis, NodeId, ReplicaKey
+from quorate.records.voters import Endpoint, Voter, VoterSet
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PORT_MAX: Final = 65_535
+NODE_ID_MAX: Final = 2**31 - 1
+SERVED: Final = ("GRPC",)
+PROTOCOLS: Final = (*SERVED, "GRPC_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumSettings:
+    """`controller.quorum.*`, in milliseconds and bytes."""
+
+    bootstrap_servers: tuple[tuple[str, int], ...]
+    voters: VoterSet
+    election_timeout_ms: Millis
+    fetch_timeout_ms: Millis
+    election_backoff_max_ms: Millis
+    request_timeout_ms: Millis
+    retry_backoff_ms: Millis
+    append_linger_ms: Millis
+    fetch_max_bytes: int
+    fetch_snapshot_max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """`metadata.*`: the directory of the log, its segments, what is kept and when to snapshot."""
+
+    directory: str
+    segment_bytes: int
+    retention_bytes: int
+    retention_ms: int
+    snapshot_bytes: int
+    snapshot_interval_ms: int
+    free_bytes_min: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerConfig:
+    """Everything that one controller process is told. `effective` is for the log."""
+
+    node_id: NodeId
+    listener: Endpoint
+    advertised: Endpoint
+    quorum: QuorumSettings
+    log: LogSettings
+    health_port: int
+    metrics_port: int
+    has_reflection: bool
+    broker_session_timeout_ms: int
+    num_partitions: int
+    default_replication_factor: int
+    shutdown_timeout_ms: Millis
+    log_level: str
+    log_format: str
+    effective: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+def load_config(path: str, environment: Mapping[str, str]) -> ControllerConfig:
+    """Read a properties file. Raises ConfigError that names the key and the remedy."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}: name a readable properties file") from error
+    return read_config(parse_properties(text), environment)
+
+
+def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -> ControllerConfig:
+    """Make sense of the properties. Raises ConfigError that names the key and the remedy."""
+    settings = Settings(properties, environment)
+    remedy = "give each node a number of its own"
+    settings.required("node.id", remedy)
+    node_id = NodeId(settings.integer("node.id", 0, maximum=NODE_ID_MAX))
+    roles = settings.items("process.roles", "controller")
+    if "controller" not in roles:
+        raise ConfigError(f"process.roles is {','.join(roles)!r}: it must contain controller")
+    listener, advertised = _listeners(settings)
+    config = ControllerConfig(
+        node_id=node_id,
+        listener=listener,
+        advertised=advertised,
+        quorum=_quorum(settings, listener.name),
+        log=_log(settings),
+        health_port=settings.integer("health.port", 9090, minimum=-1, maximum=PORT_MAX),
+        metrics_port=settings.integer("metrics.port", 9464, minimum=-1, maximum=PORT_MAX),
+        has_reflection=settings.flag("grpc.reflection.enable", default=False),
+        broker_session_timeout_ms=settings.integer("broker.session.timeout.ms", 9000, minimum=1),
+        num_partitions=settings.integer("num.partitions", 1, minimum=1),
+        default_replication_factor=settings.integer("default.replication.factor", 1, minimum=1),
+        shutdown_timeout_ms=Millis(settings.integer("shutdown.timeout.ms", 5000)),
+        log_level=settings.text("log.level", "INFO"),
+        log_format=_choice(settings, "log.format", ("key-value", "json")),
+        effective=settings.effective,
+        warnings=tuple(
+            f"{key} is not a setting of this release: it is ignored" for key in settings.unknown()
+        ),
+    )
+    if not config.quorum.bootstrap_servers and not config.quorum.voters.voters:
+        raise ConfigError(
+            "controller.quorum.bootstrap.servers is missing: list the controllers' HOST:PORT"
+        )
+    return config
+
+
+def _choice(settings: Settings, key: str, choices: tuple[str, ...]) -> str:
+    value = settings.text(key, choices[0])
+    if value not in choices:
+        raise ConfigError(f"{key} is {value!r}: it must be one of {', '.join(choices)}")
+    return value
+
+
+def _quorum(settings: Settings, listener_name: str) -> QuorumSettings:
+    def millis(name: str, default: int, minimum: int = 0) -> Millis:
+        return Millis(settings.integer(f"controller.quorum.{name}", default, minimum=minimum))
+
+    key = "controller.quorum.bootstrap.servers"
+    voters_key = "controller.quorum.voters"
+    return QuorumSettings(
+        bootstrap_servers=tuple(parse_address(key, item) for item in settings.items(key, "")),
+        voters=VoterSet.of(
+            _voter(voters_key, item, listener_name) for item in settings.items(voters_key, "")
+        ),
+        election_timeout_ms=millis("election.timeout.ms", 1000, 1),
+        fetch_timeout_ms=millis("fetch.timeout.ms", 2000, 1),
+        election_backoff_max_ms=millis("election.backoff.max.ms", 1000),
+        request_timeout_ms=millis("request.timeout.ms", 2000, 1),
+        retry_backoff_ms=millis("retry.backoff.ms", 20),
+        append_linger_ms=millis("append.linger.ms", 0),
+        fetch_max_bytes=settings.integer(
+            "controller.quorum.fetch.max.bytes", 256 * 1024, minimum=1, maximum=8 * _MIB
+        ),
+        fetch_snapshot_max_bytes=settings.integer(
+            "controller.quorum.fetch.snapshot.max.bytes", 256 * 1024, minimum=1, maximum=8 * _MIB
+        ),
+    )
+
+
+def _log(settings: Settings) -> LogSettings:
+    log_dirs = settings.items("log.dirs", "")
+    directory = settings.text("metadata.log.dir", log_dirs[0] if log_dirs else "")
+    if not directory:
+        raise ConfigError("metadata.log.dir is missing: name the directory that was formatted")
+    return LogSettings(
+        directory=str(Path(directory).absolute()),
+        segment_bytes=settings.integer("metadata.log.segment.bytes", 1024 * _MIB, minimum=1024),
+        retention_bytes=settings.integer("metadata.max.retention.bytes", 100 * _MIB, minimum=-1),
+        retention_ms=settings.integer("metadata.max.retention.ms", 604_800_000, minimum=-1),
+        snapshot_bytes=settings.integer(
+            "metadata.log.max.record.bytes.between.snapshots", 20 * _MIB, minimum=1
+        ),
+        snapshot_interval_ms=settings.integer("metadata.log.max.snapshot.interval.ms", 3_600_000),
+        free_bytes_min=settings.integer("metadata.log.free.bytes.min", 64 * _MIB),
+    )
+
+
+def _listeners(settings: Settings) -> tuple[Endpoint, Endpoint]:
+    """The one listener that is served: the first controller listener whose protocol is gRPC."""
+    listeners = _endpoints("listeners", settings.items("listeners", "GRPC://:9094"))
+    advertised = _endpoints("advertised.listeners", settings.items("advertised.listeners", ""))
+    names = settings.items("controller.listener.names", "GRPC")
+    protocols = {name: name for name in PROTOCOLS}
+    for item in settings.items("listener.security.protocol.map", ""):
+        name, colon, protocol = item.partition(":")
+        if not colon or protocol.strip() not in PROTOCOLS:
+            raise ConfigError(
+                f"listener.security.protocol.map has {item!r}: write NAME:PROTOCOL with one of "
+                f"{', '.join(PROTOCOLS)}"
+            )
+        protocols[name.strip()] = protocol.strip()
+    chosen = next((name for name in names if protocols.get(name, "").startswith("GRPC")), None)
+    if chosen is None:
+        raise ConfigError(
+            f"controller.listener.names is {','.join(names)!r}: one of them needs the protocol "
+            "GRPC, by its name or in listener.security.protocol.map"
+        )
+    if protocols[chosen] not in SERVED:
+        raise ConfigError(
+            f"listener.security.protocol.map gives {chosen} the protocol {protocols[chosen]}: "
+            "this release serves GRPC only"
+        )
+    if chosen not in listeners:
+        raise ConfigError(f"listeners has no {chosen}: add {chosen}://HOST:PORT")
+    listener = listeners[chosen]
+    shown = advertised.get(chosen, listener)
+    if shown.host in ("", "0.0.0.0", "::"):  # noqa: S104 - an address that is refused, not bound
+        if chosen in advertised:
+            raise ConfigError(f"advertised.listeners has {shown}: peers need an address to call")
+        shown = Endpoint(chosen, socket.getfqdn(), shown.port)
+    return listener, shown
+
+
+def _endpoints(key: str, items: list[str]) -> dict[str, Endpoint]:
+    endpoints = {}
+    for item in items:
+        name, separator, address = item.partition("://")
+        if not separator or not name:
+            raise ConfigError(f"{key} has {item!r}: write NAME://HOST:PORT")
+        host, port = parse_address(key, address, may_lack_host=True)
+        if name in endpoints:
+            raise ConfigError(f"{key} has {name} twice: each listener needs a name of its own")
+        endpoints[name] = Endpoint(name, host, port)
+    return endpoints
+
+
+def _voter(key: str, item: str, listener_name: str) -> Voter:
+    node_id, at, address = item.partition("@")
+    if not at or not node_id.isdecimal():
+        raise ConfigError(f"{key} has {item!r}: write ID@HOST:PORT")
+    host, port = parse_address(key, address)
+    return Voter(ReplicaKey(NodeId(int(node_id))), (Endpoint(listener_name, host, port),))
+
+
+def parse_address(key: str, text: str, *, may_lack_host: bool = False) -> tuple[str, int]:
+    """`HOST:PORT`, an IPv6 host in brackets. Raises ConfigError that names the key."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if (not host and not may_lack_host) or not port.isdecimal() or not 0 < int(port) <= PORT_MAX:
+        raise ConfigError(f"{key} has {text!r}: write HOST:PORT with a port of 1 to {PORT_MAX}")
+    return host, int(port)

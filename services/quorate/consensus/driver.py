@@ -1,0 +1,390 @@
+"""Drives the consensus core: events in, effects performed strictly in order, one timer.
+
+Everything runs on one event loop. Only the flush of the log, quorum-state and the installation of
+a snapshot wait for the disk in threads. Effects behind a barrier wait until it is over; the flush
+runs beside everything else, so replies to parked fetches are on their way before it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from quorate.consensus.flush_times import FlushTimes
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.records.ids import Millis, ReplyToken
+from quorate.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from concurrent.futures import Future
+
+    from quorate.raft.core import RaftCore
+    from quorate.storage.log import FlushTicket
+    from quorate.storage.store import LogStore
+
+log = logging.getLogger(__name__)
+
+Work: TypeAlias = "api.Event | Callable[[], api.Event | None]"
+# What is left to do for a leader that read damage: resign, and let the answers go out.
+RESIGNATION_S: Final = 0.2
+
+
+class Ending(Enum):
+    """Why the core is never stepped again."""
+
+    STOPPED = "handed over"
+    DAMAGED = "the log is damaged"
+    DISK_FAILED = "the disk failed"
+    CRASHED = "a defect of this program, or a log that contradicts it"
+
+
+class Transport(Protocol):
+    """The way to the peers; answers come back by `deliver`."""
+
+    def send(self, effect: api.SendRequest) -> None: ...
+
+    def probe(self, effect: api.ProbeLeader) -> None: ...
+
+
+class Application(Protocol):
+    """The state machine's side. All calls come from the loop; none may block."""
+
+    def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None: ...
+
+    def progressed(self, progress: api.PublishProgress) -> None: ...
+
+    def answered(self, token: ReplyToken, response: m.ProposalResponse | m.ReadResponse) -> None:
+        """What became of its own RecordsProposed or ReadRequested."""
+        ...
+
+    def flushed(self) -> None:
+        """A flush is over; what gathered meanwhile may be proposed."""
+        ...
+
+    def drain(self) -> None:
+        """Propose what has gathered now: control records may come next."""
+        ...
+
+    async def pause(self) -> None:
+        """Leave the storage alone until `resume`: a fetched snapshot takes its place."""
+        ...
+
+    def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None: ...
+
+
+def monotonic_ms() -> Millis:
+    """The core's clock."""
+    return Millis(time.monotonic_ns() // 1_000_000)
+
+
+def wall_ms() -> int:
+    """The time for records."""
+    return time.time_ns() // 1_000_000
+
+
+class RaftDriver:
+    """Owner of one core and one store for the life of a process, or until the disk fails."""
+
+    def __init__(
+        self, core: RaftCore, store: LogStore, on_end: Callable[[Ending, str], None]
+    ) -> None:
+        self.core = core
+        self.store = store
+        self.flush_times = FlushTimes()
+        self.progress: api.PublishProgress | None = None
+        self.ending: Ending | None = None
+        self._on_end = on_end
+        self._transport: Transport
+        self._application: Application
+        self._loop = asyncio.get_running_loop()
+        self._tokens = itertools.count(1)
+        self._answers: dict[ReplyToken, asyncio.Future[m.Response]] = {}
+        self._inbox: deque[Work] = deque()
+        self._effects: deque[api.Effect] = deque()
+        self._is_pumping = False
+        self._barrier: asyncio.Task[None] | None = None
+        self._flight: asyncio.Future[None] | None = None
+        self._flusher = ThreadPoolExecutor(1, "flush")
+        self._disk = ThreadPoolExecutor(1, "disk")
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = Millis(0)
+        self._wake_ms: Millis | None = None
+        self._is_damaged = False
+
+    def start(self, transport: Transport, application: Application) -> None:
+        """Take up the role that the disk tells."""
+        self._transport, self._application = transport, application
+        self._take(self.core.start(monotonic_ms()))
+        self._pump()
+
+    @property
+    def is_flushing(self) -> bool:
+        return self._flight is not None
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def next_token(self) -> ReplyToken:
+        """A token for a proposal or a read; never used twice in a process."""
+        return ReplyToken(next(self._tokens))
+
+    def submit(self, request: m.Request) -> tuple[ReplyToken, asyncio.Future[m.Response]]:
+        """Hand a request of a peer or a client to the core; the future is its answer."""
+        token = self.next_token()
+        answer: asyncio.Future[m.Response] = self._loop.create_future()
+        if self.ending is not None:
+            answer.cancel()
+            return token, answer
+        self._answers[token] = answer
+        self.deliver(api.RequestReceived(token, request))
+        return token, answer
+
+    def gone(self, token: ReplyToken) -> None:
+        """Nobody waits for that answer any more."""
+        if self._answers.pop(token, None) is not None:
+            self.deliver(api.CallerGone(token))
+
+    def deliver(self, work: Work) -> None:
+        """An event, or something to do in an event's place which may give one."""
+        if self.ending is None:
+            self._inbox.append(work)
+            self._pump()
+
+    def _pump(self) -> None:
+        """Effects, then events, until nothing is left or a barrier is under way."""
+        if self._is_pumping:
+            return
+        self._is_pumping = True
+        try:
+            while self.ending is None and self._barrier is None:
+                if self._effects:
+                    self._perform(self._effects.popleft())
+                elif self._inbox:
+                    self._turn(self._inbox.popleft())
+                elif not self._flush():
+                    break
+        except Exception as error:
+            self.fail(error)
+        finally:
+            self._is_pumping = False
+        self._arm()
+
+    def _turn(self, work: Work) -> None:
+        event = work() if callable(work) else work
+        if isinstance(event, api.RequestReceived) and isinstance(
+            event.request, m.MembershipRequest
+        ):
+            # What was decided before must lie before the control records that this may append.
+            before = len(self._inbox)
+            self._application.drain()
+            if len(self._inbox) > before:
+                self._inbox.rotate(1)
+                self._inbox.insert(1, event)
+                return
+        if event is not None:
+            self._take(self.core.step(event, monotonic_ms()))
+
+    def _take(self, update: api.Update) -> None:
+        self._effects.extend(update.effects)
+        self._wake_ms = update.wake_at_ms
+        for note in update.notes:
+            log.info(note, extra={"epoch": self.core.replica.epoch})
+
+    def _arm(self) -> None:
+        """One timer is enough as long as it is not later than the wake-up."""
+        wake = self._wake_ms
+        if self.ending is not None or wake is None:
+            return
+        if self._timer is not None:
+            if self._timer_ms <= wake:
+                return
+            self._timer.cancel()
+        self._timer_ms = wake
+        self._timer = self._loop.call_later(max(0, wake - monotonic_ms()) / 1000, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        self.deliver(api.TimerFired())
+
+    # --- effects ----------------------------------------------------------------------------------
+
+    def _perform(self, effect: api.Effect) -> None:
+        match effect:
+            case api.SendReply(token=token, response=response):
+                self._reply(token, response)
+            case api.AppendToLog():
+                timestamp_ms = wall_ms()
+                self.store.append(effect, timestamp_ms=timestamp_ms)
+                self._application.appended(effect, timestamp_ms)
+            case api.SendRequest():
+                self._transport.send(effect)
+            case api.PublishProgress():
+                self.progress = effect
+                self._application.progressed(effect)
+            case api.SaveElection():
+                save = partial(self.store.save_election, effect)
+                self._begin_barrier(self._loop.run_in_executor(self._disk, save))
+            case api.TruncateLog():
+                self._begin_barrier(self._truncate(effect))
+            case api.InstallSnapshot():
+                self._begin_barrier(self._install(effect))
+            case api.WriteSnapshotChunk():
+                self.store.write_chunk(effect)
+            case api.ForgetRememberedEnd():
+                self.store.forget_remembered_end()
+            case api.ProbeLeader():
+                self._transport.probe(effect)
+            case api.ShutdownComplete():
+                self._end(Ending.STOPPED, "handed over")
+
+    def _reply(self, token: ReplyToken, response: m.Response) -> None:
+        if isinstance(response, m.ProposalResponse | m.ReadResponse):
+            self._application.answered(token, response)
+            return
+        answer = self._answers.pop(token, None)
+        if answer is None or answer.done():
+            return
+        try:
+            answer.set_result(self._filled(response))
+        except StorageError as error:
+            answer.cancel()
+            self.damaged(str(error))
+
+    def _filled(self, response: m.Response) -> m.Response:
+        """Put the bytes where the core only named a range of the log or of a snapshot."""
+        match response:
+            case m.FetchResponse(records=m.LogRange() as span):
+                return replace(response, records=m.FetchedBatches(self.store.read_range(span), ()))
+            case m.FetchSnapshotResponse(chunk=m.SnapshotRange() as part):
+                return replace(response, chunk=self.store.read_chunk(part))
+        return response
+
+    # --- barriers ---------------------------------------------------------------------------------
+
+    def _begin_barrier(self, work: Awaitable[None]) -> None:
+        async def wait() -> None:
+            await work
+
+        self._barrier = self._loop.create_task(wait())
+        self._barrier.add_done_callback(self._barrier_over)
+
+    def _barrier_over(self, task: asyncio.Task[None]) -> None:
+        self._barrier = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, Exception):
+            self.fail(error)
+        else:
+            self._pump()
+
+    async def _truncate(self, effect: api.TruncateLog) -> None:
+        await self._flush_over()
+        self.store.truncate(effect)
+
+    async def _install(self, effect: api.InstallSnapshot) -> None:
+        await self._flush_over()
+        await self._application.pause()
+        event = await self._loop.run_in_executor(self._disk, self.store.install, effect)
+        # The core has to hear of it before anything else.
+        self._inbox.appendleft(event)
+        self._application.resume(event)
+
+    async def _flush_over(self) -> None:
+        if self._flight is not None:
+            await asyncio.wait([self._flight])
+
+    # --- flushing ---------------------------------------------------------------------------------
+
+    def _flush(self) -> bool:
+        """Begin to flush what was written, unless a flush is under way; True when it is over."""
+        if self._flight is not None:
+            return False
+        ticket = self.store.log.begin_flush()
+        if ticket is None:
+            return False
+        leads = self.progress is not None and self.progress.is_leader
+        if not leads and self.flush_times.is_fast:
+            self.flush_times.measure(ticket.run)
+            self._finish_flush(ticket)
+            return True
+        self._flight = self._loop.create_future()
+        flight = self._flusher.submit(self.flush_times.measure, ticket.run)
+        flight.add_done_callback(partial(self._landed, ticket))
+        return False
+
+    def _landed(self, ticket: FlushTicket, flight: Future[None]) -> None:
+        """In the flushing thread."""
+        self._loop.call_soon_threadsafe(self._flushed, ticket, flight)
+
+    def _flushed(self, ticket: FlushTicket, flight: Future[None]) -> None:
+        waiting, self._flight = self._flight, None
+        error = flight.exception()
+        try:
+            if isinstance(error, Exception):
+                self.fail(error)
+            elif self.ending is None:
+                self._finish_flush(ticket)
+        except OSError as failure:
+            self.fail(failure)
+        finally:
+            if waiting is not None:
+                waiting.set_result(None)
+        self._pump()
+
+    def _finish_flush(self, ticket: FlushTicket) -> None:
+        end = self.store.log.finish_flush(ticket)
+        self._inbox.append(api.LogFlushed(end, ticket.generation))
+        self._application.flushed()
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def damaged(self, message: str) -> None:
+        """The log was found damaged while it was read (rule 17): resign, then start over."""
+        if not self._is_damaged:
+            self._is_damaged = True
+            log.error(message)
+            self._loop.call_later(RESIGNATION_S, self._end, Ending.DAMAGED, message)
+            self.deliver(api.ResignRequested("the log is damaged"))
+
+    def fail(self, error: Exception) -> None:
+        """Never step the core again: the disk failed, or this program did."""
+        if isinstance(error, OSError):
+            self._end(Ending.DISK_FAILED, f"the disk failed: {error}")
+        elif isinstance(error, StorageError):
+            self._end(Ending.DAMAGED, str(error))
+        else:
+            log.critical("the controller cannot go on", exc_info=error)
+            self._end(Ending.CRASHED, f"{type(error).__name__}: {error}")
+
+    def _end(self, ending: Ending, message: str) -> None:
+        if self.ending is not None:
+            return
+        self.ending = ending
+        self._effects.clear()
+        self._inbox.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        for answer in self._answers.values():
+            answer.cancel()
+        self._answers.clear()
+        self._on_end(ending, message)
+
+    async def close(self) -> None:
+        """Wait for the disk, then close the files."""
+        self._end(Ending.STOPPED, "closed")
+        if self._barrier is not None:
+            await asyncio.wait([self._barrier])
+        await self._flush_over()
+        self._flusher.shutdown()
+        self._disk.shutdown()
+        self.store.close()

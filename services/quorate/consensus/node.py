@@ -1,0 +1,279 @@
+"""One controller's parts, put together: storage, core, controller, servers, and their end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from typing import TYPE_CHECKING, Final
+
+import quorate
+from quorate.consensus.application import MetadataApplication
+from quorate.consensus.driver import Ending, RaftDriver
+from quorate.consensus.metrics import MetricsServer
+from quorate.consensus.resources import DiskSpace
+from quorate.consensus.snapshotting import Snapshotter
+from quorate.controller.controller import Controller
+from quorate.controller.decision import ControllerSettings
+from quorate.raft import api
+from quorate.raft.batches import batch_infos
+from quorate.raft.core import RaftCore
+from quorate.records.ids import Epoch, TopicId
+from quorate.records.metadata import decode_record
+from quorate.rpc.controller_server import ControllerService
+from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
+from quorate.rpc.raft_client import RaftClient
+from quorate.rpc.raft_server import RaftService
+from quorate.rpc.server import ControllerServer
+from quorate.storage import layout
+from quorate.storage.files import OsFileSystem
+from quorate.storage.recovery import StorageConfig
+from quorate.storage.snapshots import read_content
+from quorate.storage.store import LogStore
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from quorate.consensus.config import ControllerConfig
+    from quorate.records.ids import OffsetAndEpoch
+    from quorate.records.metadata import MetadataRecord
+    from quorate.storage.meta import MetaProperties
+    from quorate.storage.recovery import Recovered
+
+log = logging.getLogger(__name__)
+_TICK_S: Final = 1.0
+_REMARKS_EVERY: Final = 60
+_SPACE_EVERY: Final = 5
+_STOP_GRACE_S: Final = 0.5
+UUID_BYTES: Final = 16
+
+
+class Node:
+    """A controller from the recovery of its directory to the closing of its files."""
+
+    def __init__(self, config: ControllerConfig, health: HealthServer) -> None:
+        self._config = config
+        self._health = health
+        self.ended = asyncio.Event()
+        self.ending: Ending | None = None
+        self.message = ""
+        self._server: ControllerServer | None = None
+        self._housekeeping: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self._space = DiskSpace(config.log.directory, config.log.free_bytes_min)
+        self._health_state: dict[str, bool] = {}
+        self._ticks = 0
+
+    async def start(self) -> None:
+        """Recover, then serve. Raises StorageError, OSError, RuntimeError where a port is taken."""
+        config = self._config
+        store, recovered = LogStore.open(
+            OsFileSystem(), config.log.directory, _storage_config(config)
+        )
+        for finding in recovered.findings:
+            log.warning(finding)
+        meta = recovered.meta
+        bootstrap = read_bootstrap(config.log.directory)
+        raft_config = _raft_config(config, meta)
+        core = RaftCore(raft_config, recovered.state, secrets.SystemRandom())
+        self._driver = driver = RaftDriver(core, store, self._ended)
+        snapshotter = Snapshotter(driver, config.log)
+        controller = Controller(_controller_settings(config, meta), bootstrap)
+        self._application = application = MetadataApplication(
+            driver,
+            controller,
+            snapshotter,
+            linger_ms=config.quorum.append_linger_ms,
+            pause_ms=config.quorum.fetch_timeout_ms * 3 // 2,
+        )
+        self._client = RaftClient(
+            on_response=lambda call, response: driver.deliver(api.ResponseReceived(call, response)),
+            on_probe=lambda call, refused: driver.deliver(api.ProbeAnswered(call, refused=refused)),
+            parse_batches=batch_infos,
+            request_timeout_ms=config.quorum.request_timeout_ms,
+        )
+        raft = RaftService(
+            driver,
+            cluster_id=meta.cluster_id,
+            key=raft_config.key,
+            software_version=quorate.__version__,
+        )
+        self._server = ControllerServer(
+            raft, ControllerService(application), has_reflection=config.has_reflection
+        )
+        driver.start(self._client, application)
+        application.begin(_newest_snapshot(recovered))
+        await self._server.start(config.listener.host, config.listener.port)
+        log.info(
+            "serving",
+            extra={"listener": str(config.listener), "advertised": str(config.advertised)},
+        )
+        self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
+
+    def request_shutdown(self) -> None:
+        """Hand over, then stop: `ended` is set when that is done or its time is over."""
+        if self.ending is None:
+            timeout_ms = self._config.shutdown_timeout_ms
+            log.info("shutting down: leadership is handed over first")
+            self._driver.deliver(api.ShutdownRequested(timeout_ms))
+
+    def _ended(self, ending: Ending, message: str) -> None:
+        self.ending, self.message = ending, message
+        if ending is not Ending.STOPPED:
+            log.error("the core has stopped: %s", message, extra={"ending": ending.name})
+        if self._server is not None:
+            # Peers fail over as soon as the listener refuses them (rule 17).
+            self._spawn(self._server.stop())
+        self._spawn(self._tell_health())
+        self.ended.set()
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def stop(self) -> None:
+        """Close everything, in the order in which nothing is answered wrongly."""
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+            await asyncio.wait([self._housekeeping])
+        if self._server is not None:
+            await self._server.stop(_STOP_GRACE_S)
+        await self._application.close()
+        await self._client.close()
+        await self._driver.close()
+        if self._background:
+            await asyncio.wait(self._background)
+
+    # --- housekeeping -----------------------------------------------------------------------------
+
+    async def _keep_house(self) -> None:
+        while True:
+            await self._tell_health()
+            if self.ending is None:
+                self._tick()
+            await asyncio.sleep(_TICK_S if STARTUP in self._health_state else 0.05)
+
+    def _tick(self) -> None:
+        self._application.tick()
+        if self._ticks % _SPACE_EVERY == 0:
+            self._check_space()
+        self._ticks += 1
+        if self._ticks % _REMARKS_EVERY == 0:
+            for remark in self._driver.core.remarks():
+                log.warning(remark)
+            slow = self._driver.flush_times.warning(self._config.quorum.fetch_timeout_ms)
+            if slow is not None:
+                log.warning(slow)
+
+    def _check_space(self) -> None:
+        try:
+            warning = self._space.look()
+        except OSError as error:
+            self._driver.fail(error)
+            return
+        if warning is not None and self._ticks % _REMARKS_EVERY == 0:
+            log.warning(warning)
+        progress = self._driver.progress
+        if self._space.is_exhausted and progress is not None and progress.is_leader:
+            self._driver.deliver(api.ResignRequested(warning or "the disk is full"))
+
+    async def _tell_health(self) -> None:
+        """Ready: the core runs and knows a leader; started: it was ready once."""
+        progress = self._driver.progress if self.ending is None else None
+        is_ready = (
+            progress is not None and progress.leader_id is not None and self._application.is_loaded
+        )
+        await self._set_health(LIVENESS, serving=True)
+        await self._set_health(READINESS, serving=is_ready)
+        if is_ready:
+            await self._set_health(STARTUP, serving=True)
+
+    async def _set_health(self, service: str, *, serving: bool) -> None:
+        if self._health_state.get(service) is not serving:
+            self._health_state[service] = serving
+            await self._health.set(service, serving=serving)
+
+    def metrics(self) -> dict[str, float]:
+        """Numbers for a scrape; read from another thread, each of them whole."""
+        driver, progress = self._driver, self._driver.progress
+        times, image = driver.flush_times, self._application.controller.image
+        values: dict[str, float] = {
+            "log_end_offset": driver.store.log.end.offset,
+            "log_start_offset": driver.store.log.log_start,
+            "log_flushed_offset": driver.store.log.flushed_end.offset,
+            "log_size_bytes": driver.store.log.size_bytes,
+            "image_end_offset": image.position.end_offset,
+            "topics": len(image.topics),
+            "partitions": image.partition_count,
+            "brokers": len(image.brokers.by_id),
+            "flush_seconds_total": times.total_s,
+            "flushes_total": times.count,
+            "flush_p99_seconds": times.quantile_s(0.99),
+            "disk_free_bytes": self._space.free_bytes,
+            "is_active_controller": float(self._application.controller.is_active),
+        }
+        if progress is not None:
+            values["epoch"] = progress.epoch
+            values["is_leader"] = float(progress.is_leader)
+            values["leader_id"] = -1 if progress.leader_id is None else progress.leader_id
+            values["high_watermark"] = progress.high_watermark or 0
+        return values
+
+    def metrics_server(self) -> MetricsServer:
+        """A server for these numbers."""
+        return MetricsServer(self.metrics, {"node_id": str(self._config.node_id)})
+
+
+def _storage_config(config: ControllerConfig) -> StorageConfig:
+    return StorageConfig(
+        node_id=config.node_id,
+        static_voters=config.quorum.voters,
+        segment_bytes=config.log.segment_bytes,
+        retention_bytes=config.log.retention_bytes,
+        retention_ms=config.log.retention_ms,
+    )
+
+
+def _raft_config(config: ControllerConfig, meta: MetaProperties) -> api.RaftConfig:
+    quorum = config.quorum
+    return api.RaftConfig(
+        node_id=config.node_id,
+        directory_id=meta.directory_id,
+        cluster_id=meta.cluster_id,
+        listener_name=config.advertised.name,
+        endpoints=(config.advertised,),
+        bootstrap_servers=quorum.bootstrap_servers,
+        election_timeout_ms=quorum.election_timeout_ms,
+        fetch_timeout_ms=quorum.fetch_timeout_ms,
+        election_backoff_max_ms=quorum.election_backoff_max_ms,
+        request_timeout_ms=quorum.request_timeout_ms,
+        retry_backoff_ms=quorum.retry_backoff_ms,
+        fetch_max_bytes=quorum.fetch_max_bytes,
+        fetch_snapshot_max_bytes=quorum.fetch_snapshot_max_bytes,
+    )
+
+
+def _controller_settings(config: ControllerConfig, meta: MetaProperties) -> ControllerSettings:
+    return ControllerSettings(
+        cluster_id=meta.cluster_id,
+        new_topic_id=lambda: TopicId(secrets.token_bytes(UUID_BYTES)),
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        broker_session_timeout_ms=config.broker_session_timeout_ms,
+    )
+
+
+def _newest_snapshot(recovered: Recovered) -> OffsetAndEpoch | None:
+    snapshots = recovered.state.snapshots
+    return snapshots[-1].snapshot_id if snapshots else None
+
+
+def read_bootstrap(directory: str) -> tuple[MetadataRecord, ...]:
+    """The records that `format` left for the first active controller. Raises StorageError."""
+    fs = OsFileSystem()
+    path = f"{directory}/{layout.BOOTSTRAP_CHECKPOINT}"
+    if not fs.exists(path):
+        return ()
+    content = read_content(fs, path, Epoch(0))
+    return tuple(decode_record(value)[0] for value in content.records)

@@ -1,0 +1,112 @@
+"""Kafka-style properties: the file's syntax, and reading typed settings with overrides.
+
+A key may be overridden by the environment: `QUORATE_` and the key in upper case, dots as
+underscores. Every key that is asked for is known; the rest of the file is warned about.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ENVIRONMENT_PREFIX: Final = "QUORATE_"
+_PAIR: Final = re.compile(r"\s*((?:\\.|[^\s=:\\])+)(?:\s*[=:]\s*|\s+|\s*$)(.*)", re.DOTALL)
+_COMMENTS: Final = ("#", "!")
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+_ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+
+
+class ConfigError(ValueError):
+    """A setting cannot be used; the message names the key and the remedy."""
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """The pairs of a properties file as Java reads it; the last one of a key counts."""
+    pairs: dict[str, str] = {}
+    pending = ""
+    for line in text.splitlines():
+        if not pending and (not line.strip() or line.lstrip().startswith(_COMMENTS)):
+            continue
+        joined = pending + (line.lstrip() if pending else line)
+        backslashes = len(joined) - len(joined.rstrip("\\"))
+        if backslashes % 2:
+            pending = joined[:-1]
+            continue
+        pending = ""
+        _add(pairs, joined)
+    if pending:
+        _add(pairs, pending)
+    return pairs
+
+
+def _add(pairs: dict[str, str], line: str) -> None:
+    match = _PAIR.fullmatch(line)
+    if match is None:
+        raise ConfigError(f"{line!r} is no property: write key=value")
+    pairs[_unescaped(match[1])] = _unescaped(match[2]).strip()
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(_character, text)
+
+
+def _character(match: re.Match[str]) -> str:
+    code = match[1]
+    return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPES.get(code, code)
+
+
+def environment_name(key: str) -> str:
+    """`QUORATE_NODE_ID` for `node.id`."""
+    return ENVIRONMENT_PREFIX + key.upper().replace(".", "_")
+
+
+class Settings:
+    """Typed access to properties; remembers what was asked for and what came of it."""
+
+    def __init__(self, properties: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        self._properties = properties
+        self._environment = environment
+        self.effective: dict[str, str] = {}
+
+    def text(self, key: str, default: str) -> str:
+        """The environment's value, the file's, or the default."""
+        value = self._environment.get(environment_name(key), self._properties.get(key, default))
+        self.effective[key] = value.strip()
+        return self.effective[key]
+
+    def required(self, key: str, remedy: str) -> str:
+        """A value that must be there. Raises ConfigError with `remedy` when it is not."""
+        value = self.text(key, "")
+        if not value:
+            raise ConfigError(f"{key} is missing: {remedy}")
+        return value
+
+    def integer(self, key: str, default: int, *, minimum: int = 0, maximum: int = 2**63 - 1) -> int:
+        """A whole number within bounds. Raises ConfigError."""
+        value = self.text(key, str(default))
+        try:
+            number = int(value)
+        except ValueError:
+            raise ConfigError(f"{key} is {value!r}: a whole number is needed") from None
+        if not minimum <= number <= maximum:
+            bounds = f"{minimum} or more" if maximum == 2**63 - 1 else f"{minimum} to {maximum}"
+            raise ConfigError(f"{key} is {number}: it must be {bounds}")
+        return number
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """true or false. Raises ConfigError."""
+        value = self.text(key, "true" if default else "false").lower()
+        if value not in ("true", "false"):
+            raise ConfigError(f"{key} is {value!r}: it must be true or false")
+        return value == "true"
+
+    def items(self, key: str, default: str) -> list[str]:
+        """A list with commas, without empty items."""
+        return [item.strip() for item in self.text(key, default).split(",") if item.strip()]
+
+    def unknown(self) -> list[str]:
+        """The keys of the file that nobody asked for."""
+        return sorted(set(self._properties) - set(self.effective))

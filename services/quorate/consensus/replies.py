@@ -1,0 +1,108 @@
+"""Answers that wait: replies for the high watermark, reads for the image to come so far."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quorate.records.errors import ErrorCode
+from quorate.rpc.controller_server import ControllerApiError, LeaderHint
+
+if TYPE_CHECKING:
+    from quorate.controller.replies import WriteReply
+    from quorate.raft.messages import LeaderInfo
+    from quorate.records.ids import Offset
+
+
+def leader_hint(info: LeaderInfo) -> LeaderHint:
+    """The leader as clients are told of it."""
+    if not info.endpoints:
+        return LeaderHint(info.leader_id, info.epoch)
+    endpoint = info.endpoints[0]
+    return LeaderHint(info.leader_id, info.epoch, endpoint.host, endpoint.port)
+
+
+def not_controller(info: LeaderInfo, message: str) -> ControllerApiError:
+    """Nothing has happened; the caller should go to the leader."""
+    return ControllerApiError(ErrorCode.NOT_CONTROLLER, message, leader=leader_hint(info))
+
+
+def outcome_unknown(info: LeaderInfo) -> ControllerApiError:
+    """It may have been committed or may still be (rule 20)."""
+    return ControllerApiError(
+        ErrorCode.REQUEST_TIMED_OUT,
+        "this controller lost its leadership before the change was known to be committed: "
+        "look whether it took effect before you send it again",
+        leader=leader_hint(info),
+        outcome_unknown=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    end_offset: Offset
+    reply: WriteReply
+    future: asyncio.Future[WriteReply]
+
+
+class HeldReplies:
+    """Replies in the order of their decisions, so of their offsets too."""
+
+    def __init__(self) -> None:
+        self._held: deque[_Held] = deque()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def hold(
+        self, end_offset: Offset, reply: WriteReply, future: asyncio.Future[WriteReply]
+    ) -> None:
+        """Keep a reply until everything below `end_offset` is committed."""
+        self._held.append(_Held(end_offset, reply, future))
+
+    def release(self, high_watermark: Offset) -> None:
+        """Everything below is committed."""
+        while self._held and self._held[0].end_offset <= high_watermark:
+            held = self._held.popleft()
+            if not held.future.done():
+                held.future.set_result(held.reply)
+
+    def fail(self, info: LeaderInfo, *, unsent_from: Offset | None) -> None:
+        """Leadership is lost. What rests on decisions from `unsent_from` on was never appended."""
+        for held in self._held:
+            if held.future.done():
+                continue
+            if unsent_from is not None and held.end_offset > unsent_from:
+                held.future.set_exception(not_controller(info, "this controller stopped leading"))
+            else:
+                held.future.set_exception(outcome_unknown(info))
+        self._held.clear()
+
+
+class Arrivals:
+    """Who waits until everything below an offset is part of the image."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Offset, asyncio.Future[None]]] = []
+
+    async def wait(self, offset: Offset) -> None:
+        """Return once `reached` was told of that offset."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        item = (offset, future)
+        self._waiting.append(item)
+        try:
+            await future
+        finally:
+            if item in self._waiting:
+                self._waiting.remove(item)
+
+    def reached(self, offset: Offset) -> None:
+        """The image includes everything below `offset`."""
+        if not self._waiting:
+            return
+        for wanted, future in self._waiting:
+            if wanted <= offset and not future.done():
+                future.set_result(None)
+        self._waiting = [item for item in self._waiting if item[0] > offset]

@@ -1,0 +1,58 @@
+"""What the machine gives the process: free disk space and file descriptors."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+from typing import Final
+
+DESCRIPTORS_MIN: Final = 1024
+# A warning comes this many times before the threshold at which leadership is resigned.
+_WARNING_FACTOR: Final = 4
+
+
+def check_descriptors() -> str | None:
+    """Raise the soft limit to the hard one; a warning when even that is too low."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return descriptor_warning(hard)
+
+
+def descriptor_warning(limit: int) -> str | None:
+    """What to tell the operator of a limit on file descriptors; -1 is no limit."""
+    if limit == resource.RLIM_INFINITY or limit >= DESCRIPTORS_MIN:
+        return None
+    return (
+        f"the process may open {limit} files, at least {DESCRIPTORS_MIN} are advisable: raise the "
+        "limit (ulimit -n, LimitNOFILE)"
+    )
+
+
+class DiskSpace:
+    """Free space where the log lies, against the threshold at which nobody should lead."""
+
+    def __init__(self, directory: str, free_bytes_min: int) -> None:
+        self._directory = directory
+        self._minimum = free_bytes_min
+        self.free_bytes = 0
+        self.is_exhausted = False
+
+    def look(self) -> str | None:
+        """Measure; a warning when there is little. Raises OSError when the disk is gone."""
+        return self.judge(shutil.disk_usage(self._directory).free)
+
+    def judge(self, free_bytes: int) -> str | None:
+        """A warning when `free_bytes` is little."""
+        self.free_bytes = free_bytes
+        self.is_exhausted = free_bytes < self._minimum
+        if free_bytes >= self._minimum * _WARNING_FACTOR:
+            return None
+        consequence = (
+            "this controller does not lead" if self.is_exhausted else "this is getting low"
+        )
+        return (
+            f"{self._directory} has {free_bytes} bytes free, below "
+            f"{self._minimum} (metadata.log.free.bytes.min) leadership is resigned: {consequence}. "
+            "Free space or enlarge the disk"
+        )

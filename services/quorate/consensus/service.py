@@ -1,0 +1,147 @@
+"""The controller process: configuration, signals, and starting over after damage.
+
+Exit status 0 after a graceful stop, 1 when the process cannot start or cannot go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Final
+
+import uvloop
+
+from quorate.consensus.config import load_config
+from quorate.consensus.driver import Ending
+from quorate.consensus.node import Node
+from quorate.consensus.properties import ConfigError
+from quorate.consensus.resources import check_descriptors
+from quorate.rpc.health import HealthServer
+from quorate.storage.errors import StorageError
+from quorate.storage.lock import DirectoryLock
+from quorate.telemetry.logs import LogFormat, configure_logs
+
+if TYPE_CHECKING:
+    from quorate.consensus.config import ControllerConfig
+
+log = logging.getLogger(__name__)
+_ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
+_SECRETS: Final = ("password", "secret", "key")
+# The core bounds the hand-over by itself; this bounds a core that does not answer.
+_SHUTDOWN_MARGIN_S: Final = 2.0
+
+
+def main_controller(path: str) -> int:
+    """Read the properties file and run the controller; errors go to stderr."""
+    try:
+        config = load_config(path, os.environ)
+        configure_logs(
+            level=config.log_level,
+            log_format=LogFormat(config.log_format),
+            process_fields={"node": config.node_id},
+        )
+    except (ConfigError, ValueError) as error:
+        sys.stderr.write(f"quorate controller: {error}\n")
+        return 1
+    return run_controller(config)
+
+
+def run_controller(config: ControllerConfig) -> int:
+    """Run until SIGTERM or SIGINT; the exit status."""
+    for warning in config.warnings:
+        log.warning(warning)
+    settings = ", ".join(f"{key}={_masked(key, value)}" for key, value in config.effective.items())
+    log.info("settings: %s", settings)
+    few_descriptors = check_descriptors()
+    if few_descriptors is not None:
+        log.warning(few_descriptors)
+    lock = DirectoryLock(config.log.directory)
+    try:
+        lock.acquire()
+    except (OSError, StorageError) as error:
+        sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
+        return 1
+    with contextlib.closing(_Release(lock)):
+        return uvloop.run(_serve(config))
+
+
+class _Release:
+    """`close` for a lock that is held already."""
+
+    def __init__(self, lock: DirectoryLock) -> None:
+        self._lock = lock
+
+    def close(self) -> None:
+        self._lock.release()
+
+
+def _masked(key: str, value: str) -> str:
+    return "[hidden]" if any(word in key for word in _SECRETS) and value else value
+
+
+def _refusal(config: ControllerConfig, error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"metadata.log.dir {config.log.directory} does not exist: format it first"
+    return str(error)
+
+
+async def _serve(config: ControllerConfig) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    health = HealthServer()
+    try:
+        if config.health_port >= 0:
+            await health.start(_port_host(config), config.health_port)
+        while True:
+            ending = await _run_once(config, health, stop)
+            if ending is not Ending.DAMAGED or stop.is_set():
+                return 1 if ending is Ending.CRASHED else 0
+            log.warning("opening %s again: recovery heals what it can", config.log.directory)
+    except (OSError, StorageError, RuntimeError) as error:
+        sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
+        return 1
+    finally:
+        await health.stop()
+
+
+def _port_host(config: ControllerConfig) -> str:
+    """Health and metrics listen where the listener does."""
+    return config.listener.host or _ANY_HOST
+
+
+async def _run_once(config: ControllerConfig, health: HealthServer, stop: asyncio.Event) -> Ending:
+    node = Node(config, health)
+    await node.start()
+    metrics = node.metrics_server()
+    try:
+        if config.metrics_port >= 0:
+            metrics.start(_port_host(config), config.metrics_port)
+        await _first(stop, node.ended)
+        if node.ending is None:
+            node.request_shutdown()
+            with contextlib.suppress(TimeoutError):
+                limit_s = config.shutdown_timeout_ms / 1000 + _SHUTDOWN_MARGIN_S
+                await asyncio.wait_for(node.ended.wait(), limit_s)
+        elif node.ending is Ending.DISK_FAILED:
+            # The process stays up, alive and not ready, so that somebody can read why (rule 17).
+            await stop.wait()
+    finally:
+        metrics.stop()
+        await node.stop()
+    log.info("stopped", extra={"ending": (node.ending or Ending.STOPPED).name})
+    return node.ending or Ending.STOPPED
+
+
+async def _first(*events: asyncio.Event) -> None:
+    tasks = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -1,0 +1,118 @@
+"""Snapshots of the controller's image: when to take one, taken and loaded in short slices."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from quorate.consensus.driver import monotonic_ms, wall_ms
+from quorate.controller.image import LogPosition, MetadataImage
+from quorate.controller.snapshot import SLICE_RECORDS, SnapshotLoader, snapshot_slices
+from quorate.raft.api import Event, SnapshotStored
+from quorate.records.batch import read_records
+from quorate.records.ids import Offset, OffsetAndEpoch
+from quorate.records.metadata import decode_record
+
+if TYPE_CHECKING:
+    from quorate.consensus.config import LogSettings
+    from quorate.consensus.driver import RaftDriver
+
+log = logging.getLogger(__name__)
+_PAUSE_S: Final = 0
+
+
+class Snapshotter:
+    """Takes snapshots by bytes and by time, and lets the storage clean what they replace."""
+
+    def __init__(self, driver: RaftDriver, settings: LogSettings) -> None:
+        self._driver = driver
+        self._store = driver.store
+        self._settings = settings
+        self._bytes = 0
+        self._since_ms = monotonic_ms()
+        stored = self._store.snapshots.stored()
+        self.newest: OffsetAndEpoch | None = stored[-1].snapshot_id if stored else None
+        self._task: asyncio.Task[None] | None = None
+
+    def note(self, size_bytes: int) -> None:
+        """So many bytes of records were committed."""
+        self._bytes += size_bytes
+
+    def consider(self, image: MetadataImage) -> None:
+        """Begin a snapshot of `image` when it is due; nothing when one is under way."""
+        position = image.position
+        if self._task is not None or not self._is_due():
+            return
+        taken = self.newest.offset if self.newest is not None else 0
+        if not taken < position.end_offset <= self._store.log.flushed_end.offset:
+            return
+        self._bytes, self._since_ms = 0, monotonic_ms()
+        self._task = asyncio.get_running_loop().create_task(self._take(image))
+        self._task.add_done_callback(self._over)
+
+    def _is_due(self) -> bool:
+        if self._bytes >= self._settings.snapshot_bytes:
+            return True
+        interval_ms = self._settings.snapshot_interval_ms
+        is_late = monotonic_ms() - self._since_ms >= interval_ms > 0
+        return is_late and self._bytes > 0
+
+    async def _take(self, image: MetadataImage) -> None:
+        position = image.position
+        snapshot_id = OffsetAndEpoch(epoch=position.epoch, offset=position.end_offset)
+        writer = self._store.begin_snapshot(snapshot_id, timestamp_ms=wall_ms())
+        is_finished = False
+        try:
+            for values in snapshot_slices(image):
+                writer.append(values)
+                await asyncio.sleep(_PAUSE_S)
+            info = self._store.finish_snapshot(writer)
+            is_finished = True
+        finally:
+            if not is_finished:
+                writer.abandon()
+        self.newest = snapshot_id
+        log.info("snapshot %s has %d bytes", snapshot_id, info.size_bytes)
+        self._driver.deliver(SnapshotStored(info))
+        self.clean(position.end_offset)
+
+    def clean(self, replayed: Offset) -> None:
+        """Let the storage drop what its retention no longer keeps; the core hears at once."""
+
+        def work() -> Event | None:
+            cleaned = self._store.clean(replayed, now_ms=wall_ms())
+            if cleaned is not None:
+                log.info("the log begins at %d now", cleaned.log_start)
+            return cleaned
+
+        self._driver.deliver(work)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, Exception):
+            self._driver.fail(error)
+
+    async def abandon(self) -> None:
+        """Give up the snapshot under way, if there is one."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def load(self, snapshot_id: OffsetAndEpoch) -> MetadataImage:
+        """The image that a stored snapshot holds. Raises DamagedSnapshotError, ReplayError."""
+        snapshots = self._store.snapshots
+        timestamp_ms = snapshots.last_contained_log_timestamp_ms(snapshot_id)
+        loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, timestamp_ms))
+        for batch in snapshots.data_batches(snapshot_id):
+            values = read_records(batch.buffer, batch.at, batch.header)
+            for start in range(0, len(values), SLICE_RECORDS):
+                part = values[start : start + SLICE_RECORDS]
+                loader.add([decode_record(record.value or b"")[0] for record in part])
+                await asyncio.sleep(_PAUSE_S)
+        self.newest = snapshot_id
+        self._bytes = 0
+        return loader.finish()

@@ -1,0 +1,40 @@
+"""One gRPC server with the services of a controller, its listener opened and closed as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.rpc.channels import make_server
+from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
+from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
+from quorate.rpc.health import enable_reflection
+
+if TYPE_CHECKING:
+    from quorate.rpc.controller_server import ControllerService
+    from quorate.rpc.raft_server import RaftService
+
+SERVICES: Final = ("quorate.raft.v1.Raft", "quorate.controller.v1.Controller")
+
+
+class ControllerServer:
+    """The listener that peers and clients share."""
+
+    def __init__(
+        self, raft: RaftService, controller: ControllerService, *, has_reflection: bool
+    ) -> None:
+        self._server = make_server()
+        raft_pb2_grpc.add_RaftServicer_to_server(raft, self._server)
+        controller_pb2_grpc.add_ControllerServicer_to_server(controller, self._server)
+        if has_reflection:
+            enable_reflection(self._server, *SERVICES)
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; returns the port. Raises RuntimeError when it cannot be bound."""
+        name = f"[{host or '::'}]" if ":" in (host or "::") else host
+        bound = self._server.add_insecure_port(f"{name}:{port}")
+        await self._server.start()
+        return bound
+
+    async def stop(self, grace_s: float | None = None) -> None:
+        """Close the listener at once; calls under way may end within the grace."""
+        await self._server.stop(grace=grace_s)
