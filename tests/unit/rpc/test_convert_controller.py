@@ -1,0 +1,126 @@
+"""Every request and reply of the controller survives the way to protobuf and back."""
+
+
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quorate.controller import replies as rep
+from quorate.controller import requests as req
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ClusterId, Offset, TopicId
+from quorate.rpc import convert_controller as convert
+from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
+
+UUID = bytes(range(16))
+RESOURCE = req.ConfigResource(req.ResourceType.TOPIC, "t")
+LISTENER = req.Listener("PLAINTEXT", "host", 9092, 1)
+VALUES: list[Any] = [
+    req.CreateTopics(
+        (req.NewTopic("t", -1, 3, ((1, 2), (2, 3)), (("a", "b"),)),), validate_only=True
+    ),
+    req.DeleteTopics(("a", "b")),
+    req.ListTopics(),
+    req.DescribeTopics(("a",)),
+    req.IncrementalAlterConfigs(
+        (
+            req.ConfigAlteration(
+                RESOURCE,
+                (
+                    req.ConfigChange("k", req.AlterOperation.SET, "v"),
+                    req.ConfigChange("l", req.AlterOperation.DELETE),
+                ),
+            ),
+        )
+    ),
+    req.DescribeConfigs((RESOURCE,), include_defaults=True),
+    req.RegisterBroker(
+        broker_id=1,
+        incarnation_id=UUID,
+        cluster_id=ClusterId("c"),
+        listeners=(LISTENER,),
+        features=(req.FeatureRange("metadata.version", 7, 30),),
+        rack="r",
+        log_dirs=(UUID,),
+    ),
+    req.BrokerHeartbeat(
+        broker_id=1, broker_epoch=5, current_metadata_offset=Offset(9), want_fence=True
+    ),
+    req.ListBrokers(),
+    req.UnregisterBroker(4),
+    rep.CreateTopicsReply(
+        (rep.CreatedTopic("t", topic_id=TopicId(UUID), partitions=2, replication_factor=3),)
+    ),
+    rep.CreateTopicsReply((rep.CreatedTopic("t", ErrorCode.INVALID_PARTITIONS, "partitions: 0"),)),
+    rep.DeleteTopicsReply((rep.DeletedTopic("t", topic_id=TopicId(UUID)),)),
+    rep.ListTopicsReply(Offset(4), (rep.ListedTopic("t", TopicId(UUID), 3),)),
+    rep.DescribeTopicsReply(
+        Offset(4),
+        (
+            rep.DescribedTopic(
+                "t",
+                topic_id=TopicId(UUID),
+                partitions=(rep.DescribedPartition(0, 1, 2, 3, (1, 2), (1,), (2,), (2,)),),
+                configs=(("a", "b"),),
+            ),
+        ),
+    ),
+    rep.IncrementalAlterConfigsReply(
+        (rep.AlteredResource(RESOURCE, ErrorCode.INVALID_CONFIG, "k"),)
+    ),
+    rep.DescribeConfigsReply(
+        Offset(4),
+        (
+            rep.DescribedResource(
+                RESOURCE,
+                entries=(
+                    rep.ConfigEntry("k", None, rep.ConfigSource.DEFAULT_CONFIG, is_sensitive=True),
+                ),
+            ),
+        ),
+    ),
+    rep.RegisterBrokerReply(broker_epoch=7),
+    rep.BrokerHeartbeatReply(is_caught_up=True, is_fenced=False),
+    rep.ListBrokersReply(
+        Offset(4),
+        (rep.ListedBroker(1, 5, UUID, (LISTENER,), None, True, False, (UUID,)),),  # noqa: FBT003
+    ),
+    rep.UnregisterBrokerReply(ErrorCode.BROKER_ID_NOT_REGISTERED, "4"),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_values_survive(value: Any) -> None:  # noqa: ANN401 - every shape
+    assert convert.from_message(convert.to_message(value)) == value
+
+
+def test_every_request_and_reply_has_a_message() -> None:
+    shapes = {type(value).__name__ for value in VALUES}
+    assert shapes <= set(pb.DESCRIPTOR.message_types_by_name)
+
+
+def test_a_request_travels_in_its_envelope() -> None:
+    write = convert.write_request(req.DeleteTopics(("a",)), 7)
+    assert write.sequence == 7
+    assert convert.chosen(write, "request") == req.DeleteTopics(("a",))
+    read = convert.read_request(req.ListTopics(), min_offset=3, current=True, timeout_ms=9)
+    assert (read.min_offset, read.current, read.timeout_ms) == (3, True, 9)
+    assert convert.chosen(read, "request") == req.ListTopics()
+
+
+def test_replies_travel_in_their_envelopes() -> None:
+    result, response = pb.WriteResult(), pb.ReadResponse()
+    convert.put_write_reply(result, rep.RegisterBrokerReply(broker_epoch=7))
+    convert.put_read_reply(response, rep.ListTopicsReply(Offset(4), ()))
+    assert convert.chosen(result, "reply") == rep.RegisterBrokerReply(broker_epoch=7)
+    assert convert.chosen(response, "reply") == rep.ListTopicsReply(Offset(4), ())
+
+
+def test_an_empty_envelope_and_an_unknown_number_are_named() -> None:
+    with pytest.raises(ValueError, match="request: none is given"):
+        convert.chosen(pb.WriteRequest(), "request")
+    with pytest.raises(ValueError, match=r"ConfigResource.type: 3"):
+        convert.from_message(pb.ConfigResource(type=3, name="t"))

@@ -1,0 +1,113 @@
+"""Every message of the raft protocol survives the way to protobuf and back."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey
+from quorate.records.voters import Endpoint
+from quorate.rpc import convert_raft as convert
+from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
+from tests.unit.raft import cores
+
+WAYS = (Endpoint("GRPC", "a", 9094), Endpoint("CONTROLLER", "a", 9093))
+ANYBODY = ReplicaKey(NodeId(3))
+LEADER = m.LeaderInfo(
+    NodeId(1), Epoch(4), (Endpoint("GRPC", "a", 9094), Endpoint("CONTROLLER", "a", 9093))
+)
+LAST = cores.end(7, 2)
+NOBODY = m.LeaderInfo(None, Epoch(4))
+
+
+@pytest.mark.parametrize("replica", [cores.key(2), ANYBODY])
+def test_requests_survive(replica: ReplicaKey) -> None:
+    vote = m.VoteRequest(
+        cores.CLUSTER, replica, cores.key(1), Epoch(3), cores.end(7, 2), pre_vote=True
+    )
+    assert convert.vote_request(convert.pb_vote_request(vote)) == vote
+    begin = m.BeginQuorumEpochRequest(cores.CLUSTER, replica, NodeId(1), Epoch(3), WAYS)
+    assert convert.begin_request(convert.pb_begin_request(begin)) == begin
+    end = m.EndQuorumEpochRequest(cores.CLUSTER, NodeId(1), Epoch(3), (replica,), WAYS)
+    assert convert.end_request(convert.pb_end_request(end)) == end
+    fetch = m.FetchRequest(
+        cores.CLUSTER,
+        replica,
+        Epoch(3),
+        Offset(7),
+        Epoch(2),
+        Millis(500),
+        1024,
+        Offset(5),
+        WAYS,
+        9,
+    )
+    assert convert.fetch_request(convert.pb_fetch_request(fetch)) == fetch
+    part = m.FetchSnapshotRequest(cores.CLUSTER, replica, Epoch(3), cores.end(7, 2), 40, 1024)
+    assert convert.fetch_snapshot_request(convert.pb_fetch_snapshot_request(part)) == part
+
+
+def test_a_fetch_of_an_anonymous_observer_survives() -> None:
+    fetch = m.FetchRequest(cores.CLUSTER, None, Epoch(0), Offset(0), Epoch(0), Millis(0), 1)
+    assert convert.fetch_request(convert.pb_fetch_request(fetch)) == fetch
+
+
+@pytest.mark.parametrize("leader", [LEADER, NOBODY])
+def test_responses_survive(leader: m.LeaderInfo) -> None:
+    vote = m.VoteResponse(ErrorCode.INVALID_VOTER_KEY, leader, vote_granted=True)
+    assert convert.vote_response(convert.pb_vote_response(vote)) == vote
+    begin = m.BeginQuorumEpochResponse(ErrorCode.NONE, leader)
+    assert convert.begin_response(convert.pb_begin_response(begin)) == begin
+    end = m.EndQuorumEpochResponse(ErrorCode.NONE, leader)
+    assert convert.end_response(convert.pb_end_response(end)) == end
+    chunk = m.FetchSnapshotResponse(ErrorCode.NONE, leader, cores.end(7, 2), 100, 40, b"bytes")
+    assert convert.fetch_snapshot_response(convert.pb_fetch_snapshot_response(chunk)) == chunk
+
+
+def parsed(data: bytes) -> m.FetchedBatches:
+    return m.FetchedBatches(data, ())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        m.FetchResponse(
+            ErrorCode.NONE, LEADER, Offset(5), Offset(0), records=parsed(b"x"), read_round=3
+        ),
+        m.FetchResponse(ErrorCode.NONE, LEADER, Offset(5), Offset(0), diverging=cores.end(4, 1)),
+        m.FetchResponse(ErrorCode.NONE, LEADER, Offset(5), Offset(9), snapshot_id=cores.end(9, 1)),
+        m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, NOBODY),
+    ],
+)
+def test_fetch_answers_survive(answer: m.FetchResponse) -> None:
+    assert convert.fetch_response(convert.pb_fetch_response(answer), parsed) == answer
+
+
+def test_an_unknown_error_code_is_not_taken_for_success() -> None:
+    message = pb.VoteResponse(error_code=9999)
+    assert convert.vote_response(message).error is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def vote_message(**fields: object) -> pb.VoteRequest:
+    sound = convert.pb_vote_request(cores.vote(1, 2, 3, cores.end(1, 1)))
+    for name, value in fields.items():
+        setattr(sound, name, value)
+    return sound
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("voter_id", -1), ("replica_id", -2), ("voter_directory_id", b"short"), ("replica_epoch", -1)],
+)
+def test_bad_input_names_the_field(field: str, value: object) -> None:
+    with pytest.raises(ValueError, match=field):
+        convert.vote_request(vote_message(**{field: value}))
+
+
+@pytest.mark.parametrize("port", [0, 65_536])
+def test_a_listener_needs_a_port(port: int) -> None:
+    endpoint = pb.Endpoint(name="GRPC", host="a", port=port)
+    message = pb.BeginQuorumEpochRequest(voter_id=1, leader_id=2, leader_endpoints=[endpoint])
+    with pytest.raises(ValueError, match="leader_endpoints"):
+        convert.begin_request(message)
