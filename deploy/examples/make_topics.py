@@ -25,7 +25,7 @@ DOMAINS = {
     "billing": ("invoice", "payment", "refund", "subscription"),
     "catalog": ("category", "price", "product", "stock"),
     "customer": ("account", "address", "consent", "profile"),
-    "fulfilment": ("parcel", "pick-list", "return", "shipment"),
+    "delivery": ("parcel", "pick-list", "return", "shipment"),
     "identity": ("credential", "login", "role", "session"),
     "marketing": ("campaign", "coupon", "newsletter", "segment"),
     "orders": ("basket", "checkout", "order", "order-line"),

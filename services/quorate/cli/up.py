@@ -139,13 +139,12 @@ async def _watch(
 async def _ask_all(
     children: Sequence[Child], client: ControllerClient
 ) -> dict[int, DescribeQuorumResponse | str]:
-    async def ask(child: Child) -> DescribeQuorumResponse | str:
-        if child.pid is None:
-            return child.note
-        return await client.try_describe_at(child.node.address, ANSWER_TIMEOUT_S)
-
-    answers = await asyncio.gather(*(ask(child) for child in children))
-    return {c.node.node_id: answer for c, answer in zip(children, answers, strict=True)}
+    """What every running controller answers, or why it does not; by node id."""
+    asked = [child.node for child in children if child.pid is not None]
+    answers = await asyncio.gather(
+        *(client.try_describe_at(node.address, ANSWER_TIMEOUT_S) for node in asked)
+    )
+    return {node.node_id: answer for node, answer in zip(asked, answers, strict=True)}
 
 
 # --- what is shown --------------------------------------------------------------------------------
@@ -174,9 +173,9 @@ def rows_of(
         ends = {s.key.node_id: s.log_end_offset for s in replicas if s.log_end_offset is not None}
     rows = []
     for child in children:
-        node, answer = child.node, answers[child.node.node_id]
+        node, answer = child.node, answers.get(child.node.node_id)
         address = f"{node.address[0]}:{node.port}"
-        if child.pid is None:
+        if child.pid is None or answer is None:
             rows.append(Row(node.node_id, address, None, "down", remarks=child.note))
             continue
         if isinstance(answer, str):
