@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
 # Name of the command, the module that registers it, and what `quorate --help` says.
 COMMANDS: Final = {
-    "storage": ("quorate.cli.storage", "make ids, format directories, show what they hold"),
     "controller": ("quorate.cli.controller", "run one controller"),
     "up": ("quorate.cli.up", "run a local quorum of real processes"),
     "metadata-quorum": ("quorate.cli.quorum", "describe the quorum and its replicas"),
     "topics": ("quorate.cli.topics", "create, list, describe and delete topics"),
     "brokers": ("quorate.cli.brokers", "register and list brokers"),
     "configs": ("quorate.cli.configs", "describe and alter configs"),
-    "dump-log": ("quorate.cli.dump_log", "print and check logs and checkpoints"),
     "simulate": ("quorate.cli.simulate", "run seeds of the deterministic simulator"),
 }
 

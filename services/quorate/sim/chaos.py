@@ -60,6 +60,8 @@ class Chaos:
                 node.power_off()
             if node.is_paused:
                 node.resume()
+            if node.is_rotten:
+                node.kill()
             node.start()
             if node.status is Status.RUNNING:
                 node.deliver(StateMachineProgress(ready=True))
@@ -228,14 +230,15 @@ class Chaos:
             bad = 0
             for voter in voters:
                 other = self.world.nodes[voter.key.node_id]
-                if other is node or other.key != voter.key or other.is_healing or other.is_rotten:
+                is_same = other.is_voter(voter)
+                if other is node or not is_same or other.is_healing or other.is_rotten:
                     bad += 1
             if voters.voters and bad > (len(voters) - 1) // 2:
                 return False
         return True
 
     def rot(self) -> None:
-        """A bit flips in the flushed part of a log, or in a snapshot, while its process is down.
+        """A bit flips in the flushed part of a log, or in a snapshot, under a process or without.
 
         Rot late in the log is the likelier to hit what only few others have; half of the time the
         leader goes down as well, so that they are needed.
@@ -244,8 +247,9 @@ class Chaos:
         node = self._pick([n for n in self.world.nodes.values() if n is not leader])
         if node is None or node.status is Status.OFF or not self.may_damage(node):
             return
-        node.kill()
-        self._restart_later(node)
+        if self.world.random.random() < 0.7:
+            node.kill()
+            self._restart_later(node)
         places = rottable(node.disk)
         size = sum(count for _, count in places)
         if not size:
@@ -309,8 +313,9 @@ class Chaos:
 
     def _is_well(self, node_id: NodeId, directory_id: DirectoryId | None) -> bool:
         node = self.world.nodes[node_id]
-        is_same = node.directory_id == directory_id
-        return is_same and node.status is Status.RUNNING and not node.is_healing
+        is_whole = not node.is_healing and not node.is_rotten
+        is_same = directory_id in (None, node.directory_id)
+        return is_same and is_whole and node.status is Status.RUNNING
 
     def _is_caught_up(self, node: SimulatedNode, leader: SimulatedNode) -> bool:
         progress = leader.progress

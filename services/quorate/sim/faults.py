@@ -31,6 +31,7 @@ class Options:
 
     voters: int = 3
     observers: int = 0
+    kraft_version: int = 1
     duration_ms: int = 30_000
     network: NetworkOptions = field(default_factory=NetworkOptions)
     election_timeout_ms: int = 1000
@@ -76,7 +77,7 @@ class Options:
                 value = "/".join(member.name.lower() for member in value)
             if isinstance(value, NetworkOptions):
                 parts.extend(f"{f.name}={getattr(value, f.name)}" for f in fields(value))
-            elif value not in (0, 0.0):
+            elif value not in (0, 0.0) or item.name == "kraft_version":
                 parts.append(f"{item.name}={value}")
         return " ".join(parts)
 
@@ -85,10 +86,12 @@ def draw_options(random: Random) -> Options:
     """The mix of one seed."""
     draw = _Draw(random)
     voters = draw.one((1, 2, 2, 3, 3, 3, 3, 3, 4, 5))
+    kraft_version = draw.one((1, 1, 1, 1, 1, 1, 1, 0))
     fast = draw.chance(0.5)
     return Options(
         voters=voters,
         observers=draw.one((0, 0, 1, 2)),
+        kraft_version=kraft_version,
         duration_ms=draw.between(20_000, 80_000),
         network=draw.network(),
         election_timeout_ms=300 if fast else 1000,
@@ -111,7 +114,8 @@ def draw_options(random: Random) -> Options:
         pause_ms=draw.between(100, 6000),
         rot_every_ms=draw.rarely(3000, 8000, 0.35),
         disk_fault_every_ms=draw.rarely(5000, 15_000, 0.2),
-        wipe_every_ms=draw.rarely(5000, 15_000, 0.25),
+        # Without directory ids nobody can tell a new disk from the old one.
+        wipe_every_ms=draw.rarely(5000, 15_000, 0.25 * kraft_version),
         voters_every_ms=draw.rarely(600, 4000, 0.45),
         shutdown_every_ms=draw.rarely(3000, 9000, 0.3),
         unready_every_ms=draw.rarely(2000, 6000, 0.2),

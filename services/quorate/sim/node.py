@@ -40,20 +40,20 @@ from quorate.records.ids import (
     ReplicaKey,
     ReplyToken,
 )
-from quorate.records.voters import Endpoint
+from quorate.records.voters import Endpoint, VoterSet
 from quorate.sim.application import Application
 from quorate.sim.disk import SimulatedDisk
 from quorate.sim.flushing import Flushing
 from quorate.sim.logview import LogView
 from quorate.sim.storage import LOG_DIR, open_storage
-from quorate.storage.errors import StorageError
+from quorate.storage.errors import DamagedLogError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.raft.api import Effect, Event, PublishProgress, Random, Update
     from quorate.raft.messages import Response
-    from quorate.records.voters import VoterSet
+    from quorate.records.voters import Voter
     from quorate.sim.machine import Machine
     from quorate.sim.world import Caller, World
     from quorate.storage.store import LogStore
@@ -119,6 +119,10 @@ class SimulatedNode:
     def key(self) -> ReplicaKey:
         return ReplicaKey(self.node_id, self.directory_id)
 
+    def is_voter(self, voter: Voter) -> bool:
+        """Whether `voter` means this very disk; without directory ids any of this node."""
+        return self.key in VoterSet((voter,))
+
     @property
     def is_listening(self) -> bool:
         return self.status is Status.RUNNING
@@ -161,7 +165,9 @@ class SimulatedNode:
         self.pump()
 
     def _recover(self) -> api.RecoveredState:
-        self.store, found = open_storage(self.disk, self.node_id, self.world.options)
+        self.store, found = open_storage(
+            self.disk, self.node_id, self.world.options, self.world.static_voters
+        )
         recovered = found.state
         for finding in found.findings:
             self.world.remark(f"node {self.node_id} finds: {finding}")
@@ -470,11 +476,24 @@ class SimulatedNode:
             self._waits_for_flush = self._is_busy = False
         self.application.maybe_snapshot()
 
+    def _found_damage(self, error: DamagedLogError) -> None:
+        """Rule 17: whoever reads damage in its own log resigns and starts anew, to heal."""
+        self.world.remark(f"node {self.node_id}: {error}")
+        event = api.ResignRequested(str(error))
+        update = self.core.step(event, self.local_ms)
+        self.world.transcript.add(self.world.now_us, self.node_id, event, update)
+        for effect in update.effects:
+            if isinstance(effect, api.SendRequest):
+                self.world.send_request(self, effect)
+        self.world.process_stopped(self)
+
     def guarded(self, action: Callable[[], None]) -> None:
         """Do what may end the process: it may die on the way, or its disk may fail."""
         try:
             action()
         except ProcessDied:
             self.world.process_died(self)
+        except DamagedLogError as error:
+            self._found_damage(error)
         except (OSError, StorageError) as error:
             self.fail(error)

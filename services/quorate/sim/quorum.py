@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.records.ids import DirectoryId, NodeId, Offset
+from quorate.records.ids import DirectoryId, NodeId, Offset, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
 from quorate.sim.node import CLUSTER_ID, SimulatedNode
 from quorate.sim.storage import format_disk
@@ -32,13 +32,15 @@ def build(world: World, draws: Callable[[int], Random] | None = None) -> None:
             node.base_ms = int(world.random.random() * 1_000_000)
         world.add_node(node)
     voters = VoterSet.of(
-        Voter(node.key, node.endpoints)
+        Voter(node.key if options.kraft_version else ReplicaKey(node.node_id), node.endpoints)
         for node in world.nodes.values()
         if node.node_id <= options.voters
     )
+    if options.kraft_version == 0:
+        world.static_voters = voters
     world.oracle.voter_sets.append((Offset(0), voters))
     for node in world.nodes.values():
-        format_node(node, voters if node.key in voters else None)
+        format_node(node, voters if node.key in voters and options.kraft_version else None)
         node.start()
 
 
@@ -54,6 +56,7 @@ def format_node(node: SimulatedNode, voters: VoterSet | None) -> None:
         node_id=node.node_id,
         directory_id=node.directory_id,
         voters=voters,
+        is_first_bootstrap=node.world.options.kraft_version == 0,
     )
     node.world.ticks_to_death = ticks
     node.disk.settle()

@@ -34,19 +34,23 @@ def format_disk(
     node_id: NodeId,
     directory_id: DirectoryId,
     voters: VoterSet | None,
+    is_first_bootstrap: bool,
 ) -> None:
     """What `quorate storage format` does, without bootstrap records."""
     meta = MetaProperties(node_id, cluster_id, directory_id)
-    formatting = Formatting(meta=meta, records=(), voters=voters)
+    formatting = Formatting(
+        meta=meta, records=(), voters=voters, is_first_bootstrap=is_first_bootstrap
+    )
     format_directory(disk, DATA_DIR, formatting, timestamp_ms=0)
 
 
 def open_storage(
-    disk: SimulatedDisk, node_id: NodeId, options: Options
+    disk: SimulatedDisk, node_id: NodeId, options: Options, static_voters: VoterSet
 ) -> tuple[LogStore, Recovered]:
     """Recover the directory as a controller does when it starts."""
     config = StorageConfig(
         node_id=node_id,
+        static_voters=static_voters,
         segment_bytes=options.segment_bytes,
         cache_bytes=CACHE_BYTES,
         retention_bytes=options.retention_bytes,

@@ -20,6 +20,7 @@ from quorate.raft.api import (
     ResponseReceived,
 )
 from quorate.records.ids import CallId, NodeId, ReplyToken
+from quorate.records.voters import VoterSet
 from quorate.sim.network import Network
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.oracle import Oracle, Violation
@@ -67,6 +68,7 @@ class World:
         self.when_process_dies: Callable[[SimulatedNode], None] = SimulatedNode.kill
         self.when_process_stops: Callable[[SimulatedNode], None] = SimulatedNode.kill
         self.is_calm = False
+        self.static_voters = VoterSet()
         self._heap: list[tuple[int, int, Action]] = []
         self._sequence = 0
         self._stuck = 0

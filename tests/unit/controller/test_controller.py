@@ -36,9 +36,8 @@ from quorate.records.metadata import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tests.unit.controller.conftest import Cluster
-
     from quorate.records.metadata import MetadataRecord
+    from tests.unit.controller.conftest import Cluster
 
 CALLER = Caller("User:test", "127.0.0.1")
 LEVEL = FeatureLevelRecord(name="metadata.version", feature_level=30)

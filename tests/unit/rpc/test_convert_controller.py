@@ -1,7 +1,5 @@
 """Every request and reply of the controller survives the way to protobuf and back."""
 
-
-
 from __future__ import annotations
 
 from typing import Any

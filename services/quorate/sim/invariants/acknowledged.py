@@ -42,7 +42,7 @@ class AcknowledgedSurvives(Invariant):
 
     def _has(self, voter: Voter, offset: Offset, chain: int | None) -> bool:
         other = self.world.nodes[voter.key.node_id]
-        if other.key != voter.key or other.was_damaged:
+        if not other.is_voter(voter) or other.was_damaged:
             return True
         if offset <= other.log.start.offset:
             return True

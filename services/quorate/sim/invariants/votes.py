@@ -42,7 +42,8 @@ class OneVotePerEpoch(Invariant):
         if state is None or state.epoch < epoch:
             raise Violation(f"node {node.node_id} forgot epoch {epoch}, in which it voted")
         vote = self._votes[node.key, epoch]
-        if state.epoch == epoch and state.voted is not None and state.voted != vote:
+        voted = None if state.voted is None else state.voted.node_id
+        if state.epoch == epoch and voted not in (None, vote.node_id):
             raise Violation(f"node {node.node_id} remembers another vote in epoch {epoch}")
         if state.epoch == epoch and state.voted is None and state.leader_id is None:
             raise Violation(f"node {node.node_id} forgot its vote in epoch {epoch}")
