@@ -1,0 +1,91 @@
+"""A follower whose committed log, or whose snapshot, was damaged comes back whole by itself.
+
+Whichever byte it was. Meanwhile it asks nobody for a vote.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import SendRequest
+from quorate.raft.messages import VoteRequest
+from quorate.records.ids import NodeId
+from quorate.sim.healing import is_caught_up
+from quorate.sim.storage import LOG_DIR
+from tests.simulation.story import Story
+
+if TYPE_CHECKING:
+    from quorate.sim.world import World
+
+FOLLOWER = NodeId(3)
+PATIENCE_MS = 20_000
+
+
+def a_quorum(*, batches: int, snapshot_every: int = 0) -> World:
+    """Three voters that all hold and have flushed a few batches; node 1 leads."""
+    story = Story()
+    snapshots = f" snapshot-every={snapshot_every}" if snapshot_every else ""
+    story.tell([f"quorum voters=3{snapshots}"])
+    for _ in range(batches):
+        story.tell(["propose", "run until=committed"])
+    story.tell(["run until=caught-up", "run ms=1000"])
+    return story.world
+
+
+def damage_and_heal(world: World, name: str, position: int) -> None:
+    """Flip one bit of a file of the follower while it is down; wait until it is whole again."""
+    node = world.nodes[FOLLOWER]
+    node.kill()
+    node.disk.rot(f"{LOG_DIR}/{name}", position, 1 << position % 8)
+    node.was_damaged = True
+    world.transcript.lines.clear()
+    node.start()
+    assert node.progress is not None, f"byte {position} of {name}: it did not start"
+    limit = world.now_ms + PATIENCE_MS
+    assert world.run(limit, stop=lambda: is_caught_up(world)), f"byte {position} of {name}"
+    for line in world.transcript.lines:
+        if line.node == FOLLOWER and line.update is not None:
+            for effect in line.update.effects:
+                is_campaign = isinstance(effect, SendRequest) and isinstance(
+                    effect.request, VoteRequest
+                )
+                assert not is_campaign, f"byte {position} of {name}: {line}"
+
+
+def files(world: World, suffix: str) -> dict[str, int]:
+    """The follower's files of that ending, with their sizes."""
+    found = world.nodes[FOLLOWER].disk.files(LOG_DIR)
+    return {name: size for name, size in found.items() if name.endswith(suffix)}
+
+
+def contents(world: World) -> list[bytes]:
+    """The log of every node, as its files hold it."""
+    logs = []
+    for node in world.nodes.values():
+        names = [name for name in node.disk.files(LOG_DIR) if name.endswith(".log")]
+        logs.append(b"".join(node.disk.read(f"{LOG_DIR}/{name}") for name in names))
+    return logs
+
+
+def test_every_byte_of_a_log() -> None:
+    world = a_quorum(batches=5)
+    ((name, size),) = files(world, ".log").items()
+    before = contents(world)
+    for position in range(size):
+        damage_and_heal(world, name, position)
+    assert contents(world) == before
+
+
+def test_every_byte_of_a_snapshot() -> None:
+    world = a_quorum(batches=24, snapshot_every=10)
+    bootstrap = "0" * 20
+    position = 0
+    while True:
+        # A healed follower may hold a newer snapshot than the one that was damaged.
+        stored = files(world, ".checkpoint")
+        name = max(name for name in stored if not name.startswith(bootstrap))
+        if position >= stored[name]:
+            break
+        damage_and_heal(world, name, position)
+        position += 1
+    assert position > 0
