@@ -73,6 +73,8 @@ class MetadataApplication:
         self._replay_handle: asyncio.Handle | None = None
         self._loading: asyncio.Task[None] | None = None
         self._is_paused = True
+        self._has_space = True
+        self._has_caught_up = True
         self._is_ready = True
         self._expiry: asyncio.TimerHandle | None = None
         self._expiry_ms = 0
@@ -152,7 +154,7 @@ class MetadataApplication:
             return
         end = self.controller.end_offset
         self._arrivals.reached(self.controller.image.position.end_offset)
-        self._set_ready(progress.high_watermark - end <= READY_LAG_MAX)
+        self._set_caught_up(has_caught_up=progress.high_watermark - end <= READY_LAG_MAX)
         if end < progress.high_watermark:
             self._replay_handle = self._loop.call_soon(self._replay)
         else:
@@ -179,7 +181,17 @@ class MetadataApplication:
             position += header.size_bytes
         self._snapshotter.note(len(data))
 
-    def _set_ready(self, is_ready: bool) -> None:  # noqa: FBT001 - it is the one thing that is set
+    def set_space(self, *, is_enough: bool) -> None:
+        """Whether the disk has room for what a leader appends."""
+        self._has_space = is_enough
+        self._tell_ready()
+
+    def _set_caught_up(self, *, has_caught_up: bool) -> None:
+        self._has_caught_up = has_caught_up
+        self._tell_ready()
+
+    def _tell_ready(self) -> None:
+        is_ready = self._has_space and self._has_caught_up
         if is_ready != self._is_ready:
             self._is_ready = is_ready
             self._driver.deliver(api.StateMachineProgress(is_ready))
@@ -371,7 +383,7 @@ class MetadataApplication:
 
     def load(self, snapshot_id: OffsetAndEpoch) -> None:
         """Start over from a stored snapshot, in slices; not ready to lead meanwhile (rule 11)."""
-        self._set_ready(is_ready=False)
+        self._set_caught_up(has_caught_up=False)
         self._loading = self._loop.create_task(self._load(snapshot_id))
 
     async def _load(self, snapshot_id: OffsetAndEpoch) -> None:
@@ -386,7 +398,7 @@ class MetadataApplication:
         self._loading = None
         self.controller.load(image)
         self._arrivals.reached(image.position.end_offset)
-        self._set_ready(is_ready=True)
+        self._set_caught_up(has_caught_up=True)
         self._advance()
 
     async def pause(self) -> None:
@@ -407,6 +419,8 @@ class MetadataApplication:
             newest = self._snapshotter.newest
             if newest is not None and self.controller.end_offset < newest.offset:
                 self.load(newest)
+            else:
+                self._advance()
 
     async def close(self) -> None:
         """End what runs in the background."""

@@ -202,7 +202,7 @@ class RaftDriver:
     def _arm(self) -> None:
         """One timer is enough as long as it is not later than the wake-up."""
         wake = self._wake_ms
-        if self.ending is not None or wake is None:
+        if self.ending is not None or self._barrier is not None or wake is None:
             return
         if self._timer is not None:
             if self._timer_ms <= wake:

@@ -101,9 +101,11 @@ class Node:
         self._server = ControllerServer(
             raft, ControllerService(application), has_reflection=config.has_reflection
         )
+        # A port that is taken must be known before the core does anything.
+        self._server.bind(config.listener.host, config.listener.port)
         driver.start(self._client, application)
         application.begin(_newest_snapshot(recovered))
-        await self._server.start(config.listener.host, config.listener.port)
+        await self._server.start()
         log.info(
             "serving",
             extra={"listener": str(config.listener), "advertised": str(config.advertised)},
@@ -174,6 +176,7 @@ class Node:
             return
         if warning is not None and self._ticks % _REMARKS_EVERY == 0:
             log.warning(warning)
+        self._application.set_space(is_enough=not self._space.is_exhausted)
         progress = self._driver.progress
         if self._space.is_exhausted and progress is not None and progress.is_leader:
             self._driver.deliver(api.ResignRequested(warning or "the disk is full"))

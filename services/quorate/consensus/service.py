@@ -101,7 +101,7 @@ async def _serve(config: ControllerConfig) -> int:
         while True:
             ending = await _run_once(config, health, stop)
             if ending is not Ending.DAMAGED or stop.is_set():
-                return 1 if ending is Ending.CRASHED else 0
+                return 1 if ending in (Ending.CRASHED, Ending.DISK_FAILED) else 0
             log.warning("opening %s again: recovery heals what it can", config.log.directory)
     except (OSError, StorageError, RuntimeError) as error:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")

@@ -34,6 +34,7 @@ class Snapshotter:
         stored = self._store.snapshots.stored()
         self.newest: OffsetAndEpoch | None = stored[-1].snapshot_id if stored else None
         self._task: asyncio.Task[None] | None = None
+        self._is_freezing = False
 
     def note(self, size_bytes: int) -> None:
         """So many bytes of records were committed."""
@@ -42,7 +43,7 @@ class Snapshotter:
     def consider(self, image: MetadataImage) -> None:
         """Begin a snapshot of `image` when it is due; nothing when one is under way."""
         position = image.position
-        if self._task is not None or not self._is_due():
+        if self._task is not None or not self._is_due() or not image.features:
             return
         taken = self.newest.offset if self.newest is not None else 0
         if not taken < position.end_offset <= self._store.log.flushed_end.offset:
@@ -67,11 +68,12 @@ class Snapshotter:
             for values in snapshot_slices(image):
                 writer.append(values)
                 await asyncio.sleep(_PAUSE_S)
-            info = self._store.finish_snapshot(writer)
-            is_finished = True
+            self._is_freezing = is_finished = True
+            info = await asyncio.get_running_loop().run_in_executor(None, writer.freeze)
         finally:
             if not is_finished:
                 writer.abandon()
+        self._store.log.state.store_snapshot(info)
         self.newest = snapshot_id
         log.info("snapshot %s has %d bytes", snapshot_id, info.size_bytes)
         self._driver.deliver(SnapshotStored(info))
@@ -90,6 +92,7 @@ class Snapshotter:
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._task = None
+        self._is_freezing = False
         if task.cancelled():
             return
         error = task.exception()
@@ -97,9 +100,10 @@ class Snapshotter:
             self._driver.fail(error)
 
     async def abandon(self) -> None:
-        """Give up the snapshot under way, if there is one."""
+        """Give up the snapshot under way, or wait until it is durable."""
         if self._task is not None:
-            self._task.cancel()
+            if not self._is_freezing:
+                self._task.cancel()
             await asyncio.wait([self._task])
 
     async def load(self, snapshot_id: OffsetAndEpoch) -> MetadataImage:

@@ -28,12 +28,17 @@ class ControllerServer:
         if has_reflection:
             enable_reflection(self._server, *SERVICES)
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen; returns the port. Raises RuntimeError when it cannot be bound."""
-        name = f"[{host or '::'}]" if ":" in (host or "::") else host
-        bound = self._server.add_insecure_port(f"{name}:{port}")
-        await self._server.start()
+    def bind(self, host: str, port: int) -> int:
+        """Take the port; returns it. Raises RuntimeError when it cannot be had."""
+        name = host or "[::]"
+        bound: int = self._server.add_insecure_port(
+            f"[{name}]:{port}" if ":" in host else f"{name}:{port}"
+        )
         return bound
+
+    async def start(self) -> None:
+        """Listen."""
+        await self._server.start()
 
     async def stop(self, grace_s: float | None = None) -> None:
         """Close the listener at once; calls under way may end within the grace."""

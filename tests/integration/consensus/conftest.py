@@ -1,0 +1,48 @@
+"""Directories and properties of a single controller on free ports."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, NodeId, ReplicaKey
+from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.storage.files import OsFileSystem
+from quorate.storage.formatting import Formatting, format_directory
+from quorate.storage.meta import MetaProperties
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOST = "127.0.0.1"
+DIRECTORY = DirectoryId(b"d" * UUID_BYTES)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on just now."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
+        return [server.getsockname()[1] for server in servers]
+
+
+@pytest.fixture
+def properties(tmp_path: Path) -> dict[str, str]:
+    """The settings of a voter that is alone, its directory formatted."""
+    port, health, metrics = free_ports(3)
+    directory = str(tmp_path / "log")
+    voter = Voter(ReplicaKey(NodeId(1), DIRECTORY), (Endpoint("GRPC", HOST, port),))
+    meta = MetaProperties(NodeId(1), ClusterId("cluster"), DIRECTORY)
+    formatting = Formatting(meta=meta, records=(), voters=VoterSet((voter,)))
+    format_directory(OsFileSystem(), directory, formatting, timestamp_ms=0)
+    return {
+        "node.id": "1",
+        "listeners": f"GRPC://{HOST}:{port}",
+        "controller.quorum.bootstrap.servers": f"{HOST}:{port}",
+        "metadata.log.dir": directory,
+        "health.port": str(health),
+        "metrics.port": str(metrics),
+        "grpc.reflection.enable": "true",
+    }

@@ -1,0 +1,68 @@
+"""The controller as a process: its exit status, what it refuses, how it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from quorate.consensus.service import main_controller
+from quorate.storage.lock import DirectoryLock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+WAIT_S = 30
+
+
+def write(folder: Path, properties: dict[str, str]) -> str:
+    path = folder / "controller.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return str(path)
+
+
+async def spawn(path: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "quorate.consensus", "--config", path),
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": "services"},
+    )
+
+
+async def test_sigterm_stops_it_gracefully(tmp_path: Path, properties: dict[str, str]) -> None:
+    process = await spawn(write(tmp_path, properties))
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(WAIT_S):
+            while b"the controller is active" not in await process.stderr.readline():
+                assert process.returncode is None
+            process.send_signal(signal.SIGTERM)
+            rest = (await process.communicate())[1]
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert process.returncode == 0
+    assert b"ending=STOPPED" in rest
+
+
+async def test_a_second_process_on_the_directory_is_refused(
+    tmp_path: Path, properties: dict[str, str]
+) -> None:
+    with DirectoryLock(properties["metadata.log.dir"]):
+        process = await spawn(write(tmp_path, properties))
+        async with asyncio.timeout(WAIT_S):
+            error = (await process.communicate())[1]
+    assert process.returncode == 1
+    assert b"is held by process" in error
+
+
+def test_a_malformed_setting_ends_the_process(
+    tmp_path: Path, properties: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, {**properties, "node.id": "one"})
+    assert main_controller(path) == 1
+    assert "node.id is 'one': a whole number is needed" in capsys.readouterr().err

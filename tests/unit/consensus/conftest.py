@@ -1,0 +1,145 @@
+"""One controller without sockets: a single voter on a real directory, which leads at once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.consensus.application import MetadataApplication
+from quorate.consensus.config import LogSettings
+from quorate.consensus.driver import Ending, RaftDriver
+from quorate.consensus.snapshotting import Snapshotter
+from quorate.controller.controller import Controller
+from quorate.controller.decision import ControllerSettings
+from quorate.controller.requests import Caller, CreateTopics, ListTopics, NewTopic
+from quorate.raft.api import RaftConfig
+from quorate.raft.core import RaftCore
+from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, NodeId, ReplicaKey, TopicId
+from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.storage.files import OsFileSystem
+from quorate.storage.formatting import Formatting, format_directory
+from quorate.storage.meta import MetaProperties
+from quorate.storage.recovery import StorageConfig
+from quorate.storage.store import LogStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    from quorate.raft import api
+
+NODE = NodeId(1)
+DIRECTORY = DirectoryId(b"d" * UUID_BYTES)
+CLUSTER = ClusterId("cluster")
+CALLER = Caller("User:test", "127.0.0.1")
+WAIT_S = 20
+
+
+class Silence:
+    """A network on which nobody answers; it remembers what was sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[api.SendRequest | api.ProbeLeader] = []
+
+    def send(self, effect: api.SendRequest) -> None:
+        self.sent.append(effect)
+
+    def probe(self, effect: api.ProbeLeader) -> None:
+        self.sent.append(effect)
+
+
+class Stack:
+    """The parts of one process, opened on a directory and closed again."""
+
+    def __init__(self, directory: Path, *, snapshot_bytes: int = 1 << 30) -> None:
+        endpoints = (Endpoint("GRPC", "127.0.0.1", 9094),)
+        self.directory = directory
+        self.ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        store, recovered = LogStore.open(
+            OsFileSystem(), str(directory), StorageConfig(node_id=NODE, segment_bytes=4096)
+        )
+        config = RaftConfig(
+            node_id=NODE, directory_id=DIRECTORY, cluster_id=CLUSTER, endpoints=endpoints
+        )
+        core = RaftCore(config, recovered.state, random.Random(1))
+        self.driver = RaftDriver(core, store, self._end)
+        self.settings = LogSettings(
+            directory=str(directory),
+            segment_bytes=4096,
+            retention_bytes=4096,
+            retention_ms=-1,
+            snapshot_bytes=snapshot_bytes,
+            snapshot_interval_ms=0,
+            free_bytes_min=0,
+        )
+        self.snapshotter = Snapshotter(self.driver, self.settings)
+        controller = Controller(
+            ControllerSettings(
+                cluster_id=CLUSTER, new_topic_id=lambda: TopicId(random.randbytes(UUID_BYTES))
+            )
+        )
+        self.application = MetadataApplication(self.driver, controller, self.snapshotter)
+        self.network = Silence()
+        self._snapshots = recovered.state.snapshots
+        self._is_closed = False
+
+    def _end(self, ending: Ending, _message: str) -> None:
+        self.ended.set_result(ending)
+
+    def start(self) -> None:
+        self.driver.start(self.network, self.application)
+        newest = self._snapshots[-1].snapshot_id if self._snapshots else None
+        self.application.begin(newest)
+
+    async def until_active(self) -> None:
+        """Return when the bootstrap metadata is committed."""
+        await eventually(lambda: len(self.application.controller.image.features) > 0)
+
+    async def create(self, *names: str) -> object:
+        topics = tuple(NewTopic(name) for name in names)
+        request = CreateTopics(topics)
+        return await asyncio.wait_for(self.application.write(request, CALLER), WAIT_S)
+
+    async def topic_count(self, min_offset: int = 0) -> int:
+        reply = await self.application.read(
+            ListTopics(), min_offset=min_offset, current=True, timeout_ms=WAIT_S * 1000
+        )
+        return len(reply.topics)  # type: ignore[union-attr]
+
+    async def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            await self.application.close()
+            await self.driver.close()
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Let the loop run until the condition holds; fails after WAIT_S."""
+    async with asyncio.timeout(WAIT_S):
+        while not condition():  # noqa: ASYNC110 - the parts have no event for what is asked
+            await asyncio.sleep(0.001)
+
+
+@pytest.fixture
+async def open_stack(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Stack]]]:
+    """Opens the one directory of a test, formatted for a single voter; closes at the end."""
+    voter = Voter(ReplicaKey(NODE, DIRECTORY), (Endpoint("GRPC", "127.0.0.1", 9094),))
+    formatting = Formatting(
+        meta=MetaProperties(NODE, CLUSTER, DIRECTORY), records=(), voters=VoterSet((voter,))
+    )
+    format_directory(OsFileSystem(), str(tmp_path), formatting, timestamp_ms=0)
+    stacks: list[Stack] = []
+
+    async def open_one(*, snapshot_bytes: int = 1 << 30) -> Stack:
+        stack = Stack(tmp_path, snapshot_bytes=snapshot_bytes)
+        stacks.append(stack)
+        stack.start()
+        await stack.until_active()
+        return stack
+
+    yield open_one
+    for stack in stacks:
+        await stack.close()

@@ -1,0 +1,39 @@
+"""Decisions that become one batch."""
+
+from __future__ import annotations
+
+from quorate.consensus.accumulator import Accumulator, CutBatch
+from quorate.controller.decision import Decision
+from quorate.records.batch import encode_batch
+from quorate.records.ids import Offset
+
+
+def decision(base: int, *values: bytes) -> Decision:
+    return Decision((), values, None, Offset(base), Offset(base + len(values)))
+
+
+def test_decisions_in_a_row_share_a_batch() -> None:
+    accumulator = Accumulator()
+    accumulator.add(decision(5, b"a", b"b"))
+    accumulator.add(decision(7, b"c"))
+    assert accumulator.base_offset == 5
+    data = encode_batch([b"a", b"b", b"c"], timestamp_ms=9)
+    assert accumulator.cut(9) == CutBatch(data, Offset(5), Offset(8), 9)
+    assert accumulator.base_offset is None
+
+
+def test_a_batch_is_full_at_its_limit() -> None:
+    accumulator = Accumulator(bytes_max=61 + 60)
+    assert accumulator.fits(decision(0, b"x" * 1000))
+    accumulator.add(decision(0, b"x"))
+    assert accumulator.fits(decision(1, b"y"))
+    assert not accumulator.fits(decision(1, b"y" * 20))
+
+
+def test_what_is_cleared_is_gone() -> None:
+    accumulator = Accumulator()
+    accumulator.add(decision(5, b"a"))
+    accumulator.clear()
+    assert accumulator.base_offset is None
+    accumulator.add(decision(9, b"z"))
+    assert accumulator.cut(0).base_offset == 9

@@ -1,0 +1,80 @@
+"""Writes, reads and replay of one controller on a real log."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.controller.replies import CreateTopicsReply
+from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
+from quorate.raft import api
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch
+from quorate.rpc.controller_server import ControllerApiError
+from tests.unit.consensus.conftest import CALLER, eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.unit.consensus.conftest import Stack
+
+    Open = Callable[..., Awaitable[Stack]]
+
+
+async def test_an_answer_without_records_needs_no_flush(open_stack: Open) -> None:
+    reply = await (await open_stack()).create("a")
+    assert isinstance(reply, CreateTopicsReply)
+    assert [topic.error for topic in reply.topics] == [ErrorCode.INVALID_REPLICATION_FACTOR]
+
+
+async def test_a_read_waits_for_its_offset_and_says_where_it_stands(open_stack: Open) -> None:
+    stack = await open_stack()
+    reached = stack.application.controller.image.position.end_offset
+    with pytest.raises(ControllerApiError, match=f"stands at {reached}"):
+        await stack.application.read(
+            ListTopics(), min_offset=reached + 1, current=False, timeout_ms=10
+        )
+
+
+async def test_a_current_read_of_the_leader_is_answered(open_stack: Open) -> None:
+    assert await (await open_stack()).topic_count() == 0
+
+
+async def test_who_lost_leadership_refuses_writes_and_replays(open_stack: Open) -> None:
+    stack = await open_stack()
+    application = stack.application
+    progress = stack.driver.progress
+    assert progress is not None
+    lost = api.PublishProgress(
+        role="follower",
+        epoch=Epoch(progress.epoch + 1),
+        leader_id=None,
+        is_leader=False,
+        epoch_start=None,
+        high_watermark=progress.high_watermark,
+    )
+    application.progressed(lost)
+    with pytest.raises(ControllerApiError, match="not active") as refused:
+        await application.write(CreateTopics((NewTopic("a"),)), CALLER)
+    assert refused.value.error is ErrorCode.NOT_CONTROLLER
+
+
+async def test_the_metadata_survives_a_restart(open_stack: Open) -> None:
+    stack = await open_stack()
+    before = stack.application.controller.image.features
+    await stack.close()
+    again = await open_stack()
+    assert again.application.controller.image.features == before
+
+
+async def test_writes_of_one_turn_share_a_batch(open_stack: Open) -> None:
+    stack = await open_stack()
+    await eventually(lambda: not stack.driver.is_flushing)
+    futures = [
+        stack.application.write(CreateTopics((NewTopic(f"t{number}"),)), CALLER)
+        for number in range(3)
+    ]
+    replies = await asyncio.gather(*futures)
+    assert len(replies) == 3

@@ -1,0 +1,96 @@
+"""The settings of a controller, their defaults and what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.consensus.config import load_config, read_config
+from quorate.consensus.properties import ConfigError
+from quorate.records.ids import NodeId, ReplicaKey
+from quorate.records.voters import Endpoint, Voter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LEAST = {
+    "node.id": "1",
+    "controller.quorum.bootstrap.servers": "a:9094,[::1]:9095",
+    "metadata.log.dir": "/data",
+    "listeners": "GRPC://127.0.0.1:9094",
+}
+
+
+def test_the_least_settings_get_kafkas_defaults() -> None:
+    config = read_config(LEAST, {})
+    assert config.quorum.bootstrap_servers == (("a", 9094), ("::1", 9095))
+    assert config.quorum.fetch_timeout_ms == 2000
+    assert config.quorum.append_linger_ms == 0
+    assert config.log.snapshot_bytes == 20 * 1024 * 1024
+    assert config.listener == config.advertised == Endpoint("GRPC", "127.0.0.1", 9094)
+    assert config.warnings == ()
+
+
+def test_unknown_keys_warn() -> None:
+    config = read_config({**LEAST, "broker.rack": "a"}, {})
+    assert config.warnings == ("broker.rack is not a setting of this release: it is ignored",)
+
+
+def test_static_voters_and_log_dirs_are_read() -> None:
+    given = {**LEAST, "controller.quorum.voters": "2@b:9094,1@a:9094", "log.dirs": "/x,/y"}
+    del given["metadata.log.dir"], given["controller.quorum.bootstrap.servers"]
+    config = read_config(given, {})
+    assert config.log.directory == "/x"
+    assert list(config.quorum.voters) == [
+        Voter(ReplicaKey(NodeId(1)), (Endpoint("GRPC", "a", 9094),)),
+        Voter(ReplicaKey(NodeId(2)), (Endpoint("GRPC", "b", 9094),)),
+    ]
+
+
+def test_the_first_listener_with_grpc_is_served() -> None:
+    config = read_config(
+        {
+            **LEAST,
+            "listeners": "CONTROLLER://:9093,PEERS://:9094",
+            "advertised.listeners": "PEERS://pod-1:9194",
+            "controller.listener.names": "CONTROLLER,PEERS",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PEERS:GRPC",
+        },
+        {},
+    )
+    assert config.listener == Endpoint("PEERS", "", 9094)
+    assert config.advertised == Endpoint("PEERS", "pod-1", 9194)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("node.id", "", "node.id is missing"),
+        ("node.id", "one", "a whole number is needed"),
+        ("process.roles", "broker", "must contain controller"),
+        ("metadata.log.dir", "", "metadata.log.dir is missing"),
+        ("controller.quorum.bootstrap.servers", "", "is missing: list"),
+        ("controller.quorum.bootstrap.servers", "a", "write HOST:PORT"),
+        ("controller.quorum.voters", "a:1", "write ID@HOST:PORT"),
+        ("listeners", "127.0.0.1:9094", "write NAME://HOST:PORT"),
+        ("listeners", "GRPC://a:1,GRPC://b:2", "GRPC twice"),
+        ("listeners", "OTHER://a:1", "listeners has no GRPC"),
+        ("controller.listener.names", "CONTROLLER", "needs the protocol GRPC"),
+        ("listener.security.protocol.map", "GRPC", "write NAME:PROTOCOL"),
+        ("listener.security.protocol.map", "GRPC:GRPC_SSL", "serves GRPC only"),
+        ("advertised.listeners", "GRPC://0.0.0.0:1", "an address to call"),
+        ("log.format", "xml", "must be one of key-value, json"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name(key: str, value: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        read_config({**LEAST, key: value}, {})
+
+
+def test_a_file_is_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "c.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in LEAST.items()))
+    assert load_config(str(path), {}) == read_config(LEAST, {})
+    with pytest.raises(ConfigError, match="name a readable properties file"):
+        load_config(str(tmp_path / "none"), {})

@@ -1,0 +1,66 @@
+"""The syntax of properties files and typed access to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.consensus.properties import (
+    ConfigError,
+    Settings,
+    environment_name,
+    parse_properties,
+)
+
+
+def test_pairs_are_read_as_java_reads_them() -> None:
+    text = "# no\n! no\n\na=1\nb : two words \nc 3\nd=x\\\n   y\ne\\ f=g\\u0041\\n\nh\na=last\n"
+    assert parse_properties(text) == {
+        "a": "last",
+        "b": "two words",
+        "c": "3",
+        "d": "xy",
+        "e f": "gA",
+        "h": "",
+    }
+
+
+def test_a_line_without_a_key_is_refused() -> None:
+    with pytest.raises(ConfigError, match="write key=value"):
+        parse_properties("=value")
+
+
+def test_the_environment_overrides_the_file() -> None:
+    settings = Settings({"node.id": "1", "x": "y"}, {"QUORATE_NODE_ID": "7"})
+    assert settings.integer("node.id", 0) == 7
+    assert settings.effective == {"node.id": "7"}
+    assert settings.unknown() == ["x"]
+    assert environment_name("metadata.log.dir") == "QUORATE_METADATA_LOG_DIR"
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [("x", "a whole number is needed"), ("-1", "it must be 0 or more")],
+)
+def test_a_malformed_number_names_key_and_remedy(value: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=f"k is .*{problem}"):
+        Settings({"k": value}, {}).integer("k", 0)
+
+
+def test_a_number_beyond_its_bounds_names_them() -> None:
+    with pytest.raises(ConfigError, match="k is 9: it must be 1 to 5"):
+        Settings({"k": "9"}, {}).integer("k", 1, minimum=1, maximum=5)
+
+
+def test_flags_are_true_or_false() -> None:
+    settings = Settings({"a": "TRUE", "b": "yes"}, {})
+    assert settings.flag("a", default=False)
+    assert not settings.flag("c", default=False)
+    with pytest.raises(ConfigError, match="true or false"):
+        settings.flag("b", default=False)
+
+
+def test_lists_and_required_values() -> None:
+    settings = Settings({"a": " x, ,y "}, {})
+    assert settings.items("a", "") == ["x", "y"]
+    with pytest.raises(ConfigError, match="b is missing: say so"):
+        settings.required("b", "say so")

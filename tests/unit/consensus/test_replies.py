@@ -1,0 +1,56 @@
+"""Replies and reads that wait."""
+
+from __future__ import annotations
+
+import asyncio
+
+from quorate.consensus.replies import Arrivals, HeldReplies, leader_hint, not_controller
+from quorate.controller.replies import UnregisterBrokerReply, WriteReply
+from quorate.raft.messages import LeaderInfo
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, NodeId, Offset
+from quorate.records.voters import Endpoint
+from quorate.rpc.controller_server import ControllerApiError, LeaderHint
+
+INFO = LeaderInfo(NodeId(2), Epoch(5), (Endpoint("GRPC", "b", 9094),))
+REPLY = UnregisterBrokerReply()
+
+
+def future() -> asyncio.Future[WriteReply]:
+    return asyncio.get_running_loop().create_future()
+
+
+def test_hints_carry_the_leaders_address() -> None:
+    assert leader_hint(INFO) == LeaderHint(2, 5, "b", 9094)
+    assert leader_hint(LeaderInfo(None, Epoch(5))) == LeaderHint(None, 5)
+    assert not_controller(INFO, "no").error is ErrorCode.NOT_CONTROLLER
+
+
+async def test_a_reply_waits_for_the_high_watermark() -> None:
+    held, first, second = HeldReplies(), future(), future()
+    held.hold(Offset(3), REPLY, first)
+    held.hold(Offset(5), REPLY, second)
+    held.release(Offset(4))
+    assert (first.done(), second.done(), len(held)) == (True, False, 1)
+
+
+async def test_lost_leadership_leaves_the_outcome_open_unless_nothing_was_appended() -> None:
+    held, appended, unsent = HeldReplies(), future(), future()
+    held.hold(Offset(3), REPLY, appended)
+    held.hold(Offset(5), REPLY, unsent)
+    held.fail(INFO, unsent_from=Offset(3))
+    errors = [appended.exception(), unsent.exception()]
+    assert all(isinstance(error, ControllerApiError) for error in errors)
+    assert [getattr(error, "outcome_unknown", None) for error in errors] == [True, False]
+    assert len(held) == 0
+
+
+async def test_a_read_waits_until_its_offset_is_reached() -> None:
+    arrivals = Arrivals()
+    waiting = asyncio.ensure_future(arrivals.wait(Offset(7)))
+    await asyncio.sleep(0)
+    arrivals.reached(Offset(6))
+    assert not waiting.done()
+    arrivals.reached(Offset(7))
+    await waiting
+    arrivals.reached(Offset(8))

@@ -1,0 +1,46 @@
+"""Warnings about disk space and file descriptors."""
+
+from __future__ import annotations
+
+import resource
+from typing import TYPE_CHECKING
+
+from quorate.consensus.resources import (
+    DESCRIPTORS_MIN,
+    DiskSpace,
+    check_descriptors,
+    descriptor_warning,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_few_descriptors_are_warned_about() -> None:
+    assert descriptor_warning(DESCRIPTORS_MIN) is None
+    assert descriptor_warning(resource.RLIM_INFINITY) is None
+    assert "may open 100 files" in (descriptor_warning(100) or "")
+
+
+def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        check_descriptors()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_little_space_warns_before_it_is_exhausted(tmp_path: Path) -> None:
+    space = DiskSpace(str(tmp_path), 100)
+    assert (space.judge(400), space.is_exhausted) == (None, False)
+    assert "getting low" in (space.judge(399) or "")
+    assert not space.is_exhausted
+    assert "does not lead" in (space.judge(99) or "")
+    assert space.is_exhausted
+
+
+def test_the_disk_of_the_directory_is_measured(tmp_path: Path) -> None:
+    space = DiskSpace(str(tmp_path), 0)
+    assert space.look() is None
+    assert space.free_bytes > 0

@@ -1,0 +1,40 @@
+"""Snapshots are taken by size and loaded at the next start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.unit.consensus.conftest import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.unit.consensus.conftest import Stack
+
+    Open = Callable[..., Awaitable[Stack]]
+
+
+async def test_a_snapshot_is_taken_when_enough_was_committed(open_stack: Open) -> None:
+    stack = await open_stack(snapshot_bytes=1)
+    await eventually(lambda: stack.snapshotter.newest is not None)
+    image = stack.application.controller.image
+    stored = stack.driver.store.snapshots.stored()
+    assert [info.snapshot_id for info in stored] == [stack.snapshotter.newest]
+    assert await stack.snapshotter.load(stored[0].snapshot_id) == image
+
+
+async def test_a_restart_begins_at_the_snapshot(open_stack: Open) -> None:
+    stack = await open_stack(snapshot_bytes=1)
+    await eventually(lambda: stack.snapshotter.newest is not None)
+    newest, features = stack.snapshotter.newest, stack.application.controller.image.features
+    await stack.close()
+    again = await open_stack()
+    assert again.snapshotter.newest == newest
+    assert again.application.controller.image.features == features
+
+
+async def test_nothing_is_taken_before_it_is_due(open_stack: Open) -> None:
+    stack = await open_stack()
+    stack.application.tick()
+    await stack.snapshotter.abandon()
+    assert stack.driver.store.snapshots.stored() == []
