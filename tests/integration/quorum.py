@@ -229,28 +229,32 @@ class Quorum:
     # --- what is on disk --------------------------------------------------------------------------
 
     async def assert_logs_agree(self) -> int:
-        """Every running node's log equals the others' byte for byte up to the high watermark.
+        """Every running node's log comes to equal the others' byte for byte, as far as committed.
 
-        Waits until all have fetched that far. Returns the high watermark.
+        All of them have to follow the leader first. Returns the high watermark, from before.
         """
-        high_watermark = 0
+        quorum = await self.leader()
+        assert quorum.high_watermark is not None
+        high_watermark = quorum.high_watermark
 
-        async def all_have_fetched() -> bool:
-            nonlocal high_watermark
-            quorum = await self.leader()
-            assert quorum.high_watermark is not None
-            high_watermark = high_watermark or quorum.high_watermark
-            ends = {s.key.node_id: s.log_end_offset for s in (*quorum.voters, *quorum.observers)}
-            return all((ends.get(NodeId(i)) or 0) >= high_watermark for i in self.processes)
+        async def all_follow() -> bool:
+            leader = (await self.leader()).leader
+            for node_id in self.processes:
+                answer = await self.client.try_describe_at(self.nodes[node_id].address, 0.5)
+                if isinstance(answer, str) or answer.leader.leader_id != leader.leader_id:
+                    return False
+            return True
 
-        await self.eventually("every running node has the committed log", all_have_fetched)
-        logs = {i: committed_batches(self.nodes[i], high_watermark) for i in self.processes}
-        start = max(min(log) for log in logs.values())
-        common = [
-            [data for at, data in sorted(log.items()) if at >= start] for log in logs.values()
-        ]
-        assert common[0]
-        assert all(log == common[0] for log in common[1:])
+        async def logs_agree() -> bool:
+            nodes = [self.nodes[node_id] for node_id in self.processes]
+            if min(log_end(node) for node in nodes) < high_watermark:
+                return False
+            start = max(log_start(node) for node in nodes)
+            logs = [committed_batches(node, start, high_watermark) for node in nodes]
+            return all(log == logs[0] for log in logs)
+
+        await self.eventually("every running node follows the leader", all_follow)
+        await self.eventually(f"all logs agree below {high_watermark}", logs_agree)
         return high_watermark
 
     def _outputs(self) -> str:
@@ -280,26 +284,35 @@ async def _end(process: Process) -> None:
 
 
 def log_end(node: NodePlan) -> int:
-    """The end of a node's log as its files have it."""
-    batches = _batches(node)
-    return max((end for end, _ in batches.values()), default=0)
+    """The end of a node's log as its files have it; that of its snapshot while the log is empty."""
+    ends = [end for end, _ in _batches(node).values()]
+    return max([*ends, *_snapshot_ends(node)], default=0)
 
 
 def log_start(node: NodePlan) -> int:
-    """The lowest offset in a node's files."""
-    return min(_batches(node), default=0)
+    """The lowest offset in a node's log; the end of its snapshot while the log is empty."""
+    return min(_batches(node), default=max(_snapshot_ends(node), default=0))
 
 
-def committed_batches(node: NodePlan, high_watermark: int) -> dict[int, bytes]:
-    """The bytes of every batch below the high watermark, by base offset."""
-    return {at: data for at, (end, data) in _batches(node).items() if end <= high_watermark}
+def committed_batches(node: NodePlan, start: int, high_watermark: int) -> dict[int, bytes]:
+    """The bytes of every batch from `start` up to the high watermark, by base offset."""
+    found = _batches(node).items()
+    return {at: data for at, (end, data) in found if start <= at and end <= high_watermark}
 
 
 def snapshots(node: NodePlan) -> list[str]:
     """The snapshots a node has, the bootstrap checkpoint aside."""
+    return [name for name, end in _checkpoints(node) if end > 0]
+
+
+def _snapshot_ends(node: NodePlan) -> list[int]:
+    return [end for _, end in _checkpoints(node)]
+
+
+def _checkpoints(node: NodePlan) -> list[tuple[str, int]]:
     names = sorted(path.name for path in (node.metadata_dir / layout.LOG_DIR).iterdir())
     found = [(name, layout.parse_checkpoint(name)) for name in names]
-    return [name for name, at in found if at is not None and at != layout.BOOTSTRAP_ID]
+    return [(name, at.offset) for name, at in found if at is not None]
 
 
 def _batches(node: NodePlan) -> dict[int, tuple[int, bytes]]:
