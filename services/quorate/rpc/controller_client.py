@@ -74,6 +74,7 @@ class ControllerClient:
         self._timeout_s = timeout_ms / 1000
         self._channels: dict[Address, grpc.aio.Channel] = {}
         self._leader: Address | None = None
+        self._turn = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -192,12 +193,11 @@ class ControllerClient:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout_s
         said: dict[Address, str] = {}
-        turn = 0
         while (left := deadline - loop.time()) > 0:
             server = self._leader
             if server is None:
-                server = self._servers[turn % len(self._servers)]
-                turn += 1
+                server = self._servers[self._turn % len(self._servers)]
+                self._turn += 1
             try:
                 answer = await attempt(server, message, min(left, self._attempt_s()))
             except _Redirect as redirect:
@@ -206,12 +206,16 @@ class ControllerClient:
                 self._leader = redirect.leader if moved else None
                 if moved:
                     continue
+            except OutcomeUnknownError:
+                # It may stand still: whoever asks again begins with the next server.
+                self._leader = None
+                raise
             except grpc.aio.AioRpcError as error:
                 said[server] = _said(error)
                 self._leader = None
             else:
                 return answer
-            if turn % len(self._servers) == 0:
+            if self._turn % len(self._servers) == 0:
                 await asyncio.sleep(RETRY_BACKOFF_S)
         tried = "; ".join(f"{_name(server)}: {words}" for server, words in said.items())
         raise QuorumUnavailableError(
