@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "topics": ("quorate.cli.topics", "create, list, describe and delete topics"),
     "brokers": ("quorate.cli.brokers", "register and list brokers"),
     "configs": ("quorate.cli.configs", "describe and alter configs"),
+    "dump-log": ("quorate.cli.dump_log", "print and check logs and checkpoints"),
     "simulate": ("quorate.cli.simulate", "run seeds of the deterministic simulator"),
 }
 

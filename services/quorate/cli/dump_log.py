@@ -1,0 +1,250 @@
+"""`quorate dump-log`: prints logs and checkpoints as Kafka's tool does, and says what is damaged.
+
+Every batch and control record is printed; metadata records too where they are asked for. What does
+not check goes to stderr with file and byte, and makes the exit status 1.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quorate.records.batch import CorruptBatchError, check_batch, read_header, read_records
+from quorate.records.ids import Epoch
+from quorate.records.json_form import control_to_json, record_to_json
+from quorate.records.metadata import decode_record
+from quorate.storage import layout
+from quorate.storage.epoch_checkpoint import read_epochs
+from quorate.storage.errors import StorageError
+from quorate.storage.files import OsFileSystem
+from quorate.storage.log_scan import Witnesses, scan_log
+from quorate.storage.quorum_state import read_quorum_state
+from quorate.storage.segment import Segment
+from quorate.storage.snapshots import SnapshotChecker, checked_batches
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from quorate.records.batch import BatchHeader, Record
+
+NEWEST_EPOCH = Epoch(2**31 - 1)
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to `quorate`."""
+    parser = subparsers.add_parser(
+        "dump-log",
+        help="print and check logs and checkpoints",
+        description="Print every batch and control record of logs and checkpoints, and check them.",
+    )
+    parser.add_argument("--files", required=True, metavar="F[,F]", help="logs and checkpoints")
+    parser.add_argument(
+        "--cluster-metadata-decoder",
+        action="store_true",
+        help="print the metadata records too",
+    )
+    parser.add_argument(
+        "--skip-record-metadata", action="store_true", help="print no batches, only records"
+    )
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print and check every file; 1 when anything is damaged or cannot be read."""
+    status = 0
+    for name in arguments.files.split(","):
+        try:
+            data = Path(name).read_bytes()
+        except OSError as error:
+            print(f"quorate dump-log: --files: {name}: {error.strerror}", file=sys.stderr)
+            status = 1
+            continue
+        lines = (
+            json_lines(name, data)
+            if arguments.output == "json"
+            else text_lines(
+                name,
+                data,
+                has_payload=arguments.cluster_metadata_decoder,
+                has_batches=not arguments.skip_record_metadata,
+            )
+        )
+        for line in lines:
+            print(line)
+        for finding in damage(name):
+            print(finding, file=sys.stderr)
+            status = 1
+    return status
+
+
+# --- checking -------------------------------------------------------------------------------------
+
+
+def damage(name: str) -> list[str]:
+    """What is wrong with a file, one line each, with the byte where it begins."""
+    path = Path(name)
+    fs = OsFileSystem()
+    file = fs.open(name)
+    try:
+        base = layout.parse_segment(path.name)
+        if base is not None:
+            return _log_damage(name, Segment(name, file, base, file.size()))
+        snapshot_id = layout.parse_checkpoint(path.name)
+        checker = SnapshotChecker(name, snapshot_id.epoch if snapshot_id else Epoch(0))
+        for _ in checked_batches(file, checker):
+            pass
+        checker.summary()
+    except StorageError as error:
+        return [str(error)]
+    finally:
+        file.close()
+    return []
+
+
+def _log_damage(name: str, segment: Segment) -> list[str]:
+    """A log: contiguous; epochs rise at a LeaderChange only, and as the history says."""
+    fs = OsFileSystem()
+    beside = str(Path(name).parent)
+    epochs = read_epochs(fs, f"{beside}/{layout.EPOCH_CHECKPOINT}") or ()
+    election = read_quorum_state(fs, f"{beside}/{layout.QUORUM_STATE}")
+    base_epoch = Epoch(0) if segment.base_offset == 0 else None
+    for entry in epochs:
+        if entry.start_offset < segment.base_offset:
+            base_epoch = entry.epoch
+    witnesses = Witnesses(
+        base_epoch=base_epoch,
+        quorum_epoch=election.epoch if election else NEWEST_EPOCH,
+        epochs=epochs,
+    )
+    problem = scan_log([segment], witnesses).problem
+    if problem is None:
+        return []
+    return [f"{name}: damaged at byte {problem.position} ({problem.reason})"]
+
+
+# --- printing -------------------------------------------------------------------------------------
+
+
+def _batches(data: bytes) -> Iterator[tuple[int, BatchHeader, bool]]:
+    """Every batch whose header can be read, and whether it checks."""
+    position = 0
+    while position < len(data):
+        try:
+            header = read_header(data, position)
+        except CorruptBatchError:
+            return
+        try:
+            check_batch(data, position)
+            is_valid = True
+        except CorruptBatchError:
+            is_valid = False
+        if position + header.size_bytes > len(data):
+            return
+        yield position, header, is_valid
+        position += header.size_bytes
+
+
+def text_lines(name: str, data: bytes, *, has_payload: bool, has_batches: bool) -> Iterator[str]:
+    """The file in the shape of kafka-dump-log."""
+    yield f"Dumping {name}"
+    yield _first_line(Path(name).name)
+    end = 0
+    for position, header, is_valid in _batches(data):
+        end = position + header.size_bytes
+        if has_batches:
+            yield _batch_line(position, header, is_valid=is_valid)
+        if header.is_control and not has_batches:
+            continue
+        try:
+            for record in read_records(data, position, header):
+                yield _record_line(record, header, has_payload=has_payload, is_whole=has_batches)
+        except ValueError as error:
+            yield f"Error at {header.base_offset}, skipping. {error}"
+    if end < len(data):
+        yield f"Found {len(data) - end} invalid bytes at the end of {name}"
+
+
+def _first_line(file_name: str) -> str:
+    base = layout.parse_segment(file_name)
+    if base is not None:
+        return f"Log starting offset: {base}"
+    snapshot_id = layout.parse_checkpoint(file_name)
+    if snapshot_id is None:
+        return "KRaft bootstrap snapshot"
+    return f"Snapshot end offset: {snapshot_id.offset}, epoch: {snapshot_id.epoch}"
+
+
+def _batch_line(position: int, header: BatchHeader, *, is_valid: bool) -> str:
+    return (
+        f"baseOffset: {header.base_offset} lastOffset: {header.last_offset} "
+        f"count: {header.record_count} baseSequence: {header.base_sequence} "
+        f"lastSequence: {_last_sequence(header)} producerId: {header.producer_id} "
+        f"producerEpoch: {header.producer_epoch} partitionLeaderEpoch: {header.epoch} "
+        f"isTransactional: {_word(bool(header.attributes & 0x10))} "
+        f"isControl: {_word(header.is_control)} deleteHorizonMs: OptionalLong.empty "
+        f"position: {position} CreateTime: {header.max_timestamp_ms} size: {header.size_bytes} "
+        f"magic: {header.magic} compresscodec: none crc: {header.crc} isvalid: {_word(is_valid)}"
+    )
+
+
+def _last_sequence(header: BatchHeader) -> int:
+    if header.base_sequence < 0:
+        return header.base_sequence
+    return header.base_sequence + header.last_offset_delta
+
+
+def _record_line(record: Record, header: BatchHeader, *, has_payload: bool, is_whole: bool) -> str:
+    key_size = -1 if record.key is None else len(record.key)
+    value_size = -1 if record.value is None else len(record.value)
+    place = (
+        f"offset: {record.offset} CreateTime: {record.timestamp_ms} keySize: {key_size} "
+        f"valueSize: {value_size} sequence: {header.base_sequence} headerKeys: []"
+    )
+    line = f"| {place}" if is_whole else "|"
+    if header.is_control:
+        label, fields = control_to_json(record.key or b"", record.value or b"")
+        return f"{line} {label}{_compact(fields)}"
+    if has_payload:
+        decoded, version = decode_record(record.value or b"")
+        return f"{line} payload: {_compact(record_to_json(decoded, version))}"
+    return line
+
+
+def json_lines(name: str, data: bytes) -> Iterator[str]:
+    """One object a batch, its records in it."""
+    for position, header, is_valid in _batches(data):
+        records: list[dict[str, object]] = []
+        if is_valid:
+            for record in read_records(data, position, header):
+                if header.is_control:
+                    label, fields = control_to_json(record.key or b"", record.value or b"")
+                    form: dict[str, object] = {"type": label.strip(" :"), "data": fields}
+                else:
+                    form = record_to_json(*decode_record(record.value or b""))
+                records.append({"offset": record.offset, **form})
+        yield _compact(
+            {
+                "file": name,
+                "position": position,
+                "baseOffset": header.base_offset,
+                "lastOffset": header.last_offset,
+                "partitionLeaderEpoch": header.epoch,
+                "isControl": header.is_control,
+                "timestamp": header.max_timestamp_ms,
+                "size": header.size_bytes,
+                "isvalid": is_valid,
+                "records": records,
+            }
+        )
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _word(value: bool) -> str:  # noqa: FBT001 - Java's words for it
+    return "true" if value else "false"
