@@ -14,10 +14,28 @@ from quorate.consensus.driver import Ending, RaftDriver
 from quorate.consensus.snapshotting import Snapshotter
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
-from quorate.controller.requests import Caller, CreateTopics, ListTopics, NewTopic
+from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.replies import RegisterBrokerReply
+from quorate.controller.requests import (
+    BrokerHeartbeat,
+    Caller,
+    CreateTopics,
+    Listener,
+    ListTopics,
+    NewTopic,
+    RegisterBroker,
+)
 from quorate.raft.api import RaftConfig
 from quorate.raft.core import RaftCore
-from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, NodeId, ReplicaKey, TopicId
+from quorate.records.ids import (
+    UUID_BYTES,
+    ClusterId,
+    DirectoryId,
+    NodeId,
+    Offset,
+    ReplicaKey,
+    TopicId,
+)
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.storage.files import OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
@@ -29,6 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
+    from quorate.controller.replies import WriteReply
+    from quorate.controller.requests import WriteRequest
     from quorate.raft import api
 
 NODE = NodeId(1)
@@ -98,10 +118,32 @@ class Stack:
         """Return when the bootstrap metadata is committed."""
         await eventually(lambda: len(self.application.controller.image.features) > 0)
 
-    async def create(self, *names: str) -> object:
-        topics = tuple(NewTopic(name) for name in names)
-        request = CreateTopics(topics)
+    async def register(self) -> None:
+        """Register and unfence the broker 1, so that topics can be created."""
+        registered = await self.write(
+            RegisterBroker(
+                broker_id=1,
+                incarnation_id=b"i" * UUID_BYTES,
+                cluster_id=CLUSTER,
+                listeners=(Listener("PLAINTEXT", "broker", 9092),),
+                features=SUPPORTED_FEATURES,
+                log_dirs=(b"l" * UUID_BYTES,),
+            )
+        )
+        assert isinstance(registered, RegisterBrokerReply)
+        await self.write(
+            BrokerHeartbeat(
+                broker_id=1,
+                broker_epoch=registered.broker_epoch,
+                current_metadata_offset=Offset(registered.broker_epoch),
+            )
+        )
+
+    async def write(self, request: WriteRequest) -> WriteReply:
         return await asyncio.wait_for(self.application.write(request, CALLER), WAIT_S)
+
+    async def create(self, *names: str) -> WriteReply:
+        return await self.write(CreateTopics(tuple(NewTopic(name) for name in names)))
 
     async def topic_count(self, min_offset: int = 0) -> int:
         reply = await self.application.read(

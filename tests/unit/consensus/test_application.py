@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from quorate.controller.replies import CreateTopicsReply
 from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
 from quorate.raft import api
+from quorate.raft.messages import LogRange, MembershipResponse, RemoveRaftVoterRequest
+from quorate.records.batch import iter_batches
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch
+from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
 from quorate.rpc.controller_server import ControllerApiError
-from tests.unit.consensus.conftest import CALLER, eventually
+from tests.unit.consensus.conftest import CALLER, CLUSTER, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -69,12 +72,56 @@ async def test_the_metadata_survives_a_restart(open_stack: Open) -> None:
     assert again.application.controller.image.features == before
 
 
+async def test_a_committed_write_can_be_read_from_its_offset(open_stack: Open) -> None:
+    stack = await open_stack()
+    await stack.register()
+    reply = await stack.create("a", "b")
+    assert isinstance(reply, CreateTopicsReply)
+    assert [topic.error for topic in reply.topics] == [ErrorCode.NONE, ErrorCode.NONE]
+    assert await stack.topic_count() == 2
+    before = stack.application.controller.image
+    await stack.close()
+    again = await open_stack()
+    assert await again.topic_count(min_offset=before.position.end_offset) == 2
+    assert again.application.controller.image.topics == before.topics
+
+
 async def test_writes_of_one_turn_share_a_batch(open_stack: Open) -> None:
     stack = await open_stack()
+    await stack.register()
     await eventually(lambda: not stack.driver.is_flushing)
+    start = stack.driver.store.log.end.offset
     futures = [
-        stack.application.write(CreateTopics((NewTopic(f"t{number}"),)), CALLER)
-        for number in range(3)
+        stack.application.write(CreateTopics((NewTopic(name),)), CALLER) for name in ("a", "b", "c")
     ]
-    replies = await asyncio.gather(*futures)
-    assert len(replies) == 3
+    await asyncio.gather(*futures)
+    end = stack.driver.store.log.end.offset
+    data = stack.driver.store.read_range(LogRange(start, end, 1 << 20))
+    assert [header.record_count for _, header in iter_batches(data)] == [end - start]
+
+
+async def test_what_gathered_lies_before_a_change_of_the_members(open_stack: Open) -> None:
+    stack = await open_stack()
+    await stack.register()
+    await eventually(lambda: not stack.driver.is_flushing)
+    start = stack.driver.store.log.end.offset
+    written = stack.application.write(CreateTopics((NewTopic("a"),)), CALLER)
+    assert stack.driver.store.log.end.offset == start
+    key = ReplicaKey(NodeId(9), None)
+    _, answer = stack.driver.submit(RemoveRaftVoterRequest(CLUSTER, key, Millis(1000)))
+    assert stack.driver.store.log.end.offset > start
+    assert isinstance(await answer, MembershipResponse)
+    await written
+
+
+async def test_lost_leadership_leaves_appended_writes_open(open_stack: Open) -> None:
+    stack = await open_stack()
+    await stack.register()
+    written = stack.application.write(CreateTopics((NewTopic("a"),)), CALLER)
+    stack.application.drain()
+    unsent = stack.application.write(CreateTopics((NewTopic("b"),)), CALLER)
+    before = stack.driver.progress
+    assert before is not None
+    stack.application.progressed(replace(before, epoch=Epoch(before.epoch + 1), is_leader=False))
+    errors = [written.exception(), unsent.exception()]
+    assert [getattr(error, "outcome_unknown", None) for error in errors] == [True, False]
