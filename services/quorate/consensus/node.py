@@ -76,7 +76,7 @@ class Node:
         bootstrap = read_bootstrap(config.log.directory)
         raft_config = _raft_config(config, meta)
         core = RaftCore(raft_config, recovered.state, secrets.SystemRandom())
-        self._driver = driver = RaftDriver(core, store, self._ended)
+        self.driver = driver = RaftDriver(core, store, self._ended)
         snapshotter = Snapshotter(driver, config.log)
         controller = Controller(_controller_settings(config, meta), bootstrap)
         self._application = application = MetadataApplication(
@@ -117,7 +117,7 @@ class Node:
         if self.ending is None:
             timeout_ms = self._config.shutdown_timeout_ms
             log.info("shutting down: leadership is handed over first")
-            self._driver.deliver(api.ShutdownRequested(timeout_ms))
+            self.driver.deliver(api.ShutdownRequested(timeout_ms))
 
     def _ended(self, ending: Ending, message: str) -> None:
         self.ending, self.message = ending, message
@@ -143,7 +143,7 @@ class Node:
             await self._server.stop(_STOP_GRACE_S)
         await self._application.close()
         await self._client.close()
-        await self._driver.close()
+        await self.driver.close()
         if self._background:
             await asyncio.wait(self._background)
 
@@ -162,9 +162,9 @@ class Node:
             self._check_space()
         self._ticks += 1
         if self._ticks % _REMARKS_EVERY == 0:
-            for remark in self._driver.core.remarks():
+            for remark in self.driver.core.remarks():
                 log.warning(remark)
-            slow = self._driver.flush_times.warning(self._config.quorum.fetch_timeout_ms)
+            slow = self.driver.flush_times.warning(self._config.quorum.fetch_timeout_ms)
             if slow is not None:
                 log.warning(slow)
 
@@ -172,18 +172,18 @@ class Node:
         try:
             warning = self._space.look()
         except OSError as error:
-            self._driver.fail(error)
+            self.driver.fail(error)
             return
         if warning is not None and self._ticks % _REMARKS_EVERY == 0:
             log.warning(warning)
         self._application.set_space(is_enough=not self._space.is_exhausted)
-        progress = self._driver.progress
+        progress = self.driver.progress
         if self._space.is_exhausted and progress is not None and progress.is_leader:
-            self._driver.deliver(api.ResignRequested(warning or "the disk is full"))
+            self.driver.deliver(api.ResignRequested(warning or "the disk is full"))
 
     async def _tell_health(self) -> None:
         """Ready: the core runs and knows a leader; started: it was ready once."""
-        progress = self._driver.progress if self.ending is None else None
+        progress = self.driver.progress if self.ending is None else None
         is_ready = (
             progress is not None and progress.leader_id is not None and self._application.is_loaded
         )
@@ -199,7 +199,7 @@ class Node:
 
     def metrics(self) -> dict[str, float]:
         """Numbers for a scrape; read from another thread, each of them whole."""
-        driver, progress = self._driver, self._driver.progress
+        driver, progress = self.driver, self.driver.progress
         times, image = driver.flush_times, self._application.controller.image
         values: dict[str, float] = {
             "log_end_offset": driver.store.log.end.offset,

@@ -39,6 +39,28 @@ async def test_a_node_serves_until_it_is_asked_to_stop(properties: dict[str, str
         await health.stop()
 
 
+async def test_a_node_that_found_damage_is_followed_by_another(
+    properties: dict[str, str],
+) -> None:
+    config = read_config(properties, {})
+    health = HealthServer()
+    await health.start("127.0.0.1", config.health_port)
+    first, second = Node(config, health), Node(config, health)
+    await first.start()
+    first.driver.damaged("a batch does not check")
+    await asyncio.wait_for(first.ended.wait(), WAIT_S)
+    assert first.ending is Ending.DAMAGED
+    await first.stop()
+    await second.start()
+    try:
+        server = (config.listener.host, config.listener.port)
+        async with ControllerClient([server], timeout_ms=WAIT_S * 1000) as client:
+            assert (await client.describe_quorum()).leader.leader_id == 1
+    finally:
+        await second.stop()
+        await health.stop()
+
+
 async def test_a_taken_port_is_known_before_the_core_starts(properties: dict[str, str]) -> None:
     config = read_config(properties, {})
     node = Node(config, HealthServer())
