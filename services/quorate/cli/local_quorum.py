@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.connection import CommandError
-from quorate.records.cluster import FeatureLevelRecord
+from quorate.cli.storage import bootstrap_records
 from quorate.records.ids import (
     UUID_BYTES,
     ClusterId,
@@ -25,7 +25,6 @@ from quorate.records.ids import (
     format_uuid,
     parse_uuid,
 )
-from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.storage.files import OsFileSystem, write_atomically
 from quorate.storage.formatting import Formatting, format_directory
@@ -243,10 +242,9 @@ def prepare(quorum: LocalQuorum, overrides: Mapping[str, str] | None = None) -> 
 
 def format_node(metadata_dir: Path, meta: MetaProperties, voters: VoterSet | None) -> None:
     """Format one directory at the latest metadata.version; without voters for an observer."""
-    level = FeatureLevelRecord(name="metadata.version", feature_level=METADATA_VERSION_LATEST)
     format_directory(
         OsFileSystem(),
         str(metadata_dir),
-        Formatting(meta=meta, records=[encode_record(level, 0)], voters=voters),
+        Formatting(meta=meta, records=bootstrap_records({}), voters=voters),
         timestamp_ms=time.time_ns() // 1_000_000,
     )

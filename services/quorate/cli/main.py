@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Name of the command, the module that registers it, and what `quorate --help` says.
 COMMANDS: Final = {
+    "storage": ("quorate.cli.storage", "make ids, format directories, show what they hold"),
     "controller": ("quorate.cli.controller", "run one controller"),
     "up": ("quorate.cli.up", "run a local quorum of real processes"),
     "metadata-quorum": ("quorate.cli.quorum", "describe the quorum and its replicas"),

@@ -1,0 +1,390 @@
+"""`quorate storage`: make ids, format the directory of a controller, show what a directory holds.
+
+A directory is formatted once only: a voter that lost its disk must not come back under its old id
+and vote again. What is wrong with the flags is said before anything is written.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.cli.connection import CommandError, fail, parse_setting, print_json
+from quorate.consensus.config import ControllerConfig, load_config, parse_address
+from quorate.consensus.properties import ConfigError
+from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.image import METADATA_VERSION
+from quorate.records.cluster import FeatureLevelRecord
+from quorate.records.ids import (
+    UUID_BYTES,
+    ClusterId,
+    DirectoryId,
+    NodeId,
+    ReplicaKey,
+    format_uuid,
+    parse_uuid,
+)
+from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
+from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.storage.errors import StorageError
+from quorate.storage.files import OsFileSystem
+from quorate.storage.formatting import Formatting, format_directory
+from quorate.storage.layout import META_PROPERTIES
+from quorate.storage.lock import DirectoryLock
+from quorate.storage.meta import MetaProperties, encode_meta, read_meta
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+KRAFT_VERSION: Final = "kraft.version"
+_RESERVED_UUIDS: Final = (bytes(UUID_BYTES), bytes(15) + b"\x01")
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to `quorate`."""
+    parser = subparsers.add_parser(
+        "storage",
+        help="make ids, format directories, show what they hold",
+        description="Make ids, format the directory of a controller, show what a directory holds.",
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    uuid = commands.add_parser("random-uuid", help="print a new id, for a cluster or a directory")
+    uuid.set_defaults(run=random_uuid)
+    info = commands.add_parser("info", help="show what the directory of a controller holds")
+    _add_config(info)
+    info.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    info.set_defaults(run=show_info)
+    format_ = commands.add_parser(
+        "format",
+        help="prepare the directory of a controller",
+        description="Prepare the directory of a controller: its identity, the first voters and the"
+        " first metadata. Nothing is written when anything is wrong.",
+    )
+    _add_format_arguments(format_)
+    format_.set_defaults(run=format_storage)
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-c", "--config", required=True, metavar="FILE", help="the controller's properties"
+    )
+
+
+def _add_format_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_config(parser)
+    parser.add_argument(
+        "-t", "--cluster-id", required=True, metavar="ID", help="the same for all nodes"
+    )
+    parser.add_argument(
+        "-f",
+        "--feature",
+        action="append",
+        default=[],
+        metavar="NAME=LEVEL",
+        help="a feature's first level; may be repeated",
+    )
+    parser.add_argument(
+        "-g",
+        "--ignore-formatted",
+        action="store_true",
+        help="leave a directory alone that is formatted for this node and cluster already",
+    )
+    voters = parser.add_mutually_exclusive_group()
+    voters.add_argument(
+        "-s", "--standalone", action="store_true", help="this node is the only first voter"
+    )
+    voters.add_argument(
+        "-N",
+        "--no-initial-controllers",
+        action="store_true",
+        help="this node joins a quorum that others form",
+    )
+    voters.add_argument(
+        "-I",
+        "--initial-controllers",
+        metavar="ID@HOST:PORT:DIRECTORY[,...]",
+        help="all first voters, this node among them",
+    )
+    parser.add_argument(
+        "--first-bootstrap",
+        action="store_true",
+        help="for the voters of controller.quorum.voters (kraft.version 0) of a new cluster: this"
+        " directory may vote although it is empty; never for a disk that replaces a lost one",
+    )
+
+
+def random_uuid(arguments: argparse.Namespace) -> int:
+    """Print one id: 16 random bytes in url-safe base64, never one that a flag could be taken for.
+
+    Kafka keeps the ids 0 and 1 to itself, and its tools stumble over a leading dash.
+    """
+    del arguments
+    while True:
+        identity = secrets.token_bytes(UUID_BYTES)
+        text = format_uuid(identity)
+        if identity not in _RESERVED_UUIDS and not text.startswith("-"):
+            print(text)
+            return 0
+
+
+# --- format ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be written where; `kind` as Kafka's tool calls the directory."""
+
+    directory: str
+    kind: str
+    formatting: Formatting
+    metadata_version: int
+
+
+def format_storage(arguments: argparse.Namespace) -> int:
+    """Format the directory of the properties; 1 when anything is wrong."""
+    try:
+        config = load_config(arguments.config, os.environ)
+        plan = make_plan(arguments, config)
+        if _is_formatted(plan, may_be=arguments.ignore_formatted):
+            print("All of the log directories are already formatted.")
+            return 0
+        print(
+            f"Formatting {plan.kind} {plan.directory}"
+            f" with {METADATA_VERSION} {plan.metadata_version}."
+        )
+        fs = OsFileSystem()
+        fs.make_dirs(plan.directory)
+        with DirectoryLock(plan.directory):
+            format_directory(
+                fs, plan.directory, plan.formatting, timestamp_ms=time.time_ns() // 1_000_000
+            )
+    except (CommandError, ConfigError, StorageError) as error:
+        return fail(str(error))
+    except OSError as error:
+        return fail(f"{error.filename or arguments.config}: {error.strerror}")
+    return 0
+
+
+def _is_formatted(plan: Plan, *, may_be: bool) -> bool:
+    path = f"{plan.directory}/{META_PROPERTIES}"
+    present = read_meta(OsFileSystem(), path)
+    if present is None:
+        return False
+    wanted = plan.formatting.meta
+    if not may_be:
+        raise CommandError(
+            f"Log directory {plan.directory} is already formatted. Use --ignore-formatted to leave"
+            " such a directory as it is"
+        )
+    if (present.cluster_id, present.node_id) != (wanted.cluster_id, wanted.node_id):
+        raise CommandError(
+            f"{path}: it is node {present.node_id} of cluster {present.cluster_id}, not node"
+            f" {wanted.node_id} of cluster {wanted.cluster_id}: check --cluster-id and node.id, or"
+            " name another metadata.log.dir"
+        )
+    return True
+
+
+def make_plan(arguments: argparse.Namespace, config: ControllerConfig) -> Plan:
+    """Make sense of the flags. Raises CommandError that names the flag and the remedy."""
+    cluster_id = _cluster_id(arguments.cluster_id)
+    levels = _levels(arguments.feature)
+    kraft_version = levels.pop(KRAFT_VERSION, 0 if config.quorum.voters.voters else 1)
+    directory_id = DirectoryId(secrets.token_bytes(UUID_BYTES))
+    kind, voters = "dynamic metadata directory", None
+    if kraft_version == 0:
+        _check_static(arguments, config)
+        kind = "metadata directory"
+    elif config.quorum.voters.voters:
+        raise CommandError(
+            f"--feature: {KRAFT_VERSION}=1 keeps the voters in the log: remove"
+            " controller.quorum.voters from the properties, set controller.quorum.bootstrap.servers"
+        )
+    elif arguments.first_bootstrap:
+        raise CommandError(
+            f"--first-bootstrap is for {KRAFT_VERSION}=0 only: leave it out, the directory ids of"
+            " the voters tell a new disk from a lost one"
+        )
+    elif arguments.standalone:
+        kind = "dynamic metadata voter directory"
+        key = ReplicaKey(config.node_id, directory_id)
+        voters = VoterSet.of([Voter(key, (config.advertised,))])
+    elif arguments.initial_controllers is not None:
+        kind = "dynamic metadata voter directory"
+        voters = _initial_voters(arguments.initial_controllers, config)
+        directory_id = _own_directory(voters, config)
+    elif not arguments.no_initial_controllers:
+        raise CommandError(
+            "one of --standalone, --initial-controllers and --no-initial-controllers is needed:"
+            " who votes first must be said, or two halves could found two clusters"
+        )
+    meta = MetaProperties(config.node_id, cluster_id, directory_id)
+    return Plan(
+        directory=config.log.directory,
+        kind=kind,
+        formatting=Formatting(
+            meta=meta,
+            records=bootstrap_records(levels),
+            voters=voters,
+            is_first_bootstrap=arguments.first_bootstrap,
+        ),
+        metadata_version=levels.get(METADATA_VERSION, METADATA_VERSION_LATEST),
+    )
+
+
+def bootstrap_records(levels: Mapping[str, int]) -> list[bytes]:
+    """The first metadata, encoded: metadata.version, the latest unless named, then the others."""
+    first = {METADATA_VERSION: METADATA_VERSION_LATEST} | dict(levels)
+    return [
+        encode_record(FeatureLevelRecord(name=name, feature_level=level), 0)
+        for name, level in first.items()
+    ]
+
+
+def _cluster_id(text: str) -> ClusterId:
+    if not text or text.strip() != text:
+        raise CommandError(
+            f"--cluster-id: {text!r} is no id: take what `quorate storage random-uuid` prints"
+        )
+    return ClusterId(text)
+
+
+def _levels(items: list[str]) -> dict[str, int]:
+    ranges = {feature.name: feature for feature in SUPPORTED_FEATURES}
+    levels: dict[str, int] = {}
+    for item in items:
+        name, text = parse_setting("--feature", item)
+        known = ranges.get(name)
+        if known is None:
+            raise CommandError(f"--feature: {name} is not known: use one of {', '.join(ranges)}")
+        level = int(text) if text.isdecimal() else -1
+        if not known.min_level <= level <= known.max_level:
+            raise CommandError(
+                f"--feature: {name} has no level {text!r}: use {known.min_level} to"
+                f" {known.max_level}"
+            )
+        if name in levels:
+            raise CommandError(f"--feature: {name} is given twice: name each feature once")
+        levels[name] = level
+    return levels
+
+
+def _check_static(arguments: argparse.Namespace, config: ControllerConfig) -> None:
+    given = [
+        flag
+        for flag, is_given in (
+            ("--standalone", arguments.standalone),
+            ("--initial-controllers", arguments.initial_controllers is not None),
+            ("--no-initial-controllers", arguments.no_initial_controllers),
+        )
+        if is_given
+    ]
+    if given:
+        raise CommandError(
+            f"{given[0]} is for {KRAFT_VERSION}=1, but here the voters stand in the properties:"
+            " leave it out, or remove controller.quorum.voters and --feature kraft.version=0"
+        )
+    if not config.quorum.voters.voters:
+        raise CommandError(
+            f"--feature: {KRAFT_VERSION}=0 keeps the voters in the properties: set"
+            " controller.quorum.voters"
+        )
+
+
+def _initial_voters(text: str, config: ControllerConfig) -> VoterSet:
+    voters: dict[NodeId, Voter] = {}
+    for item in text.split(","):
+        node_text, at, rest = item.strip().partition("@")
+        address, _, directory = rest.rpartition(":")
+        if not at or ":" not in address or not node_text.isdecimal():
+            raise CommandError(
+                f"--initial-controllers: {item!r}: write ID@HOST:PORT:DIRECTORY, the directory's"
+                " id as `quorate storage random-uuid` prints it"
+            )
+        try:
+            host, port = parse_address("--initial-controllers", address)
+            directory_id = DirectoryId(parse_uuid(directory))
+        except ConfigError as error:
+            raise CommandError(str(error)) from error
+        except ValueError as error:
+            raise CommandError(f"--initial-controllers: {item!r}: {error}") from error
+        node_id = NodeId(int(node_text))
+        if node_id in voters:
+            raise CommandError(
+                f"--initial-controllers: node {node_id} is there twice: name each voter once"
+            )
+        endpoint = Endpoint(config.advertised.name, host, port)
+        voters[node_id] = Voter(ReplicaKey(node_id, directory_id), (endpoint,))
+    return VoterSet.of(voters.values())
+
+
+def _own_directory(voters: VoterSet, config: ControllerConfig) -> DirectoryId:
+    """The directory id under which the first voters know this node."""
+    own = next((voter.key for voter in voters if voter.key.node_id == config.node_id), None)
+    if own is None or own.directory_id is None:
+        raise CommandError(
+            f"--initial-controllers: node.id {config.node_id} is not among them: add it, or use"
+            " --no-initial-controllers for a node that joins later"
+        )
+    return own.directory_id
+
+
+# --- info -----------------------------------------------------------------------------------------
+
+
+def show_info(arguments: argparse.Namespace) -> int:
+    """Say what the directory holds; 1 when a controller could not start on it."""
+    try:
+        config = load_config(arguments.config, os.environ)
+    except ConfigError as error:
+        return fail(str(error))
+    directory = config.log.directory
+    fs = OsFileSystem()
+    problems: list[str] = []
+    properties: Mapping[str, str] = {}
+    is_there = fs.exists(directory)
+    if not is_there:
+        problems.append(f"{directory} is not a directory: format it, or set metadata.log.dir")
+    try:
+        meta = read_meta(fs, f"{directory}/{META_PROPERTIES}") if is_there else None
+    except StorageError as error:
+        problems.append(str(error))
+    else:
+        properties = _properties(meta)
+        if is_there and meta is None:
+            problems.append(f"{directory} is not formatted: use `quorate storage format`")
+        elif meta is not None and meta.node_id != config.node_id:
+            problems.append(
+                f"{directory} is that of node {meta.node_id}, but node.id is {config.node_id}:"
+                " correct node.id, or metadata.log.dir"
+            )
+    if arguments.output == "json":
+        found = [directory] if is_there else []
+        print_json({"log_directories": found, "metadata": properties, "problems": problems})
+    else:
+        _print_info(directory if is_there else None, properties, problems)
+    return 1 if problems else 0
+
+
+def _properties(meta: MetaProperties | None) -> dict[str, str]:
+    if meta is None:
+        return {}
+    lines = encode_meta(meta).decode().splitlines()
+    return dict(sorted(line.split("=", 1) for line in lines if "=" in line))
+
+
+def _print_info(directory: str | None, properties: Mapping[str, str], problems: list[str]) -> None:
+    if directory is not None:
+        print(f"Found log directory:\n  {directory}\n")
+    if properties:
+        joined = ", ".join(f"{key}={value}" for key, value in properties.items())
+        print(f"Found metadata: {{{joined}}}\n")
+    if problems:
+        print("Found problem:" if len(problems) == 1 else "Found problems:", file=sys.stderr)
+        for problem in problems:
+            print(f"  {problem}", file=sys.stderr)
