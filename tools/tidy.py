@@ -144,17 +144,6 @@ def names_mean_something(tree: Tree) -> Iterator[str]:
             yield f"{path}: a top-level package of this name breaks `import collections`"
 
 
-# The sockets and the process around them are tested as one.
-SERVED = {
-    "controller_client",
-    "controller_server",
-    "health",
-    "raft_client",
-    "raft_server",
-    "server",
-}
-
-
 def unit_tests_mirror_the_package(tree: Tree) -> Iterator[str]:
     """Whoever reads a module knows where its tests are, and the reverse.
 
@@ -166,7 +155,6 @@ def unit_tests_mirror_the_package(tree: Tree) -> Iterator[str]:
     for path in tree.below(PACKAGE):
         mirror = path.relative_to(PACKAGE).with_name(f"test_{path.name}")
         is_exempt = path.stem.startswith("__") or path.is_relative_to(PACKAGE / "sim")
-        is_exempt = is_exempt or path.parent == PACKAGE / "consensus" or path.stem in SERVED
         if not is_exempt and tests.isdisjoint({UNIT_TESTS / mirror, INTEGRATION_TESTS / mirror}):
             yield f"{path}: no {UNIT_TESTS / mirror}"
     for path in sorted(tests):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 WRITES_IN_FLIGHT_MAX = 1024
 ACKNOWLEDGED_TOGETHER_MAX = 1024
+_Waiting: TypeAlias = "tuple[int, asyncio.Future[WriteReply]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +75,18 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
         self._handler = handler
 
     async def Write(self, request: pb.WriteRequest, context: Context) -> pb.WriteResponse:
-        result = await self._result(await self._begin(request, context))
+        try:
+            reply = self._begin(request, context)
+        except ValueError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        result = await self._result(reply)
         return pb.WriteResponse(
             first_sequence=request.sequence, last_sequence=request.sequence, results=[result]
         )
 
-    async def _begin(
-        self, request: pb.WriteRequest, context: Context
-    ) -> asyncio.Future[WriteReply]:
-        try:
-            write = convert.chosen(request, "request")
-        except ValueError as error:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            raise
-        return self._handler.write(write, _caller(context))
+    def _begin(self, request: pb.WriteRequest, context: Context) -> asyncio.Future[WriteReply]:
+        """Hand the write over. Raises ValueError that names the field."""
+        return self._handler.write(convert.chosen(request, "request"), _caller(context))
 
     async def _result(self, reply: asyncio.Future[WriteReply]) -> pb.WriteResult:
         result = pb.WriteResult()
@@ -105,40 +104,44 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
         self, request_iterator: AsyncIterator[pb.WriteRequest], context: Context
     ) -> AsyncIterator[pb.WriteResponse]:
         """Decide in the order of arrival; acknowledge what is done together (rule 20)."""
-        queue: asyncio.Queue[tuple[int, asyncio.Future[WriteReply]] | None]
-        queue = asyncio.Queue(WRITES_IN_FLIGHT_MAX)
+        queue: asyncio.Queue[_Waiting | ValueError | EOFError] = asyncio.Queue()
+        places = asyncio.Semaphore(WRITES_IN_FLIGHT_MAX)
 
         async def read() -> None:
             try:
                 async for request in request_iterator:
-                    await queue.put((request.sequence, await self._begin(request, context)))
+                    await places.acquire()
+                    queue.put_nowait((request.sequence, self._begin(request, context)))
+            except ValueError as error:
+                queue.put_nowait(error)
             finally:
-                await queue.put(None)
+                queue.put_nowait(EOFError())
 
         reader = asyncio.get_running_loop().create_task(read())
-        is_open = True
-        following: tuple[int, asyncio.Future[WriteReply]] | None = None
+        following: _Waiting | ValueError | EOFError | None = None
         try:
-            while is_open:
-                item = following or await queue.get()
+            while not isinstance(item := following or await queue.get(), EOFError):
                 following = None
-                if item is None:
-                    break
+                if isinstance(item, ValueError):
+                    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(item))
                 response = pb.WriteResponse(first_sequence=item[0], last_sequence=item[0])
                 response.results.append(await self._result(item[1]))
                 while len(response.results) < ACKNOWLEDGED_TOGETHER_MAX and not queue.empty():
-                    item = queue.get_nowait()
-                    if item is None:
-                        is_open = False
+                    following = queue.get_nowait()
+                    if not isinstance(following, tuple) or not following[1].done():
                         break
-                    if not item[1].done():
-                        following = item
-                        break
-                    response.results.append(await self._result(item[1]))
-                    response.last_sequence = item[0]
+                    response.results.append(await self._result(following[1]))
+                    response.last_sequence = following[0]
+                    following = None
+                for _ in response.results:
+                    places.release()
                 yield response
         finally:
             reader.cancel()
+            # Nobody will ask for these replies; a refusal among them is no error of ours.
+            for left in (following, *(queue.get_nowait() for _ in range(queue.qsize()))):
+                if isinstance(left, tuple):
+                    left[1].cancel()
 
     async def Read(self, request: pb.ReadRequest, context: Context) -> pb.ReadResponse:
         response = pb.ReadResponse()

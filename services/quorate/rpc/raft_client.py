@@ -159,8 +159,9 @@ class RaftClient:
                 message = await stream.read()
                 if not isinstance(message, pb.FetchResponse):
                     break
+                answer = self._parsed(link, message)
                 if link.waiting:
-                    self._on_response(link.waiting.popleft(), self._parsed(link, message))
+                    self._on_response(link.waiting.popleft(), answer)
         except grpc.aio.AioRpcError as error:
             log.debug("Fetch stream to node %s broke: %s", link.peer.node_id, error.details())
         finally:

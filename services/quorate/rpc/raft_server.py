@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 REQUESTS_PER_STREAM_MAX = 16
+_Waiting: TypeAlias = "tuple[ReplyToken, asyncio.Future[m.Response]]"
 
 
 class RaftHandler(Protocol):
@@ -150,45 +151,47 @@ class RaftService(raft_pb2_grpc.RaftServicer):
     async def Fetch(
         self, request_iterator: AsyncIterator[pb.FetchRequest], context: Context
     ) -> AsyncIterator[pb.FetchResponse]:
-        queue: asyncio.Queue[tuple[ReplyToken, asyncio.Future[m.Response]] | None]
-        queue = asyncio.Queue(REQUESTS_PER_STREAM_MAX)
-        reader = asyncio.get_running_loop().create_task(
-            self._read(request_iterator, context, queue)
-        )
-        waiting: tuple[ReplyToken, asyncio.Future[m.Response]] | None = None
+        queue: asyncio.Queue[_Waiting | ValueError | None] = asyncio.Queue()
+        places = asyncio.Semaphore(REQUESTS_PER_STREAM_MAX)
+        reader = asyncio.get_running_loop().create_task(self._read(request_iterator, queue, places))
+        waiting: _Waiting | ValueError | None = None
         try:
             while (waiting := await queue.get()) is not None:
+                if isinstance(waiting, ValueError):
+                    # Only the task of the call itself can end it with a status.
+                    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(waiting))
                 answer = await waiting[1]
                 waiting = None
+                places.release()
                 assert isinstance(answer, m.FetchResponse)
                 yield convert.pb_fetch_response(answer)
         finally:
             reader.cancel()
             self._streams = {key: task for key, task in self._streams.items() if task is not reader}
-            if waiting is not None:
-                self._handler.gone(waiting[0])
-            while not queue.empty():
-                left = queue.get_nowait()
-                if left is not None:
-                    self._handler.gone(left[0])
+            while waiting is not None or not queue.empty():
+                if isinstance(waiting, tuple):
+                    self._handler.gone(waiting[0])
+                waiting = None if queue.empty() else queue.get_nowait()
 
     async def _read(
         self,
         requests: AsyncIterator[pb.FetchRequest],
-        context: Context,
-        queue: asyncio.Queue[tuple[ReplyToken, asyncio.Future[m.Response]] | None],
+        queue: asyncio.Queue[_Waiting | ValueError | None],
+        places: asyncio.Semaphore,
     ) -> None:
         """Submit requests as they come, so that a second one releases the first."""
         mine = asyncio.current_task()
         assert mine is not None
         try:
             async for message in requests:
-                request = await _parsed(convert.fetch_request, message, context)
+                request = convert.fetch_request(message)
                 self._claim(request.replica, mine)
-                await queue.put(self._handler.submit(request))
+                await places.acquire()
+                queue.put_nowait(self._handler.submit(request))
+        except ValueError as error:
+            queue.put_nowait(error)
         finally:
-            if not queue.full():
-                queue.put_nowait(None)
+            queue.put_nowait(None)
 
     def _claim(self, replica: ReplicaKey | None, mine: asyncio.Task[None]) -> None:
         if replica is None:

@@ -1,0 +1,166 @@
+"""The client over real sockets: it follows the leader, ends in time, says what it tried."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.controller.replies import (
+    CreatedTopic,
+    CreateTopicsReply,
+    ListedTopic,
+    ListTopicsReply,
+)
+from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import UUID_BYTES, Epoch, NodeId, Offset, TopicId
+from quorate.records.voters import Endpoint
+from quorate.rpc.controller_client import (
+    ApiVersions,
+    ControllerClient,
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RequestRefusedError,
+)
+from quorate.rpc.controller_server import ControllerApiError, LeaderHint
+from tests.integration.rpc.conftest import HOST, WAIT_S
+from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from tests.integration.rpc.conftest import Served
+
+TOPIC_ID = TopicId(b"t" * UUID_BYTES)
+REQUEST = CreateTopics((NewTopic("a"),))
+CREATED = CreateTopicsReply((CreatedTopic("a", topic_id=TOPIC_ID, partitions=1),))
+LISTED = ListTopicsReply(Offset(9), (ListedTopic("a", TOPIC_ID, 1),))
+TIMEOUT_MS = int(WAIT_S * 1000)
+SHORT_MS = 300
+
+
+def elsewhere(port: int | None) -> ControllerApiError:
+    hint = LeaderHint(None, 5) if port is None else LeaderHint(2, 5, HOST, port)
+    return ControllerApiError(ErrorCode.NOT_CONTROLLER, "not here", leader=hint)
+
+
+def free_port() -> int:
+    with socket.create_server((HOST, 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
+
+
+async def test_a_write_follows_the_leader_and_stays_with_it(
+    served: Served, another: Served
+) -> None:
+    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+        writing = asyncio.ensure_future(client.write(REQUEST))
+        (await served.controller.asked())[1].set_exception(elsewhere(another.port))
+        (await another.controller.asked())[1].set_result(CREATED)
+        assert await writing == CREATED
+        writing = asyncio.ensure_future(client.write(REQUEST))
+        (await another.controller.asked())[1].set_result(CREATED)
+        assert await writing == CREATED
+
+
+async def test_a_server_that_is_down_is_passed_over(served: Served) -> None:
+    servers = [(HOST, free_port()), served.address]
+    async with ControllerClient(servers, timeout_ms=TIMEOUT_MS) as client:
+        writing = asyncio.ensure_future(client.write(REQUEST))
+        (await served.controller.asked())[1].set_result(CREATED)
+        assert await writing == CREATED
+
+
+async def test_an_unknown_outcome_is_not_tried_again(served: Served) -> None:
+    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+        writing = asyncio.ensure_future(client.write(REQUEST))
+        (await served.controller.asked())[1].set_exception(
+            ControllerApiError(ErrorCode.NOT_CONTROLLER, "it stopped leading", outcome_unknown=True)
+        )
+        with pytest.raises(OutcomeUnknownError, match="it stopped leading"):
+            await writing
+    assert served.controller.writes.empty()
+
+
+async def test_a_write_without_an_answer_is_of_unknown_outcome(served: Served) -> None:
+    async with ControllerClient([served.address], timeout_ms=SHORT_MS) as client:
+        with pytest.raises(OutcomeUnknownError, match=f"{HOST}:{served.port}: no answer in time"):
+            await client.write(REQUEST)
+
+
+async def test_a_refused_request_is_the_answer(served: Served) -> None:
+    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+        writing = asyncio.ensure_future(client.write(REQUEST))
+        (await served.controller.asked())[1].set_exception(
+            ControllerApiError(ErrorCode.POLICY_VIOLATION, "too many")
+        )
+        with pytest.raises(RequestRefusedError, match="POLICY_VIOLATION: too many") as refused:
+            await writing
+        assert refused.value.error is ErrorCode.POLICY_VIOLATION
+
+
+async def test_nobody_leads_within_the_time_and_all_answers_are_told(
+    served: Served, another: Served
+) -> None:
+    down = (HOST, free_port())
+    for one in (served, another):
+        one.controller.read_replies.extend(elsewhere(None) for _ in range(1000))
+    servers = [served.address, another.address, down]
+    async with ControllerClient(servers, timeout_ms=SHORT_MS) as client:
+        with pytest.raises(QuorumUnavailableError) as error:
+            await client.read(ListTopics(), current=True)
+    said = str(error.value)
+    assert said.startswith("no answer within 0.3 s; tried ")
+    for one in (served, another):
+        assert f"{HOST}:{one.port}: knows no leader (epoch 5)" in said
+    assert f"{HOST}:{down[1]}: connection refused" in said
+
+
+async def test_a_read_may_be_pinned(served: Served, another: Served) -> None:
+    another.controller.read_replies.append(LISTED)
+    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+        reply = await client.read(ListTopics(), min_offset=8, controller=another.address)
+    assert reply == LISTED
+    assert another.controller.reads == [(ListTopics(), 8, False)]
+    assert served.controller.reads == []
+
+
+async def test_a_pinned_server_that_is_down_is_named(served: Served) -> None:
+    port = free_port()
+    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+        with pytest.raises(QuorumUnavailableError, match=f"tried {HOST}:{port}: connection ref"):
+            await client.read(ListTopics(), controller=(HOST, port))
+
+
+async def test_describe_comes_from_the_leader(served: Served, another: Served) -> None:
+    ways = (Endpoint("GRPC", HOST, another.port),)
+    follower = m.DescribeQuorumResponse(
+        ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(NodeId(2), Epoch(5), ways)
+    )
+    leader = m.DescribeQuorumResponse(
+        ErrorCode.NONE,
+        m.LeaderInfo(NodeId(2), Epoch(5), ways),
+        Offset(7),
+        (m.ReplicaState(cores.key(2), Offset(8), None, None),),
+    )
+    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+        describing = asyncio.ensure_future(client.describe_quorum())
+        (await served.raft.asked()).answer.set_result(follower)
+        (await another.raft.asked()).answer.set_result(leader)
+        assert await describing == leader
+        describing_one = asyncio.ensure_future(client.try_describe_at(served.address))
+        (await served.raft.asked()).answer.set_result(follower)
+        assert await describing_one == follower
+        assert await client.try_describe_at((HOST, free_port())) == "connection refused"
+
+
+async def test_versions_say_who_answers(served: Served) -> None:
+    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+        assert await client.api_versions() == ApiVersions(cores.CLUSTER, 1, "9")
+
+
+def test_there_must_be_a_server() -> None:
+    with pytest.raises(ValueError, match="give at least one HOST:PORT"):
+        ControllerClient([])

@@ -1,0 +1,191 @@
+"""The metadata API over a real socket: writes, write streams (semantics rule 20), reads."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+import pytest
+
+from quorate.controller.replies import (
+    CreatedTopic,
+    CreateTopicsReply,
+    ListedTopic,
+    ListTopicsReply,
+)
+from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import UUID_BYTES, Offset, TopicId
+from quorate.rpc import convert_controller as convert
+from quorate.rpc.controller_server import ControllerApiError, LeaderHint
+from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
+from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
+from tests.integration.rpc.conftest import WAIT_S
+
+if TYPE_CHECKING:
+    from tests.integration.rpc.conftest import Served
+
+TOPIC_ID = TopicId(b"t" * UUID_BYTES)
+
+
+def creation(name: str) -> CreateTopics:
+    return CreateTopics((NewTopic(name),))
+
+
+def created(name: str) -> CreateTopicsReply:
+    return CreateTopicsReply((CreatedTopic(name, topic_id=TOPIC_ID, partitions=1),))
+
+
+def write(name: str, sequence: int = 0) -> pb.WriteRequest:
+    request = convert.write_request(creation(name))
+    request.sequence = sequence
+    return request
+
+
+async def test_a_write_is_answered_with_its_reply(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = controller_pb2_grpc.ControllerStub(channel).Write(write("a", 7))
+    request, reply = await served.controller.asked()
+    assert request == creation("a")
+    reply.set_result(created("a"))
+    response = await call
+    assert (response.first_sequence, response.last_sequence) == (7, 7)
+    assert convert.chosen(response.results[0], "reply") == created("a")
+    assert served.controller.callers[0].principal == "User:ANONYMOUS"
+
+
+async def test_a_refusal_carries_the_leader_and_whether_it_may_have_happened(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = controller_pb2_grpc.ControllerStub(channel).Write(write("a"))
+    _, reply = await served.controller.asked()
+    reply.set_exception(
+        ControllerApiError(
+            ErrorCode.NOT_CONTROLLER,
+            "ask node 2",
+            leader=LeaderHint(2, 5, "two", 9094),
+            outcome_unknown=True,
+        )
+    )
+    result = (await call).results[0]
+    assert (result.error, result.message) == (ErrorCode.NOT_CONTROLLER, "ask node 2")
+    assert result.outcome_unknown
+    assert result.leader == pb.Leader(id=2, epoch=5, host="two", port=9094)
+
+
+async def test_a_write_without_a_request_is_malformed(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await controller_pb2_grpc.ControllerStub(channel).Write(pb.WriteRequest())
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert served.controller.callers == []
+
+
+async def test_a_stream_acknowledges_together_what_is_done(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = controller_pb2_grpc.ControllerStub(channel).WriteStream()
+    for sequence, name in enumerate("abc", start=1):
+        await call.write(write(name, sequence))
+    asked = [await served.controller.asked() for _ in "abc"]
+    assert [request for request, _ in asked] == [creation(name) for name in "abc"]
+    asked[2][1].set_result(created("c"))
+    asked[1][1].set_result(created("b"))
+    asked[0][1].set_result(created("a"))
+    response = await call.read()
+    assert isinstance(response, pb.WriteResponse)
+    assert (response.first_sequence, response.last_sequence) == (1, 3)
+    replies = [convert.chosen(result, "reply") for result in response.results]
+    assert replies == [created("a"), created("b"), created("c")]
+    await call.done_writing()
+    assert await call.read() is grpc.aio.EOF
+    assert (await call.code()) is grpc.StatusCode.OK
+
+
+async def test_a_stream_answers_in_the_order_of_arrival(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = controller_pb2_grpc.ControllerStub(channel).WriteStream()
+    await call.write(write("a", 1))
+    await call.write(write("b", 2))
+    first, second = await served.controller.asked(), await served.controller.asked()
+    first[1].set_result(created("a"))
+    answer = await call.read()
+    assert isinstance(answer, pb.WriteResponse)
+    assert (answer.first_sequence, answer.last_sequence) == (1, 1)
+    await call.write(write("c", 3))
+    third = await served.controller.asked()
+    third[1].set_result(created("c"))
+    second[1].set_exception(ControllerApiError(ErrorCode.NOT_CONTROLLER, "gone"))
+    answer = await call.read()
+    assert isinstance(answer, pb.WriteResponse)
+    assert (answer.first_sequence, answer.last_sequence) == (2, 3)
+    assert [result.error for result in answer.results] == [
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.NONE,
+    ]
+    call.cancel()
+
+
+async def test_replies_that_nobody_waits_for_are_given_up(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = controller_pb2_grpc.ControllerStub(channel).WriteStream()
+    await call.write(write("a", 1))
+    await call.write(write("b", 2))
+    replies = [(await served.controller.asked())[1], (await served.controller.asked())[1]]
+    call.cancel()
+    await asyncio.wait(replies, timeout=WAIT_S)
+    assert [reply.cancelled() for reply in replies] == [True, True]
+
+
+async def test_a_malformed_write_ends_its_stream_after_what_came_before(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = controller_pb2_grpc.ControllerStub(channel).WriteStream()
+    await call.write(write("a", 1))
+    await call.write(pb.WriteRequest(sequence=2))
+    _, reply = await served.controller.asked()
+    reply.set_result(created("a"))
+    answer = await call.read()
+    assert isinstance(answer, pb.WriteResponse)
+    assert answer.last_sequence == 1
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call.read()
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_read_is_handed_over_with_its_bounds(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    reply = ListTopicsReply(Offset(9), (ListedTopic("a", TOPIC_ID, 1),))
+    served.controller.read_replies.append(reply)
+    request = convert.read_request(ListTopics(), min_offset=8, current=True, timeout_ms=100)
+    response = await controller_pb2_grpc.ControllerStub(channel).Read(request)
+    assert convert.chosen(response, "reply") == reply
+    assert served.controller.reads == [(ListTopics(), 8, True)]
+
+
+async def test_a_refused_read_says_why(served: Served, channel: grpc.aio.Channel) -> None:
+    served.controller.read_replies.append(
+        ControllerApiError(ErrorCode.REQUEST_TIMED_OUT, "offset 8 is not here yet")
+    )
+    request = convert.read_request(ListTopics(), min_offset=8, current=False, timeout_ms=100)
+    response = await controller_pb2_grpc.ControllerStub(channel).Read(request)
+    assert (response.error, response.message) == (
+        ErrorCode.REQUEST_TIMED_OUT,
+        "offset 8 is not here yet",
+    )
+
+
+async def test_a_read_without_a_request_is_malformed(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await controller_pb2_grpc.ControllerStub(channel).Read(pb.ReadRequest())
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert served.controller.reads == []

@@ -1,0 +1,185 @@
+"""The way to the peers over real sockets: one Fetch stream each, unary calls, probes, failures."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.raft import messages as m
+from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
+from quorate.records.batch import CorruptBatchError
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset
+from quorate.rpc.raft_client import RaftClient
+from tests.integration.rpc.conftest import HOST, WAIT_S, Served, serve
+from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+LEADER = m.LeaderInfo(NodeId(1), Epoch(4))
+VOTE = m.VoteRequest(
+    cores.CLUSTER, cores.key(1), cores.key(2), Epoch(3), cores.end(7, 2), pre_vote=True
+)
+GRANTED = m.VoteResponse(ErrorCode.NONE, LEADER, vote_granted=True)
+
+
+def fetch(offset: int) -> m.FetchRequest:
+    return m.FetchRequest(
+        cores.CLUSTER, cores.key(2), Epoch(4), Offset(offset), Epoch(4), Millis(500), 1024
+    )
+
+
+def fetched(high_watermark: int, data: bytes = b"") -> m.FetchResponse:
+    records = m.FetchedBatches(data, ()) if data else None
+    return m.FetchResponse(
+        ErrorCode.NONE, LEADER, Offset(high_watermark), Offset(0), records=records
+    )
+
+
+def parse(data: bytes) -> m.FetchedBatches:
+    if data == b"bad":
+        raise CorruptBatchError(0, "the checksum does not match")
+    return m.FetchedBatches(data, ())
+
+
+@dataclass(slots=True)
+class Caller:
+    """A client, what it was answered, and its calls by number."""
+
+    client: RaftClient
+    answers: asyncio.Queue[tuple[int, m.PeerResponse | CallFailure]]
+    probes: asyncio.Queue[tuple[int, bool]]
+    calls: int = field(default=0)
+
+    def send(self, to: Served, request: m.PeerRequest) -> int:
+        self.calls += 1
+        self.client.send(SendRequest(CallId(self.calls), peer(to.port), request))
+        return self.calls
+
+    async def answer(self) -> tuple[int, m.PeerResponse | CallFailure]:
+        return await asyncio.wait_for(self.answers.get(), WAIT_S)
+
+
+def peer(port: int) -> Peer:
+    return Peer(NodeId(1), HOST, port)
+
+
+async def opened(request_timeout_ms: int) -> AsyncIterator[Caller]:
+    answers: asyncio.Queue[tuple[int, m.PeerResponse | CallFailure]] = asyncio.Queue()
+    probes: asyncio.Queue[tuple[int, bool]] = asyncio.Queue()
+    client = RaftClient(
+        on_response=lambda call, answer: answers.put_nowait((call, answer)),
+        on_probe=lambda call, refused: probes.put_nowait((call, refused)),
+        parse_batches=parse,
+        request_timeout_ms=request_timeout_ms,
+    )
+    yield Caller(client, answers, probes)
+    await client.close()
+
+
+@pytest.fixture
+async def caller() -> AsyncIterator[Caller]:
+    """A client that waits as long as the test does."""
+    async for one in opened(int(WAIT_S * 1000)):
+        yield one
+
+
+@pytest.fixture
+async def impatient() -> AsyncIterator[Caller]:
+    """A client whose calls end after a tenth of a second."""
+    async for one in opened(100):
+        yield one
+
+
+async def test_a_vote_is_answered(served: Served, caller: Caller) -> None:
+    call = caller.send(served, VOTE)
+    asked = await served.raft.asked()
+    assert asked.request == VOTE
+    asked.answer.set_result(GRANTED)
+    assert await caller.answer() == (call, GRANTED)
+
+
+async def test_answers_on_the_fetch_stream_belong_to_the_calls_in_order(
+    served: Served, caller: Caller
+) -> None:
+    first, second = caller.send(served, fetch(10)), caller.send(served, fetch(11))
+    asked = await served.raft.asked(), await served.raft.asked()
+    assert [one.request for one in asked] == [fetch(10), fetch(11)]
+    asked[1].answer.set_result(fetched(2, b"two"))
+    asked[0].answer.set_result(fetched(1, b"one"))
+    assert [await caller.answer(), await caller.answer()] == [
+        (first, fetched(1, b"one")),
+        (second, fetched(2, b"two")),
+    ]
+
+
+async def test_batches_that_do_not_check_are_no_answer(served: Served, caller: Caller) -> None:
+    call = caller.send(served, fetch(10))
+    (await served.raft.asked()).answer.set_result(fetched(1, b"bad"))
+    assert await caller.answer() == (call, CallFailure.TIMED_OUT)
+    again = caller.send(served, fetch(10))
+    (await served.raft.asked()).answer.set_result(fetched(1, b"good"))
+    assert await caller.answer() == (again, fetched(1, b"good"))
+
+
+async def test_a_peer_that_ends_fails_its_fetches_and_is_found_again(caller: Caller) -> None:
+    server = await serve()
+    calls = [caller.send(server, fetch(10)), caller.send(server, fetch(11))]
+    await server.raft.asked()
+    await server.raft.asked()
+    await server.server.stop()
+    assert [await caller.answer(), await caller.answer()] == [
+        (call, CallFailure.DISCONNECTED) for call in calls
+    ]
+    back = await serve(server.port)
+    try:
+        answer: m.PeerResponse | CallFailure = CallFailure.DISCONNECTED
+        asking = asyncio.ensure_future(back.raft.asked())
+        while answer is CallFailure.DISCONNECTED:
+            # Until the channel has connected again, each call fails at once.
+            call = caller.send(back, fetch(10))
+            reply = asyncio.ensure_future(caller.answer())
+            await asyncio.wait((asking, reply), return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                (await asking).answer.set_result(fetched(3))
+            assert (await reply)[0] == call
+            answer = reply.result()[1]
+        assert answer == fetched(3)
+    finally:
+        await back.server.stop()
+
+
+async def test_a_peer_that_moves_is_called_where_it_is(
+    served: Served, another: Served, caller: Caller
+) -> None:
+    first = caller.send(served, fetch(10))
+    await served.raft.asked()
+    second = caller.send(another, fetch(10))
+    asked = await another.raft.asked()
+    assert await caller.answer() == (first, CallFailure.DISCONNECTED)
+    asked.answer.set_result(fetched(1))
+    assert await caller.answer() == (second, fetched(1))
+    assert await served.raft.given_up() == 1
+
+
+async def test_a_call_without_an_answer_times_out(served: Served, impatient: Caller) -> None:
+    call = impatient.send(served, VOTE)
+    assert await impatient.answer() == (call, CallFailure.TIMED_OUT)
+
+
+async def test_a_port_where_nobody_listens_is_a_disconnect_and_refuses(
+    caller: Caller, served: Served
+) -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        free = taken.getsockname()[1]
+    caller.client.send(SendRequest(CallId(1), peer(free), VOTE))
+    assert await caller.answer() == (1, CallFailure.DISCONNECTED)
+    caller.client.probe(ProbeLeader(CallId(2), peer(free)))
+    assert await asyncio.wait_for(caller.probes.get(), WAIT_S) == (2, True)
+    caller.client.probe(ProbeLeader(CallId(3), peer(served.port)))
+    assert await asyncio.wait_for(caller.probes.get(), WAIT_S) == (3, False)

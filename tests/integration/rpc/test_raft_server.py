@@ -1,0 +1,221 @@
+"""The raft service over a real socket: Fetch streams (rule 20), unary calls, bad input."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
+from quorate.rpc import convert_raft as convert
+from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
+from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
+from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from tests.integration.rpc.conftest import Served
+
+LEADER = m.LeaderInfo(NodeId(1), Epoch(4))
+
+
+def fetch_from(replica: int, offset: int) -> pb.FetchRequest:
+    return convert.pb_fetch_request(
+        m.FetchRequest(
+            cores.CLUSTER,
+            cores.key(replica),
+            Epoch(4),
+            Offset(offset),
+            Epoch(4),
+            Millis(500),
+            1024,
+        )
+    )
+
+
+def fetched(high_watermark: int) -> m.FetchResponse:
+    return m.FetchResponse(
+        ErrorCode.NONE, LEADER, Offset(high_watermark), Offset(0), records=m.FetchedBatches(b"", ())
+    )
+
+
+async def next_of(call: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse]) -> int:
+    """The high watermark in the next answer of a stream."""
+    answer = await call.read()
+    assert isinstance(answer, pb.FetchResponse)
+    return answer.high_watermark
+
+
+async def test_a_stream_answers_each_request_once_and_in_order(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = raft_pb2_grpc.RaftStub(channel).Fetch()
+    await call.write(fetch_from(2, 10))
+    await call.write(fetch_from(2, 11))
+    first, second = await served.raft.asked(), await served.raft.asked()
+    assert [asked.request for asked in (first, second)] == [
+        convert.fetch_request(fetch_from(2, 10)),
+        convert.fetch_request(fetch_from(2, 11)),
+    ]
+    second.answer.set_result(fetched(2))
+    first.answer.set_result(fetched(1))
+    assert [await next_of(call), await next_of(call)] == [1, 2]
+    await call.done_writing()
+    assert await call.read() is grpc.aio.EOF
+    assert (await call.code()) is grpc.StatusCode.OK
+
+
+async def test_a_stream_that_breaks_gives_its_requests_up(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = raft_pb2_grpc.RaftStub(channel).Fetch()
+    await call.write(fetch_from(2, 10))
+    await call.write(fetch_from(2, 11))
+    tokens = [(await served.raft.asked()).token, (await served.raft.asked()).token]
+    call.cancel()
+    assert [await served.raft.given_up(), await served.raft.given_up()] == tokens
+
+
+async def test_a_second_stream_of_a_replica_ends_the_first(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    stub = raft_pb2_grpc.RaftStub(channel)
+    first, second, other = stub.Fetch(), stub.Fetch(), stub.Fetch()
+    await other.write(fetch_from(3, 1))
+    of_other = await served.raft.asked()
+    await first.write(fetch_from(2, 10))
+    (await served.raft.asked()).answer.set_result(fetched(1))
+    assert await next_of(first) == 1
+    await second.write(fetch_from(2, 20))
+    asked = await served.raft.asked()
+    assert await first.read() is grpc.aio.EOF
+    asked.answer.set_result(fetched(2))
+    of_other.answer.set_result(fetched(3))
+    assert await next_of(second) == 2
+    assert await next_of(other) == 3
+
+
+async def test_a_malformed_fetch_ends_its_stream_with_the_field(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = raft_pb2_grpc.RaftStub(channel).Fetch()
+    bad = fetch_from(2, 10)
+    bad.replica_directory_id = b"short"
+    await call.write(bad)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call.read()
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "replica_directory_id: 5 bytes where 16 are due" in (refused.value.details() or "")
+    assert served.raft.submitted == 0
+
+
+async def test_a_malformed_vote_names_the_field(served: Served, channel: grpc.aio.Channel) -> None:
+    request = pb.VoteRequest(cluster_id="c", voter_id=1, replica_id=-1)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await raft_pb2_grpc.RaftStub(channel).Vote(request)
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "_id: -1 is negative" in (refused.value.details() or "")
+    assert served.raft.submitted == 0
+
+
+async def test_unary_calls_reach_the_core_and_back(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    stub = raft_pb2_grpc.RaftStub(channel)
+    key = cores.key(2)
+    calls: list[tuple[Any, Any, m.Response, Any]] = [
+        (
+            stub.Vote,
+            convert.pb_vote_request(
+                m.VoteRequest(
+                    cores.CLUSTER, cores.key(1), key, Epoch(3), cores.end(7, 2), pre_vote=True
+                )
+            ),
+            m.VoteResponse(ErrorCode.NONE, LEADER, vote_granted=True),
+            convert.vote_response,
+        ),
+        (
+            stub.BeginQuorumEpoch,
+            convert.pb_begin_request(
+                m.BeginQuorumEpochRequest(cores.CLUSTER, key, NodeId(1), Epoch(3), ())
+            ),
+            m.BeginQuorumEpochResponse(ErrorCode.FENCED_LEADER_EPOCH, LEADER),
+            convert.begin_response,
+        ),
+        (
+            stub.EndQuorumEpoch,
+            convert.pb_end_request(
+                m.EndQuorumEpochRequest(cores.CLUSTER, NodeId(1), Epoch(3), (key,))
+            ),
+            m.EndQuorumEpochResponse(ErrorCode.NONE, LEADER),
+            convert.end_response,
+        ),
+        (
+            stub.FetchSnapshot,
+            convert.pb_fetch_snapshot_request(
+                m.FetchSnapshotRequest(cores.CLUSTER, key, Epoch(3), cores.end(7, 2), 40, 1024)
+            ),
+            m.FetchSnapshotResponse(ErrorCode.NONE, LEADER, cores.end(7, 2), 43, 40, b"end"),
+            convert.fetch_snapshot_response,
+        ),
+    ]
+    for method, request, response, parse in calls:
+        call = method(request)
+        asked = await served.raft.asked()
+        asked.answer.set_result(response)
+        assert parse(await call) == response
+
+
+async def test_a_unary_fetch_is_the_same_question(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = raft_pb2_grpc.RaftStub(channel).FetchOnce(fetch_from(2, 10))
+    asked = await served.raft.asked()
+    assert asked.request == convert.fetch_request(fetch_from(2, 10))
+    asked.answer.set_result(fetched(5))
+    assert (await call).high_watermark == 5
+
+
+async def test_a_caller_that_hangs_up_is_reported(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = raft_pb2_grpc.RaftStub(channel).FetchOnce(fetch_from(2, 10))
+    asked = await served.raft.asked()
+    call.cancel()
+    assert await served.raft.given_up() == asked.token == ReplyToken(1)
+
+
+async def test_membership_answers_carry_what_the_core_said(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    stub = raft_pb2_grpc.RaftStub(channel)
+    directory = b"d" * 16
+    answer = m.MembershipResponse(ErrorCode.UNSUPPORTED_VERSION, "not in this release", LEADER)
+    ways = [pb.Endpoint(name="GRPC", host="two", port=9094)]
+    calls: list[Any] = [
+        stub.AddRaftVoter(
+            pb.AddRaftVoterRequest(
+                cluster_id="c", voter_id=2, voter_directory_id=directory, listeners=ways
+            )
+        ),
+        stub.RemoveRaftVoter(
+            pb.RemoveRaftVoterRequest(cluster_id="c", voter_id=2, voter_directory_id=directory)
+        ),
+        stub.UpdateRaftVoter(
+            pb.UpdateRaftVoterRequest(
+                cluster_id="c", voter_id=2, voter_directory_id=directory, listeners=ways
+            )
+        ),
+        stub.TransferLeadership(
+            pb.TransferLeadershipRequest(cluster_id="c", voter_id=2, voter_directory_id=directory)
+        ),
+    ]
+    for call in calls:
+        (await served.raft.asked()).answer.set_result(answer)
+        response = await call
+        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert response.error_message == "not in this release"
+        assert response.current_leader.leader_epoch == 4
