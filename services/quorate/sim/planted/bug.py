@@ -29,7 +29,7 @@ class Bug:
     what: str
     seeds: tuple[int, ...]
     patches: tuple[Patch, ...]
-    within: int = 100
+    within: int = 200
 
 
 def always(*, answer: object) -> Callable[..., object]:

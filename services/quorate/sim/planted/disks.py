@@ -42,25 +42,25 @@ BUGS: Final = (
     Bug(
         "recovery-without-flush",
         "what a killed process left in the page cache is taken for flushed (rule 13)",
-        (0,),
+        (16, 20),
         (Patch(SimulatedNode, "_recover", _recover_without_flush),),
     ),
     Bug(
         "starts-below-snapshot",
         "after a restart the high watermark starts below the newest snapshot (rule 15)",
-        (0,),
+        (2, 3),
         (Patch(Replica, "__init__", _start_below_snapshot),),
     ),
     Bug(
         "snapshot-beyond-flush",
         "a snapshot covers what its own replica has not flushed (rule 15)",
-        (0,),
+        (2, 3),
         (Patch(Application, "may_snapshot", always(answer=True)),),
     ),
     Bug(
         "snapshot-with-a-hole",
         "a snapshot lacks one record",
-        (0,),
+        (2, 3),
         (Patch(Application, "records", _with_a_hole),),
     ),
 )

@@ -93,37 +93,37 @@ BUGS: Final = (
     Bug(
         "fetch-before-flush",
         "a follower fetches on, and so acknowledges, before its log is flushed",
-        (0,),
+        (1, 2),
         (Patch(Following, "may_fetch", always(answer=True)),),
     ),
     Bug(
         "leader-counts-unflushed",
         "the leader counts itself for what it has not flushed",
-        (0,),
+        (1, 4),
         (Patch(Leading, "own_end", _unflushed_end),),
     ),
     Bug(
         "no-epoch-start-rule",
         "a leader commits records of earlier epochs before one of its own",
-        (0,),
+        (1, 2),
         (Patch(Leading, "commits_own_epoch", always(answer=True)),),
     ),
     Bug(
         "minority-commits",
         "the high watermark is what one voter less than a majority has",
-        (0,),
+        (1, 2),
         (Patch(Leading, "majority_end", _minority_end),),
     ),
     Bug(
         "divergence-ignored",
         "a replica with another epoch at its end is served as if it had the leader's log",
-        (0,),
+        (10, 12),
         (Patch(LogState, "validate", _overlook),),
     ),
     Bug(
         "cut-below-high-watermark",
         "a diverging follower cuts the whole epoch, committed records with it",
-        (0,),
+        (4, 5),
         (
             Patch(LogState, "truncation_point", _cut_whole_epoch),
             Patch(Following, "may_truncate", always(answer=True)),
@@ -132,7 +132,7 @@ BUGS: Final = (
     Bug(
         "stale-flush-counts",
         "a flush that began before the log was cut counts for what was appended since (rule 14)",
-        (0,),
+        (7, 116),
         (
             Patch(RaftCore, "is_current", always(answer=True)),
             # Our followers fetch only when nothing waits for a flush; one that claims no more than
@@ -144,25 +144,25 @@ BUGS: Final = (
     Bug(
         "view-of-arrival",
         "whether a replica is served as a voter is decided at its first Fetch (rule 3)",
-        (0,),
+        (36, 41),
         (Patch(Leading, "readable_end", _view_of_arrival),),
     ),
     Bug(
         "voters-not-rolled-back",
         "a voter set stays in force although the record that brought it was cut",
-        (0,),
+        (140, 161),
         (Patch(LogState, "truncate", _keep_voters),),
     ),
     Bug(
         "epoch-of-snapshot-forgotten",
         "a log that restarts at a snapshot does not know the epoch of what lies below it",
-        (0,),
+        (18, 40),
         (Patch(LogState, "restart_at", _forget_epoch),),
     ),
     Bug(
         "read-without-quorum",
         "a leader answers current reads without hearing from a majority",
-        (0,),
+        (3, 4),
         (Patch(Reads, "_answer_confirmed", _answer_at_once),),
     ),
 )

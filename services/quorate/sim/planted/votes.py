@@ -67,49 +67,49 @@ BUGS: Final = (
     Bug(
         "vote-not-persisted",
         "a vote is granted without being saved",
-        (0,),
+        (1, 2),
         (Patch(SimulatedNode, "save", _save_no_votes),),
     ),
     Bug(
         "leadership-not-persisted",
         "a leader does not save that it leads, so it restarts as a candidate of the same epoch",
-        (0,),
+        (167, 252),
         (Patch(SimulatedNode, "save", _save_no_leadership),),
     ),
     Bug(
         "up-to-date-check-dropped",
         "a vote is granted to any log",
-        (0,),
+        (2, 5),
         (Patch(Elections, "is_up_to_date", always(answer=True)),),
     ),
     Bug(
         "vote-twice-per-epoch",
         "a second candidate of an epoch gets a vote, too",
-        (0,),
+        (8, 11),
         (Patch(Elections, "_reason_to_refuse_vote", _grant_again),),
     ),
     Bug(
         "pre-vote-ignored",
         "a pre-vote is granted although the leader is heard",
-        (0,),
+        (8, 17),
         (Patch(Elections, "_reason_to_refuse_pre_vote", always(answer=None)),),
     ),
     Bug(
         "removed-voter-gives-up",
         "a voter whose removal is in its log, but not known committed, does not campaign (rule 1)",
-        (0,),
+        (10, 72),
         (Patch(Replica, "may_campaign", property(_only_members_campaign)),),
     ),
     Bug(
         "only-members-vote",
         "a replica that does not find itself and the nominee in its own set refuses (rule 2)",
-        (0,),
+        (66, 69),
         (Patch(Elections, "_is_meant_for_us", _only_members_vote),),
     ),
     Bug(
         "healing-voter-forgets",
         "a damaged voter campaigns and votes by what its log has left (rule 16)",
-        (0,),
+        (5, 11),
         (
             Patch(Replica, "may_campaign", property(_campaign_while_healing)),
             Patch(Replica, "vote_bar", property(_bar_of_what_is_left)),
@@ -118,7 +118,7 @@ BUGS: Final = (
     Bug(
         "stale-leader-keeps-committing",
         "voters go back to a leader of an older epoch, which goes on committing",
-        (0,),
+        (1, 2),
         (
             Patch(Announcements, "_reason_to_refuse", always(answer=None)),
             Patch(Replica, "learn", _follow_the_past),
