@@ -192,28 +192,17 @@ async def test_membership_answers_carry_what_the_core_said(
     served: Served, channel: grpc.aio.Channel
 ) -> None:
     stub = raft_pb2_grpc.RaftStub(channel)
-    directory = b"d" * 16
     answer = m.MembershipResponse(ErrorCode.UNSUPPORTED_VERSION, "not in this release", LEADER)
     ways = [pb.Endpoint(name="GRPC", host="two", port=9094)]
-    calls: list[Any] = [
-        stub.AddRaftVoter(
-            pb.AddRaftVoterRequest(
-                cluster_id="c", voter_id=2, voter_directory_id=directory, listeners=ways
-            )
-        ),
-        stub.RemoveRaftVoter(
-            pb.RemoveRaftVoterRequest(cluster_id="c", voter_id=2, voter_directory_id=directory)
-        ),
-        stub.UpdateRaftVoter(
-            pb.UpdateRaftVoterRequest(
-                cluster_id="c", voter_id=2, voter_directory_id=directory, listeners=ways
-            )
-        ),
-        stub.TransferLeadership(
-            pb.TransferLeadershipRequest(cluster_id="c", voter_id=2, voter_directory_id=directory)
-        ),
+    voter: dict[str, Any] = {"cluster_id": "c", "voter_id": 2, "voter_directory_id": b"d" * 16}
+    calls: list[tuple[Any, Any]] = [
+        (stub.AddRaftVoter, pb.AddRaftVoterRequest(**voter, listeners=ways)),
+        (stub.RemoveRaftVoter, pb.RemoveRaftVoterRequest(**voter)),
+        (stub.UpdateRaftVoter, pb.UpdateRaftVoterRequest(**voter, listeners=ways)),
+        (stub.TransferLeadership, pb.TransferLeadershipRequest(**voter)),
     ]
-    for call in calls:
+    for method, request in calls:
+        call = method(request)
         (await served.raft.asked()).answer.set_result(answer)
         response = await call
         assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
