@@ -60,9 +60,11 @@ SMALL_LOG: Final = {
 class Quorum:
     """Controllers 1 to 3, and an observer where a test wants one. An async context manager."""
 
-    def __init__(self, root: Path, overrides: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, root: Path, overrides: Mapping[str, str] | None = None, *, controllers: int = 3
+    ) -> None:
         self.overrides = FAST | dict(overrides or {})
-        self.plan = free_quorum(root)
+        self.plan = free_quorum(root, controllers)
         prepare(self.plan, self.overrides)
         self.nodes: dict[int, NodePlan] = {node.node_id: node for node in self.plan.nodes}
         self.processes: dict[int, Process] = {}
@@ -267,11 +269,11 @@ class Quorum:
         return "\n".join(texts)
 
 
-def free_quorum(root: Path) -> LocalQuorum:
-    """Three controllers in `root`, on ports that nobody listens on."""
+def free_quorum(root: Path, controllers: int = 3) -> LocalQuorum:
+    """Controllers in `root`, on ports that nobody listens on."""
     choose = random.Random(os.getpid() ^ hash(str(root)))
     while True:
-        quorum = open_quorum(root, controllers=3, base_port=choose.choice(PORTS))
+        quorum = open_quorum(root, controllers=controllers, base_port=choose.choice(PORTS))
         with suppress(CommandError):
             check_ports(quorum)
             return quorum

@@ -16,6 +16,7 @@ from quorate.rpc.controller_client import (
     QuorumUnavailableError,
 )
 from tests.integration.quorum import (
+    FAST,
     OBSERVER_ID,
     committed_batches,
     log_end,
@@ -25,6 +26,9 @@ from tests.integration.quorum import (
 
 if TYPE_CHECKING:
     from tests.integration.quorum import Quorum
+
+# One and a half times the fetch timeout of these quorums: then a leader that hears nobody resigns.
+CHECK_QUORUM_S = 1.5 * int(FAST["controller.quorum.fetch.timeout.ms"]) / 1000
 
 
 def topic(name: str) -> NewTopic:
@@ -65,10 +69,14 @@ async def test_a_leader_that_stood_still_steps_down_when_it_goes_on(quorum: Quor
     before = await quorum.leader()
     old = await quorum.leader_id()
     quorum.signal(old, signal.SIGSTOP)
+    stopped_s = asyncio.get_running_loop().time()
     after = await quorum.leader(above_epoch=before.leader.epoch)
-    await quorum.create(topic("while-it-stands"))
+    names: list[str] = []
+    while not names or asyncio.get_running_loop().time() < stopped_s + CHECK_QUORUM_S:
+        names.append(f"while-it-stands-{len(names):05d}")
+        await quorum.create(topic(names[-1]))
     quorum.signal(old, signal.SIGCONT)
-    assert await names_everywhere(quorum) == ["before", "while-it-stands"]
+    assert await names_everywhere(quorum) == ["before", *names]
     assert after.leader.leader_id != old
 
 
