@@ -91,6 +91,8 @@ class NodePlan:
             "health.port": str(self.health_port),
             "metrics.port": str(self.metrics_port),
             "grpc.reflection.enable": "true",
+            # All nodes are stopped at once, so the last leader has nobody to wait for.
+            "shutdown.timeout.ms": "1000",
         }
 
 
