@@ -50,6 +50,7 @@ def test_a_first_start_writes_properties_and_formats(tmp_path: Path) -> None:
         "health.port=20101",
         "metrics.port=20201",
         "grpc.reflection.enable=true",
+        "shutdown.timeout.ms=1000",
         "num.partitions=3",
     ]
     meta = read_meta(OsFileSystem(), str(node.metadata_dir / META_PROPERTIES))
