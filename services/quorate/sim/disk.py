@@ -179,6 +179,10 @@ class SimulatedDisk:
         """A new, empty disk in the place of the old."""
         self._directories = {"/": Directory()}
 
+    def on_platter(self, path: str) -> bytes:
+        """What a power cut is sure to leave of a file; a look from outside, without hook."""
+        return bytes(self._inode(path).durable)
+
     def files(self, path: str) -> dict[str, int]:
         """The files of a directory and their sizes, by name; a look from outside, without hook."""
         entries = self._directories[path].entries if path in self._directories else {}

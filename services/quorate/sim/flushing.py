@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from quorate.storage.flushed_end import SYNC_AFTER_MS
+
 if TYPE_CHECKING:
     from quorate.sim.node import SimulatedNode
     from quorate.storage.log import FlushTicket
@@ -26,6 +28,7 @@ class Flushing:
     def __init__(self, node: SimulatedNode) -> None:
         self._node = node
         self._flight: Flight | None = None
+        self._will_sync = False
         self._incarnation = node.incarnation
 
     @property
@@ -66,5 +69,15 @@ class Flushing:
             node.disk.unpromised = (0, 0)
         end = node.store.log.finish_flush(flight.ticket)
         self._flight = None
+        if not self._will_sync:
+            self._will_sync = True
+            node.world.schedule(SYNC_AFTER_MS * 1000, self._sync)
         node.flush_ended(end, flight.ticket.generation)
         self.begin()
+
+    def _sync(self) -> None:
+        """Carry the flushed end to the platter, in a thread of its own."""
+        self._will_sync = False
+        node = self._node
+        if self._incarnation == node.incarnation and node.is_listening:
+            node.guarded(node.store.log.sync_flushed_end)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.batch import BatchHeader, CorruptBatchError, iter_batches
-from quorate.storage.flushed_end import FlushedEndFile
+from quorate.storage.flushed_end import SLOT_BYTES, decode_slot
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.layout import BOOTSTRAP_ID, FLUSHED_END, parse_checkpoint, parse_segment
 from quorate.storage.layout import LOG_DIR as LOG_DIR_NAME
@@ -62,8 +63,8 @@ def open_storage(
 def rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
     """Files of the log directory with the bytes at their beginning that were flushed for sure.
 
-    What lies behind the recorded flushed end may be a torn tail, which recovery may cut without a
-    word (semantics rule 12); so it is no place for rot that must be noticed.
+    What lies behind the flushed end that a power cut leaves may be a torn tail, which recovery may
+    cut without a word (semantics rule 12); so it is no place for rot that must be noticed.
     """
     hook, disk.hook = disk.hook, _no_hook
     try:
@@ -73,9 +74,13 @@ def rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
 
 
 def _rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
-    flushed = FlushedEndFile(disk, f"{DATA_DIR}/{FLUSHED_END}").load()
-    if flushed is None:
+    path = f"{DATA_DIR}/{FLUSHED_END}"
+    data = disk.on_platter(path) if disk.exists(path) else b""
+    slots = [decode_slot(data[at : at + SLOT_BYTES]) for at in (0, SLOT_BYTES)]
+    newest = max(filter(None, slots), key=itemgetter(0), default=None)
+    if newest is None:
         return []
+    flushed = newest[1]
     places = []
     for name, size_bytes in disk.files(LOG_DIR).items():
         if parse_segment(name) is not None:

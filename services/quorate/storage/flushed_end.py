@@ -3,8 +3,10 @@
 It lies beside the log. Two slots of one sector each are written in turn, each with a sequence
 number and a checksum, so that a torn write leaves the other. After a flush it is written without an
 fsync of its own: a killed process loses nothing of it, a power cut may bring back an older slot,
-which then only says less. Whatever lowers it (a truncation) is durable in both slots before the log
-is touched, because a larger end that came back would make a healthy log look damaged.
+which then only says less. How much less is bounded: within SYNC_AFTER_MS of a flush `sync` carries
+it to the disk, beside the flushes of the log. Whatever lowers it (a truncation) is durable in both
+slots before the log is touched, because a larger end that came back would make a healthy log look
+damaged.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from quorate.storage.files import File, FileSystem
 
 SLOT_BYTES: Final = 512
+SYNC_AFTER_MS: Final = 1000
 _MAGIC: Final = b"QFE1"
 # magic, sequence, offset, epoch, has a last batch, its CRC, voters in all, directory id, cluster id
 _HEAD: Final = struct.Struct(">4sQqi?IH16sB")
@@ -81,6 +84,11 @@ class FlushedEndFile:
         """Write `entry` into the other slot, without waiting for the disk."""
         assert self._file is not None, "the file is made durable once before it is written"
         self._write_next(self._file, entry)
+
+    def sync(self) -> None:
+        """Carry what was written to the disk; may run beside `write`."""
+        if self._file is not None:
+            self._file.fdatasync()
 
     def store(self, entry: FlushedEnd) -> None:
         """Write `entry` into both slots, durable on return: no older end can come back."""

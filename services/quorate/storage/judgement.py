@@ -93,13 +93,17 @@ def _why_not_kept(log: ScannedLog, snapshot: OffsetAndEpoch | None) -> str | Non
 def _ends_once_reached(evidence: Evidence) -> tuple[list[OffsetAndEpoch], bool]:
     """How far this replica is known to have come, and whether the log itself proves damage."""
     once = list(evidence.damaged_snapshots)
-    if evidence.flushed is not None:
-        return [*once, evidence.flushed.end], False
-    log = evidence.log
-    if log.problem is None:
+    log, flushed = evidence.log, evidence.flushed
+    if flushed is not None:
+        once.append(flushed.end)
+    if log.problem is None or (flushed is not None and flushed.end <= log.end):
+        # Above the flushed end is tail, whatever lies there: a power cut takes sectors in no order.
         return once, False
-    # Nobody wrote down what was flushed: whole batches behind the problem tell damage from a tail.
+    # Whole batches behind the problem say how far the log went, which an older flushed end, back
+    # after a power cut, does not know; where there is none at all they tell damage from a tail.
     behind = find_end_behind(log, evidence.quorum_epoch)
+    if flushed is not None:
+        return [*once, behind or flushed.end], False
     if behind is not None:
         return [*once, behind], True
     if not log.problem.may_be_torn:

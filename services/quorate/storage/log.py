@@ -249,6 +249,10 @@ class MetadataLog:
             self._flushed_end_file.write(self._flushed_entry(ticket.end, ticket.last_crc))
         return state.flushed_end
 
+    def sync_flushed_end(self) -> None:
+        """Let a power cut bring back no older flushed end than this; may run in a thread."""
+        self._flushed_end_file.sync()
+
     def _flushed_entry(self, end: OffsetAndEpoch, last_crc: int | None) -> FlushedEnd:
         voters = self.voters_below(end.offset)
         keys = tuple(voter.key for voter in voters)

@@ -101,3 +101,15 @@ def test_what_is_stored_never_comes_back_larger(survival: Survival) -> None:
         found = FlushedEndFile(replica.disk, PATH).load()
         assert found is not None
         assert found.end.offset in (50, 51, 52)
+
+
+def test_a_power_cut_takes_nothing_that_was_synced() -> None:
+    replica = Replica()
+    file = FlushedEndFile(replica.disk, PATH)
+    file.sync()
+    file.store(entry(1))
+    file.write(entry(2))
+    file.sync()
+    file.write(entry(3))
+    replica.lose_all_unflushed()
+    assert FlushedEndFile(replica.disk, PATH).load() == entry(2)

@@ -431,3 +431,32 @@ def test_a_log_emptied_by_hand_restarts_at_the_snapshot_of_a_stock_directory() -
     recovered = replica.open()
     assert (recovered.state.log_start, recovered.state.end) == (12, at(12, 2))
     assert recovered.findings == ()
+
+
+def test_damage_is_measured_by_what_lies_behind_it_where_the_flushed_end_is_older() -> None:
+    replica = Replica()
+    replica.open()
+    replica.begin_epoch(1)
+    for number in range(3):
+        replica.append(b"early %d" % number)
+    replica.flush()
+    replica.store.log.sync_flushed_end()
+    known = replica.end
+    for number in range(3):
+        replica.append(b"late %d" % number)
+        replica.flush()
+    once = replica.end
+    replica.lose_all_unflushed()
+    tail = copy.copy(replica)
+    tail.disk = copy.deepcopy(replica.disk)
+    size = len(replica.disk.read(f"{LOG_DIR}/{replica.logs()[0]}"))
+    replica.flip(f"{LOG_DIR}/{replica.logs()[0]}", size // 2)
+    recovered = replica.open()
+    assert recovered.state.end < known < once
+    assert recovered.state.remembered_end == once
+    # Above the end that is known, nobody can tell rot from a torn tail: it is cut.
+    last = tail.logs()[-1]
+    tail.flip(f"{LOG_DIR}/{last}", len(tail.disk.read(f"{LOG_DIR}/{last}")) - 1)
+    recovered = tail.open()
+    assert known <= recovered.state.end < once
+    assert recovered.state.remembered_end is None
