@@ -36,5 +36,6 @@ fix: $(INSTALLED)  ## repair what the linter and the formatter can
 sim: $(INSTALLED)  ## simulate seeds 1 to SEEDS=200, or replay SEED=n
 	$(BIN)/quorate simulate --seeds $(RANGE)
 
-gen: $(INSTALLED)  ## generate the protobuf code anew
+gen: $(INSTALLED)  ## generate the protobuf code and the diagram of roles anew
 	$(BIN)/python tools/gen_proto.py
+	$(BIN)/python tools/draw_roles.py

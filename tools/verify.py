@@ -20,6 +20,7 @@ CHECKS: tuple[tuple[str, ...], ...] = (
     ("mypy", f"--cache-dir={os.devnull}"),
     ("lint-imports", "--no-cache", "--no-logo"),
     ("python", "tools/gen_proto.py", "--check"),
+    ("python", "tools/draw_roles.py", "--check"),
     ("codespell",),
     ("python", "tools/tidy.py"),
 )

@@ -1,7 +1,7 @@
 """Finalised features, metadata.version above all: what the log may contain and who may take part.
 
 The level of metadata.version decides in which version each record is written; a log of a level that
-this release does not know is refused (semantics rule 22).
+this release does not know is refused (rule 22).
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ class _Heartbeat:
         return replace(outcome, reply=reply, session=(broker_id, session))
 
     def _go_on_shutting_down(self) -> Outcome:
-        """Once the others know their new leaders it may go (kafka-wire: lowest active offset)."""
+        """Once the others know their new leaders it may go (Kafka: lowest active offset)."""
         broker_id = self._request.broker_id
         known = self._context.sessions.get(broker_id)
         shutdown_offset = None if known is None else known.shutdown_offset

@@ -1,4 +1,4 @@
-"""Answers from an image: what the metadata is, as far as that image goes (semantics rule 19).
+"""Answers from an image: what the metadata is, as far as that image goes (rule 19).
 
 Any controller can give them, active or not, because they need the committed image only.
 """

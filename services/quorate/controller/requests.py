@@ -1,7 +1,7 @@
 """What the controller can be asked: frozen values, free of any transport.
 
 Names follow Kafka's Admin and broker requests in snake_case. Lists carry many items because an
-answer reports errors per item (semantics rule 20).
+answer reports errors per item (rule 20).
 """
 
 from __future__ import annotations

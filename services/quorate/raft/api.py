@@ -77,7 +77,7 @@ class RecoveredState:
     `epochs` covers log_start..end, oldest first; the first entry may start below log_start.
     `snapshots` is oldest first, without the 0-0 bootstrap checkpoint. `voters` and `kraft_versions`
     are oldest first; a snapshot's set stands at (snapshot end - 1), the bootstrap one at -1.
-    `remembered_end` is set while this replica heals (semantics rule 16). `abstains` is rule 8.
+    `remembered_end` is set while this replica heals (rule 16). `abstains` is rule 8.
     """
 
     log_start: Offset = Offset(0)

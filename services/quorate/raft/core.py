@@ -1,7 +1,7 @@
 """The consensus core: one event in, effects out; each concern in a module of its own.
 
 Every step first lets timers that are due act, so that a process that was stopped for a while
-checks its quorum before it answers anything (semantics rule 21), then handles the event, then
+checks its quorum before it answers anything (rule 21), then handles the event, then
 sends what has become due.
 """
 

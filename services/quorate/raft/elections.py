@@ -1,6 +1,6 @@
 """Votes: asked for, counted, granted and refused; and the timers that begin an election.
 
-KIP-595 (votes), KIP-996 (pre-vote), semantics rules 1, 2, 9, 10, 11 and 16.
+KIP-595 (votes), KIP-996 (pre-vote), rules 1, 2, 9, 10, 11 and 16.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A leader's side of replication: appends, fetches, the high watermark, check-quorum.
 
 A replica's Fetch says what it has flushed; the high watermark is what a majority has, once it
-covers a record of the leader's own epoch (seed "KRaft Consensus", LeaderState; semantics 3, 4, 5).
+covers a record of the leader's own epoch (seed "KRaft Consensus", LeaderState; rules 3, 4, 5).
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class FetchRequest:
     """A replica asks for what follows its log, and so acknowledges what it has flushed.
 
     `read_round` echoes the newest round that a Fetch answer of this leader carried; it proves to
-    the leader that the request was sent after that answer (reads, semantics rule 19).
+    the leader that the request was sent after that answer (reads, rule 19).
     """
 
     cluster_id: ClusterId

@@ -1,6 +1,6 @@
 """Current reads: answered once a majority is known to follow this leader since the read began.
 
-Semantics rule 19, made exact: a Fetch that arrives after the read began may have been sent before
+Rule 19, made exact: a Fetch that arrives after the read began may have been sent before
 it, by a voter that has since elected somebody else. So every Fetch answer carries a round, every
 Fetch echoes the newest one that its replica saw, and a read counts only echoes of a round that was
 not yet sent to anybody when it began (docs/decisions/0002-read-rounds.md).

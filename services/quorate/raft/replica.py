@@ -258,7 +258,7 @@ class Replica:
         self.note(f"{why}: {names} in epoch {self.epoch}")
 
     def _fail_waiting(self, leader: Leader) -> None:
-        """No parked Fetch and no read outlives leadership (kafka-wire gotcha 3)."""
+        """No parked Fetch and no read outlives leadership (docs/protocol.md)."""
         info = (
             self.leader_info
             if self.election.leader_id != self.node_id

@@ -1,6 +1,6 @@
 """The raft service: requests go to a handler, answers come back by futures.
 
-Stream rules (semantics rule 20): every request is answered once and in order; a second request on a
+Stream rules (rule 20): every request is answered once and in order; a second request on a
 stream makes the core answer the first at once; a second stream of the same replica ends the first.
 """
 

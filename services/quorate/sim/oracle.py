@@ -1,7 +1,7 @@
 """What clients may rely on, judged from outside: the one committed history and every answer.
 
 Whatever any replica says is committed becomes history, and every other replica is held to it.
-Sources: the Raft paper, section 8 (linearizable semantics); semantics rules 19 and 20.
+Sources: the Raft paper, section 8 (linearizable semantics); rules 19 and 20.
 """
 
 from __future__ import annotations

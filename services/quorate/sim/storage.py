@@ -64,7 +64,7 @@ def rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
     """Files of the log directory with the bytes at their beginning that were flushed for sure.
 
     What lies behind the flushed end that a power cut leaves may be a torn tail, which recovery may
-    cut without a word (semantics rule 12); so it is no place for rot that must be noticed.
+    cut without a word (rule 12); so it is no place for rot that must be noticed.
     """
     hook, disk.hook = disk.hook, _no_hook
     try:

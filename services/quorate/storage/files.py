@@ -1,7 +1,7 @@
 """The file-system port: every call to a disk goes through it, so that the simulator can fail each.
 
 A call that raises OSError means that the disk failed; after a failed `fdatasync` or `sync_dir`
-nothing is tried again (semantics rule 17). Paths are strings with slashes. A rename replaces its
+nothing is tried again (rule 17). Paths are strings with slashes. A rename replaces its
 target. Entries of a directory are durable only after `sync_dir`, bytes only after `fdatasync`.
 """
 

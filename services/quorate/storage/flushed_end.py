@@ -1,4 +1,4 @@
-"""The flushed-end file: below what it says is damage, above it is tail (semantics rule 12).
+"""The flushed-end file: below what it says is damage, above it is tail (rule 12).
 
 It lies beside the log. Two slots of one sector each are written in turn, each with a sequence
 number and a checksum, so that a torn write leaves the other. After a flush it is written without an

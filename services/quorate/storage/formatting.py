@@ -29,7 +29,7 @@ class Formatting:
 
     `voters` are the first voters (kraft.version 1), None for a node that will join. At
     kraft.version 0, whose voters stand in the settings, `is_first_bootstrap` lets a directory that
-    has nothing vote (semantics rule 8): never for a disk that replaces a lost one.
+    has nothing vote (rule 8): never for a disk that replaces a lost one.
     """
 
     meta: MetaProperties

@@ -1,4 +1,4 @@
-"""What a voter must not forget while its log is behind what it once had (semantics rules 8, 16).
+"""What a voter must not forget while its log is behind what it once had (rules 8, 16).
 
 The remembered end is durable before a damaged log is touched, and goes only when the log has
 reached it again. `abstains` marks a directory of kraft.version 0 that came up empty without the

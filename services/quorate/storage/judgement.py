@@ -1,6 +1,6 @@
 """Decides from what recovery found whether the log is kept, and whether anything has been lost.
 
-Pure: evidence goes in, a verdict comes out, nothing on the disk is touched (semantics rules 12 to
+Pure: evidence goes in, a verdict comes out, nothing on the disk is touched (rules 12 to
 16). Ends are compared as in Vote: by epoch, then by offset.
 """
 

@@ -122,7 +122,7 @@ class MetadataLog:
 
     @property
     def generation(self) -> int:
-        """Raised by every truncation and installed snapshot (semantics rule 14)."""
+        """Raised by every truncation and installed snapshot (rule 14)."""
         return self.state.generation
 
     @property

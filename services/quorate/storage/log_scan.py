@@ -3,7 +3,7 @@
 A CRC covers what is in a batch, not where it stands: base offset and epoch lie before it. Offsets
 must be contiguous, from the segment's name on. The epoch must rise at a LeaderChange and nowhere
 else, must never fall, agree with the epoch history and with the flushed end, and not exceed the
-epoch of quorum-state (semantics rules 12 and 14).
+epoch of quorum-state (rules 12 and 14).
 """
 
 from __future__ import annotations

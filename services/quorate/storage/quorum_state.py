@@ -4,7 +4,7 @@
 has the voted directory. A node that is to join has neither version nor voters yet; it writes 1, or
 it would forget the directory for which it voted. A voter that forgets this file could vote twice in
 one epoch, so it is replaced atomically and never guessed (seed 000, FileQuorumStateStore;
-semantics rule 18).
+rule 18).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Nothing is changed before everything has been read and judged, so that a refusal leaves the
 directory as it was. What happens to which damage is in docs/storage.md; the rules are 8, 12 to 16
-and 18 of the semantics.
+and 18 of docs/protocol.md.
 """
 
 from __future__ import annotations

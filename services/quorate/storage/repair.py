@@ -1,7 +1,7 @@
 """Carries out what recovery has decided, in an order that any crash leaves recoverable.
 
 First what must not be forgotten, then the lowered flushed end, then the log itself; last, when all
-of it is on the disk, the flushed end again (semantics rules 12, 13, 16).
+of it is on the disk, the flushed end again (rules 12, 13, 16).
 """
 
 from __future__ import annotations

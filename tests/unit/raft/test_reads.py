@@ -1,4 +1,4 @@
-"""Current reads are confirmed by rounds (semantics rule 19)."""
+"""Current reads are confirmed by rounds (rule 19)."""
 
 from __future__ import annotations
 

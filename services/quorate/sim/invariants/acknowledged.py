@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class AcknowledgedSurvives(Invariant):
     """What a leader calls committed lies on the platters of a majority of its voters.
 
-    Source: Raft paper, section 5.4.2, with semantics rules 12 and 13: only flushed records count.
+    Source: Raft paper, section 5.4.2, with rules 12 and 13: only flushed records count.
     A replica whose disk was damaged or replaced since is taken to have had its part.
     """
 

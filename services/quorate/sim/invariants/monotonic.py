@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Monotonic(Invariant):
     """A replica's epoch never goes back, its high watermark not within one life.
 
-    Source: KIP-595 (epochs are durable); semantics rule 15: after a restart the high watermark
+    Source: KIP-595 (epochs are durable); rule 15: after a restart the high watermark
     starts no lower than the newest snapshot, and a log never ends before it.
     """
 

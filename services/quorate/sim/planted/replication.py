@@ -144,13 +144,13 @@ BUGS: Final = (
     Bug(
         "view-of-arrival",
         "whether a replica is served as a voter is decided at its first Fetch (rule 3)",
-        (36, 41),
+        (20, 41),
         (Patch(Leading, "readable_end", _view_of_arrival),),
     ),
     Bug(
         "voters-not-rolled-back",
         "a voter set stays in force although the record that brought it was cut",
-        (140, 161),
+        (140, 247),
         (Patch(LogState, "truncate", _keep_voters),),
     ),
     Bug(

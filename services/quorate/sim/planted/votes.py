@@ -73,7 +73,7 @@ BUGS: Final = (
     Bug(
         "leadership-not-persisted",
         "a leader does not save that it leads, so it restarts as a candidate of the same epoch",
-        (167, 252),
+        (55, 86),
         (Patch(SimulatedNode, "save", _save_no_leadership),),
     ),
     Bug(
@@ -97,13 +97,13 @@ BUGS: Final = (
     Bug(
         "removed-voter-gives-up",
         "a voter whose removal is in its log, but not known committed, does not campaign (rule 1)",
-        (10, 72),
+        (10, 24),
         (Patch(Replica, "may_campaign", property(_only_members_campaign)),),
     ),
     Bug(
         "only-members-vote",
         "a replica that does not find itself and the nominee in its own set refuses (rule 2)",
-        (66, 69),
+        (24, 28),
         (Patch(Elections, "_is_meant_for_us", _only_members_vote),),
     ),
     Bug(
