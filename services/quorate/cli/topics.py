@@ -84,8 +84,10 @@ def topics_to_create(arguments: argparse.Namespace) -> tuple[NewTopic, ...]:
             raise CommandError("--file: partitions, replicas and configs stand in the file")
         try:
             text = arguments.file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise CommandError(f"--file: {error}") from error
+        except OSError as error:
+            raise CommandError(f"--file: {arguments.file}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise CommandError(f"--file: {arguments.file}: no UTF-8: {error.reason}") from error
         return read_topics(text, str(arguments.file))
     assignments = parse_assignment(arguments.replica_assignment)
     counts = (arguments.partitions, arguments.replication_factor)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Address = tuple[str, int]
 RETRY_BACKOFF_S: Final = 0.05
 ATTEMPT_TIMEOUT_S: Final = 5.0
+SERVER_SHARE: Final = 0.8
 
 
 class QuorumUnavailableError(Exception):
@@ -129,8 +130,13 @@ class ControllerClient:
         controller: Address | None = None,
     ) -> ReadReply:
         """Ask any server, or only `controller`; a current read goes to the leader."""
+        attempt_s = self._timeout_s if controller is not None else self._attempt_s()
         message = convert_controller.read_request(
-            request, min_offset=min_offset, current=current, timeout_ms=int(self._timeout_s * 1000)
+            request,
+            min_offset=min_offset,
+            current=current,
+            # The server gives up first, so that it can say what it waited for.
+            timeout_ms=int(attempt_s * 1000 * SERVER_SHARE),
         )
         if controller is not None:
             return await self._only_at(controller, message)
@@ -145,6 +151,8 @@ class ControllerClient:
     async def _read_at(self, server: Address, message: pb.ReadRequest, timeout_s: float) -> Any:
         stub = controller_pb2_grpc.ControllerStub(self._channel(server))
         response = await stub.Read(message, timeout=timeout_s)
+        if response.error == ErrorCode.REQUEST_TIMED_OUT:
+            raise _Redirect(response.message, None)
         _check(response)
         return convert_controller.chosen(response, "reply")
 
@@ -253,7 +261,7 @@ def _said(error: BaseException) -> str:
         details = (error.details() or "").lower()
         if "refused" in details:
             return "connection refused"
-        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED or "timed out" in details:
             return "no answer in time"
         return f"{error.code().name}: {error.details()}"
     return str(error)

@@ -164,3 +164,17 @@ async def test_versions_say_who_answers(served: Served) -> None:
 def test_there_must_be_a_server() -> None:
     with pytest.raises(ValueError, match="give at least one HOST:PORT"):
         ControllerClient([])
+
+
+async def test_a_server_that_lacks_the_offset_says_so_and_another_is_asked(
+    served: Served, another: Served
+) -> None:
+    late = ControllerApiError(ErrorCode.REQUEST_TIMED_OUT, "offset 8 is not committed here")
+    served.controller.read_replies.append(late)
+    another.controller.read_replies.append(LISTED)
+    servers = [served.address, another.address]
+    async with ControllerClient(servers, timeout_ms=TIMEOUT_MS) as client:
+        assert await client.read(ListTopics(), min_offset=8) == LISTED
+        served.controller.read_replies.append(late)
+        with pytest.raises(QuorumUnavailableError, match="offset 8 is not committed here"):
+            await client.read(ListTopics(), min_offset=8, controller=served.address)
