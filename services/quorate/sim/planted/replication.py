@@ -132,7 +132,7 @@ BUGS: Final = (
     Bug(
         "stale-flush-counts",
         "a flush that began before the log was cut counts for what was appended since (rule 14)",
-        (7, 116),
+        (76, 85),
         (
             Patch(RaftCore, "is_current", always(answer=True)),
             # Our followers fetch only when nothing waits for a flush; one that claims no more than
@@ -156,7 +156,7 @@ BUGS: Final = (
     Bug(
         "epoch-of-snapshot-forgotten",
         "a log that restarts at a snapshot does not know the epoch of what lies below it",
-        (18, 40),
+        (18, 32),
         (Patch(LogState, "restart_at", _forget_epoch),),
     ),
     Bug(
