@@ -9,6 +9,7 @@ topics have: few are large, most are small, some are compacted.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from itertools import islice, product
 from typing import TYPE_CHECKING
@@ -78,6 +79,16 @@ def definitions(count: int) -> dict[str, Definition]:
     return topics
 
 
+def main() -> None:
+    """Print the definitions that were asked for, as YAML."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("count", nargs="?", type=int, default=COUNT_DEFAULT, metavar="COUNT")
+    try:
+        topics = definitions(parser.parse_args().count)
+    except ValueError as error:
+        parser.error(str(error))
+    yaml.safe_dump({"topics": topics}, sys.stdout, sort_keys=False)
+
+
 if __name__ == "__main__":
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else COUNT_DEFAULT
-    yaml.safe_dump({"topics": definitions(wanted)}, sys.stdout, sort_keys=False)
+    main()
