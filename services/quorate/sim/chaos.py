@@ -31,6 +31,7 @@ class Chaos:
     def __init__(self, world: World) -> None:
         self.world = world
         self.is_over = False
+        self._stopping: dict[NodeId, int] = {}
         world.when_process_dies = self.process_died
         world.when_process_stops = self.process_stopped
 
@@ -60,7 +61,8 @@ class Chaos:
                 node.power_off()
             if node.is_paused:
                 node.resume()
-            if node.is_rotten:
+            if node.is_rotten or self._stopping.get(node.node_id) == node.incarnation:
+                # A stop under way would end the process, and what it serves, later.
                 node.kill()
             node.start()
             if node.status is Status.RUNNING:
@@ -176,7 +178,7 @@ class Chaos:
         if node is None:
             return
         self.world.remark(f"node {node.node_id} is asked to stop")
-        incarnation = node.incarnation
+        incarnation = self._stopping[node.node_id] = node.incarnation
         node.deliver(ShutdownRequested(SHUTDOWN_MS))
 
         def insist() -> None:

@@ -29,7 +29,7 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.roles import Follower
+from quorate.raft.roles import Follower, Leader
 from quorate.records.ids import (
     ClusterId,
     DirectoryId,
@@ -126,6 +126,12 @@ class SimulatedNode:
     @property
     def is_listening(self) -> bool:
         return self.status is Status.RUNNING
+
+    @property
+    def has_heard_leader(self) -> bool:
+        """It leads, or follows with an answer of its leader received."""
+        role = self.core.replica.role
+        return isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched)
 
     @property
     def refuses_connections(self) -> bool:
@@ -303,8 +309,7 @@ class SimulatedNode:
 
     def _note_heard(self, response: object) -> None:
         """An answer of the leader counts when it was still waited for."""
-        role = self.core.replica.role
-        if isinstance(response, FetchResponse) and isinstance(role, Follower) and role.has_fetched:
+        if isinstance(response, FetchResponse) and self.has_heard_leader:
             self.world.watch.heard_leader(self)
 
     def change_voters(self, voters: VoterSet) -> str | None:

@@ -68,4 +68,8 @@ class HealthyLeaderKeepsEpoch(Invariant):
 
     def _hears(self, key: ReplicaKey, epoch: Epoch, asking_since: int) -> bool:
         known = self._hearing_since.get(key)
-        return known is not None and known[0] == epoch and known[1] < asking_since
+        if known is None or known[0] != epoch or known[1] >= asking_since:
+            return False
+        # A step may lose the leader and find it again: then no answer has been received yet.
+        node = self.world.nodes[key.node_id]
+        return node.key == key and node.has_heard_leader
