@@ -29,7 +29,6 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from quorate.raft.roles import Follower, Leader
 from quorate.records.ids import (
     ClusterId,
     DirectoryId,
@@ -126,12 +125,6 @@ class SimulatedNode:
     @property
     def is_listening(self) -> bool:
         return self.status is Status.RUNNING
-
-    @property
-    def has_heard_leader(self) -> bool:
-        """It leads, or follows with an answer of its leader received."""
-        role = self.core.replica.role
-        return isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched)
 
     @property
     def refuses_connections(self) -> bool:
@@ -304,12 +297,7 @@ class SimulatedNode:
         if isinstance(event, api.RequestReceived) and isinstance(event.request, VoteRequest):
             self._votes[event.token] = event.request
         self._take(event, self.core.step(event, self.local_ms))
-        if isinstance(event, api.ResponseReceived):
-            self._note_heard(event.response)
-
-    def _note_heard(self, response: object) -> None:
-        """An answer of the leader counts when it was still waited for."""
-        if isinstance(response, FetchResponse) and self.has_heard_leader:
+        if isinstance(event, api.ResponseReceived) and isinstance(event.response, FetchResponse):
             self.world.watch.heard_leader(self)
 
     def change_voters(self, voters: VoterSet) -> str | None:

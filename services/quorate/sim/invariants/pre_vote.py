@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.raft.roles import Follower, Leader
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.oracle import Violation
 
@@ -32,7 +33,7 @@ class HealthyLeaderKeepsEpoch(Invariant):
 
     def heard_leader(self, node: SimulatedNode) -> None:
         progress = node.progress
-        if progress is not None and progress.role == "follower":
+        if progress is not None and progress.role == "follower" and _has_heard_leader(node):
             known = self._hearing_since.get(node.key)
             if known is None or known[0] != progress.epoch:
                 self._hearing_since[node.key] = (progress.epoch, self.world.now_us)
@@ -72,4 +73,10 @@ class HealthyLeaderKeepsEpoch(Invariant):
             return False
         # A step may lose the leader and find it again: then no answer has been received yet.
         node = self.world.nodes[key.node_id]
-        return node.key == key and node.has_heard_leader
+        return node.key == key and _has_heard_leader(node)
+
+
+def _has_heard_leader(node: SimulatedNode) -> bool:
+    """It leads, or follows with an answer of its leader received while that was waited for."""
+    role = node.core.replica.role
+    return isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched)
