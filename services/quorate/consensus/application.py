@@ -126,8 +126,7 @@ class MetadataApplication:
 
     def flushed(self) -> None:
         """The previous flush is over: what gathered meanwhile is the next batch."""
-        if self._accumulator.base_offset is not None and not self._linger_s:
-            self.drain()
+        self._schedule_cut()
         self._consider_snapshot()
 
     def tick(self) -> None:
@@ -217,6 +216,7 @@ class MetadataApplication:
         self.controller.commit(high_watermark, timestamp_ms)
         self._held.release(high_watermark)
         self._arrivals.reached(self.controller.image.position.end_offset)
+        self._schedule_cut()
         self._consider_snapshot()
 
     def _step_down(self, unsent_from: Offset | None) -> None:
@@ -269,13 +269,24 @@ class MetadataApplication:
             return
         if self._linger_s:
             self._cut_handle = self._loop.call_later(self._linger_s, self._cut_due)
-        elif not self._driver.is_flushing:
+        elif not self._is_committing():
             # Requests that arrived in the same turn of the loop share the batch.
             self._cut_handle = self._loop.call_soon(self._cut_due)
 
+    def _is_committing(self) -> bool:
+        """Whether a batch is on its way: what arrives meanwhile becomes the next one.
+
+        A disk that flushes faster than followers answer would otherwise cut many small batches,
+        each with its own messages and flushes everywhere.
+        """
+        progress = self._progress
+        high_watermark = progress.high_watermark if progress is not None else None
+        has_open = high_watermark is None or high_watermark < self._driver.store.log.end.offset
+        return has_open or bool(self._sent) or self._driver.is_flushing
+
     def _cut_due(self) -> None:
         self._cut_handle = None
-        if self._linger_s or not self._driver.is_flushing:
+        if self._linger_s or not self._is_committing():
             self.drain()
 
     def drain(self) -> None:
