@@ -1,4 +1,4 @@
-"""Group commit: decisions gather while a flush is under way, and become one batch when it ends."""
+"""Group commit: decisions gather while a batch is on its way, and become the next one."""
 
 from __future__ import annotations
 

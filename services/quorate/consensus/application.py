@@ -125,7 +125,7 @@ class MetadataApplication:
             self._replay()
 
     def flushed(self) -> None:
-        """The previous flush is over: what gathered meanwhile is the next batch."""
+        """A flush is over: where that was a commit, what gathered meanwhile is the next batch."""
         self._schedule_cut()
         self._consider_snapshot()
 

@@ -100,6 +100,24 @@ async def test_writes_of_one_turn_share_a_batch(open_stack: Open) -> None:
     assert [header.record_count for _, header in iter_batches(data)] == [end - start]
 
 
+async def test_writes_that_come_before_a_commit_share_the_next_batch(open_stack: Open) -> None:
+    stack = await open_stack()
+    await stack.register()
+    start = stack.driver.store.log.end.offset
+    first = stack.application.write(CreateTopics((NewTopic("a"),)), CALLER)
+    stack.application.drain()
+    middle = stack.driver.store.log.end.offset
+    late = [
+        stack.application.write(CreateTopics((NewTopic(name),)), CALLER) for name in ("b", "c", "d")
+    ]
+    assert stack.driver.store.log.end.offset == middle
+    await asyncio.gather(first, *late)
+    end = stack.driver.store.log.end.offset
+    data = stack.driver.store.read_range(LogRange(start, end, 1 << 20))
+    counts = [header.record_count for _, header in iter_batches(data)]
+    assert counts == [middle - start, end - middle]
+
+
 async def test_what_gathered_lies_before_a_change_of_the_members(open_stack: Open) -> None:
     stack = await open_stack()
     await stack.register()
