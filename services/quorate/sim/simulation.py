@@ -41,6 +41,13 @@ class SeedResult:
     steps: int
     acknowledged: int
     epochs: int
+    bug: str | None = None
+
+    @property
+    def _command(self) -> str:
+        if self.bug is None:
+            return f"make sim SEED={self.seed}"
+        return f"quorate simulate --seeds {self.seed} --bug {self.bug}"
 
     def report(self) -> str:
         """Everything that a reader of a failure needs: options, last lines, reason, command."""
@@ -51,7 +58,7 @@ class SeedResult:
             )
         return (
             f"seed {self.seed}: {self.options}\n{self.tail}\n"
-            f"seed {self.seed} FAILED: {self.failure}\nrepeat: make sim SEED={self.seed}"
+            f"seed {self.seed} FAILED: {self.failure}\nrepeat: {self._command}"
         )
 
 
@@ -79,6 +86,7 @@ def run_seed(
         world.steps,
         len(world.oracle.acknowledged),
         max((node.led_epoch or 0 for node in world.nodes.values()), default=0),
+        bug,
     )
 
 

@@ -45,7 +45,7 @@ def test_a_failing_seed_says_how_to_see_it_again(capsys: pytest.CaptureFixture[s
     out = capsys.readouterr().out
     assert status == 1
     assert "FAILED: Violation: " in out
-    assert "repeat: make sim SEED=" in out
+    assert "repeat: quorate simulate --seeds 8 --bug minority-commits" in out
 
 
 def test_an_unknown_bug_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
