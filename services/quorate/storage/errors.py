@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+# The way back for a voter whose promises cannot be known any more.
+START_ANEW: Final = (
+    "with the rest of the quorum healthy, format an empty directory in its place: under its new"
+    " directory id this node follows, and does not vote"
+)
+
 
 class StorageError(Exception):
     """The directory cannot be used as it is; the message says where and what to do about it."""

@@ -21,7 +21,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_uuid,
 )
-from quorate.storage.errors import StorageError
+from quorate.storage.errors import START_ANEW, StorageError
 from quorate.storage.files import remove_durably, write_atomically
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def read_healing(fs: FileSystem, path: str) -> Healing:
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(
             f"{path}: malformed ({error!r}). It says how far this voter's log once came: restore "
-            "it from a backup, or remove this voter, format its directory anew and add it again"
+            f"it from a backup; or, {START_ANEW}"
         ) from error
 
 

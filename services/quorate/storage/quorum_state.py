@@ -22,7 +22,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_uuid,
 )
-from quorate.storage.errors import StorageError
+from quorate.storage.errors import START_ANEW, StorageError
 from quorate.storage.files import write_atomically
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def read_quorum_state(fs: FileSystem, path: str) -> ElectionState | None:
     except ValueError as error:
         raise StorageError(
             f"{path}: {error}. It holds this voter's vote, so nothing may be guessed: restore it "
-            "from a backup; or, with the rest of the quorum healthy, remove this voter, format the "
-            "directory anew and add it again under its new directory id"
+            f"from a backup; or, {START_ANEW}"
         ) from error
 
 

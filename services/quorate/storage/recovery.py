@@ -31,7 +31,7 @@ from quorate.records.ids import (
 )
 from quorate.storage import layout
 from quorate.storage.epoch_checkpoint import check_history, read_epochs
-from quorate.storage.errors import DamagedSnapshotError, StorageError
+from quorate.storage.errors import START_ANEW, DamagedSnapshotError, StorageError
 from quorate.storage.flushed_end import FlushedEnd, FlushedEndFile
 from quorate.storage.healing import Healing, read_healing
 from quorate.storage.judgement import Evidence, Verdict, judge
@@ -190,8 +190,7 @@ class _Recovery:
             raise StorageError(
                 f"{self.log_dir}/{layout.QUORUM_STATE}: epoch {election.epoch}, but this log was "
                 f"flushed up to {flushed.end}: the file is an old one, and votes may be missing in "
-                "it. Restore the newest one; or, with the rest of the quorum healthy, remove this "
-                "voter, format the directory anew and add it again"
+                f"it. Restore the newest one; or, {START_ANEW}"
             )
         snapshot, summary, damaged = self._newest_snapshot(stored)
         epochs = read_epochs(self.fs, f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}")
@@ -283,8 +282,7 @@ class _Recovery:
             raise StorageError(
                 f"{self.log_dir}/{layout.QUORUM_STATE} is missing, but {used[0]} exists: the voter "
                 "may have voted, and without the file it could vote twice in one epoch. Restore it "
-                "from a backup; or, with the rest of the quorum healthy, remove this voter, format "
-                "the directory anew and add it again under its new directory id"
+                f"from a backup; or, {START_ANEW}"
             )
 
     def _refuse_if_alone(
