@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.errors import ErrorCode
+from quorate.rpc.channels import target
 from quorate.rpc.controller_client import (
     ControllerClient,
     OutcomeUnknownError,
@@ -52,8 +53,7 @@ def parse_servers(text: str) -> list[Address]:
 
 def format_server(server: Address) -> str:
     """`HOST:PORT` as `parse_server` reads it."""
-    host, port = server
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return target(*server)
 
 
 def add_connection_arguments(

@@ -42,10 +42,16 @@ SERVER_OPTIONS: Final[tuple[tuple[str, int], ...]] = (
 )
 
 
+def target(host: str, port: int) -> str:
+    """The name that gRPC takes for an address; without a host, every address of this machine."""
+    if not host:
+        return f"[::]:{port}"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def open_channel(host: str, port: int) -> grpc.aio.Channel:
     """A plaintext channel that reconnects quickly."""
-    name = f"[{host}]" if ":" in host else host
-    return grpc.aio.insecure_channel(f"{name}:{port}", options=CHANNEL_OPTIONS)
+    return grpc.aio.insecure_channel(target(host, port), options=CHANNEL_OPTIONS)
 
 
 def make_server() -> grpc.aio.Server:

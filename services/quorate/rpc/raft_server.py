@@ -7,7 +7,8 @@ stream makes the core answer the first at once; a second stream of the same repl
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
@@ -27,6 +28,19 @@ T = TypeVar("T")
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 REQUESTS_PER_STREAM_MAX = 16
 _Waiting: TypeAlias = "tuple[ReplyToken, asyncio.Future[m.Response]]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """Why a stream ends before its replica has closed it."""
+
+    code: grpc.StatusCode
+    details: str
+
+
+_SUPERSEDED: Final = _Refused(
+    grpc.StatusCode.ABORTED, "a newer Fetch stream of this replica has taken the place of this one"
+)
 
 
 class RaftHandler(Protocol):
@@ -151,15 +165,15 @@ class RaftService(raft_pb2_grpc.RaftServicer):
     async def Fetch(
         self, request_iterator: AsyncIterator[pb.FetchRequest], context: Context
     ) -> AsyncIterator[pb.FetchResponse]:
-        queue: asyncio.Queue[_Waiting | ValueError | None] = asyncio.Queue()
+        queue: asyncio.Queue[_Waiting | _Refused | None] = asyncio.Queue()
         places = asyncio.Semaphore(REQUESTS_PER_STREAM_MAX)
         reader = asyncio.get_running_loop().create_task(self._read(request_iterator, queue, places))
-        waiting: _Waiting | ValueError | None = None
+        waiting: _Waiting | _Refused | None = None
         try:
             while (waiting := await queue.get()) is not None:
-                if isinstance(waiting, ValueError):
+                if isinstance(waiting, _Refused):
                     # Only the task of the call itself can end it with a status.
-                    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(waiting))
+                    await context.abort(waiting.code, waiting.details)
                 answer = await waiting[1]
                 waiting = None
                 places.release()
@@ -176,7 +190,7 @@ class RaftService(raft_pb2_grpc.RaftServicer):
     async def _read(
         self,
         requests: AsyncIterator[pb.FetchRequest],
-        queue: asyncio.Queue[_Waiting | ValueError | None],
+        queue: asyncio.Queue[_Waiting | _Refused | None],
         places: asyncio.Semaphore,
     ) -> None:
         """Submit requests as they come, so that a second one releases the first."""
@@ -189,7 +203,9 @@ class RaftService(raft_pb2_grpc.RaftServicer):
                 await places.acquire()
                 queue.put_nowait(self._handler.submit(request))
         except ValueError as error:
-            queue.put_nowait(error)
+            queue.put_nowait(_Refused(grpc.StatusCode.INVALID_ARGUMENT, str(error)))
+        except asyncio.CancelledError:
+            queue.put_nowait(_SUPERSEDED)
         finally:
             queue.put_nowait(None)
 

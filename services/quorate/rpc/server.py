@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.rpc.channels import make_server
+from quorate.rpc.channels import make_server, target
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
 from quorate.rpc.health import enable_reflection
@@ -30,10 +30,7 @@ class ControllerServer:
 
     def bind(self, host: str, port: int) -> int:
         """Take the port; returns it. Raises RuntimeError when it cannot be had."""
-        name = host or "[::]"
-        bound: int = self._server.add_insecure_port(
-            f"[{name}]:{port}" if ":" in host else f"{name}:{port}"
-        )
+        bound: int = self._server.add_insecure_port(target(host, port))
         return bound
 
     async def start(self) -> None:

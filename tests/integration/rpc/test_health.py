@@ -9,7 +9,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from quorate.rpc.channels import make_server
+from quorate.rpc.channels import make_server, open_channel
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer, enable_reflection
 from tests.integration.rpc.conftest import HOST
 
@@ -46,6 +46,18 @@ async def test_a_taken_port_is_an_error_that_names_it() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(RuntimeError, match=str(port)):
             await HealthServer().start(HOST, port)
+
+
+async def test_it_listens_on_ipv6_addresses_too() -> None:
+    health = HealthServer()
+    port = await health.start("::1", 0)
+    try:
+        async with open_channel("::1", port) as channel:
+            stub = health_pb2_grpc.HealthStub(channel)
+            answer = await stub.Check(health_pb2.HealthCheckRequest(service=LIVENESS))
+            assert answer.status == STATUS.NOT_SERVING
+    finally:
+        await health.stop()
 
 
 async def test_reflection_lists_the_services() -> None:

@@ -91,7 +91,10 @@ async def test_a_second_stream_of_a_replica_ends_the_first(
     assert await next_of(first) == 1
     await second.write(fetch_from(2, 20))
     asked = await served.raft.asked()
-    assert await first.read() is grpc.aio.EOF
+    with pytest.raises(grpc.aio.AioRpcError) as ended:
+        await first.read()
+    assert ended.value.code() is grpc.StatusCode.ABORTED
+    assert "newer Fetch stream" in (ended.value.details() or "")
     asked.answer.set_result(fetched(2))
     of_other.answer.set_result(fetched(3))
     assert await next_of(second) == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.rpc.channels import CHANNEL_OPTIONS, MESSAGE_BYTES_MAX, SERVER_OPTIONS
+from quorate.rpc.channels import CHANNEL_OPTIONS, MESSAGE_BYTES_MAX, SERVER_OPTIONS, target
 
 
 def test_a_peer_that_returns_is_reached_within_a_quarter_of_a_second() -> None:
@@ -14,3 +14,9 @@ def test_a_peer_that_returns_is_reached_within_a_quarter_of_a_second() -> None:
 def test_both_ends_take_the_largest_batch() -> None:
     for options in (dict(CHANNEL_OPTIONS), dict(SERVER_OPTIONS)):
         assert options["grpc.max_receive_message_length"] == MESSAGE_BYTES_MAX > 8 * 1024 * 1024
+
+
+def test_addresses_are_written_as_grpc_reads_them() -> None:
+    assert target("quorate-0.quorate", 9094) == "quorate-0.quorate:9094"
+    assert target("::1", 9094) == "[::1]:9094"
+    assert target("", 9094) == "[::]:9094"
