@@ -63,6 +63,7 @@ class Node:
         self._space = DiskSpace(config.log.directory, config.log.free_bytes_min)
         self._health_state: dict[str, bool] = {}
         self._ticks = 0
+        self._has_space = True
 
     async def start(self) -> None:
         """Recover, then serve. Raises StorageError, OSError, RuntimeError where a port is taken."""
@@ -159,7 +160,7 @@ class Node:
     def _tick(self) -> None:
         self._application.tick()
         if self._ticks % _SPACE_EVERY == 0:
-            self._check_space()
+            self.check_space()
         self._ticks += 1
         if self._ticks % _REMARKS_EVERY == 0:
             for remark in self.driver.core.remarks():
@@ -168,7 +169,8 @@ class Node:
             if slow is not None:
                 log.warning(slow)
 
-    def _check_space(self) -> None:
+    def check_space(self) -> None:
+        """Look how full the disk is: a leader without room for records hands over, once."""
         try:
             warning = self._space.look()
         except OSError as error:
@@ -176,20 +178,25 @@ class Node:
             return
         if warning is not None and self._ticks % _REMARKS_EVERY == 0:
             log.warning(warning)
-        self._application.set_space(is_enough=not self._space.is_exhausted)
-        progress = self.driver.progress
-        if self._space.is_exhausted and progress is not None and progress.is_leader:
+        # Once only: where no disk has room, or nobody else may lead, resigning again and again
+        # would write a LeaderChange each time.
+        has_run_out = self._space.is_exhausted and self._has_space
+        self._has_space = not self._space.is_exhausted
+        self._application.set_space(is_enough=self._has_space)
+        replica = self.driver.core.replica
+        if has_run_out and not replica.is_only_voter:
             self.driver.deliver(api.ResignRequested(warning or "the disk is full"))
 
     async def _tell_health(self) -> None:
-        """Ready: the core runs and knows a leader; started: it was ready once."""
-        progress = self.driver.progress if self.ending is None else None
-        is_ready = (
-            progress is not None and progress.leader_id is not None and self._application.is_loaded
-        )
+        """Started: recovered and serving. Ready: it hears a leader too, or there was never one.
+
+        Neither waits for a quorum that has to begin: its pods may be started one by one.
+        """
+        core = self.driver.core
+        is_started = self.ending is None and self._application.is_loaded
         await self._set_health(LIVENESS, serving=True)
-        await self._set_health(READINESS, serving=is_ready)
-        if is_ready:
+        await self._set_health(READINESS, serving=is_started and (core.hears_leader or core.is_new))
+        if is_started:
             await self._set_health(STARTUP, serving=True)
 
     async def _set_health(self, service: str, *, serving: bool) -> None:

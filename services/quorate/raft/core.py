@@ -102,6 +102,16 @@ class RaftCore:
         refusal = self.leading.change_voters(voters)
         return self._finish(), refusal
 
+    @property
+    def hears_leader(self) -> bool:
+        """It leads, or follows a leader that answers it."""
+        return isinstance(self.replica.role, Leader) or self.elections.hears_leader()
+
+    @property
+    def is_new(self) -> bool:
+        """It has seen no epoch yet: its quorum was never bootstrapped, as far as it knows."""
+        return self.replica.epoch == 0
+
     def remarks(self) -> list[str]:
         """What a human must know of this replica now."""
         return remarks(self.replica)

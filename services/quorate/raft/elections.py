@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SUSPICION_DELAY_MS: Final = 50
 SUSPICION_RETRY_MS: Final = 200
+REFUSALS_TOLD_MS: Final = 300_000
 
 
 class Elections:
@@ -146,7 +147,8 @@ class Elections:
         r = self.r
         nominee = request.replica.node_id
         before = r.refusals.get(nominee)
-        r.refusals[nominee] = Refusal(before.count + 1 if before else 1, reason)
+        count = before.count if before is not None and _is_recent(before, r.now) else 0
+        r.refusals[nominee] = Refusal(count + 1, reason, r.now)
         r.note(f"refuses {'pre-vote' if request.pre_vote else 'vote'} to {nominee}: {reason}")
 
     # --- asking -----------------------------------------------------------------------------------
@@ -371,8 +373,14 @@ def _is_sound(request: VoteRequest) -> bool:
 
 
 def refusals(replica: Replica) -> list[str]:
-    """The refused votes, one line a nominee, for `describe` and the log."""
+    """The refused votes of the last minutes, one line a nominee, for `describe` and the log."""
     return [
         f"refused {refusal.count} vote(s) to {NodeId(node)}: {refusal.reason}"
         for node, refusal in replica.refusals.items()
+        if _is_recent(refusal, replica.now)
     ]
+
+
+def _is_recent(refusal: Refusal, now: Millis) -> bool:
+    """Whether it still tells of the quorum as it is; an election of last week does not."""
+    return now - refusal.last_ms <= REFUSALS_TOLD_MS

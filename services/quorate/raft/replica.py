@@ -65,6 +65,7 @@ class Refusal:
 
     count: int
     reason: str
+    last_ms: Millis
 
 
 class Replica:

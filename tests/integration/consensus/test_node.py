@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import TYPE_CHECKING
 
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from quorate.consensus.config import read_config
 from quorate.consensus.driver import Ending
 from quorate.consensus.node import Node, read_bootstrap
 from quorate.controller.requests import ListTopics
+from quorate.raft.messages import ElectionState
+from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, Epoch, NodeId, ReplicaKey
+from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.rpc.channels import open_channel
 from quorate.rpc.controller_client import ControllerClient
-from quorate.rpc.health import HealthServer
+from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
+from quorate.storage import layout
+from quorate.storage.files import OsFileSystem
+from quorate.storage.formatting import Formatting, format_directory
+from quorate.storage.meta import MetaProperties
+from quorate.storage.quorum_state import write_quorum_state
+from tests.integration.consensus.conftest import HOST, free_ports
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from quorate.consensus.config import ControllerConfig
 
 WAIT_S = 20
 
@@ -20,7 +37,7 @@ WAIT_S = 20
 async def test_a_node_serves_until_it_is_asked_to_stop(properties: dict[str, str]) -> None:
     config = read_config(properties, {})
     health = HealthServer()
-    await health.start("127.0.0.1", config.health_port)
+    await health.start(HOST, config.health_port)
     node = Node(config, health)
     await node.start()
     try:
@@ -44,7 +61,7 @@ async def test_a_node_that_found_damage_is_followed_by_another(
 ) -> None:
     config = read_config(properties, {})
     health = HealthServer()
-    await health.start("127.0.0.1", config.health_port)
+    await health.start(HOST, config.health_port)
     first, second = Node(config, health), Node(config, health)
     await first.start()
     first.driver.damaged("a batch does not check")
@@ -69,6 +86,78 @@ async def test_a_taken_port_is_known_before_the_core_starts(properties: dict[str
         pytest.raises(RuntimeError, match=str(config.listener.port)),
     ):
         await node.start()
+
+
+async def until(config: ControllerConfig, service: str) -> None:
+    """Return when the service is told to be serving."""
+    async with open_channel(HOST, config.health_port) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        async for answer in stub.Watch(health_pb2.HealthCheckRequest(service=service)):
+            if answer.status == health_pb2.HealthCheckResponse.SERVING:
+                return
+
+
+async def is_serving(config: ControllerConfig, service: str) -> bool:
+    async with open_channel(HOST, config.health_port) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        answer = await stub.Check(health_pb2.HealthCheckRequest(service=service))
+        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
+@pytest.mark.parametrize("epoch", [0, 5])
+async def test_the_first_of_a_quorum_is_ready_and_one_that_lost_its_leader_is_not(
+    properties: dict[str, str], tmp_path: Path, epoch: int
+) -> None:
+    ports = [int(properties["listeners"].rpartition(":")[2]), *free_ports(2)]
+    quorum = VoterSet(
+        tuple(
+            Voter(
+                ReplicaKey(NodeId(node), DirectoryId(bytes([node]) * UUID_BYTES)),
+                (Endpoint("GRPC", HOST, port),),
+            )
+            for node, port in enumerate(ports, start=1)
+        )
+    )
+    meta = MetaProperties(NodeId(1), ClusterId("cluster"), DirectoryId(bytes([1]) * UUID_BYTES))
+    directory = str(tmp_path / "one of three")
+    formatting = Formatting(meta=meta, records=(), voters=quorum)
+    format_directory(OsFileSystem(), directory, formatting, timestamp_ms=0)
+    if epoch:
+        path = f"{directory}/{layout.LOG_DIR}/{layout.QUORUM_STATE}"
+        state = ElectionState(Epoch(epoch))
+        write_quorum_state(OsFileSystem(), path, state, kraft_version=1, voters=quorum)
+    config = read_config(properties | {"metadata.log.dir": directory}, {})
+    health = HealthServer()
+    await health.start(HOST, config.health_port)
+    node = Node(config, health)
+    await node.start()
+    try:
+        await asyncio.wait_for(until(config, STARTUP), WAIT_S)
+        assert await is_serving(config, LIVENESS)
+        assert await is_serving(config, READINESS) == (epoch == 0)
+    finally:
+        await node.stop()
+        await health.stop()
+
+
+async def test_a_single_voter_without_space_goes_on_leading(properties: dict[str, str]) -> None:
+    no_disk_has = str(1 << 60)
+    config = read_config(properties | {"metadata.log.free.bytes.min": no_disk_has}, {})
+    health = HealthServer()
+    await health.start(HOST, config.health_port)
+    node = Node(config, health)
+    await node.start()
+    try:
+        await asyncio.wait_for(until(config, READINESS), WAIT_S)
+        node.check_space()
+        node.check_space()
+        server = (config.listener.host, config.listener.port)
+        async with ControllerClient([server], timeout_ms=WAIT_S * 1000) as client:
+            described = await client.describe_quorum()
+        assert (described.leader.leader_id, described.leader.epoch) == (1, 1)
+    finally:
+        await node.stop()
+        await health.stop()
 
 
 def test_a_directory_without_bootstrap_records_has_none(properties: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.elections import REFUSALS_TOLD_MS
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, OffsetAndEpoch
@@ -177,6 +178,23 @@ def test_rule_16_a_healing_voter_never_campaigns_and_votes_by_what_it_once_had()
     whole = cores.ask(core, cores.vote(3, 1, 3, cores.end(9, 2)), now_ms=1502)
     assert answered(whole).vote_granted
     assert core.replica.refusals[NodeId(2)].count == 1
+
+
+def test_refused_votes_are_told_for_some_minutes_and_then_forgotten() -> None:
+    core = cores.started(1, cores.recovered(1, 2, 3, remembered_end=cores.end(9, 2)))
+
+    def refuse(epoch: int, now_ms: int) -> list[str]:
+        cores.ask(core, cores.vote(2, 1, epoch, cores.end(8, 2)), now_ms=now_ms)
+        return [line for line in core.remarks() if line.startswith("refused")]
+
+    assert [line.split(" to ")[0] for line in refuse(3, 1501)] == ["refused 1 vote(s)"]
+    assert [line.split(" to ")[0] for line in refuse(4, 1502)] == ["refused 2 vote(s)"]
+    core.step(api.TimerFired(), Millis(1502 + REFUSALS_TOLD_MS))
+    assert any(line.startswith("refused") for line in core.remarks())
+    core.step(api.TimerFired(), Millis(1503 + REFUSALS_TOLD_MS))
+    assert not any(line.startswith("refused") for line in core.remarks())
+    again = refuse(50, 1504 + REFUSALS_TOLD_MS)
+    assert [line.split(" to ")[0] for line in again] == ["refused 1 vote(s)"]
 
 
 def test_rule_8_who_abstains_neither_votes_nor_campaigns() -> None:
