@@ -306,14 +306,15 @@ class Following:
         download.position += len(chunk)
         if download.position >= response.size_bytes:
             download.is_installing = True
-            r.log.generation += 1
-            r.emit(InstallSnapshot(download.snapshot_id, r.log.generation))
+            # The log begins anew only once the file has been found whole.
+            r.emit(InstallSnapshot(download.snapshot_id, r.log.generation + 1))
 
     def handle_installed(self, event: SnapshotInstalled) -> None:
         """The log now is empty and starts at the snapshot's end."""
         r = self.r
-        if event.generation != r.log.generation:
+        if event.generation != r.log.generation + 1:
             return
+        r.log.generation = event.generation
         r.log.restart_at(event.snapshot, event.voters, event.kraft_version)
         r.high_watermark = max(r.high_watermark, r.log.log_start)
         r.note(f"installed snapshot {event.snapshot.snapshot_id}; voters are {_ids(r)}")

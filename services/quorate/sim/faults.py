@@ -27,6 +27,7 @@ class Options:
     the greatest error of a node's clock rate. `crash_every_effects` is the mean number of effects
     and of file-system calls after which a process dies on the spot; `crash_at_vote_rate` is how
     often one dies within a few of them when it votes, is elected or changes the voters.
+    `spoiled_snapshot_rate` is how often a fetched snapshot does not check.
     """
 
     voters: int = 3
@@ -68,6 +69,7 @@ class Options:
     segment_bytes: int = 4096
     snapshot_every_records: int = 0
     retention_bytes: int = 4096
+    spoiled_snapshot_rate: float = 0.0
 
     def __str__(self) -> str:
         parts: list[str] = []
@@ -129,6 +131,7 @@ def draw_options(random: Random) -> Options:
         segment_bytes=draw.one((1000, 4000, 20_000)),
         snapshot_every_records=draw.one((0, 10, 40, 150)),
         retention_bytes=draw.one((500, 5000, 50_000)),
+        spoiled_snapshot_rate=draw.one((0.0, 0.0, 0.0, 0.5)),
     )
 
 

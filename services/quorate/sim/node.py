@@ -398,6 +398,7 @@ class SimulatedNode:
         self.store.save_election(effect)
 
     def _install(self, effect: api.InstallSnapshot) -> None:
+        self.world.spoil(self, effect.snapshot_id)
         event = self.store.install(effect)
         if isinstance(event, api.SnapshotInstalled):
             snapshot_id = event.snapshot.snapshot_id

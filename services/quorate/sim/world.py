@@ -24,12 +24,15 @@ from quorate.records.voters import VoterSet
 from quorate.sim.network import Network
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.oracle import Oracle, Violation
+from quorate.sim.storage import LOG_DIR
 from quorate.sim.transcript import Transcript
 from quorate.sim.watch import Watch
+from quorate.storage.layout import PART_SUFFIX, checkpoint_name
 
 if TYPE_CHECKING:
     from quorate.raft.api import Peer, SendRequest
     from quorate.raft.messages import PeerResponse, Request
+    from quorate.records.ids import OffsetAndEpoch
     from quorate.sim.disk import Survival
     from quorate.sim.faults import Options
 
@@ -141,6 +144,15 @@ class World:
         rate = self.options.crash_at_vote_rate
         if rate and not self.is_calm and self.random.random() < rate:
             self.ticks_to_death = 1 + int(self.random.random() * 16)
+
+    def spoil(self, node: SimulatedNode, snapshot_id: OffsetAndEpoch) -> None:
+        """A snapshot has been fetched: now and then a bit of it flips before it is checked."""
+        rate = self.options.spoiled_snapshot_rate
+        if rate and not self.is_calm and self.random.random() < rate:
+            name = checkpoint_name(snapshot_id) + PART_SUFFIX
+            at = int(self.random.random() * node.disk.files(LOG_DIR)[name])
+            node.disk.rot(f"{LOG_DIR}/{name}", at, 1)
+            self.remark(f"node {node.node_id}: the snapshot that it fetched is spoiled")
 
     def process_died(self, node: SimulatedNode) -> None:
         self.ticks_to_death = None

@@ -129,6 +129,22 @@ def test_a_snapshot_that_is_gone_or_does_not_check_is_begun_anew() -> None:
     assert core.replica.role.download is None
 
 
+def test_a_refused_snapshot_leaves_the_log_and_its_flushes_as_they_were() -> None:
+    core = cores.follower()
+    snapshot = cores.end(9, 1)
+    cores.answer(core, under_way(core), response(snapshot_id=snapshot), now_ms=2)
+    whole = m.FetchSnapshotResponse(ErrorCode.NONE, LEADER, snapshot, 3, 0, b"abc")
+    cores.answer(core, under_way(core, CallKind.FETCH_SNAPSHOT), whole, now_ms=3)
+    update = core.step(api.SnapshotRefused(snapshot, "crc"), Millis(4))
+    assert isinstance(cores.calls(update).popitem()[1][1], m.FetchRequest)
+    cores.answer(core, under_way(core), response(records=FIRST), now_ms=5)
+    core.step(api.LogFlushed(cores.end(5, 1), 0), Millis(6))
+    assert core.replica.log.flushed == 5
+    late = core.step(api.SnapshotInstalled(m.SnapshotInfo(snapshot, 3), 0, None, 1), Millis(7))
+    assert late.effects == ()
+    assert core.replica.log.end == cores.end(5, 1)
+
+
 def test_a_fetch_timeout_asks_for_pre_votes() -> None:
     core = cores.follower()
     core.step(api.TimerFired(), Millis(2001))
