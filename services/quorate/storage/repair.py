@@ -64,6 +64,10 @@ class Repair:
         healing = Healing(remembered, voters if remembered else (), abstains)
         if healing != before and (remembered is not None or abstains):
             write_healing(self.fs, f"{self.directory}/{layout.HEALING}", healing)
+        # An earlier process may have died between giving a file its name and syncing that, and
+        # what recovery has just read there is about to be relied on.
+        self.fs.sync_dir(self.directory)
+        self.fs.sync_dir(self.log_dir)
         return healing
 
     def forget_if_whole(self, healing: Healing, state: RecoveredState) -> None:

@@ -291,7 +291,7 @@ def calls_of(replica: Replica) -> int:
 
 
 @pytest.mark.parametrize("survival", [None, *Survival])
-@pytest.mark.parametrize("second_crash", [None, 15])
+@pytest.mark.parametrize("second_crash", [None, 15, 25])
 def test_nothing_acknowledged_is_lost_wherever_a_crash_comes(
     survival: Survival | None, second_crash: int | None
 ) -> None:
@@ -308,8 +308,7 @@ def test_nothing_acknowledged_is_lost_wherever_a_crash_comes(
             with pytest.raises(Crashed):
                 replica.open()
             replica.revive()
-            if survival is not None:
-                replica.lose_power(survival, seed=calls)
+            replica.lose_power(survival or Survival.NOTHING, seed=calls)
         check(replica, promises)
 
 
