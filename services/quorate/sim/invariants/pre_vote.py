@@ -10,6 +10,7 @@ from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
+    from quorate.raft.roles import Role
     from quorate.records.ids import Epoch, ReplicaKey
     from quorate.sim.node import SimulatedNode
     from quorate.sim.world import World
@@ -24,7 +25,8 @@ class HealthyLeaderKeepsEpoch(Invariant):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._hearing_since: dict[ReplicaKey, tuple[Epoch, int]] = {}
+        # A role is an object of its own each time it is entered, so it tells a break within a step.
+        self._hearing_since: dict[ReplicaKey, tuple[Role, int]] = {}
         self._asking_since: dict[ReplicaKey, int] = {}
 
     def stopped(self, node: SimulatedNode) -> None:
@@ -32,18 +34,15 @@ class HealthyLeaderKeepsEpoch(Invariant):
         self._asking_since.pop(node.key, None)
 
     def heard_leader(self, node: SimulatedNode) -> None:
-        progress = node.progress
-        if progress is not None and progress.role == "follower" and _has_heard_leader(node):
-            known = self._hearing_since.get(node.key)
-            if known is None or known[0] != progress.epoch:
-                self._hearing_since[node.key] = (progress.epoch, self.world.now_us)
+        current = node.core.replica.role
+        known = self._hearing_since.get(node.key)
+        if _has_heard_leader(current) and (known is None or known[0] is not current):
+            self._hearing_since[node.key] = (current, self.world.now_us)
 
     def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
         role = progress.role
         if role == "leader":
-            self._hearing_since.setdefault(node.key, (progress.epoch, self.world.now_us))
-        elif role != "follower":
-            self._hearing_since.pop(node.key, None)
+            self.heard_leader(node)
         before = node.progress.role if node.progress is not None else None
         if role == "prospective" and before != "prospective":
             self._asking_since[node.key] = self.world.now_us
@@ -69,14 +68,13 @@ class HealthyLeaderKeepsEpoch(Invariant):
 
     def _hears(self, key: ReplicaKey, epoch: Epoch, asking_since: int) -> bool:
         known = self._hearing_since.get(key)
-        if known is None or known[0] != epoch or known[1] >= asking_since:
+        if known is None or known[1] >= asking_since:
             return False
-        # A step may lose the leader and find it again: then no answer has been received yet.
         node = self.world.nodes[key.node_id]
-        return node.key == key and _has_heard_leader(node)
+        replica = node.core.replica
+        return node.key == key and replica.role is known[0] and replica.epoch == epoch
 
 
-def _has_heard_leader(node: SimulatedNode) -> bool:
+def _has_heard_leader(role: Role) -> bool:
     """It leads, or follows with an answer of its leader received while that was waited for."""
-    role = node.core.replica.role
     return isinstance(role, Leader) or (isinstance(role, Follower) and role.has_fetched)
