@@ -12,8 +12,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.accumulator import Accumulator, CutBatch
-from quorate.consensus.driver import monotonic_ms, wall_ms
+from quorate.consensus.driver import monotonic_ms
+from quorate.consensus.proposing import Proposer
 from quorate.consensus.replies import Arrivals, HeldReplies, not_controller
 from quorate.controller.requests import BrokerHeartbeat, RegisterBroker, UnregisterBroker
 from quorate.raft import api
@@ -26,6 +26,8 @@ from quorate.rpc.controller_server import ControllerApiError
 from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from quorate.consensus.driver import RaftDriver
     from quorate.consensus.snapshotting import Snapshotter
     from quorate.controller.controller import Controller
@@ -59,13 +61,10 @@ class MetadataApplication:
         self.controller = controller
         self._driver = driver
         self._snapshotter = snapshotter
-        self._linger_s = linger_ms / 1000
         self._pause_ms = pause_ms
         self._loop = asyncio.get_running_loop()
         self._progress: api.PublishProgress | None = None
-        self._accumulator = Accumulator()
-        self._cut_handle: asyncio.Handle | None = None
-        self._sent: dict[ReplyToken, CutBatch] = {}
+        self._proposer = Proposer(driver, linger_ms=linger_ms)
         self._timestamps: deque[tuple[Offset, int]] = deque()
         self._held = HeldReplies()
         self._arrivals = Arrivals()
@@ -96,6 +95,17 @@ class MetadataApplication:
         else:
             self._advance()
 
+    def metrics(self) -> Mapping[str, float]:
+        """Numbers for a scrape."""
+        image = self.controller.image
+        return {
+            "image_end_offset": image.position.end_offset,
+            "topics": len(image.topics),
+            "partitions": image.partition_count,
+            "brokers": len(image.brokers.by_id),
+            "is_active_controller": float(self.controller.is_active),
+        }
+
     # --- what the driver tells --------------------------------------------------------------------
 
     def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None:
@@ -108,7 +118,7 @@ class MetadataApplication:
         """Step down, commit, replay or become active, as the progress says."""
         self._progress = progress
         if self.controller.is_active and self.controller.epoch != self._led_epoch():
-            self._step_down(self._accumulator.base_offset)
+            self._step_down(self._proposer.base_offset)
         self._advance()
 
     def _led_epoch(self) -> Epoch | None:
@@ -126,7 +136,7 @@ class MetadataApplication:
 
     def flushed(self) -> None:
         """A flush is over: where that was a commit, what gathered meanwhile is the next batch."""
-        self._schedule_cut()
+        self._proposer.consider()
         self._consider_snapshot()
 
     def tick(self) -> None:
@@ -205,6 +215,7 @@ class MetadataApplication:
         if self.controller.end_offset != end:
             return
         decision = self.controller.activate(progress.epoch, end, monotonic_ms())
+        self._proposer.epoch = progress.epoch
         log.info("the controller is active", extra={"epoch": progress.epoch, "offset": end})
         self._accept(decision)
         self._arm_expiry()
@@ -216,20 +227,18 @@ class MetadataApplication:
         self.controller.commit(high_watermark, timestamp_ms)
         self._held.release(high_watermark)
         self._arrivals.reached(self.controller.image.position.end_offset)
-        self._schedule_cut()
+        self._proposer.consider()
         self._consider_snapshot()
 
     def _step_down(self, unsent_from: Offset | None) -> None:
         log.info("the controller is no longer active", extra={"epoch": self.controller.epoch})
         self._held.fail(self._leader, unsent_from=unsent_from)
-        self._accumulator.clear()
+        self._proposer.stop()
         self._timestamps.clear()
-        self._sent.clear()
         self.controller.deactivate()
-        for handle in (self._cut_handle, self._expiry):
-            if handle is not None:
-                handle.cancel()
-        self._cut_handle = self._expiry = None
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
 
     # --- writes -----------------------------------------------------------------------------------
 
@@ -255,50 +264,16 @@ class MetadataApplication:
 
     def _accept(self, decision: Decision, future: asyncio.Future[WriteReply] | None = None) -> None:
         if decision.values:
-            if not self._accumulator.fits(decision):
-                self.drain()
-            self._accumulator.add(decision)
+            self._proposer.gather(decision)
         if future is not None and decision.reply is not None:
             self._held.hold(decision.end_offset, decision.reply, future)
             if self._progress is not None and self._progress.high_watermark is not None:
                 self._held.release(self._progress.high_watermark)
-        self._schedule_cut()
-
-    def _schedule_cut(self) -> None:
-        if self._accumulator.base_offset is None or self._cut_handle is not None:
-            return
-        if self._linger_s:
-            self._cut_handle = self._loop.call_later(self._linger_s, self._cut_due)
-        elif not self._is_committing():
-            # Requests that arrived in the same turn of the loop share the batch.
-            self._cut_handle = self._loop.call_soon(self._cut_due)
-
-    def _is_committing(self) -> bool:
-        """Whether a batch is on its way: what arrives meanwhile becomes the next one.
-
-        A disk that flushes faster than followers answer would otherwise cut many small batches,
-        each with its own messages and flushes everywhere.
-        """
-        progress = self._progress
-        high_watermark = progress.high_watermark if progress is not None else None
-        has_open = high_watermark is None or high_watermark < self._driver.store.log.end.offset
-        return has_open or bool(self._sent) or self._driver.is_flushing
-
-    def _cut_due(self) -> None:
-        self._cut_handle = None
-        if self._linger_s or not self._is_committing():
-            self.drain()
+        self._proposer.consider()
 
     def drain(self) -> None:
         """Propose what has gathered."""
-        epoch = self.controller.epoch
-        if self._accumulator.base_offset is None or epoch is None:
-            return
-        batch = self._accumulator.cut(wall_ms())
-        token = self._driver.next_token()
-        self._sent[token] = batch
-        proposed = api.ProposedBatch(batch.data, batch.end_offset - batch.base_offset)
-        self._driver.deliver(api.RecordsProposed(token, epoch, proposed))
+        self._proposer.drain()
 
     def answered(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
         """The core's answer to a proposal or to a current read."""
@@ -307,7 +282,7 @@ class MetadataApplication:
             if read is not None and not read.done():
                 read.set_result(response)
             return
-        batch = self._sent.pop(token, None)
+        batch = self._proposer.answered(token)
         if batch is None:
             return
         if response.base_offset is None:
@@ -437,7 +412,7 @@ class MetadataApplication:
         """End what runs in the background."""
         await self.pause()
         if self.controller.is_active:
-            self._step_down(self._accumulator.base_offset)
+            self._step_down(self._proposer.base_offset)
 
 
 def _retrieve(future: asyncio.Future[WriteReply]) -> None:

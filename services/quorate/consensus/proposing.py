@@ -1,0 +1,88 @@
+"""Decisions on their way into the log: they gather while a batch is, and then are the next one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from quorate.consensus.accumulator import Accumulator, CutBatch
+from quorate.consensus.driver import wall_ms
+from quorate.raft import api
+
+if TYPE_CHECKING:
+    from quorate.consensus.driver import RaftDriver
+    from quorate.controller.decision import Decision
+    from quorate.records.ids import Epoch, Offset, ReplyToken
+
+
+class Proposer:
+    """The batches of one leader. `epoch` is the one that it leads, None while it does not."""
+
+    def __init__(self, driver: RaftDriver, *, linger_ms: int = 0) -> None:
+        self.epoch: Epoch | None = None
+        self._driver = driver
+        self._linger_s = linger_ms / 1000
+        self._loop = asyncio.get_running_loop()
+        self._accumulator = Accumulator()
+        self._sent: dict[ReplyToken, CutBatch] = {}
+        self._cut_handle: asyncio.Handle | None = None
+
+    @property
+    def base_offset(self) -> Offset | None:
+        """From where on nothing has been proposed yet; None when nothing has gathered."""
+        return self._accumulator.base_offset
+
+    def gather(self, decision: Decision) -> None:
+        """Take the records of a decision that follows on the last one."""
+        if not self._accumulator.fits(decision):
+            self.drain()
+        self._accumulator.add(decision)
+
+    def consider(self) -> None:
+        """Propose what has gathered, as soon as it should be."""
+        if self._accumulator.base_offset is None or self._cut_handle is not None:
+            return
+        if self._linger_s:
+            self._cut_handle = self._loop.call_later(self._linger_s, self._cut_due)
+        elif not self._is_committing():
+            # Requests that arrived in the same turn of the loop share the batch.
+            self._cut_handle = self._loop.call_soon(self._cut_due)
+
+    def _is_committing(self) -> bool:
+        """Whether a batch is on its way: what arrives meanwhile becomes the next one.
+
+        A disk that flushes faster than followers answer would otherwise cut many small batches,
+        each with its own messages and flushes everywhere.
+        """
+        progress = self._driver.progress
+        high_watermark = progress.high_watermark if progress is not None else None
+        has_open = high_watermark is None or high_watermark < self._driver.store.log.end.offset
+        return has_open or bool(self._sent) or self._driver.is_flushing
+
+    def _cut_due(self) -> None:
+        self._cut_handle = None
+        if self._linger_s or not self._is_committing():
+            self.drain()
+
+    def drain(self) -> None:
+        """Propose what has gathered now."""
+        if self._accumulator.base_offset is None or self.epoch is None:
+            return
+        batch = self._accumulator.cut(wall_ms())
+        token = self._driver.next_token()
+        self._sent[token] = batch
+        proposed = api.ProposedBatch(batch.data, batch.end_offset - batch.base_offset)
+        self._driver.deliver(api.RecordsProposed(token, self.epoch, proposed))
+
+    def answered(self, token: ReplyToken) -> CutBatch | None:
+        """The batch that the core has answered for; None for one of an earlier leadership."""
+        return self._sent.pop(token, None)
+
+    def stop(self) -> None:
+        """Leadership is lost: forget what has gathered and what was sent."""
+        self.epoch = None
+        self._accumulator.clear()
+        self._sent.clear()
+        if self._cut_handle is not None:
+            self._cut_handle.cancel()
+            self._cut_handle = None

@@ -1,0 +1,157 @@
+"""Opaque records in the place of metadata: what measurements of the consensus alone run on.
+
+Nothing is replayed and nothing is snapshotted, so a directory of this kind keeps its whole log.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from quorate.consensus.proposing import Proposer
+from quorate.controller.decision import Decision
+from quorate.raft import api
+from quorate.raft.messages import ProposalResponse
+from quorate.records.batch import BATCH_BYTES_MAX
+from quorate.records.ids import Offset
+from quorate.rpc.raw_server import RawLogError
+from quorate.storage import layout
+from quorate.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from quorate.consensus.driver import RaftDriver
+    from quorate.raft.messages import ReadResponse
+    from quorate.records.ids import OffsetAndEpoch, ReplyToken
+    from quorate.rpc.raw_server import Waiter
+    from quorate.storage.files import FileSystem
+
+log = logging.getLogger(__name__)
+# Leaves room for what a batch holds beside the values.
+APPEND_BYTES_MAX = BATCH_BYTES_MAX // 2
+
+
+def check_mark(fs: FileSystem, directory: str, *, is_raw: bool) -> None:
+    """Metadata and opaque records never share a directory. Raises StorageError."""
+    is_marked = fs.exists(f"{directory}/{layout.BENCH_RAW}")
+    if is_marked and not is_raw:
+        raise StorageError(
+            f"{directory} was formatted for measurements and holds no metadata: start it with"
+            " --bench-raw, or format another directory"
+        )
+    if is_raw and not is_marked:
+        raise StorageError(
+            f"--bench-raw: {directory} is not formatted for measurements: format an empty"
+            " directory with `quorate storage format --bench-raw`, or leave the flag out"
+        )
+
+
+class RawApplication:
+    """The state machine that has no state. Everything happens on the event loop."""
+
+    def __init__(self, driver: RaftDriver, *, linger_ms: int = 0) -> None:
+        self._driver = driver
+        self._proposer = Proposer(driver, linger_ms=linger_ms)
+        self._end = Offset(0)
+        self._waiters: dict[Waiter, None] = {}
+
+    @property
+    def is_loaded(self) -> bool:
+        """There is nothing to load."""
+        return True
+
+    def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:
+        """Nothing to do: what the log holds is not read."""
+
+    def tick(self) -> None:
+        """Nothing is due by time."""
+
+    def set_space(self, *, is_enough: bool) -> None:
+        """A full disk ends a measurement by itself."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Numbers for a scrape."""
+        return {"is_active_controller": float(self._proposer.epoch is not None)}
+
+    # --- what clients ask -------------------------------------------------------------------------
+
+    def append(self, values: tuple[bytes, ...]) -> int:
+        """Take records that stay together; committed once the high watermark is at the answer.
+
+        Raises RawLogError where this replica does not lead, or they are too many bytes.
+        """
+        if self._proposer.epoch is None:
+            raise RawLogError("this replica does not lead: ask another", is_here=False)
+        if not values or sum(map(len, values)) > APPEND_BYTES_MAX:
+            raise RawLogError(f"records: send 1 or more, of {APPEND_BYTES_MAX} bytes at most")
+        base = self._end
+        self._end = end = Offset(base + len(values))
+        self._proposer.gather(Decision((), values, None, base, end))
+        self._proposer.consider()
+        return end
+
+    def watch(self, waiter: Waiter) -> None:
+        """Tell it of every commit from now on."""
+        self._waiters[waiter] = None
+
+    def unwatch(self, waiter: Waiter) -> None:
+        """It waits for nothing any more."""
+        self._waiters.pop(waiter, None)
+
+    # --- what the driver tells --------------------------------------------------------------------
+
+    def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None:
+        """Control records take offsets too."""
+        del timestamp_ms
+        if self._proposer.epoch is not None and isinstance(effect.payload, api.ControlBatch):
+            self._end = effect.end.offset
+
+    def progressed(self, progress: api.PublishProgress) -> None:
+        """Step down, commit, or begin to take records."""
+        epoch = progress.epoch if progress.is_leader else None
+        if self._proposer.epoch is not None and self._proposer.epoch != epoch:
+            self._step_down()
+        start, high_watermark = progress.epoch_start, progress.high_watermark
+        if epoch is None or start is None or high_watermark is None or high_watermark <= start:
+            return
+        if self._proposer.epoch is None:
+            self._end = self._driver.store.log.end.offset
+            self._proposer.epoch = epoch
+            log.info("takes records", extra={"epoch": epoch, "offset": self._end})
+        for waiter in tuple(self._waiters):
+            waiter.committed(high_watermark)
+        self._proposer.consider()
+
+    def answered(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
+        """A batch lies where it was meant to, or leadership is lost."""
+        assert isinstance(response, ProposalResponse)
+        batch = self._proposer.answered(token)
+        if batch is not None and response.base_offset != batch.base_offset:
+            self._step_down()
+            if response.base_offset is not None:
+                reason = f"a batch for {batch.base_offset} lies at {response.base_offset}"
+                self._driver.deliver(api.ResignRequested(reason))
+
+    def flushed(self) -> None:
+        """What gathered meanwhile may be the next batch."""
+        self._proposer.consider()
+
+    def drain(self) -> None:
+        """Propose what has gathered."""
+        self._proposer.drain()
+
+    async def pause(self) -> None:
+        """Nothing here reads the storage."""
+
+    def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None:
+        """Nothing to load again."""
+
+    async def close(self) -> None:
+        """End what clients wait for."""
+        self._step_down()
+
+    def _step_down(self) -> None:
+        self._proposer.stop()
+        for waiter in tuple(self._waiters):
+            waiter.lost()

@@ -1,0 +1,212 @@
+"""Appends of opaque records over gRPC, for measurements: the shortest way from a socket to the log.
+
+Answers are cumulative: one message acknowledges all appends of a stream that a commit covers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+import grpc
+import grpc.aio
+
+from quorate.rpc.gen.raw.v1 import raw_pb2 as pb
+from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+APPENDS_IN_FLIGHT_MAX: Final = 4096
+LATENCIES_MAX: Final = 1000
+LOST: Final = "this replica lost its leadership: what was not acknowledged may be committed or not"
+
+
+class RawLogError(Exception):
+    """An append that was not taken. `is_here` is False where another replica may take it."""
+
+    def __init__(self, message: str, *, is_here: bool = True) -> None:
+        super().__init__(message)
+        self.is_here = is_here
+
+    @property
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.INVALID_ARGUMENT if self.is_here else grpc.StatusCode.UNAVAILABLE
+
+
+class Waiter(Protocol):
+    """Who is told of commits; all calls come from the loop."""
+
+    def committed(self, high_watermark: int) -> None: ...
+
+    def lost(self) -> None: ...
+
+
+class RawLogHandler(Protocol):
+    """What the consensus service offers; `append` raises RawLogError."""
+
+    def append(self, values: tuple[bytes, ...]) -> int: ...
+
+    def watch(self, waiter: Waiter) -> None: ...
+
+    def unwatch(self, waiter: Waiter) -> None: ...
+
+
+class _Stream:
+    """The appends of one stream that are not acknowledged yet, in the order of their offsets."""
+
+    def __init__(self, handler: RawLogHandler) -> None:
+        self._handler = handler
+        self._open: deque[tuple[int, int]] = deque()
+        self.news = asyncio.Event()
+        self.room = asyncio.Event()
+        self.refused: RawLogError | None = None
+        self.has_ended = False
+        self.last_sequence: int | None = None
+        self.high_watermark = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self.has_ended and not self._open
+
+    async def read(self, requests: AsyncIterator[pb.AppendRequest]) -> None:
+        """Hand over what arrives, until the client has no more."""
+        try:
+            async for request in requests:
+                end_offset = self._handler.append(tuple(request.records))
+                self._open.append((end_offset, request.sequence))
+                if len(self._open) >= APPENDS_IN_FLIGHT_MAX:
+                    self.room.clear()
+                    await self.room.wait()
+        except RawLogError as error:
+            self.refused = error
+        finally:
+            self.has_ended = True
+            self.news.set()
+
+    def committed(self, high_watermark: int) -> None:
+        acknowledged = None
+        while self._open and self._open[0][0] <= high_watermark:
+            acknowledged = self._open.popleft()[1]
+        if acknowledged is not None:
+            self.last_sequence, self.high_watermark = acknowledged, high_watermark
+            self.news.set()
+            self.room.set()
+
+    def lost(self) -> None:
+        self.refused = RawLogError(LOST, is_here=False)
+        self.news.set()
+
+
+class _Load:
+    """Appends made here: as many as are in flight, each followed by the next when it commits."""
+
+    def __init__(self, handler: RawLogHandler, request: pb.RunLoadRequest) -> None:
+        self._handler = handler
+        self._values = (bytes(request.record_bytes),)
+        self._open: deque[tuple[int, int]] = deque()
+        self._deadline_ns = time.perf_counter_ns() + request.duration_ms * 1_000_000
+        self.latencies_us: list[int] = []
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def append(self) -> None:
+        began_ns = time.perf_counter_ns()
+        self._open.append((self._handler.append(self._values), began_ns))
+
+    def committed(self, high_watermark: int) -> None:
+        now_ns = time.perf_counter_ns()
+        count = 0
+        while self._open and self._open[0][0] <= high_watermark:
+            self.latencies_us.append((now_ns - self._open.popleft()[1]) // 1000)
+            count += 1
+        if now_ns < self._deadline_ns:
+            for _ in range(count):
+                self.append()
+        elif not self._open and not self.done.done():
+            self.done.set_result(None)
+
+    def lost(self) -> None:
+        if not self.done.done():
+            self.done.set_exception(RawLogError(LOST, is_here=False))
+
+
+class RawService(raw_pb2_grpc.RawLogServicer):
+    """quorate.raw.v1.RawLog."""
+
+    def __init__(self, handler: RawLogHandler) -> None:
+        self._handler = handler
+
+    async def Append(
+        self, request_iterator: AsyncIterator[pb.AppendRequest], context: Context
+    ) -> AsyncIterator[pb.AppendResponse]:
+        stream = _Stream(self._handler)
+        self._handler.watch(stream)
+        reader = asyncio.get_running_loop().create_task(stream.read(request_iterator))
+        told = None
+        try:
+            while True:
+                await stream.news.wait()
+                stream.news.clear()
+                if stream.last_sequence is not None and stream.last_sequence != told:
+                    told = stream.last_sequence
+                    yield pb.AppendResponse(
+                        last_sequence=told, high_watermark=stream.high_watermark
+                    )
+                if stream.refused is not None:
+                    await context.abort(stream.refused.code, str(stream.refused))
+                if stream.is_done:
+                    return
+        finally:
+            self._handler.unwatch(stream)
+            reader.cancel()
+
+    async def AppendOnce(self, request: pb.AppendRequest, context: Context) -> pb.AppendResponse:
+        waiter = _Once()
+        self._handler.watch(waiter)
+        try:
+            waiter.end_offset = self._handler.append(tuple(request.records))
+            high_watermark = await waiter.done
+        except RawLogError as error:
+            await context.abort(error.code, str(error))
+        finally:
+            self._handler.unwatch(waiter)
+        return pb.AppendResponse(last_sequence=request.sequence, high_watermark=high_watermark)
+
+    async def RunLoad(self, request: pb.RunLoadRequest, context: Context) -> pb.RunLoadResponse:
+        load = _Load(self._handler, request)
+        self._handler.watch(load)
+        began_ns = time.perf_counter_ns()
+        try:
+            for _ in range(request.in_flight):
+                load.append()
+            await load.done
+        except RawLogError as error:
+            await context.abort(error.code, str(error))
+        finally:
+            self._handler.unwatch(load)
+        elapsed_us = (time.perf_counter_ns() - began_ns) // 1000
+        latencies = sorted(load.latencies_us)
+        step = max(1, len(latencies) // LATENCIES_MAX)
+        return pb.RunLoadResponse(
+            appends=len(latencies), elapsed_us=elapsed_us, latencies_us=latencies[::step]
+        )
+
+
+class _Once:
+    """One append that is waited for."""
+
+    def __init__(self) -> None:
+        self.end_offset: int | None = None
+        self.done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def committed(self, high_watermark: int) -> None:
+        is_committed = self.end_offset is not None and self.end_offset <= high_watermark
+        if is_committed and not self.done.done():
+            self.done.set_result(high_watermark)
+
+    def lost(self) -> None:
+        if not self.done.done():
+            self.done.set_exception(RawLogError(LOST, is_here=False))
