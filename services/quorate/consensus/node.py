@@ -11,6 +11,7 @@ import quorate
 from quorate.consensus.application import MetadataApplication
 from quorate.consensus.driver import Ending, RaftDriver
 from quorate.consensus.metrics import MetricsServer
+from quorate.consensus.raw_application import RawApplication, check_mark
 from quorate.consensus.resources import DiskSpace
 from quorate.consensus.snapshotting import Snapshotter
 from quorate.controller.controller import Controller
@@ -24,6 +25,7 @@ from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.raft_client import RaftClient
 from quorate.rpc.raft_server import RaftService
+from quorate.rpc.raw_server import RawService
 from quorate.rpc.server import ControllerServer
 from quorate.storage import layout
 from quorate.storage.files import OsFileSystem
@@ -51,8 +53,11 @@ UUID_BYTES: Final = 16
 class Node:
     """A controller from the recovery of its directory to the closing of its files."""
 
-    def __init__(self, config: ControllerConfig, health: HealthServer) -> None:
+    def __init__(
+        self, config: ControllerConfig, health: HealthServer, *, is_raw: bool = False
+    ) -> None:
         self._config = config
+        self._is_raw = is_raw
         self._health = health
         self.ended = asyncio.Event()
         self.ending: Ending | None = None
@@ -67,26 +72,17 @@ class Node:
 
     async def start(self) -> None:
         """Recover, then serve. Raises StorageError, OSError, RuntimeError where a port is taken."""
-        config = self._config
-        store, recovered = LogStore.open(
-            OsFileSystem(), config.log.directory, _storage_config(config)
-        )
+        config, fs = self._config, OsFileSystem()
+        check_mark(fs, config.log.directory, is_raw=self._is_raw)
+        store, recovered = LogStore.open(fs, config.log.directory, _storage_config(config))
         for finding in recovered.findings:
             log.warning(finding)
         meta = recovered.meta
-        bootstrap = read_bootstrap(config.log.directory)
         raft_config = _raft_config(config, meta)
         core = RaftCore(raft_config, recovered.state, secrets.SystemRandom())
         self.driver = driver = RaftDriver(core, store, self._ended)
-        snapshotter = Snapshotter(driver, config.log)
-        controller = Controller(_controller_settings(config, meta), bootstrap)
-        self._application = application = MetadataApplication(
-            driver,
-            controller,
-            snapshotter,
-            linger_ms=config.quorum.append_linger_ms,
-            pause_ms=config.quorum.fetch_timeout_ms * 3 // 2,
-        )
+        application, service = self._make_application(driver, meta)
+        self._application = application
         self._client = RaftClient(
             on_response=lambda call, response: driver.deliver(api.ResponseReceived(call, response)),
             on_probe=lambda call, refused: driver.deliver(api.ProbeAnswered(call, refused=refused)),
@@ -99,9 +95,7 @@ class Node:
             key=raft_config.key,
             software_version=quorate.__version__,
         )
-        self._server = ControllerServer(
-            raft, ControllerService(application), has_reflection=config.has_reflection
-        )
+        self._server = ControllerServer(raft, service, has_reflection=config.has_reflection)
         # A port that is taken must be known before the core does anything.
         self._server.bind(config.listener.host, config.listener.port)
         driver.start(self._client, application)
@@ -112,6 +106,24 @@ class Node:
             extra={"listener": str(config.listener), "advertised": str(config.advertised)},
         )
         self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
+
+    def _make_application(
+        self, driver: RaftDriver, meta: MetaProperties
+    ) -> tuple[MetadataApplication | RawApplication, ControllerService | RawService]:
+        """The state machine, and what clients ask of it. Raises StorageError."""
+        config = self._config
+        if self._is_raw:
+            raw = RawApplication(driver, linger_ms=config.quorum.append_linger_ms)
+            return raw, RawService(raw)
+        bootstrap = read_bootstrap(config.log.directory)
+        metadata = MetadataApplication(
+            driver,
+            Controller(_controller_settings(config, meta), bootstrap),
+            Snapshotter(driver, config.log),
+            linger_ms=config.quorum.append_linger_ms,
+            pause_ms=config.quorum.fetch_timeout_ms * 3 // 2,
+        )
+        return metadata, ControllerService(metadata)
 
     def request_shutdown(self) -> None:
         """Hand over, then stop: `ended` is set when that is done or its time is over."""
@@ -207,21 +219,17 @@ class Node:
     def metrics(self) -> dict[str, float]:
         """Numbers for a scrape; read from another thread, each of them whole."""
         driver, progress = self.driver, self.driver.progress
-        times, image = driver.flush_times, self._application.controller.image
+        times = driver.flush_times
         values: dict[str, float] = {
             "log_end_offset": driver.store.log.end.offset,
             "log_start_offset": driver.store.log.log_start,
             "log_flushed_offset": driver.store.log.flushed_end.offset,
             "log_size_bytes": driver.store.log.size_bytes,
-            "image_end_offset": image.position.end_offset,
-            "topics": len(image.topics),
-            "partitions": image.partition_count,
-            "brokers": len(image.brokers.by_id),
             "flush_seconds_total": times.total_s,
             "flushes_total": times.count,
             "flush_p99_seconds": times.quantile_s(0.99),
             "disk_free_bytes": self._space.free_bytes,
-            "is_active_controller": float(self._application.controller.is_active),
+            **self._application.metrics(),
         }
         if progress is not None:
             values["epoch"] = progress.epoch

@@ -35,7 +35,7 @@ _SECRETS: Final = ("password", "secret", "key")
 _SHUTDOWN_MARGIN_S: Final = 2.0
 
 
-def main_controller(path: str) -> int:
+def main_controller(path: str, *, is_raw: bool = False) -> int:
     """Read the properties file and run the controller; errors go to stderr."""
     try:
         config = load_config(path, os.environ)
@@ -47,10 +47,10 @@ def main_controller(path: str) -> int:
     except (ConfigError, ValueError) as error:
         sys.stderr.write(f"quorate controller: {error}\n")
         return 1
-    return run_controller(config)
+    return run_controller(config, is_raw=is_raw)
 
 
-def run_controller(config: ControllerConfig) -> int:
+def run_controller(config: ControllerConfig, *, is_raw: bool = False) -> int:
     """Run until SIGTERM or SIGINT; the exit status."""
     for warning in config.warnings:
         log.warning(warning)
@@ -66,7 +66,7 @@ def run_controller(config: ControllerConfig) -> int:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1
     with contextlib.closing(_Release(lock)):
-        return uvloop.run(_serve(config))
+        return uvloop.run(_serve(config, is_raw=is_raw))
 
 
 class _Release:
@@ -89,7 +89,7 @@ def _refusal(config: ControllerConfig, error: Exception) -> str:
     return str(error)
 
 
-async def _serve(config: ControllerConfig) -> int:
+async def _serve(config: ControllerConfig, *, is_raw: bool) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -99,7 +99,8 @@ async def _serve(config: ControllerConfig) -> int:
         if config.health_port >= 0:
             await health.start(_port_host(config), config.health_port)
         while True:
-            ending = await _run_once(config, health, stop)
+            node = Node(config, health, is_raw=is_raw)
+            ending = await _run_once(config, node, stop)
             if ending is not Ending.DAMAGED or stop.is_set():
                 return 1 if ending in (Ending.CRASHED, Ending.DISK_FAILED) else 0
             log.warning("opening %s again: recovery heals what it can", config.log.directory)
@@ -115,8 +116,7 @@ def _port_host(config: ControllerConfig) -> str:
     return config.listener.host or _ANY_HOST
 
 
-async def _run_once(config: ControllerConfig, health: HealthServer, stop: asyncio.Event) -> Ending:
-    node = Node(config, health)
+async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -> Ending:
     await node.start()
     metrics = node.metrics_server()
     try:

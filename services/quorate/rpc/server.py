@@ -7,26 +7,39 @@ from typing import TYPE_CHECKING, Final
 from quorate.rpc.channels import make_server, target
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
+from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
 from quorate.rpc.health import enable_reflection
+from quorate.rpc.raw_server import RawService
 
 if TYPE_CHECKING:
     from quorate.rpc.controller_server import ControllerService
     from quorate.rpc.raft_server import RaftService
 
-SERVICES: Final = ("quorate.raft.v1.Raft", "quorate.controller.v1.Controller")
+RAFT: Final = "quorate.raft.v1.Raft"
+CONTROLLER: Final = "quorate.controller.v1.Controller"
+RAW_LOG: Final = "quorate.raw.v1.RawLog"
 
 
 class ControllerServer:
     """The listener that peers and clients share."""
 
     def __init__(
-        self, raft: RaftService, controller: ControllerService, *, has_reflection: bool
+        self,
+        raft: RaftService,
+        service: ControllerService | RawService,
+        *,
+        has_reflection: bool,
     ) -> None:
         self._server = make_server()
         raft_pb2_grpc.add_RaftServicer_to_server(raft, self._server)
-        controller_pb2_grpc.add_ControllerServicer_to_server(controller, self._server)
+        if isinstance(service, RawService):
+            raw_pb2_grpc.add_RawLogServicer_to_server(service, self._server)
+            name = RAW_LOG
+        else:
+            controller_pb2_grpc.add_ControllerServicer_to_server(service, self._server)
+            name = CONTROLLER
         if has_reflection:
-            enable_reflection(self._server, *SERVICES)
+            enable_reflection(self._server, RAFT, name)
 
     def bind(self, host: str, port: int) -> int:
         """Take the port; returns it. Raises RuntimeError when it cannot be had."""

@@ -16,6 +16,7 @@ BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 FLUSHED_END: Final = "flushed-end"
 HEALING: Final = "healing"
 FIRST_BOOTSTRAP: Final = "first-bootstrap"
+BENCH_RAW: Final = "bench-raw"
 LOCK: Final = ".lock"
 
 LOG_DIR: Final = "__cluster_metadata-0"
