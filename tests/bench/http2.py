@@ -190,6 +190,8 @@ class Load(ABC):
     def __init__(self, connections: list[Connection]) -> None:
         self.connections = connections
         self.latencies_ns: list[int] = []
+        self.answered = 0
+        self.in_flight = 0
         self.is_open = True
         for connection in connections:
             connection.calls = self._calls_of(connection)
@@ -215,6 +217,14 @@ class Load(ABC):
             self.turn(deadline - now)
         return time.perf_counter() - began
 
+    def finish(self) -> None:
+        """Make no more calls, and wait for those that are in flight."""
+        self.is_open = False
+        while self.in_flight:
+            self.turn(10)
+        for connection in self.connections:
+            connection.close()
+
 
 class _UnaryCalls:
     """Unary calls of one connection."""
@@ -226,6 +236,7 @@ class _UnaryCalls:
         self._began: dict[int, int] = {}
 
     def call(self) -> None:
+        self._load.in_flight += 1
         stream_id = self._connection.begin(self._block)
         self._began[stream_id] = time.perf_counter_ns()
         self._connection.send(stream_id, self._load.next_message(), is_last=True)
@@ -238,6 +249,7 @@ class _UnaryCalls:
             raise ConnectionError(f"{self._connection.authority}: {self._load.path} has failed")
         self._load.latencies_ns.append(time.perf_counter_ns() - self._began.pop(stream_id))
         self._load.answered += 1
+        self._load.in_flight -= 1
         if self._load.is_open:
             self.call()
 
@@ -253,7 +265,6 @@ class UnaryLoad(Load):
         in_flight: int,
     ) -> None:
         self.path = path
-        self.answered = 0
         self._next_payload = next_payload
         super().__init__(connections)
         for number in range(in_flight):
@@ -282,6 +293,7 @@ class _StreamCalls:
         self._sequence = 0
 
     def put(self) -> None:
+        self._load.in_flight += 1
         self._sequence += 1
         self._began.append((self._sequence, time.perf_counter_ns()))
         data = message(self._load.make_payload(self._sequence))
@@ -302,6 +314,7 @@ class _StreamCalls:
             self._load.latencies_ns.append(now - self._began.popleft()[1])
             count += 1
         self._load.answered += count
+        self._load.in_flight -= count
         if self._load.is_open:
             for _ in range(count):
                 self.put()
@@ -322,7 +335,6 @@ class StreamLoad(Load):
         in_flight: int,
     ) -> None:
         self.path = path
-        self.answered = 0
         self.make_payload = make_payload
         self.last_sequence = last_sequence
         super().__init__(connections)

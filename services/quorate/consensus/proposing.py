@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.accumulator import Accumulator, CutBatch
 from quorate.consensus.driver import wall_ms
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from quorate.consensus.driver import RaftDriver
     from quorate.controller.decision import Decision
     from quorate.records.ids import Epoch, Offset, ReplyToken
+
+# Clients whose appends a commit has just acknowledged send their next ones about now, and reading
+# a message takes some tens of microseconds.
+QUIET_NS: Final = 100_000
 
 
 class Proposer:
@@ -26,6 +31,9 @@ class Proposer:
         self._accumulator = Accumulator()
         self._sent: dict[ReplyToken, CutBatch] = {}
         self._cut_handle: asyncio.Handle | None = None
+        # Decisions: that have gathered, of the last batch, to wait for, and when the last came.
+        self._gathered = self._sent_last = self._expected = self._seen = 0
+        self._seen_ns = 0
 
     @property
     def base_offset(self) -> Offset | None:
@@ -37,6 +45,7 @@ class Proposer:
         if not self._accumulator.fits(decision):
             self.drain()
         self._accumulator.add(decision)
+        self._gathered += 1
 
     def consider(self) -> None:
         """Propose what has gathered, as soon as it should be."""
@@ -47,6 +56,8 @@ class Proposer:
         elif not self._is_committing():
             # Requests that arrived in the same turn of the loop share the batch.
             self._cut_handle = self._loop.call_soon(self._cut_due)
+            self._expected = self._sent_last + self._gathered
+            self._seen = 0
 
     def _is_committing(self) -> bool:
         """Whether a batch is on its way: what arrives meanwhile becomes the next one.
@@ -60,15 +71,32 @@ class Proposer:
         return has_open or bool(self._sent) or self._driver.is_flushing
 
     def _cut_due(self) -> None:
+        if not self._linger_s and self._awaits_more():
+            self._cut_handle = self._loop.call_soon(self._cut_due)
+            return
         self._cut_handle = None
         if self._linger_s or not self._is_committing():
             self.drain()
+
+    def _awaits_more(self) -> bool:
+        """Whether the clients of the last batch are still sending their next requests.
+
+        Cutting at each commit what had arrived by then settles, under load, into many small
+        batches, each as dear as a large one. Who was alone in the last batch waits for nobody.
+        """
+        if self._sent_last <= 1 or self._gathered >= self._expected:
+            return False
+        now_ns = time.perf_counter_ns()
+        if self._gathered != self._seen:
+            self._seen, self._seen_ns = self._gathered, now_ns
+        return now_ns - self._seen_ns < QUIET_NS
 
     def drain(self) -> None:
         """Propose what has gathered now."""
         if self._accumulator.base_offset is None or self.epoch is None:
             return
         batch = self._accumulator.cut(wall_ms())
+        self._sent_last, self._gathered = self._gathered, 0
         token = self._driver.next_token()
         self._sent[token] = batch
         proposed = api.ProposedBatch(batch.data, batch.end_offset - batch.base_offset)
@@ -82,6 +110,7 @@ class Proposer:
         """Leadership is lost: forget what has gathered and what was sent."""
         self.epoch = None
         self._accumulator.clear()
+        self._gathered = self._sent_last = 0
         self._sent.clear()
         if self._cut_handle is not None:
             self._cut_handle.cancel()

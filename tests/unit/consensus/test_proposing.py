@@ -96,6 +96,41 @@ async def test_what_comes_while_a_batch_is_open_waits_for_its_commit() -> None:
     assert driver.values() == [[b"a"], [b"b"]]
 
 
+async def until_proposed(driver: Recorder, count: int) -> None:
+    async with asyncio.timeout(20):
+        while len(driver.proposed) < count:  # noqa: ASYNC110 - the loop has no event for it
+            await asyncio.sleep(0)
+
+
+async def test_as_many_as_were_in_flight_are_cut_at_once() -> None:
+    driver = Recorder()
+    proposer = leading(driver)
+    for base in (0, 1):
+        proposer.gather(decision(base, b"a"))
+    proposer.drain()
+    proposer.gather(decision(2, b"b"))
+    proposer.answered(ReplyToken(1))
+    proposer.consider()
+    # Two of the last batch and one that waited meanwhile make three.
+    for base in (3, 4):
+        proposer.gather(decision(base, b"b"))
+    await turns()
+    assert [len(values) for values in driver.values()] == [2, 3]
+
+
+async def test_who_does_not_come_again_is_not_waited_for() -> None:
+    driver = Recorder()
+    proposer = leading(driver)
+    for base in (0, 1):
+        proposer.gather(decision(base, b"a"))
+    proposer.drain()
+    proposer.gather(decision(2, b"b"))
+    proposer.answered(ReplyToken(1))
+    proposer.consider()
+    await until_proposed(driver, 2)
+    assert [len(values) for values in driver.values()] == [2, 1]
+
+
 async def test_a_decision_that_does_not_fit_any_more_begins_the_next_batch() -> None:
     driver = Recorder()
     proposer = leading(driver)
@@ -112,9 +147,7 @@ async def test_a_linger_gathers_whatever_is_open() -> None:
     proposer.gather(decision(5, b"a"))
     proposer.consider()
     assert driver.proposed == []
-    async with asyncio.timeout(20):
-        while not driver.proposed:  # noqa: ASYNC110 - the timer has no event to wait for
-            await asyncio.sleep(0.001)
+    await until_proposed(driver, 1)
 
 
 async def test_who_stops_leading_forgets_everything() -> None:

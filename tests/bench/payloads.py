@@ -1,0 +1,108 @@
+"""The messages that the loads send, encoded by hand where a library would cost too much."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Final
+
+from quorate.rpc.gen.controller.v1 import controller_pb2
+from quorate.rpc.gen.raw.v1 import raw_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VALUE_BYTES: Final = 100
+PUT_PATH: Final = "/etcdserverpb.KV/Put"
+APPEND_PATH: Final = "/quorate.raw.v1.RawLog/Append"
+APPEND_ONCE_PATH: Final = "/quorate.raw.v1.RawLog/AppendOnce"
+WRITE_PATH: Final = "/quorate.controller.v1.Controller/WriteStream"
+WRITE_ONCE_PATH: Final = "/quorate.controller.v1.Controller/Write"
+_KEYS: Final = 1000
+
+
+def varint(value: int) -> bytes:
+    """Protobuf's."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def field(number: int, data: bytes) -> bytes:
+    """A length-delimited field."""
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def puts() -> Callable[[], bytes]:
+    """etcd's PutRequest over a thousand keys, one after the other."""
+    value = field(2, bytes(VALUE_BYTES))
+    requests = itertools.cycle([field(1, b"key-%06d" % i) + value for i in range(_KEYS)])
+    return lambda: next(requests)
+
+
+def appends(records: int) -> Callable[[int], bytes]:
+    """AppendRequest with so many records, by sequence."""
+    body = field(2, bytes(VALUE_BYTES)) * records
+    return lambda sequence: b"\x08" + varint(sequence) + body
+
+
+def append_once(records: int) -> Callable[[], bytes]:
+    """AppendRequest of a single call."""
+    body = field(2, bytes(VALUE_BYTES)) * records
+    return lambda: body
+
+
+def last_append(answer: bytes) -> int:
+    """What an AppendResponse acknowledges."""
+    return raw_pb2.AppendResponse.FromString(answer).last_sequence
+
+
+def config_change(topic: str, value: str) -> controller_pb2.IncrementalAlterConfigs:
+    """One setting of one topic."""
+    change = controller_pb2.ConfigChange(name="retention.ms", operation=0, value=value)
+    resource = controller_pb2.ConfigResource(type=2, name=topic)
+    alteration = controller_pb2.ConfigAlteration(resource=resource, changes=[change])
+    return controller_pb2.IncrementalAlterConfigs(alterations=[alteration])
+
+
+def config_writes(topics: list[str]) -> Callable[[int], bytes]:
+    """WriteRequest that sets retention.ms of one topic after the other, each time anew."""
+    bodies = [
+        field(4, config_change(topic, str(3_600_000 + version)).SerializeToString())
+        for version in range(2)
+        for topic in topics
+    ]
+    return lambda sequence: b"\x08" + varint(sequence) + bodies[sequence % len(bodies)]
+
+
+def topic_creations(prefix: str, partitions: int) -> Callable[[int], bytes]:
+    """WriteRequest that creates one topic with a replica on one broker."""
+
+    def make(sequence: int) -> bytes:
+        topic = controller_pb2.NewTopic(
+            name=f"{prefix}-{sequence}", partitions=partitions, replication_factor=1
+        )
+        request = controller_pb2.CreateTopics(topics=[topic])
+        return b"\x08" + varint(sequence) + field(2, request.SerializeToString())
+
+    return make
+
+
+def last_write(answer: bytes) -> int:
+    """What a WriteResponse acknowledges. Raises ValueError where its first write was refused.
+
+    The others are not looked at, for the generator's sake: the log's growth is checked afterwards.
+    """
+    response = controller_pb2.WriteResponse.FromString(answer)
+    first = response.results[0]
+    for resource in first.incremental_alter_configs.resources:
+        if resource.error:
+            raise ValueError(f"refused: {resource.error} {resource.message}")
+    for topic in first.create_topics.topics:
+        if topic.error:
+            raise ValueError(f"refused: {topic.error} {topic.message}")
+    if first.error:
+        raise ValueError(f"refused: {first.error} {first.message}")
+    return response.last_sequence

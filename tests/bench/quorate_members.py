@@ -1,0 +1,81 @@
+"""Our own quorum: with opaque records, or with metadata."""
+
+from __future__ import annotations
+
+import random
+import socket
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import grpc
+
+from quorate.cli.connection import CommandError
+from quorate.cli.local_quorum import LocalQuorum, check_ports, open_quorum, prepare
+from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
+from tests.bench.processes import Members
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_PORTS = range(15_000, 31_000)
+
+
+def _new_quorum(root: Path, count: int) -> LocalQuorum:
+    while True:
+        quorum = open_quorum(root, controllers=count, base_port=random.choice(_PORTS))
+        with suppress(CommandError):
+            check_ports(quorum)
+            return quorum
+
+
+class QuorateMembers(Members):
+    """Controllers on loopback, with the settings that `quorate up` gives them."""
+
+    def __init__(
+        self,
+        root: Path,
+        count: int = 3,
+        *,
+        is_raw: bool = False,
+        overrides: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(root, count)
+        self.name = "quorate-raw" if is_raw else "quorate"
+        self._is_raw = is_raw
+        self.quorum = _new_quorum(root / self.name, count)
+        prepare(self.quorum, overrides, is_raw=is_raw)
+
+    def command(self, member: int) -> list[str]:
+        path = str(self.quorum.nodes[member].properties_path)
+        flags = ["--bench-raw"] if self._is_raw else []
+        return [sys.executable, "-m", "quorate.consensus", "--config", path, *flags]
+
+    def address(self, member: int) -> tuple[str, int]:
+        return self.quorum.nodes[member].address
+
+    def find_leader(self) -> int | None:
+        """The leader that says so itself: the others may name the last one."""
+        for member in range(self.count):
+            described = self.describe(member)
+            if described is None or described.error_code != 0:
+                continue
+            if described.high_watermark > 0:
+                return member
+        return None
+
+    def describe(self, member: int) -> raft_pb2.DescribeQuorumResponse | None:
+        """What a member says of the quorum; None when it does not answer."""
+        host, port = self.address(member)
+        with suppress(grpc.RpcError), grpc.insecure_channel(f"{host}:{port}") as channel:
+            stub = raft_pb2_grpc.RaftStub(channel)
+            return stub.DescribeQuorum(raft_pb2.DescribeQuorumRequest(), timeout=1)
+        return None
+
+
+def is_listening(address: tuple[str, int]) -> bool:
+    """Whether somebody takes connections there."""
+    with suppress(OSError), socket.create_connection(address, timeout=0.1):
+        return True
+    return False
