@@ -11,12 +11,11 @@ import select
 import socket
 import struct
 import time
-from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
@@ -184,29 +183,38 @@ class Connection:
             self._received = 0
 
 
-class Load(ABC):
+class Readable(Protocol):
+    """What a load asks of its connections."""
+
+    @property
+    def socket(self) -> socket.socket: ...
+
+    def receive(self) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Load:
     """Calls in flight on some connections, each answered one followed by the next."""
 
-    def __init__(self, connections: list[Connection]) -> None:
+    def __init__(self, connections: Sequence[Readable]) -> None:
         self.connections = connections
+        self._poll = select.epoll()
+        self._by_number = {one.socket.fileno(): one for one in connections}
+        for number in self._by_number:
+            self._poll.register(number, select.EPOLLIN)
         self.latencies_ns: list[int] = []
         self.answered = 0
         self.in_flight = 0
         self.is_open = True
-        for connection in connections:
-            connection.calls = self._calls_of(connection)
-
-    @abstractmethod
-    def _calls_of(self, connection: Connection) -> Calls:
-        """Whoever makes the calls of a connection."""
 
     def turn(self, timeout_s: float) -> None:
         """Wait for answers, take them, send what follows."""
-        by_socket = {connection.socket: connection for connection in self.connections}
-        readable, _, _ = select.select(list(by_socket), [], [], timeout_s)
-        for ready in readable:
-            by_socket[ready].receive()
-            by_socket[ready].flush()
+        for number, _ in self._poll.poll(timeout_s):
+            self._by_number[number].receive()
+            self._by_number[number].flush()
 
     def run(self, duration_s: float) -> float:
         """Keep the calls in flight going; the time that it took. Latencies are of this run."""
@@ -222,6 +230,7 @@ class Load(ABC):
         self.is_open = False
         while self.in_flight:
             self.turn(10)
+        self._poll.close()
         for connection in self.connections:
             connection.close()
 
@@ -230,6 +239,7 @@ class _UnaryCalls:
     """Unary calls of one connection."""
 
     def __init__(self, load: UnaryLoad, connection: Connection) -> None:
+        connection.calls = self
         self._load = load
         self._connection = connection
         self._block = header_block(load.path, connection.authority)
@@ -267,15 +277,11 @@ class UnaryLoad(Load):
         self.path = path
         self._next_payload = next_payload
         super().__init__(connections)
+        callers = [_UnaryCalls(self, connection) for connection in connections]
         for number in range(in_flight):
-            calls = connections[number % len(connections)].calls
-            assert isinstance(calls, _UnaryCalls)
-            calls.call()
+            callers[number % len(callers)].call()
         for connection in connections:
             connection.flush()
-
-    def _calls_of(self, connection: Connection) -> Calls:
-        return _UnaryCalls(self, connection)
 
     def next_message(self) -> bytes:
         return message(self._next_payload())
@@ -285,6 +291,7 @@ class _StreamCalls:
     """One bidi stream: requests with rising sequences, answers that acknowledge up to one."""
 
     def __init__(self, load: StreamLoad, connection: Connection) -> None:
+        connection.calls = self
         self._load = load
         self._connection = connection
         self._stream_id = connection.begin(header_block(load.path, connection.authority))
@@ -338,12 +345,8 @@ class StreamLoad(Load):
         self.make_payload = make_payload
         self.last_sequence = last_sequence
         super().__init__(connections)
+        streams = [_StreamCalls(self, connection) for connection in connections]
         for number in range(in_flight):
-            calls = connections[number % len(connections)].calls
-            assert isinstance(calls, _StreamCalls)
-            calls.put()
+            streams[number % len(streams)].put()
         for connection in connections:
             connection.flush()
-
-    def _calls_of(self, connection: Connection) -> Calls:
-        return _StreamCalls(self, connection)

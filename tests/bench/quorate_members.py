@@ -73,6 +73,13 @@ class QuorateMembers(Members):
             return stub.DescribeQuorum(raft_pb2.DescribeQuorumRequest(), timeout=1)
         return None
 
+    def clock_ms(self, member: int) -> int:
+        """The clock by which a member tells when it was fetched from."""
+        described = self.describe(member)
+        if described is None:
+            raise ConnectionError(f"{self.name}: member {member} does not answer; see {self.root}")
+        return described.now_ms
+
 
 def is_listening(address: tuple[str, int]) -> bool:
     """Whether somebody takes connections there."""
