@@ -67,14 +67,28 @@ def config_change(topic: str, value: str) -> controller_pb2.IncrementalAlterConf
     return controller_pb2.IncrementalAlterConfigs(alterations=[alteration])
 
 
+_values = itertools.count()
+
+
+def next_value() -> str:
+    """A setting that no topic has had for long: a change to the same value writes no record."""
+    return str(1_000_000 + next(_values) % 9_000_000)
+
+
 def config_writes(topics: list[str]) -> Callable[[int], bytes]:
     """WriteRequest that sets retention.ms of one topic after the other, each time anew."""
-    bodies = [
-        field(4, config_change(topic, str(3_600_000 + version)).SerializeToString())
-        for version in range(2)
+    # Encoded once for each topic, with a value of the same length in the place of the next one.
+    mark = "0000000"
+    halves = [
+        field(4, config_change(topic, mark).SerializeToString()).split(mark.encode())
         for topic in topics
     ]
-    return lambda sequence: b"\x08" + varint(sequence) + bodies[sequence % len(bodies)]
+
+    def make(sequence: int) -> bytes:
+        head, tail = halves[sequence % len(halves)]
+        return b"\x08" + varint(sequence) + head + next_value().encode() + tail
+
+    return make
 
 
 def topic_creations(prefix: str, partitions: int) -> Callable[[int], bytes]:

@@ -75,21 +75,19 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
         self._handler = handler
 
     async def Write(self, request: pb.WriteRequest, context: Context) -> pb.WriteResponse:
+        response = pb.WriteResponse(first_sequence=request.sequence, last_sequence=request.sequence)
         try:
-            reply = self._begin(request, context)
+            reply = self._begin(request, _caller(context))
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        result = await self._result(reply)
-        return pb.WriteResponse(
-            first_sequence=request.sequence, last_sequence=request.sequence, results=[result]
-        )
+        await self._put_result(response.results.add(), reply)
+        return response
 
-    def _begin(self, request: pb.WriteRequest, context: Context) -> asyncio.Future[WriteReply]:
+    def _begin(self, request: pb.WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
         """Hand the write over. Raises ValueError that names the field."""
-        return self._handler.write(convert.chosen(request, "request"), _caller(context))
+        return self._handler.write(convert.chosen(request, "request"), caller)
 
-    async def _result(self, reply: asyncio.Future[WriteReply]) -> pb.WriteResult:
-        result = pb.WriteResult()
+    async def _put_result(self, result: pb.WriteResult, reply: asyncio.Future[WriteReply]) -> None:
         try:
             convert.put_write_reply(result, await reply)
         except ControllerApiError as error:
@@ -98,7 +96,6 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
             result.outcome_unknown = error.outcome_unknown
             if error.leader is not None:
                 result.leader.CopyFrom(_leader(error.leader))
-        return result
 
     async def WriteStream(
         self, request_iterator: AsyncIterator[pb.WriteRequest], context: Context
@@ -106,12 +103,13 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
         """Decide in the order of arrival; acknowledge what is done together (rule 20)."""
         queue: asyncio.Queue[_Waiting | ValueError | EOFError] = asyncio.Queue()
         places = asyncio.Semaphore(WRITES_IN_FLIGHT_MAX)
+        caller = _caller(context)
 
         async def read() -> None:
             try:
                 async for request in request_iterator:
                     await places.acquire()
-                    queue.put_nowait((request.sequence, self._begin(request, context)))
+                    queue.put_nowait((request.sequence, self._begin(request, caller)))
             except ValueError as error:
                 queue.put_nowait(error)
             finally:
@@ -125,12 +123,12 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
                 if isinstance(item, ValueError):
                     await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(item))
                 response = pb.WriteResponse(first_sequence=item[0], last_sequence=item[0])
-                response.results.append(await self._result(item[1]))
+                await self._put_result(response.results.add(), item[1])
                 while len(response.results) < ACKNOWLEDGED_TOGETHER_MAX and not queue.empty():
                     following = queue.get_nowait()
                     if not isinstance(following, tuple) or not following[1].done():
                         break
-                    response.results.append(await self._result(following[1]))
+                    await self._put_result(response.results.add(), following[1])
                     response.last_sequence = following[0]
                     following = None
                 for _ in response.results:

@@ -9,16 +9,19 @@ their own. Bad input raises ValueError that names the field.
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache, partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
-
-from google.protobuf.message import Message
 
 from quorate.controller import replies, requests
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from enum import IntEnum
+
+    from google.protobuf.message import Message
 
 _ENUMS: Final[dict[tuple[str, str], type[IntEnum]]] = {
     ("ConfigResource", "type"): requests.ResourceType,
@@ -27,62 +30,87 @@ _ENUMS: Final[dict[tuple[str, str], type[IntEnum]]] = {
 }
 
 
-def to_message(value: Any) -> Message:
-    """The protobuf message of the same name, with the same fields."""
-    message: Message = getattr(pb, type(value).__name__)()
-    for field in fields(value):
-        item = getattr(value, field.name)
+def put(message: Message, value: Any) -> None:
+    """Fill a message from the value of the same name."""
+    for name in _field_names(type(value)):
+        item = getattr(value, name)
         if item is None:
             continue
         if isinstance(item, tuple):
-            getattr(message, field.name).extend([_to_item(field.name, part) for part in item])
+            _put_all(getattr(message, name), item)
         elif hasattr(item, "__dataclass_fields__"):
-            getattr(message, field.name).CopyFrom(to_message(item))
+            part = getattr(message, name)
+            part.SetInParent()
+            put(part, item)
         else:
-            setattr(message, field.name, item)
-    return message
+            setattr(message, name, item)
 
 
-def _to_item(field_name: str, item: Any) -> Any:
-    if isinstance(item, tuple):
-        if field_name == "configs":
-            return pb.NameValue(name=item[0], value=item[1])
-        return pb.Replicas(ids=item)
-    if hasattr(item, "__dataclass_fields__"):
-        return to_message(item)
-    return item
+@cache
+def _field_names(shape: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(shape))
+
+
+def _put_all(target: Any, items: tuple[Any, ...]) -> None:
+    if not items or not hasattr(target, "add"):
+        target.extend(items)
+        return
+    for item in items:
+        if hasattr(item, "__dataclass_fields__"):
+            put(target.add(), item)
+        elif isinstance(message := target.add(), pb.NameValue):
+            message.name, message.value = item
+        else:
+            message.ids.extend(item)
 
 
 def from_message(message: Message) -> Any:
     """The dataclass of the same name; ValueError names a field that it cannot take."""
-    name = message.DESCRIPTOR.name
-    if isinstance(message, pb.NameValue):
-        return (message.name, message.value)
-    if isinstance(message, pb.Replicas):
-        return tuple(message.ids)
+    return _reader(message.DESCRIPTOR.name)(message)
+
+
+@cache
+def _reader(name: str) -> Callable[[Any], Any]:
+    """How messages of that name are read: their descriptor is walked once, not for each of them."""
+    if name == "NameValue":
+        return lambda message: (message.name, message.value)
+    if name == "Replicas":
+        return lambda message: tuple(message.ids)
     shape = getattr(requests, name, None) or getattr(replies, name)
-    values = {field.name: _from_field(name, message, field) for field in message.DESCRIPTOR.fields}
-    return shape(**values)
+    descriptors = getattr(pb, name).DESCRIPTOR.fields
+    readers = [(field.name, _field_reader(name, field)) for field in descriptors]
+    return lambda message: shape(**{key: read(message) for key, read in readers})
 
 
-def _from_field(owner: str, message: Message, field: Any) -> Any:
-    value = getattr(message, field.name)
+def _field_reader(owner: str, field: Any) -> Callable[[Any], Any]:
+    name, get = field.name, attrgetter(field.name)
+    read = _value_reader(owner, field)
     if field.is_repeated:
-        return tuple(from_message(v) if isinstance(v, Message) else v for v in value)
-    if field.has_presence and not message.HasField(field.name):
-        return None
-    if isinstance(value, Message):
-        return from_message(value)
+        return lambda message: tuple([read(value) for value in get(message)])
+    if field.has_presence:
+        return lambda message: read(get(message)) if message.HasField(name) else None
+    return lambda message: read(get(message))
+
+
+def _value_reader(owner: str, field: Any) -> Callable[[Any], Any]:
+    if field.message_type is not None:
+        return _reader(field.message_type.name)
     if field.name == "error":
-        return _error(value)
+        return _error
     enum = _ENUMS.get((owner, field.name))
-    if enum is None:
-        return value
+    return _as_it_is if enum is None else partial(_member, enum, f"{owner}.{field.name}")
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _member(enum: type[IntEnum], where: str, value: int) -> IntEnum:
     try:
         return enum(value)
     except ValueError:
         known = ", ".join(f"{member.value} {member.name}" for member in enum)
-        raise ValueError(f"{owner}.{field.name}: {value} is none of {known}") from None
+        raise ValueError(f"{where}: {value} is none of {known}") from None
 
 
 def _error(code: int) -> ErrorCode:
@@ -118,9 +146,15 @@ _READS: Final = {
 }
 
 
+def _put_chosen(message: Message, field_name: str, value: Any) -> None:
+    part = getattr(message, field_name)
+    part.SetInParent()
+    put(part, value)
+
+
 def write_request(request: requests.WriteRequest, sequence: int = 0) -> pb.WriteRequest:
     message = pb.WriteRequest(sequence=sequence)
-    getattr(message, _WRITES[type(request)]).CopyFrom(to_message(request))
+    _put_chosen(message, _WRITES[type(request)], request)
     return message
 
 
@@ -128,16 +162,16 @@ def read_request(
     request: requests.ReadRequest, *, min_offset: int, current: bool, timeout_ms: int
 ) -> pb.ReadRequest:
     message = pb.ReadRequest(min_offset=min_offset, current=current, timeout_ms=timeout_ms)
-    getattr(message, _READS[type(request)]).CopyFrom(to_message(request))
+    _put_chosen(message, _READS[type(request)], request)
     return message
 
 
 def put_write_reply(result: pb.WriteResult, reply: replies.WriteReply) -> None:
-    getattr(result, _WRITES[type(reply)]).CopyFrom(to_message(reply))
+    _put_chosen(result, _WRITES[type(reply)], reply)
 
 
 def put_read_reply(response: pb.ReadResponse, reply: replies.ReadReply) -> None:
-    getattr(response, _READS[type(reply)]).CopyFrom(to_message(reply))
+    _put_chosen(response, _READS[type(reply)], reply)
 
 
 def chosen(message: Message, oneof: str) -> Any:
