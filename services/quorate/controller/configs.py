@@ -27,7 +27,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.metadata import ConfigRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from quorate.controller.delta import MetadataDelta
     from quorate.controller.image import ConfigKey, MetadataImage
@@ -103,18 +103,25 @@ def decide_alter_configs(context: Context, request: IncrementalAlterConfigs) -> 
     """Change resources one by one; of each all keys change, or none."""
     level = metadata_version(context.image.features)
     proposal = Proposal(level)
-    asked = Counter(alteration.resource for alteration in request.alterations)
+    repeated = _repeated(request.alterations)
     results: list[AlteredResource] = []
     for alteration in request.alterations:
         resource = alteration.resource
         try:
-            _propose(proposal, context.image, alteration, is_repeated=asked[resource] > 1)
+            _propose(proposal, context.image, alteration, is_repeated=resource in repeated)
         except RefusedError as refused:
             results.append(AlteredResource(resource, refused.error, refused.message))
         else:
             results.append(AlteredResource(resource))
     reply = IncrementalAlterConfigsReply(tuple(results))
     return Outcome(Proposal(level) if request.validate_only else proposal, reply)
+
+
+def _repeated(alterations: Sequence[ConfigAlteration]) -> set[ConfigResource]:
+    if len(alterations) == 1:
+        return set()
+    counts = Counter(alteration.resource for alteration in alterations)
+    return {resource for resource, count in counts.items() if count > 1}
 
 
 def _propose(

@@ -240,8 +240,8 @@ class Controller:
         """The high watermark reached `end_offset`; the last batch below has that timestamp."""
         committed = self._required().commit(end_offset)
         if committed is not None:
-            position = replace(committed.position, timestamp_ms=timestamp_ms)
-            self._committed = Replayer(committed.at(position))
+            below, epoch = committed.position.end_offset, committed.position.epoch
+            self._committed = Replayer(committed.at(LogPosition(below, epoch, timestamp_ms)))
 
     def _required(self) -> _Active:
         if self._active is None:

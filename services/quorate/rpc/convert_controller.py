@@ -32,7 +32,7 @@ _ENUMS: Final[dict[tuple[str, str], type[IntEnum]]] = {
 
 def put(message: Message, value: Any) -> None:
     """Fill a message from the value of the same name."""
-    for name in _field_names(type(value)):
+    for name in _field_names(type(value).__name__):
         item = getattr(value, name)
         if item is None:
             continue
@@ -47,8 +47,13 @@ def put(message: Message, value: Any) -> None:
 
 
 @cache
-def _field_names(shape: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(shape))
+def _field_names(name: str) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(_shape(name)))
+
+
+def _shape(name: str) -> Any:
+    """The dataclass of that name."""
+    return getattr(requests, name, None) or getattr(replies, name)
 
 
 def _put_all(target: Any, items: tuple[Any, ...]) -> None:
@@ -76,7 +81,7 @@ def _reader(name: str) -> Callable[[Any], Any]:
         return lambda message: (message.name, message.value)
     if name == "Replicas":
         return lambda message: tuple(message.ids)
-    shape = getattr(requests, name, None) or getattr(replies, name)
+    shape = _shape(name)
     descriptors = getattr(pb, name).DESCRIPTOR.fields
     readers = [(field.name, _field_reader(name, field)) for field in descriptors]
     return lambda message: shape(**{key: read(message) for key, read in readers})
