@@ -115,6 +115,7 @@ class RaftDriver:
         self._is_pumping = False
         self._barrier: asyncio.Task[None] | None = None
         self._flight: asyncio.Future[None] | None = None
+        self._is_flush_due = False
         self._flusher = ThreadPoolExecutor(1, "flush")
         self._disk = ThreadPoolExecutor(1, "disk")
         self._syncing: asyncio.TimerHandle | None = None
@@ -131,7 +132,7 @@ class RaftDriver:
 
     @property
     def is_flushing(self) -> bool:
-        return self._flight is not None
+        return self._flight is not None or self._is_flush_due
 
     # --- events -----------------------------------------------------------------------------------
 
@@ -309,20 +310,35 @@ class RaftDriver:
 
     def _flush(self) -> bool:
         """Begin to flush what was written, unless a flush is under way; True when it is over."""
-        if self._flight is not None:
-            return False
-        ticket = self.store.log.begin_flush()
-        if ticket is None:
+        if self.is_flushing or not self.store.log.is_dirty:
             return False
         leads = self.progress is not None and self.progress.is_leader
         if not leads and self.flush_times.is_fast:
+            ticket = self.store.log.begin_flush()
+            assert ticket is not None, "there is something to flush"
             self.flush_times.measure(ticket.run)
             self._finish_flush(ticket)
             return True
+        # To hand it to the thread takes longer than to answer the fetches that wait for it: those
+        # go first, in the tasks that this turn of the loop has woken.
+        self._is_flush_due = True
+        self._loop.call_soon(self._fly)
+        return False
+
+    def _fly(self) -> None:
+        self._is_flush_due = False
+        if self.ending is not None:
+            return
+        try:
+            ticket = self.store.log.begin_flush()
+        except Exception as error:
+            self.fail(error)
+            return
+        if ticket is None:
+            return
         self._flight = self._loop.create_future()
         flight = self._flusher.submit(self.flush_times.measure, ticket.run)
         flight.add_done_callback(partial(self._landed, ticket))
-        return False
 
     def _landed(self, ticket: FlushTicket, flight: Future[None]) -> None:
         """In the flushing thread."""

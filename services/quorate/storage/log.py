@@ -217,6 +217,11 @@ class MetadataLog:
 
     # --- flushing ---------------------------------------------------------------------------------
 
+    @property
+    def is_dirty(self) -> bool:
+        """Whether there is something to flush."""
+        return bool(self._dirty)
+
     def begin_flush(self) -> FlushTicket | None:
         """What has been written since the last ticket; None where that is nothing."""
         self._check_disk()

@@ -62,6 +62,7 @@ async def test_a_failed_flush_ends_the_core(
     def fail() -> None:
         raise OSError(errno.EIO, "the disk is gone")
 
+    monkeypatch.setattr(type(stack.driver.store.log), "is_dirty", True)
     monkeypatch.setattr(stack.driver.store.log, "begin_flush", fail)
     stack.driver.deliver(api.TimerFired())
     assert await asyncio.wait_for(stack.ended, 20) is Ending.DISK_FAILED
