@@ -1,6 +1,6 @@
 # Every target is one line of intent; whatever needs more than three lines lives in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help install run test verify fix sim gen
+.PHONY: help install run test verify fix sim bench gen
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -35,6 +35,10 @@ fix: $(INSTALLED)  ## repair what the linter and the formatter can
 
 sim: $(INSTALLED)  ## simulate seeds 1 to SEEDS=200, or replay SEED=n
 	$(BIN)/quorate simulate --seeds $(RANGE)
+
+bench: $(INSTALLED)  ## measure beside etcd, PySyncObj and stock Kafka, where they are; ARGS=--help
+	-$(BIN)/python -m pip install --quiet --require-hashes --requirement tests/bench/requirements.txt
+	$(BIN)/python -m tests.bench $(ARGS)
 
 gen: $(INSTALLED)  ## generate the protobuf code and the diagram of roles anew
 	$(BIN)/python tools/gen_proto.py
