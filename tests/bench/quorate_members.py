@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from quorate.cli.connection import CommandError
 from quorate.cli.local_quorum import LocalQuorum, check_ports, open_quorum, prepare
+from quorate.cli.output import CommandError
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from tests.bench.processes import Members
 

@@ -16,8 +16,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
-from quorate.cli.connection import CommandError
 from quorate.cli.local_quorum import NodePlan, check_ports, format_node, open_quorum, prepare
+from quorate.cli.output import CommandError
 from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply
 from quorate.controller.requests import CreateTopics, DescribeTopics, NewTopic
 from quorate.records.batch import HEADER_BYTES, read_header

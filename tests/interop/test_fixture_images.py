@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller.image import METADATA_VERSION, LogPosition, MetadataImage
+from quorate.controller.features import METADATA_VERSION
+from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.replay import Replayer
 from quorate.controller.snapshot import SnapshotLoader, snapshot_records, snapshot_slices
 from quorate.records.batch import iter_batches, read_records

@@ -11,15 +11,8 @@ import signal
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.connection import (
-    CommandError,
-    add_connection_arguments,
-    item_error,
-    pinned,
-    print_json,
-    print_offset,
-    run_command,
-)
+from quorate.cli.connection import add_connection_arguments, pinned, run_command
+from quorate.cli.output import CommandError, item_error, print_json, print_offset
 from quorate.controller.features import SUPPORTED_FEATURES
 from quorate.controller.replies import BrokerHeartbeatReply, ListBrokersReply, RegisterBrokerReply
 from quorate.controller.requests import BrokerHeartbeat, ListBrokers, Listener, RegisterBroker

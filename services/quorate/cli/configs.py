@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.connection import (
-    CommandError,
-    add_connection_arguments,
-    parse_setting,
-    pinned,
-    print_json,
-    print_offset,
-    report_errors,
-    run_command,
-)
+from quorate.cli.connection import add_connection_arguments, pinned, run_command
+from quorate.cli.output import CommandError, parse_setting, print_json, print_offset, report_errors
 from quorate.controller.replies import DescribeConfigsReply, IncrementalAlterConfigsReply
 from quorate.controller.requests import (
     AlterOperation,

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import sys
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.errors import ErrorCode
+from quorate.cli.output import CommandError, fail
 from quorate.rpc.channels import target
 from quorate.rpc.controller_client import (
     ControllerClient,
@@ -29,10 +27,6 @@ if TYPE_CHECKING:
 TIMEOUT_MS_DEFAULT: Final = 30_000
 REPORT_MS_MAX: Final = 1_000
 PORT_MAX: Final = 65_535
-
-
-class CommandError(Exception):
-    """The command cannot do what it was asked; the message is for the user, remedy included."""
 
 
 def parse_server(text: str) -> Address:
@@ -183,40 +177,3 @@ async def what_servers_say(
             words = f"says that node {answer.leader.leader_id} leads (epoch {answer.leader.epoch})"
         phrases.append(f"{format_server(server)}: {words}")
     return "tried " + "; ".join(phrases)
-
-
-def parse_setting(flag: str, text: str) -> tuple[str, str]:
-    """`key=value`; the value may be empty. Raises CommandError."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise CommandError(f"{flag}: {text!r} is no KEY=VALUE")
-    return key.strip(), value
-
-
-def item_error(error: ErrorCode, message: str) -> str:
-    """One item's error as it is shown."""
-    return f"{error.name}: {message}" if message else error.name
-
-
-def fail(message: str) -> int:
-    """Say on stderr what went wrong; the exit status to return."""
-    print(f"error: {message}", file=sys.stderr)
-    return 1
-
-
-def print_json(value: object) -> None:
-    """One JSON document on one line, as scripts read it."""
-    print(json.dumps(value, ensure_ascii=False), flush=True)
-
-
-def print_offset(offset: int) -> None:
-    """Beside text on stdout, which keeps Kafka's shape."""
-    print(f"committed offset: {offset}", file=sys.stderr)
-
-
-def report_errors(items: Sequence[tuple[str, ErrorCode, str]]) -> int:
-    """Say on stderr what was refused; the exit status."""
-    refused = [item for item in items if item[1] is not ErrorCode.NONE]
-    for name, error, message in refused:
-        print(f"error: {name}: {item_error(error, message)}", file=sys.stderr)
-    return 1 if refused else 0

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.connection import CommandError
+from quorate.cli.output import CommandError
 from quorate.cli.storage import bootstrap_records
 from quorate.records.ids import (
     UUID_BYTES,

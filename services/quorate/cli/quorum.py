@@ -12,14 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.connection import (
-    CommandError,
-    add_connection_arguments,
-    format_server,
-    print_json,
-    run_command,
-    servers_of,
-)
+from quorate.cli.connection import add_connection_arguments, format_server, run_command, servers_of
+from quorate.cli.output import CommandError, print_json
 from quorate.records.ids import format_uuid
 
 if TYPE_CHECKING:

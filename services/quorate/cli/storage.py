@@ -13,11 +13,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.connection import CommandError, fail, parse_setting, print_json
+from quorate.cli.output import CommandError, fail, parse_setting, print_json
 from quorate.consensus.config import ControllerConfig, load_config, parse_address
 from quorate.consensus.properties import ConfigError
-from quorate.controller.features import SUPPORTED_FEATURES
-from quorate.controller.image import METADATA_VERSION
+from quorate.controller.features import METADATA_VERSION, SUPPORTED_FEATURES
 from quorate.records.cluster import FeatureLevelRecord
 from quorate.records.ids import (
     UUID_BYTES,

@@ -10,16 +10,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quorate.cli.connection import (
+from quorate.cli.connection import add_connection_arguments, pinned, run_command
+from quorate.cli.output import (
     CommandError,
-    add_connection_arguments,
     item_error,
     parse_setting,
-    pinned,
     print_json,
     print_offset,
     report_errors,
-    run_command,
 )
 from quorate.cli.topics_apply import AppliedTopic, apply_topics
 from quorate.cli.topics_file import read_topics

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from quorate.cli.connection import CommandError
+from quorate.cli.output import CommandError
 from quorate.controller.requests import USE_DEFAULT, NewTopic
 from quorate.controller.topic_names import name_problem
 

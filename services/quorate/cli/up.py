@@ -17,8 +17,8 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from quorate.cli.connection import CommandError, fail
 from quorate.cli.local_quorum import check_ports, open_quorum, prepare
+from quorate.cli.output import CommandError, fail
 from quorate.cli.supervisor import Supervisor
 from quorate.records.errors import ErrorCode
 from quorate.rpc.controller_client import ControllerClient

@@ -22,9 +22,9 @@ from quorate.controller.decision import Context, Decision, Outcome, Proposal
 from quorate.controller.delta import MetadataDelta
 from quorate.controller.elections import changes_for_all
 from quorate.controller.errors import NotActiveError
-from quorate.controller.features import metadata_version
+from quorate.controller.features import METADATA_VERSION, metadata_version
 from quorate.controller.heartbeats import Sessions, decide_expiry, decide_heartbeat, settle
-from quorate.controller.image import METADATA_VERSION, LogPosition, MetadataImage
+from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.reads import answer
 from quorate.controller.replay import Replayer, replay_record
 from quorate.controller.requests import (

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.errors import UnsupportedMetadataVersionError
-from quorate.controller.image import METADATA_VERSION
 from quorate.controller.requests import FeatureRange
 from quorate.records.metadata import (
     METADATA_VERSION_LATEST,
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from quorate.controller.delta import MetadataDelta
     from quorate.records.metadata import FeatureLevelRecord, MetadataRecord
 
+METADATA_VERSION: Final = "metadata.version"
 SUPPORTED_FEATURES: Final = (
     FeatureRange("eligible.leader.replicas.version", 0, 1),
     FeatureRange("group.version", 0, 1),

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 RowKey: TypeAlias = tuple[int, tuple[int | str | bytes, ...]]
 ConfigKey: TypeAlias = tuple[int, str]
 
-METADATA_VERSION: Final = "metadata.version"
-
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:

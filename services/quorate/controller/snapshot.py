@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from quorate.controller.brokers import broker_record
 from quorate.controller.configs import config_records
 from quorate.controller.delta import MetadataDelta
-from quorate.controller.features import encode_at, metadata_version
-from quorate.controller.image import METADATA_VERSION, LogPosition, MetadataImage
+from quorate.controller.features import METADATA_VERSION, encode_at, metadata_version
+from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.opaque import CONTROLLERS
 from quorate.controller.partition_records import partition_record
 from quorate.controller.replay import replay_record

@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from quorate.cli import brokers
-from quorate.cli.connection import CommandError
+from quorate.cli.output import CommandError
 from quorate.controller.replies import ListedBroker
 from quorate.controller.requests import Listener
 

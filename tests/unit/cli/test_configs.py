@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from quorate.cli import configs
-from quorate.cli.connection import CommandError
+from quorate.cli.output import CommandError
 from quorate.controller.replies import ConfigEntry, ConfigSource, DescribedResource
 from quorate.controller.requests import (
     AlterOperation,

@@ -7,18 +7,15 @@ import argparse
 import pytest
 
 from quorate.cli.connection import (
-    CommandError,
     add_connection_arguments,
     format_server,
     parse_server,
     parse_servers,
-    parse_setting,
     pinned,
-    report_errors,
     run_command,
     servers_of,
 )
-from quorate.records.errors import ErrorCode
+from quorate.cli.output import CommandError
 from quorate.rpc.controller_client import ControllerClient, OutcomeUnknownError
 
 
@@ -90,17 +87,3 @@ def test_a_timeout_that_is_no_time_is_refused(capsys: pytest.CaptureFixture[str]
 
     assert run_command(never, parsed("act", "--controller", "h:1", "--timeout-ms", "0")) == 1
     assert capsys.readouterr().err == "error: --timeout-ms: 0 is not above 0\n"
-
-
-def test_settings_are_split_at_the_first_equals_sign() -> None:
-    assert parse_setting("--config", "k=a=b") == ("k", "a=b")
-    assert parse_setting("--config", "k=") == ("k", "")
-    with pytest.raises(CommandError, match="--config: 'k' is no KEY=VALUE"):
-        parse_setting("--config", "k")
-
-
-def test_refused_items_are_reported_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    items = [("a", ErrorCode.NONE, ""), ("b", ErrorCode.INVALID_PARTITIONS, "zero")]
-    assert report_errors(items) == 1
-    assert capsys.readouterr().err == "error: b: INVALID_PARTITIONS: zero\n"
-    assert report_errors(items[:1]) == 0

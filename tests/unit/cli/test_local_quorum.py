@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.cli.connection import CommandError
 from quorate.cli.local_quorum import LocalQuorum, check_ports, open_quorum, prepare
+from quorate.cli.output import CommandError
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.layout import META_PROPERTIES

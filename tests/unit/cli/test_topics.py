@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.cli import topics
-from quorate.cli.connection import CommandError
+from quorate.cli.output import CommandError
 from quorate.controller.replies import DescribedPartition, DescribedTopic
 from quorate.controller.requests import NewTopic
 from quorate.records.errors import ErrorCode

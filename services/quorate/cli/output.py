@@ -1,0 +1,56 @@
+"""What commands say and how they fail: results on stdout, one line for whatever is wrong on stderr.
+
+Nothing here needs a connection, so that commands without one start at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from quorate.records.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class CommandError(Exception):
+    """The command cannot do what it was asked; the message is for the user, remedy included."""
+
+
+def parse_setting(flag: str, text: str) -> tuple[str, str]:
+    """`key=value`; the value may be empty. Raises CommandError."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise CommandError(f"{flag}: {text!r} is no KEY=VALUE")
+    return key.strip(), value
+
+
+def item_error(error: ErrorCode, message: str) -> str:
+    """One item's error as it is shown."""
+    return f"{error.name}: {message}" if message else error.name
+
+
+def fail(message: str) -> int:
+    """Say on stderr what went wrong; the exit status to return."""
+    print(f"error: {message}", file=sys.stderr)
+    return 1
+
+
+def print_json(value: object) -> None:
+    """One JSON document on one line, as scripts read it."""
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def print_offset(offset: int) -> None:
+    """Beside text on stdout, which keeps Kafka's shape."""
+    print(f"committed offset: {offset}", file=sys.stderr)
+
+
+def report_errors(items: Sequence[tuple[str, ErrorCode, str]]) -> int:
+    """Say on stderr what was refused; the exit status."""
+    refused = [item for item in items if item[1] is not ErrorCode.NONE]
+    for name, error, message in refused:
+        print(f"error: {name}: {item_error(error, message)}", file=sys.stderr)
+    return 1 if refused else 0

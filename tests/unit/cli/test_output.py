@@ -1,0 +1,36 @@
+"""Settings of the command line, and how what was refused is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from quorate.cli.output import CommandError, parse_setting, report_errors
+from quorate.records.errors import ErrorCode
+
+
+def test_settings_are_split_at_the_first_equals_sign() -> None:
+    assert parse_setting("--config", "k=a=b") == ("k", "a=b")
+    assert parse_setting("--config", "k=") == ("k", "")
+    with pytest.raises(CommandError, match="--config: 'k' is no KEY=VALUE"):
+        parse_setting("--config", "k")
+
+
+def test_refused_items_are_reported_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    items = [("a", ErrorCode.NONE, ""), ("b", ErrorCode.INVALID_PARTITIONS, "zero")]
+    assert report_errors(items) == 1
+    assert capsys.readouterr().err == "error: b: INVALID_PARTITIONS: zero\n"
+    assert report_errors(items[:1]) == 0
+
+
+def test_formatting_needs_neither_grpc_nor_numpy() -> None:
+    script = (
+        "import sys, quorate.cli.storage;"
+        "print(sorted({'grpc', 'numpy', 'google.protobuf'} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
