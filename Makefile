@@ -1,6 +1,6 @@
 # Every target is one line of intent; whatever needs more than three lines lives in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help install run test verify fix sim bench gen
+.PHONY: help install run test verify fix sim kafka interop bench gen
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -35,6 +35,12 @@ fix: $(INSTALLED)  ## repair what the linter and the formatter can
 
 sim: $(INSTALLED)  ## simulate seeds 1 to SEEDS=200, or replay SEED=n
 	$(BIN)/quorate simulate --seeds $(RANGE)
+
+kafka: $(INSTALLED)  ## let Maven copy stock Kafka's jars, for interop and the tests that need them
+	$(BIN)/python tools/fetch_kafka.py
+
+interop: kafka  ## read our files with stock Kafka, and its files with ours; ARGS= goes to pytest
+	$(BIN)/python -m pytest tests/interop $(ARGS)
 
 bench: $(INSTALLED)  ## measure beside etcd, PySyncObj and stock Kafka, where they are; ARGS=--help
 	-$(BIN)/python -m pip install --quiet --require-hashes --requirement tests/bench/requirements.txt

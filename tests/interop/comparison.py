@@ -1,0 +1,58 @@
+"""One file, read by kafka-dump-log and by our dump-log: whatever one shows must the other show."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import io
+import re
+from typing import TYPE_CHECKING, Final
+
+from quorate.cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.interop.stock_kafka import Said, StockKafka
+
+# How lines begin that show what is in a file; the other ones are remarks.
+_CONTENT: Final = ("Dumping ", "Snapshot end", "Log starting", "KRaft bootstrap", "base", "|")
+_SKIP: Final = ("--skip-record-metadata",)
+
+
+def ours(*files: Path, flags: tuple[str, ...] = ()) -> list[str]:
+    """What our dump-log shows of files; it has nothing to complain of."""
+    out, err = io.StringIO(), io.StringIO()
+    names = ",".join(map(str, files))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(["dump-log", "--cluster-metadata-decoder", *flags, "--files", names])
+    assert (status, err.getvalue()) == (0, "")
+    return content(out.getvalue())
+
+
+def content(text: str) -> list[str]:
+    """The lines of a dump that show what is in the file."""
+    return [line for line in text.splitlines() if line.startswith(_CONTENT)]
+
+
+def messages(said: str) -> set[str]:
+    """The other lines, without numbers and paths: what a tool has to say about a file."""
+    remarks = (line for line in said.splitlines() if not line.startswith(_CONTENT))
+    return {
+        re.sub(r"-?\d+", "N", re.sub(r"/\S*", "PATH", line)) for line in remarks if line.strip()
+    }
+
+
+def differences(stock: StockKafka, *files: Path) -> list[str]:
+    """Where the two dumps differ, with and without the batches; empty when they do not."""
+    found: list[str] = []
+    for flags in ((), _SKIP):
+        said = stock.dump_log(*files, flags=flags)
+        assert said.status == 0, said
+        found += difflib.unified_diff(ours(*files, flags=flags), content(said.stdout), n=0)
+    return found
+
+
+def said_of(said: Said) -> set[str]:
+    """All messages of a tool, wherever it printed them."""
+    return messages(said.stdout) | messages(said.stderr)

@@ -1,0 +1,116 @@
+"""The metadata as stock Kafka reads it from a log or a checkpoint: every leaf of kafka-metadata-shell.
+
+The shell answers while it still loads, so it is asked how far it is before it is asked for more.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from quorate.records.batch import iter_batches
+from tests.interop.stock_kafka import DEADLINE_S, METADATA_SHELL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.interop.stock_kafka import StockKafka
+
+Image: TypeAlias = dict[str, str]
+"""What `cat` prints of every leaf, by path."""
+
+POLL_S: Final = 0.02
+# So many commands fit into a pipe that nobody reads yet.
+TOGETHER: Final = 100
+_PROMPT: Final = ">> "
+_PROVENANCE: Final = "/image/provenance"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An image, and what the shell said on stderr."""
+
+    image: Image
+    messages: str
+
+
+def show(kafka: StockKafka, path: Path) -> Shown:
+    """The image at the end of a file, without where it came from.
+
+    The file has to hold a metadata record: the shell waits for one.
+    """
+    data_ends = [h.last_offset for _, h in iter_batches(path.read_bytes()) if not h.is_control]
+    with tempfile.TemporaryFile("w+") as messages:
+        shell = _Shell(kafka.command(METADATA_SHELL, "--snapshot", str(path)), messages.fileno())
+        try:
+            while data_ends and shell.loaded_to() < data_ends[-1]:
+                time.sleep(POLL_S)
+            found = sorted(shell.ask("find /image")[0])
+            leaves = [
+                path
+                for path, after in zip(found, [*found[1:], ""], strict=True)
+                if not after.startswith(f"{path}/")
+            ]
+            image: Image = {}
+            for start in range(0, len(leaves), TOGETHER):
+                some = leaves[start : start + TOGETHER]
+                answers = shell.ask(*(f"cat {leaf}" for leaf in some))
+                image |= {
+                    leaf: "\n".join(lines) for leaf, lines in zip(some, answers, strict=True)
+                }
+        finally:
+            shell.close()
+        messages.seek(0)
+        image.pop(_PROVENANCE, None)
+        return Shown(image, messages.read())
+
+
+class _Shell:
+    """One interactive shell; it is killed when it takes too long."""
+
+    def __init__(self, command: list[str], stderr: int) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
+        )
+        self._alarm = threading.Timer(DEADLINE_S, self._process.kill)
+        self._alarm.start()
+        self._asked = 0
+
+    def ask(self, *commands: str) -> list[list[str]]:
+        """The lines that each command prints. What ends them is an error that names a marker."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        first = self._asked + 1
+        self._asked += len(commands)
+        for number, command in enumerate(commands, first):
+            process.stdin.write(f"{command}\ncat /marker-{number}.\n")
+        process.stdin.flush()
+        answers: list[list[str]] = [[]]
+        for line in process.stdout:
+            text = line.rstrip("\n")
+            while text.startswith(_PROMPT):
+                text = text.removeprefix(_PROMPT)
+            if f"/marker-{first + len(answers) - 1}." not in text:
+                answers[-1].append(text)
+            elif len(answers) == len(commands):
+                return answers
+            else:
+                answers.append([])
+        raise AssertionError(f"the shell ended: {answers[-1]}")
+
+    def loaded_to(self) -> int:
+        """The offset up to which the image goes now."""
+        said = " ".join(self.ask(f"cat {_PROVENANCE}")[0])
+        found = re.search(r"offset (-?\d+)", said)
+        return int(found[1]) if found else -1
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self._alarm.cancel()

@@ -1,0 +1,168 @@
+"""kafka-dump-log and kafka-metadata-shell on the files of a quorum of ours.
+
+They show every record that we show, the image that our leader described, and complain of nothing of
+which they do not complain in files of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.records.batch import iter_batches
+from quorate.records.ids import format_uuid
+from tests.interop.comparison import content, differences, messages, ours, said_of
+from tests.interop.metadata_shell import show
+from tests.interop.our_files import ALL_BROKERS, GOING, make_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.interop.metadata_shell import Image
+    from tests.interop.our_files import OurFiles
+    from tests.interop.stock_kafka import StockKafka
+
+
+@pytest.fixture(scope="module")
+def files(stock: StockKafka, tmp_path_factory: pytest.TempPathFactory) -> OurFiles:  # noqa: ARG001
+    """Made only where there is somebody to read them."""
+    return make_files(tmp_path_factory.mktemp("ours") / "quorum")
+
+
+@pytest.fixture(scope="module")
+def whole_log(files: OurFiles, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All segments of controller 1 in one file, since the shell reads one."""
+    logs = files.logs(files.plan.nodes[0])
+    assert len(logs) > 2
+    whole = tmp_path_factory.mktemp("whole") / logs[0].name
+    whole.write_bytes(b"".join(log.read_bytes() for log in logs))
+    return whole
+
+
+@pytest.fixture(scope="module")
+def image(stock: StockKafka, whole_log: Path) -> Image:
+    """The metadata at the end of our log, as stock reads it."""
+    return show(stock, whole_log).image
+
+
+def stock_files(kafka_fixtures: Path) -> list[Path]:
+    """Logs and checkpoints of healthy stock controllers."""
+    return [
+        path
+        for folder in ("dynamic", "segments", "upgraded")
+        for path in sorted((kafka_fixtures / folder).rglob("*"))
+        if path.suffix in (".log", ".checkpoint")
+    ]
+
+
+def has_metadata(path: Path) -> bool:
+    return any(not header.is_control for _, header in iter_batches(path.read_bytes()))
+
+
+def test_both_dump_the_same_of_every_file(stock: StockKafka, files: OurFiles) -> None:
+    for node in files.plan.nodes:
+        assert differences(stock, *files.logs(node), *files.checkpoints(node)) == []
+
+
+def test_the_files_hold_records_of_every_kind_that_we_write(files: OurFiles) -> None:
+    """Otherwise the comparison above says little."""
+    node = files.plan.nodes[0]
+    shown = "\n".join(ours(*files.logs(node), *files.checkpoints(node)))
+    assert set(re.findall(r'"type":"([A-Z_]+)"', shown)) == {
+        "BROKER_REGISTRATION_CHANGE_RECORD",
+        "CONFIG_RECORD",
+        "FEATURE_LEVEL_RECORD",
+        "PARTITION_CHANGE_RECORD",
+        "PARTITION_RECORD",
+        "REGISTER_BROKER_RECORD",
+        "REMOVE_TOPIC_RECORD",
+        "TOPIC_RECORD",
+        "UNREGISTER_BROKER_RECORD",
+    }
+    controls = r"(LeaderChange|KRaftVersion|KRaftVoters|SnapshotHeader|SnapshotFooter):? ?\{"
+    assert len(set(re.findall(controls, shown))) == 5
+
+
+def test_dump_log_says_nothing_that_it_does_not_say_of_its_own_files(
+    stock: StockKafka, files: OurFiles, kafka_fixtures: Path
+) -> None:
+    ordinary = said_of(stock.dump_log(*stock_files(kafka_fixtures)))
+    for node in files.plan.nodes:
+        said = stock.dump_log(*files.logs(node), *files.checkpoints(node))
+        assert said.status == 0
+        assert said_of(said) - ordinary == set()
+        assert len(content(said.stdout)) > 100
+
+
+def test_the_shell_reads_every_file_and_says_nothing_unusual(
+    stock: StockKafka, files: OurFiles, kafka_fixtures: Path
+) -> None:
+    folder = kafka_fixtures / "dynamic" / "node-3" / "__cluster_metadata-0"
+    ordinary: set[str] = set()
+    for path in sorted(folder.iterdir()):
+        if path.suffix in (".log", ".checkpoint") and has_metadata(path):
+            ordinary |= messages(show(stock, path).messages)
+    node = files.plan.nodes[0]
+    for path in (*files.logs(node), *files.checkpoints(node)):
+        if has_metadata(path):
+            shown = show(stock, path)
+            assert messages(shown.messages) - ordinary == set(), path
+            assert len(shown.image) > 10
+
+
+def test_stock_reads_the_topics_that_our_leader_described(files: OurFiles, image: Image) -> None:
+    assert len(files.topics) > 15
+    found = {path.split("/")[4] for path in image if path.startswith("/image/topics/byName/")}
+    assert found == {topic.name for topic in files.topics}
+    for topic in files.topics:
+        under = f"/image/topics/byName/{topic.name}"
+        assert image[f"{under}/id"] == format_uuid(topic.topic_id or b"")
+        paths = {path for path in image if path.startswith(f"{under}/")}
+        assert len(paths) == len(topic.partitions) + 2
+        for partition in topic.partitions:
+            text = image[f"{under}/{partition.partition}"]
+            for name, value in (
+                ("replicas", list(partition.replicas)),
+                ("isr", list(partition.isr)),
+                ("leader", partition.leader),
+                ("leaderEpoch", partition.leader_epoch),
+                ("partitionEpoch", partition.partition_epoch),
+            ):
+                assert re.search(rf"\b{name}={re.escape(str(value))}[,)]", text), (name, text)
+
+
+def test_stock_reads_the_brokers_that_our_leader_listed(files: OurFiles, image: Image) -> None:
+    found = {path.split("/")[4] for path in image if path.startswith("/image/cluster/brokers/")}
+    assert found == {str(broker.broker_id) for broker in files.brokers}
+    assert str(GOING) in found
+    for broker in files.brokers:
+        text = image[f"/image/cluster/brokers/{broker.broker_id}"]
+        rack = "Optional.empty" if broker.rack is None else f"Optional[{broker.rack}]"
+        for part in (
+            f"epoch={broker.broker_epoch},",
+            f"incarnationId={format_uuid(broker.incarnation_id)},",
+            f"rack={rack},",
+            f"fenced={str(broker.is_fenced).lower()},",
+            f"inControlledShutdown={str(broker.in_controlled_shutdown).lower()},",
+            *(f"host='{x.host}', port={x.port}" for x in broker.listeners),
+            *(format_uuid(directory) for directory in broker.log_dirs),
+        ):
+            assert part in text, (part, text)
+
+
+def test_stock_reads_the_configs_that_our_leader_described(files: OurFiles, image: Image) -> None:
+    wanted = {
+        f"/image/configs/TOPIC:{topic.name}/{name}": value
+        for topic in files.topics
+        for name, value in topic.configs
+    }
+    wanted |= {
+        f"/image/configs/BROKER/{name}": value or ""
+        for (resource, name), value in files.configs.items()
+        if resource == ALL_BROKERS
+    }
+    found = {path: text for path, text in image.items() if path.startswith("/image/configs/")}
+    assert found == wanted
+    assert len(found) >= 3
