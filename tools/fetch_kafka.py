@@ -1,4 +1,4 @@
-"""Copy the jars of stock Kafka, which tests/interop compares us with, into a folder of this checkout.
+"""Copy the jars of stock Kafka, which tests/interop compares us with, into this checkout.
 
     python tools/fetch_kafka.py
 
@@ -15,8 +15,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOT = Path(__file__).resolve().parent.parent
 POM = ROOT / "tests" / "interop" / "stock" / "pom.xml"

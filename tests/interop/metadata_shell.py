@@ -60,9 +60,11 @@ def show(kafka: StockKafka, path: Path) -> Shown:
             for start in range(0, len(leaves), TOGETHER):
                 some = leaves[start : start + TOGETHER]
                 answers = shell.ask(*(f"cat {leaf}" for leaf in some))
-                image |= {
-                    leaf: "\n".join(lines) for leaf, lines in zip(some, answers, strict=True)
-                }
+                image |= {leaf: "\n".join(lines) for leaf, lines in zip(some, answers, strict=True)}
+        except AssertionError as error:
+            messages.seek(0)
+            error.add_note(f"{path}: {messages.read()}")
+            raise
         finally:
             shell.close()
         messages.seek(0)

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 # Snapshots and segments often, and nothing is cleaned away.
 SETTINGS: Final = {
-    "metadata.log.segment.bytes": "8192",
-    "metadata.log.max.record.bytes.between.snapshots": "8000",
+    "metadata.log.segment.bytes": "4096",
+    "metadata.log.max.record.bytes.between.snapshots": "2000",
     "metadata.max.retention.bytes": "-1",
 }
 GOING: Final = 7
@@ -65,9 +65,7 @@ class OurFiles:
 
     def checkpoints(self, node: NodePlan) -> list[Path]:
         """Snapshots, the one with the first voters, and the one with the first metadata."""
-        found = sorted(
-            (node.metadata_dir / layout.LOG_DIR).glob(f"*{layout.CHECKPOINT_SUFFIX}")
-        )
+        found = sorted((node.metadata_dir / layout.LOG_DIR).glob(f"*{layout.CHECKPOINT_SUFFIX}"))
         return [*found, node.metadata_dir / layout.BOOTSTRAP_CHECKPOINT]
 
 
@@ -157,7 +155,7 @@ async def _change_configs(quorum: Quorum) -> None:
 
 
 async def _come_and_go(quorum: Quorum) -> None:
-    """Brokers 7 and 8 are registered, unfenced and fenced again; 8 is unregistered."""
+    """Brokers 7 and 8 are registered, unfenced, given replicas, fenced; 8 is unregistered."""
     for broker_id in (GOING, GOING + 1):
         reply = await quorum.client.write(
             RegisterBroker(
@@ -167,11 +165,16 @@ async def _come_and_go(quorum: Quorum) -> None:
                 listeners=(Listener("PLAINTEXT", "127.0.0.1", 9092), Listener("TLS", "::1", 9, 1)),
                 features=SUPPORTED_FEATURES,
                 rack="of seven",
-                log_dirs=(b"disk of a broker", b"another disk ..."),
+                log_dirs=tuple(f"disk {n}, broker {broker_id}".encode() for n in (1, 2)),
             )
         )
         assert isinstance(reply, RegisterBrokerReply)
+        assert reply.error is ErrorCode.NONE, reply
         for wants_fence in (False, True):
+            if wants_fence:
+                await quorum.create(
+                    NewTopic(f"guest-{broker_id}", assignments=((broker_id, 1), (2, broker_id)))
+                )
             beat = await quorum.client.write(
                 BrokerHeartbeat(
                     broker_id=broker_id,
@@ -181,5 +184,5 @@ async def _come_and_go(quorum: Quorum) -> None:
                 )
             )
             assert isinstance(beat, BrokerHeartbeatReply)
-            assert (beat.error, beat.is_fenced) == (ErrorCode.NONE, wants_fence)
+            assert (beat.error, beat.is_fenced) == (ErrorCode.NONE, wants_fence), beat
     await quorum.client.write(UnregisterBroker(GOING + 1))

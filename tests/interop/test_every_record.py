@@ -125,9 +125,7 @@ def test_another_order_of_two_fields_is_noticed(
     fields = list(schema.body.fields)
     places = [i for i, f in enumerate(fields) if f.name in ("leader_epoch", "partition_epoch")]
     fields[places[0]], fields[places[1]] = fields[places[1]], fields[places[0]]
-    wrong = dataclasses.replace(
-        schema, body=dataclasses.replace(schema.body, fields=tuple(fields))
-    )
+    wrong = dataclasses.replace(schema, body=dataclasses.replace(schema.body, fields=tuple(fields)))
     record, version = next(
         (record, version)
         for record, version in meant

@@ -47,7 +47,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="print the metadata records too",
     )
     parser.add_argument(
-        "--skip-record-metadata", action="store_true", help="print no batches, only records"
+        "--skip-record-metadata", action="store_true", help="print of each record only what it says"
     )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     parser.set_defaults(run=run)
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
                 name,
                 data,
                 has_payload=arguments.cluster_metadata_decoder,
-                has_batches=not arguments.skip_record_metadata,
+                has_places=not arguments.skip_record_metadata,
             )
         )
         for line in lines:
@@ -148,20 +148,17 @@ def _batches(data: bytes) -> Iterator[tuple[int, BatchHeader, bool]]:
         position += header.size_bytes
 
 
-def text_lines(name: str, data: bytes, *, has_payload: bool, has_batches: bool) -> Iterator[str]:
+def text_lines(name: str, data: bytes, *, has_payload: bool, has_places: bool) -> Iterator[str]:
     """The file in the shape of kafka-dump-log."""
     yield f"Dumping {name}"
     yield _first_line(Path(name).name)
     end = 0
     for position, header, is_valid in _batches(data):
         end = position + header.size_bytes
-        if has_batches:
-            yield _batch_line(position, header, is_valid=is_valid)
-        if header.is_control and not has_batches:
-            continue
+        yield _batch_line(position, header, is_valid=is_valid)
         try:
             for record in read_records(data, position, header):
-                yield _record_line(record, header, has_payload=has_payload, is_whole=has_batches)
+                yield _record_line(record, header, has_payload=has_payload, has_place=has_places)
         except ValueError as error:
             yield f"Error at {header.base_offset}, skipping. {error}"
     if end < len(data):
@@ -197,14 +194,17 @@ def _last_sequence(header: BatchHeader) -> int:
     return header.base_sequence + header.last_offset_delta
 
 
-def _record_line(record: Record, header: BatchHeader, *, has_payload: bool, is_whole: bool) -> str:
+def _record_line(record: Record, header: BatchHeader, *, has_payload: bool, has_place: bool) -> str:
+    """A record with its place in the log; without it a control record is an empty line."""
+    if header.is_control and not has_place:
+        return ""
     key_size = -1 if record.key is None else len(record.key)
     value_size = -1 if record.value is None else len(record.value)
     place = (
         f"offset: {record.offset} CreateTime: {record.timestamp_ms} keySize: {key_size} "
         f"valueSize: {value_size} sequence: {header.base_sequence} headerKeys: []"
     )
-    line = f"| {place}" if is_whole else "|"
+    line = f"| {place}" if has_place else "|"
     if header.is_control:
         label, fields = control_to_json(record.key or b"", record.value or b"")
         return f"{line} {label}{_compact(fields)}"
