@@ -1,4 +1,4 @@
-"""The metadata as stock Kafka reads it from a log or a checkpoint: every leaf of kafka-metadata-shell.
+"""The metadata as stock Kafka reads it from a file: every leaf of kafka-metadata-shell.
 
 The shell answers while it still loads, so it is asked how far it is before it is asked for more.
 """

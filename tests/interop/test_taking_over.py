@@ -1,0 +1,148 @@
+"""A log directory of stock Kafka in our hands, and back: nothing in it is lost on the way.
+
+Stock's shell shows the metadata before, from our snapshot and from our log, and after stock itself
+has gone on. A difference may only be what was changed on purpose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from quorate.controller.requests import (
+    AlterOperation,
+    ConfigAlteration,
+    ConfigChange,
+    ConfigResource,
+    IncrementalAlterConfigs,
+    ResourceType,
+)
+from quorate.storage import layout
+from tests.integration.quorum import Quorum, snapshots
+from tests.interop.comparison import differences
+from tests.interop.metadata_shell import show
+from tests.interop.stock_directory import StockDirectory, make_directory, whole_log
+from tests.interop.stock_kafka import StockServer
+
+if TYPE_CHECKING:
+    from tests.interop.metadata_shell import Image
+    from tests.interop.stock_kafka import StockKafka
+
+EVERY_RECORD_IS_A_SNAPSHOT: Final = {"metadata.log.max.record.bytes.between.snapshots": "1"}
+# What a stock server changes by itself when it starts: its registrations, and who leads.
+OF_THE_SERVER: Final = ("/image/cluster/", "/image/topics/", "/image/producerIds/")
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """The image of stock's directory, and of the same after it was in our use."""
+
+    directory: StockDirectory
+    before: Image
+    ours: Path
+    snapshot: Image
+    log: Image
+
+
+def config_path(key: str) -> str:
+    return f"/image/configs/TOPIC:orders/{key}"
+
+
+async def go_on(log_dir: Path, root: Path, key: str, value: str) -> Path:
+    """Our controller leads on a copy of `log_dir`, sets a config, snapshots, and stops."""
+    quorum = Quorum(root, EVERY_RECORD_IS_A_SNAPSHOT, controllers=1)
+    node = quorum.nodes[1]
+    StockDirectory.copy(log_dir, node.metadata_dir)
+    found = set(snapshots(node))
+    async with quorum:
+        change = ConfigChange(key, AlterOperation.SET, value)
+        resource = ConfigResource(ResourceType.TOPIC, "orders")
+        await quorum.client.write(
+            IncrementalAlterConfigs((ConfigAlteration(resource, (change,)),))
+        )
+        end = (await quorum.leader()).high_watermark
+
+        async def has_snapshot() -> bool:
+            ends = [int(name[:20]) for name in set(snapshots(node)) - found]
+            return max(ends, default=0) == end
+
+        await quorum.eventually(f"a snapshot at {end}", has_snapshot)
+        await quorum.stop(1)
+    return node.metadata_dir
+
+
+def newest_snapshot(log_dir: Path) -> Path:
+    return max((log_dir / layout.LOG_DIR).glob(f"*{layout.CHECKPOINT_SUFFIX}"))
+
+
+@pytest.fixture(scope="module")
+def taken_over(stock: StockKafka, tmp_path_factory: pytest.TempPathFactory) -> TakenOver:
+    folder = tmp_path_factory.mktemp("taken")
+    directory = make_directory(stock, folder / "stock")
+    ours = asyncio.run(go_on(directory.log_dir, folder / "ours", "segment.ms", "777"))
+    return TakenOver(
+        directory,
+        before=show(stock, whole_log(directory.log_dir, folder / "before")).image,
+        ours=ours,
+        snapshot=show(stock, newest_snapshot(ours)).image,
+        log=show(stock, whole_log(ours, folder / "after")).image,
+    )
+
+
+def test_the_directory_holds_subjects_that_we_do_not_have(taken_over: TakenOver) -> None:
+    """Otherwise the comparisons below say little."""
+    leaves = [path.split("/")[2] for path in taken_over.before if path.count("/") > 2]
+    assert set(leaves) == {
+        "acls",
+        "clientQuotas",
+        "cluster",
+        "configs",
+        "delegationToken",
+        "features",
+        "producerIds",
+        "scram",
+        "topics",
+    }
+    assert any("GROUP:" in path for path in taken_over.before)
+
+
+def test_our_snapshot_holds_the_same_image_and_our_change(taken_over: TakenOver) -> None:
+    assert taken_over.snapshot == taken_over.before | {config_path("segment.ms"): "777"}
+
+
+def test_our_log_holds_the_same_image_and_our_change(taken_over: TakenOver) -> None:
+    assert taken_over.log == taken_over.before | {config_path("segment.ms"): "777"}
+
+
+def test_both_dump_the_same_of_a_log_that_both_wrote(
+    stock: StockKafka, taken_over: TakenOver
+) -> None:
+    files = sorted((taken_over.ours / layout.LOG_DIR).glob("*[0-9].log"))
+    files += sorted((taken_over.ours / layout.LOG_DIR).glob("*.checkpoint"))
+    assert len(files) > 2
+    assert differences(stock, *files) == []
+
+
+def lasting(image: Image) -> Image:
+    """The image without what belongs to the processes that come and go."""
+    return {path: text for path, text in image.items() if not path.startswith(OF_THE_SERVER)}
+
+
+def test_stock_goes_on_after_us_and_we_after_stock(
+    stock: StockKafka, taken_over: TakenOver, tmp_path: Path
+) -> None:
+    directory = taken_over.directory
+    StockDirectory.copy(taken_over.ours, directory.log_dir)
+    with StockServer(stock, directory.properties) as server:
+        assert server.has_started()
+        server.stop()
+    again = show(stock, whole_log(directory.log_dir, tmp_path / "again")).image
+    assert lasting(again) == lasting(taken_over.log)
+    assert set(again) == set(taken_over.log)
+    back = asyncio.run(go_on(directory.log_dir, tmp_path / "back", "segment.bytes", "20000000"))
+    wanted = again | {config_path("segment.bytes"): "20000000"}
+    assert show(stock, newest_snapshot(back)).image == wanted
