@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -22,6 +21,8 @@ from quorate.controller.requests import (
     ResourceType,
 )
 from quorate.storage import layout
+from quorate.storage.errors import StorageError
+from quorate.storage.lock import DirectoryLock
 from tests.integration.quorum import Quorum, snapshots
 from tests.interop.comparison import differences
 from tests.interop.metadata_shell import show
@@ -29,6 +30,8 @@ from tests.interop.stock_directory import StockDirectory, make_directory, whole_
 from tests.interop.stock_kafka import StockServer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.interop.metadata_shell import Image
     from tests.interop.stock_kafka import StockKafka
 
@@ -61,9 +64,7 @@ async def go_on(log_dir: Path, root: Path, key: str, value: str) -> Path:
     async with quorum:
         change = ConfigChange(key, AlterOperation.SET, value)
         resource = ConfigResource(ResourceType.TOPIC, "orders")
-        await quorum.client.write(
-            IncrementalAlterConfigs((ConfigAlteration(resource, (change,)),))
-        )
+        await quorum.client.write(IncrementalAlterConfigs((ConfigAlteration(resource, (change,)),)))
         end = (await quorum.leader()).high_watermark
 
         async def has_snapshot() -> bool:
@@ -146,3 +147,16 @@ def test_stock_goes_on_after_us_and_we_after_stock(
     back = asyncio.run(go_on(directory.log_dir, tmp_path / "back", "segment.bytes", "20000000"))
     wanted = again | {config_path("segment.bytes"): "20000000"}
     assert show(stock, newest_snapshot(back)).image == wanted
+
+
+def test_one_directory_is_never_shared(stock: StockKafka, taken_over: TakenOver) -> None:
+    """Neither a stock server nor our controller opens what the other one has open."""
+    directory = taken_over.directory
+    with StockServer(stock, directory.properties) as server:
+        assert server.has_started()
+        with pytest.raises(StorageError, match="is held by another program"):
+            DirectoryLock(str(directory.log_dir)).acquire()
+        server.stop()
+    with DirectoryLock(str(directory.log_dir)), StockServer(stock, directory.properties) as server:
+        assert not server.has_started()
+        assert any("Failed to acquire lock" in line for line in server.lines)

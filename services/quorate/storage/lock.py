@@ -1,4 +1,9 @@
-"""One process per directory: an exclusive lock on `.lock`, which holds the pid of its owner."""
+"""One process per directory: an exclusive lock on `.lock`, which holds the pid of its owner.
+
+It is two locks in one, because the kernel keeps two kinds apart. Kafka's is a record lock (fcntl),
+so a stock server and a controller must not meet in one directory either; but record locks do not
+keep one process from opening a directory twice, and `flock` does.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +29,13 @@ class DirectoryLock:
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
             owner = os.pread(descriptor, _PID_BYTES_MAX, 0).decode("ascii", "replace").strip()
             os.close(descriptor)
             raise StorageError(
-                f"{self.path} is held by process {owner or 'unknown'}: a directory belongs to one "
-                "process. Stop that one, or use another metadata.log.dir"
+                f"{self.path} is held by {f'process {owner}' if owner else 'another program'}: a "
+                "directory belongs to one process. Stop that one, or use another metadata.log.dir"
             ) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

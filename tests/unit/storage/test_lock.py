@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +22,45 @@ def test_a_second_lock_is_refused_and_names_the_first_process(tmp_path: Path) ->
         DirectoryLock(str(tmp_path)).acquire()
     with DirectoryLock(str(tmp_path)):
         pass
+
+
+# What Java's FileChannel.tryLock does; it says how that ended and then waits for its stdin.
+AS_KAFKA_LOCKS = """
+import fcntl, sys
+file = open(sys.argv[1], "a+")
+try:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    print("refused", flush=True)
+else:
+    print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def lock_as_kafka(path: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", AS_KAFKA_LOCKS, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_directory_that_a_stock_server_holds_is_refused(tmp_path: Path) -> None:
+    with lock_as_kafka(tmp_path / ".lock") as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "locked\n"
+        with pytest.raises(StorageError, match=r"\.lock is held by another program"):
+            DirectoryLock(str(tmp_path)).acquire()
+        server.communicate()
+    with DirectoryLock(str(tmp_path)):
+        pass
+
+
+def test_a_stock_server_is_refused_where_we_hold_the_directory(tmp_path: Path) -> None:
+    with DirectoryLock(str(tmp_path)), lock_as_kafka(tmp_path / ".lock") as server:
+        assert server.communicate() == ("refused\n", None)
 
 
 def test_the_file_stays_empty_when_the_lock_is_given_back(tmp_path: Path) -> None:
