@@ -1,13 +1,20 @@
-"""Stock Kafka for the tests that run it."""
+"""Stock Kafka for the tests that run it, and what it does with damage beside what we do."""
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from tests.interop.stock_kafka import StockKafka
 from tools.fetch_kafka import is_complete, jars_folder
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+SIDE_BY_SIDE: Final = pytest.StashKey[list[tuple[str, str, str]]]()
+"""Damage, what stock Kafka does with it, what we do."""
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +27,18 @@ def stock() -> StockKafka:
     if os.environ.get("CI") == "true":
         pytest.fail(problem)
     pytest.skip(problem)
+
+
+@pytest.fixture(scope="session")
+def side_by_side(pytestconfig: pytest.Config) -> list[tuple[str, str, str]]:
+    """The table that the end of the run prints."""
+    return pytestconfig.stash.setdefault(SIDE_BY_SIDE, [])
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
+    """Print the table, as far as its tests have run."""
+    rows = config.stash.get(SIDE_BY_SIDE, [])
+    if rows:
+        terminalreporter.section("damaged directories, side by side")
+        for row in [("damage", "stock Kafka", "ours"), *sorted(rows)]:
+            terminalreporter.write_line("{:<40}{:<20}{}".format(*row))

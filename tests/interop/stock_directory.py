@@ -27,24 +27,34 @@ _ACLS: Final = "org.apache.kafka.tools.AclCommand"
 _TOKENS: Final = "org.apache.kafka.tools.DelegationTokenCommand"
 _PRODUCER: Final = "org.apache.kafka.tools.ConsoleProducer"
 
+_AL_AT_APP: Final = "--entity-type users --entity-name al --entity-type clients --entity-name app"
+_CONNECTIONS: Final = "connection_creation_rate"
+
 # What is done to the server, each item a tool and its arguments; items of one step run together.
 _STEPS: Final = (
     (
         (_TOPICS, "--create --topic orders --partitions 3 --config retention.ms=7000"),
         (_TOPICS, "--create --topic doomed --partitions 2 --config retention.ms=8000"),
-        (_CONFIGS, "--alter --entity-type brokers --entity-default --add-config num.io.threads=5"),
-        (_CONFIGS, "--alter --entity-type users --entity-name al --add-config SCRAM-SHA-256=[password=x]"),
-        (_CONFIGS, "--alter --entity-type users --entity-name bo --add-config SCRAM-SHA-512=[password=y]"),
-        (_CONFIGS, "--alter --entity-type users --entity-name al --entity-type clients --entity-name app --add-config consumer_byte_rate=2048"),
-        (_CONFIGS, "--alter --entity-type ips --entity-name 127.0.0.9 --add-config connection_creation_rate=10"),
-        (_ACLS, "--add --allow-principal User:al --operation Read --operation Describe --topic orders"),
-        (_ACLS, "--add --deny-principal User:bo --operation All --topic pre --resource-pattern-type prefixed"),
+        (_CONFIGS, "--entity-type brokers --entity-default --add-config num.io.threads=5"),
+        (_CONFIGS, "--entity-type users --entity-name al --add-config SCRAM-SHA-256=[password=x]"),
+        (_CONFIGS, "--entity-type users --entity-name bo --add-config SCRAM-SHA-512=[password=y]"),
+        (_CONFIGS, f"{_AL_AT_APP} --add-config consumer_byte_rate=2048,producer_byte_rate=1024"),
+        (_CONFIGS, f"--entity-type ips --entity-name {HOST} --add-config {_CONNECTIONS}=10"),
+        (
+            _ACLS,
+            "--add --allow-principal User:al --operation Read --operation Describe --topic orders",
+        ),
+        (_ACLS, "--add --deny-principal User:bo --topic pre --resource-pattern-type prefixed"),
     ),
     (
         (_TOPICS, "--delete --topic doomed"),
         (_TOPICS, "--alter --topic orders --partitions 4"),
-        (_CONFIGS, "--alter --entity-type users --entity-name bo --delete-config SCRAM-SHA-512"),
-        (_CONFIGS, "--alter --entity-type groups --entity-name g --add-config consumer.session.timeout.ms=50000"),
+        (_CONFIGS, "--entity-type users --entity-name bo --delete-config SCRAM-SHA-512"),
+        (_CONFIGS, f"{_AL_AT_APP} --delete-config producer_byte_rate"),
+        (
+            _CONFIGS,
+            "--entity-type groups --entity-name g --add-config share.auto.offset.reset=latest",
+        ),
         (_ACLS, "--remove --force --allow-principal User:al --operation Describe --topic orders"),
         (_TOKENS, "--create --max-life-time-period -1 --renewer-principal User:bo"),
         (_PRODUCER, "--topic orders"),
@@ -74,9 +84,7 @@ def make_directory(stock: StockKafka, folder: Path) -> StockDirectory:
     """Start a server, administer it, stop it."""
     folder.mkdir()
     controller, broker, sasl = free_ports(3)
-    listeners = (
-        f"CONTROLLER://{HOST}:{controller},PLAINTEXT://{HOST}:{broker},SASL_PLAINTEXT://{HOST}:{sasl}"
-    )
+    listeners = f"CONTROLLER://{HOST}:{controller},PLAINTEXT://{HOST}:{broker},SASL_PLAINTEXT://{HOST}:{sasl}"
     properties = write_properties(
         folder / "server.properties",
         {
@@ -114,6 +122,8 @@ def make_directory(stock: StockKafka, folder: Path) -> StockDirectory:
     def administer(step: tuple[str, str]) -> None:
         tool, arguments = step
         address = ["--bootstrap-server", f"{HOST}:{broker}"]
+        if tool == _CONFIGS:
+            address.append("--alter")
         if tool == _TOKENS:
             address = ["--bootstrap-server", f"{HOST}:{sasl}", "--command-config", str(client)]
         said = stock.run(tool, *address, *arguments.split(), stdin="a message\n")

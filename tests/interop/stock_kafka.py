@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,6 +121,7 @@ class StockServer:
     def hears(self, pattern: str) -> bool:
         """Wait until a line matches; False when the process has ended without such a line."""
         wanted = re.compile(pattern)
+        deadline = time.monotonic() + DEADLINE_S
         seen = 0
         with self._heard:
             while True:
@@ -128,7 +130,8 @@ class StockServer:
                 seen = len(self.lines)
                 if self._has_ended:
                     return False
-                assert self._heard.wait(DEADLINE_S), f"no line like {pattern!r}"
+                remaining_s = deadline - time.monotonic()
+                assert self._heard.wait(remaining_s), f"no line like {pattern!r}"
 
     def has_started(self) -> bool:
         """Wait for the end of the start-up; False when the process ended instead."""
