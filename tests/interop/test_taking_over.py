@@ -7,6 +7,7 @@ has gone on. A difference may only be what was changed on purpose.
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -26,8 +27,8 @@ from quorate.storage.lock import DirectoryLock
 from tests.integration.quorum import Quorum, snapshots
 from tests.interop.comparison import differences
 from tests.interop.metadata_shell import show
-from tests.interop.stock_directory import StockDirectory, make_directory, whole_log
-from tests.interop.stock_kafka import StockServer
+from tests.interop.stock_directory import CLUSTER_ID, StockDirectory, make_directory, whole_log
+from tests.interop.stock_kafka import HOST, StockServer, free_ports, write_properties
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
     from tests.interop.stock_kafka import StockKafka
 
 EVERY_RECORD_IS_A_SNAPSHOT: Final = {"metadata.log.max.record.bytes.between.snapshots": "1"}
+ORDERS: Final = ConfigResource(ResourceType.TOPIC, "orders")
+ALL_BROKERS: Final = ConfigResource(ResourceType.BROKER, "")
+SEGMENT_MS: Final = ConfigChange("segment.ms", AlterOperation.SET, "777")
+SEGMENT_BYTES: Final = ConfigChange("segment.bytes", AlterOperation.SET, "20000000")
+THREADS: Final = ConfigChange("num.io.threads", AlterOperation.SET, "5")
 # What a stock server changes by itself when it starts: its registrations, and who leads.
 OF_THE_SERVER: Final = ("/image/cluster/", "/image/topics/", "/image/producerIds/")
 
@@ -55,16 +61,22 @@ def config_path(key: str) -> str:
     return f"/image/configs/TOPIC:orders/{key}"
 
 
-async def go_on(log_dir: Path, root: Path, key: str, value: str) -> Path:
-    """Our controller leads on a copy of `log_dir`, sets a config, snapshots, and stops."""
+async def go_on(
+    log_dir: Path, root: Path, resource: ConfigResource, change: ConfigChange, static: str = ""
+) -> Path:
+    """Our controller leads on a copy of `log_dir`, changes a config, snapshots, and stops.
+
+    `static` is what the properties of a quorum of kraft.version 0 need besides.
+    """
     quorum = Quorum(root, EVERY_RECORD_IS_A_SNAPSHOT, controllers=1)
     node = quorum.nodes[1]
     StockDirectory.copy(log_dir, node.metadata_dir)
+    with node.properties_path.open("a", encoding="utf-8") as properties:
+        properties.write(static)
     found = set(snapshots(node))
     async with quorum:
-        change = ConfigChange(key, AlterOperation.SET, value)
-        resource = ConfigResource(ResourceType.TOPIC, "orders")
-        await quorum.client.write(IncrementalAlterConfigs((ConfigAlteration(resource, (change,)),)))
+        alteration = ConfigAlteration(resource, (change,))
+        await quorum.client.write(IncrementalAlterConfigs((alteration,)))
         end = (await quorum.leader()).high_watermark
 
         async def has_snapshot() -> bool:
@@ -84,7 +96,7 @@ def newest_snapshot(log_dir: Path) -> Path:
 def taken_over(stock: StockKafka, tmp_path_factory: pytest.TempPathFactory) -> TakenOver:
     folder = tmp_path_factory.mktemp("taken")
     directory = make_directory(stock, folder / "stock")
-    ours = asyncio.run(go_on(directory.log_dir, folder / "ours", "segment.ms", "777"))
+    ours = asyncio.run(go_on(directory.log_dir, folder / "ours", ORDERS, SEGMENT_MS))
     return TakenOver(
         directory,
         before=show(stock, whole_log(directory.log_dir, folder / "before")).image,
@@ -144,7 +156,7 @@ def test_stock_goes_on_after_us_and_we_after_stock(
     again = show(stock, whole_log(directory.log_dir, tmp_path / "again")).image
     assert lasting(again) == lasting(taken_over.log)
     assert set(again) == set(taken_over.log)
-    back = asyncio.run(go_on(directory.log_dir, tmp_path / "back", "segment.bytes", "20000000"))
+    back = asyncio.run(go_on(directory.log_dir, tmp_path / "back", ORDERS, SEGMENT_BYTES))
     wanted = again | {config_path("segment.bytes"): "20000000"}
     assert show(stock, newest_snapshot(back)).image == wanted
 
@@ -160,3 +172,33 @@ def test_one_directory_is_never_shared(stock: StockKafka, taken_over: TakenOver)
     with DirectoryLock(str(directory.log_dir)), StockServer(stock, directory.properties) as server:
         assert not server.has_started()
         assert any("Failed to acquire lock" in line for line in server.lines)
+
+
+def test_a_voter_that_its_properties_name_is_taken_over_too(
+    stock: StockKafka, tmp_path: Path
+) -> None:
+    """At kraft.version 0 nothing in the log says who votes."""
+    controller = f"{HOST}:{free_ports(1)[0]}"
+    properties = write_properties(
+        tmp_path / "server.properties",
+        {
+            "process.roles": "controller",
+            "node.id": 1,
+            "log.dirs": tmp_path / "stock",
+            "listeners": f"CONTROLLER://{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"1@{controller}",
+        },
+    )
+    stock.format(properties, CLUSTER_ID, "--add-scram", "SCRAM-SHA-256=[name=al,password=x]")
+    with StockServer(stock, properties) as server:
+        assert server.hears("Performing controller activation")
+        server.stop()
+    before = show(stock, whole_log(tmp_path / "stock", tmp_path / "before")).image
+    assert "/image/scram/SCRAM-SHA-256/al" in before
+    static = f"controller.quorum.voters=1@{controller}\n"
+    ours = asyncio.run(go_on(tmp_path / "stock", tmp_path / "ours", ALL_BROKERS, THREADS, static))
+    wanted = before | {"/image/configs/BROKER/num.io.threads": "5"}
+    assert show(stock, newest_snapshot(ours)).image == wanted
+    state = json.loads((ours / layout.LOG_DIR / layout.QUORUM_STATE).read_text())
+    assert (state["data_version"], state["currentVoters"]) == (0, [{"voterId": 1}])
