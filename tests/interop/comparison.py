@@ -20,6 +20,16 @@ _CONTENT: Final = ("Dumping ", "Snapshot end", "Log starting", "KRaft bootstrap"
 _SKIP: Final = ("--skip-record-metadata",)
 
 
+def healthy_files(kafka_fixtures: Path) -> list[Path]:
+    """Logs and checkpoints of healthy stock controllers."""
+    return [
+        path
+        for folder in ("dynamic", "segments", "upgraded")
+        for path in sorted((kafka_fixtures / folder).rglob("*"))
+        if path.suffix in (".log", ".checkpoint")
+    ]
+
+
 def ours(*files: Path, flags: tuple[str, ...] = ()) -> list[str]:
     """What our dump-log shows of files; it has nothing to complain of."""
     out, err = io.StringIO(), io.StringIO()

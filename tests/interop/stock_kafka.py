@@ -5,7 +5,6 @@ Each of them has a bounded heap and a bounded time, and is ended by whoever star
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
@@ -16,7 +15,10 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from random import SystemRandom
 from typing import TYPE_CHECKING, Final, Self
+
+from tests.integration.quorum import PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -161,15 +163,17 @@ class StockServer:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on."""
-    probes = [socket.create_server((HOST, 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
+    """Ports of loopback that nobody listens on, and that no outgoing connection is given."""
+    free: list[int] = []
+    for port in SystemRandom().sample(PORTS, len(PORTS)):
+        with suppress(OSError), socket.create_server((HOST, port)):
+            free.append(port)
+        if len(free) == count:
+            break
+    return free
 
 
 def write_properties(path: Path, properties: Mapping[str, object]) -> Path:
     """A properties file; `path`, for whoever needs it next."""
-    path.write_text("".join(f"{key}={value}{os.linesep}" for key, value in properties.items()))
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
     return path

@@ -6,11 +6,14 @@ import gzip
 from typing import TYPE_CHECKING
 
 from quorate.cli.main import main
+from tests.interop.comparison import differences, healthy_files
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+
+    from tests.interop.stock_kafka import StockKafka
 
 
 def printed(path: Path) -> list[str]:
@@ -43,3 +46,8 @@ def test_the_output_equals_that_of_kafkas_tool(
             x for x in shown.out.splitlines() if x.startswith(("base", "|", "Snapshot", "Log"))
         ]
         assert lines == printed(path), path
+
+
+def test_both_dump_the_same_of_stocks_files(kafka_fixtures: Path, stock: StockKafka) -> None:
+    """Today's tool, and with --skip-record-metadata too."""
+    assert differences(stock, *healthy_files(kafka_fixtures)) == []

@@ -15,7 +15,7 @@ import pytest
 from quorate.records.batch import encode_batch, iter_batches, read_records
 from quorate.records.ids import format_uuid
 from quorate.records.metadata import PartitionRecord, decode_record, encode_record
-from tests.interop.comparison import content, differences, messages, ours, said_of
+from tests.interop.comparison import content, differences, healthy_files, messages, ours, said_of
 from tests.interop.metadata_shell import show
 from tests.interop.our_files import ALL_BROKERS, GOING, make_files
 
@@ -49,16 +49,6 @@ def image(stock: StockKafka, whole_log: Path) -> Image:
     return show(stock, whole_log).image
 
 
-def stock_files(kafka_fixtures: Path) -> list[Path]:
-    """Logs and checkpoints of healthy stock controllers."""
-    return [
-        path
-        for folder in ("dynamic", "segments", "upgraded")
-        for path in sorted((kafka_fixtures / folder).rglob("*"))
-        if path.suffix in (".log", ".checkpoint")
-    ]
-
-
 def has_metadata(path: Path) -> bool:
     return any(not header.is_control for _, header in iter_batches(path.read_bytes()))
 
@@ -90,7 +80,7 @@ def test_the_files_hold_records_of_every_kind_that_we_write(files: OurFiles) -> 
 def test_dump_log_says_nothing_that_it_does_not_say_of_its_own_files(
     stock: StockKafka, files: OurFiles, kafka_fixtures: Path
 ) -> None:
-    ordinary = said_of(stock.dump_log(*stock_files(kafka_fixtures)))
+    ordinary = said_of(stock.dump_log(*healthy_files(kafka_fixtures)))
     for node in files.plan.nodes:
         said = stock.dump_log(*files.logs(node), *files.checkpoints(node))
         assert said.status == 0
