@@ -40,7 +40,7 @@ class Shown:
 
 
 def show(kafka: StockKafka, path: Path) -> Shown:
-    """The image at the end of a file, without where it came from.
+    """The image at the end of a file, without where it came from and without empty directories.
 
     The file has to hold a metadata record: the shell waits for one.
     """
@@ -68,7 +68,9 @@ def show(kafka: StockKafka, path: Path) -> Shown:
         finally:
             shell.close()
         messages.seek(0)
-        image.pop(_PROVENANCE, None)
+        leafless = [path for path, text in image.items() if text.endswith(": Is a directory")]
+        for path_of_nothing in (_PROVENANCE, *leafless):
+            image.pop(path_of_nothing, None)
         return Shown(image, messages.read())
 
 

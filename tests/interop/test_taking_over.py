@@ -183,10 +183,11 @@ def test_one_directory_is_never_shared(stock: StockKafka, taken_over: TakenOver)
         assert any("Failed to acquire lock" in line for line in server.lines)
 
 
+@pytest.mark.parametrize("release", ["3.3-IV3", "4.3-IV0"])
 def test_a_voter_that_its_properties_name_is_taken_over_too(
-    stock: StockKafka, tmp_path: Path
+    release: str, stock: StockKafka, tmp_path: Path
 ) -> None:
-    """At kraft.version 0 nothing in the log says who votes."""
+    """At kraft.version 0 nothing in the log says who votes; the oldest release knows no other."""
     controller = f"{HOST}:{free_ports(1)[0]}"
     properties = write_properties(
         tmp_path / "server.properties",
@@ -199,12 +200,12 @@ def test_a_voter_that_its_properties_name_is_taken_over_too(
             "controller.quorum.voters": f"1@{controller}",
         },
     )
-    stock.format(properties, CLUSTER_ID, "--add-scram", "SCRAM-SHA-256=[name=al,password=x]")
+    stock.format(properties, CLUSTER_ID, "--release-version", release)
     with StockServer(stock, properties) as server:
         assert server.hears("Performing controller activation")
         server.stop()
     before = show(stock, whole_log(tmp_path / "stock", tmp_path / "before")).image
-    assert "/image/scram/SCRAM-SHA-256/al" in before
+    assert before["/image/features/metadataVersion"] == f"Optional[{release}]"
     static = f"controller.quorum.voters=1@{controller}\n"
     ours = asyncio.run(go_on(tmp_path / "stock", tmp_path / "ours", ALL_BROKERS, THREADS, static))
     wanted = before | {"/image/configs/BROKER/num.io.threads": "5"}
