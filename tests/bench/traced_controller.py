@@ -1,0 +1,70 @@
+"""A controller that notes when it comes by certain places, for `python -m tests.bench.steps`.
+
+    python -m tests.bench.traced_controller --config FILE --bench-raw
+
+SIGUSR1 writes what was noted to the file that QUORATE_TRACE names: a time in nanoseconds, which all
+processes of a machine share, and a place. The notes cost a few microseconds a commit.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from quorate.consensus.__main__ import main
+from quorate.consensus.proposing import Proposer
+from quorate.consensus.raw_application import RawApplication
+from quorate.rpc import convert_raft, raw_server
+from quorate.storage.log import FlushTicket
+from quorate.storage.store import LogStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NOTES_MAX: Final = 200_000
+# Of every place: its owner, its name there, and whether it is noted when it is left.
+PLACES: Final[dict[str, tuple[Any, str, bool]]] = {
+    "taken": (RawApplication, "append", False),
+    "proposed": (Proposer, "drain", False),
+    "written": (LogStore, "append", True),
+    "answered": (convert_raft, "pb_fetch_response", False),
+    "received": (convert_raft, "fetch_response", False),
+    "flushed": (FlushTicket, "run", True),
+    "asked": (convert_raft, "pb_fetch_request", False),
+    "heard": (convert_raft, "fetch_request", False),
+    "committed": (raw_server._Stream, "committed", False),
+}
+_notes: deque[tuple[int, str]] = deque(maxlen=NOTES_MAX)
+
+
+def _noting(place: str, function: Callable[..., Any], *, is_left: bool) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def noted(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever it wraps
+        if not is_left:
+            _notes.append((time.perf_counter_ns(), place))
+        result = function(*arguments, **named)
+        if is_left:
+            _notes.append((time.perf_counter_ns(), place))
+        return result
+
+    return noted
+
+
+def _write(*_: object) -> None:
+    path = Path(os.environ["QUORATE_TRACE"])
+    part = path.with_suffix(".part")
+    part.write_text("".join(f"{at} {place}\n" for at, place in _notes), encoding="ascii")
+    part.rename(path)
+
+
+if __name__ == "__main__":
+    for place_, (owner, name, is_left_) in PLACES.items():
+        setattr(owner, name, _noting(place_, getattr(owner, name), is_left=is_left_))
+    signal.signal(signal.SIGUSR1, _write)
+    sys.exit(main())
