@@ -20,16 +20,15 @@ from quorate.cli.local_quorum import NodePlan, check_ports, format_node, open_qu
 from quorate.cli.output import CommandError
 from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply
 from quorate.controller.requests import CreateTopics, DescribeTopics, NewTopic
-from quorate.records.batch import HEADER_BYTES, read_header
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, DirectoryId, NodeId
 from quorate.rpc.controller_client import ControllerClient, OutcomeUnknownError
-from quorate.storage import layout
 from quorate.storage.meta import MetaProperties
+from tests.integration.disks import committed_batches, log_end, log_start
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -57,19 +56,18 @@ SMALL_LOG: Final = {
 }
 
 
-class Quorum:
-    """Controllers 1 to 3, and an observer where a test wants one. An async context manager."""
+class Controllers:
+    """Processes of formatted nodes. An async context manager."""
 
-    def __init__(
-        self, root: Path, overrides: Mapping[str, str] | None = None, *, controllers: int = 3
-    ) -> None:
-        self.overrides = FAST | dict(overrides or {})
-        self.plan = free_quorum(root, controllers)
-        prepare(self.plan, self.overrides)
-        self.nodes: dict[int, NodePlan] = {node.node_id: node for node in self.plan.nodes}
+    def __init__(self, nodes: Sequence[NodePlan]) -> None:
+        self.nodes: dict[int, NodePlan] = {node.node_id: node for node in nodes}
+        self.bootstrap_servers = ",".join(f"{host}:{port}" for host, port in self._addresses())
         self.processes: dict[int, Process] = {}
-        self.client = ControllerClient([node.address for node in self.plan.nodes])
+        self.client = ControllerClient(self._addresses())
         self._brokers: Process | None = None
+
+    def _addresses(self) -> list[tuple[str, int]]:
+        return [node.address for node in self.nodes.values()]
 
     async def __aenter__(self) -> Self:
         await asyncio.gather(*(self.start(node_id) for node_id in self.nodes))
@@ -94,14 +92,18 @@ class Quorum:
         node = self.nodes[node_id]
         with node.output_path.open("ab") as output:
             self.processes[node_id] = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "quorate.consensus",
-                "--config",
-                str(node.properties_path),
-                stdout=output,
-                stderr=output,
+                *self.command(node), stdout=output, stderr=output, env=self.environment(node)
             )
+
+    def command(self, node: NodePlan) -> list[str]:
+        """What runs a node."""
+        module = ["-m", "quorate.consensus"]
+        return [sys.executable, *module, "--config", str(node.properties_path)]
+
+    def environment(self, node: NodePlan) -> dict[str, str]:
+        """What it finds in its environment."""
+        del node
+        return dict(os.environ)
 
     def signal(self, node_id: int, number: signal.Signals) -> None:
         """Send a signal to one node's process, which stays one of ours."""
@@ -123,20 +125,6 @@ class Quorum:
             async with asyncio.timeout(DEADLINE_S):
                 assert await process.wait() == 0, self._outputs()
 
-    async def add_observer(self) -> None:
-        """Format and start a node that fetches and does not vote; a wiped one gets a new id."""
-        node = NodePlan(OBSERVER_ID, self.plan.base_port + OBSERVER_ID, self.plan.root / "observer")
-        self.nodes[OBSERVER_ID] = node
-        shutil.rmtree(node.directory, ignore_errors=True)
-        node.directory.mkdir()
-        properties = node.properties(self.plan.bootstrap_servers) | self.overrides
-        lines = "".join(f"{key}={value}\n" for key, value in properties.items())
-        node.properties_path.write_text(lines, encoding="utf-8")
-        directory_id = DirectoryId(secrets.token_bytes(UUID_BYTES))
-        meta = MetaProperties(NodeId(OBSERVER_ID), self.plan.cluster_id, directory_id)
-        format_node(node.metadata_dir, meta, None)
-        await self.start(OBSERVER_ID)
-
     async def register_brokers(self) -> None:
         """Stand-ins for brokers, alive for the rest of the test."""
         self._brokers = await self.spawn_cli("brokers", "register", "--ids", BROKER_IDS)
@@ -154,7 +142,7 @@ class Quorum:
             "quorate.cli.main",
             command,
             "--bootstrap-controller",
-            self.plan.bootstrap_servers,
+            self.bootstrap_servers,
             *rest,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -269,6 +257,32 @@ class Quorum:
         return "\n".join(texts)
 
 
+class Quorum(Controllers):
+    """Controllers 1 to 3 on loopback ports, and an observer where a test wants one."""
+
+    def __init__(
+        self, root: Path, overrides: Mapping[str, str] | None = None, *, controllers: int = 3
+    ) -> None:
+        self.overrides = FAST | dict(overrides or {})
+        self.plan = free_quorum(root, controllers)
+        prepare(self.plan, self.overrides)
+        super().__init__(self.plan.nodes)
+
+    async def add_observer(self) -> None:
+        """Format and start a node that fetches and does not vote; a wiped one gets a new id."""
+        node = NodePlan(OBSERVER_ID, self.plan.base_port + OBSERVER_ID, self.plan.root / "observer")
+        self.nodes[OBSERVER_ID] = node
+        shutil.rmtree(node.directory, ignore_errors=True)
+        node.directory.mkdir()
+        properties = node.properties(self.plan.bootstrap_servers) | self.overrides
+        lines = "".join(f"{key}={value}\n" for key, value in properties.items())
+        node.properties_path.write_text(lines, encoding="utf-8")
+        directory_id = DirectoryId(secrets.token_bytes(UUID_BYTES))
+        meta = MetaProperties(NodeId(OBSERVER_ID), self.plan.cluster_id, directory_id)
+        format_node(node.metadata_dir, meta, None)
+        await self.start(OBSERVER_ID)
+
+
 def free_quorum(root: Path, controllers: int = 3) -> LocalQuorum:
     """Controllers in `root`, on ports that nobody listens on."""
     choose = random.Random(os.getpid() ^ hash(str(root)))
@@ -283,51 +297,3 @@ async def _end(process: Process) -> None:
     with suppress(ProcessLookupError):
         process.kill()
     await process.communicate()
-
-
-def log_end(node: NodePlan) -> int:
-    """The end of a node's log as its files have it; that of its snapshot while the log is empty."""
-    ends = [end for end, _ in _batches(node).values()]
-    return max([*ends, *_snapshot_ends(node)], default=0)
-
-
-def log_start(node: NodePlan) -> int:
-    """The lowest offset in a node's log; the end of its snapshot while the log is empty."""
-    return min(_batches(node), default=max(_snapshot_ends(node), default=0))
-
-
-def committed_batches(node: NodePlan, start: int, high_watermark: int) -> dict[int, bytes]:
-    """The bytes of every batch from `start` up to the high watermark, by base offset."""
-    found = _batches(node).items()
-    return {at: data for at, (end, data) in found if start <= at and end <= high_watermark}
-
-
-def snapshots(node: NodePlan) -> list[str]:
-    """The snapshots a node has, the bootstrap checkpoint aside."""
-    return [name for name, end in _checkpoints(node) if end > 0]
-
-
-def _snapshot_ends(node: NodePlan) -> list[int]:
-    return [end for _, end in _checkpoints(node)]
-
-
-def _checkpoints(node: NodePlan) -> list[tuple[str, int]]:
-    names = sorted(path.name for path in (node.metadata_dir / layout.LOG_DIR).iterdir())
-    found = [(name, layout.parse_checkpoint(name)) for name in names]
-    return [(name, at.offset) for name, at in found if at is not None]
-
-
-def _batches(node: NodePlan) -> dict[int, tuple[int, bytes]]:
-    """End offset and bytes of every whole batch, by base offset, without a torn tail."""
-    batches = {}
-    for path in sorted((node.metadata_dir / layout.LOG_DIR).glob("*.log")):
-        data = path.read_bytes()
-        position = 0
-        while position + HEADER_BYTES <= len(data):
-            header = read_header(data, position)
-            end = position + header.size_bytes
-            if end > len(data):
-                break
-            batches[header.base_offset] = (header.last_offset + 1, data[position:end])
-            position = end
-    return batches

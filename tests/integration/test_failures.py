@@ -15,14 +15,8 @@ from quorate.rpc.controller_client import (
     OutcomeUnknownError,
     QuorumUnavailableError,
 )
-from tests.integration.quorum import (
-    FAST,
-    OBSERVER_ID,
-    committed_batches,
-    log_end,
-    log_start,
-    snapshots,
-)
+from tests.integration.disks import committed_batches, log_end, log_start, snapshots
+from tests.integration.quorum import FAST, OBSERVER_ID
 
 if TYPE_CHECKING:
     from tests.integration.quorum import Quorum

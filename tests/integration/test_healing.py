@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING
 
 from quorate.cli.main import main
 from quorate.controller.requests import NewTopic
-from quorate.records.batch import HEADER_BYTES, read_header
-from quorate.storage import layout
-from tests.integration.quorum import DEADLINE_S, Quorum, log_end, log_start
+from quorate.records.batch import HEADER_BYTES
+from tests.integration.disks import (
+    batch_positions,
+    flip,
+    is_healing,
+    log_end,
+    log_start,
+    newest_snapshot,
+    segments,
+)
+from tests.integration.quorum import DEADLINE_S, Quorum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,36 +53,6 @@ IN_RECORDS = HEADER_BYTES + 2
 
 def topic(name: str) -> NewTopic:
     return NewTopic(name, partitions=2, replication_factor=3)
-
-
-def segments(node: NodePlan) -> list[Path]:
-    return sorted((node.metadata_dir / layout.LOG_DIR).glob(f"*{layout.LOG_SUFFIX}"))
-
-
-def newest_snapshot(node: NodePlan) -> Path:
-    found = (node.metadata_dir / layout.LOG_DIR).glob(f"*{layout.CHECKPOINT_SUFFIX}")
-    return max(found)
-
-
-def batch_positions(segment: Path) -> list[int]:
-    """Where the batches of a segment begin."""
-    data = segment.read_bytes()
-    positions, position = [], 0
-    while position + HEADER_BYTES <= len(data):
-        positions.append(position)
-        position += read_header(data, position).size_bytes
-    return positions
-
-
-def flip(path: Path, position: int) -> None:
-    """Change one bit of a file, as a disk that rots does."""
-    data = bytearray(path.read_bytes())
-    data[position] ^= 1
-    path.write_bytes(data)
-
-
-def is_healing(node: NodePlan) -> bool:
-    return (node.metadata_dir / layout.HEALING).exists()
 
 
 async def heals(quorum: Quorum, follower: int, damage: Callable[[NodePlan], None]) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from tests.integration.quorum import DEADLINE_S, snapshots
+from tests.integration.disks import snapshots
+from tests.integration.quorum import DEADLINE_S
 
 if TYPE_CHECKING:
     from tests.integration.quorum import Quorum

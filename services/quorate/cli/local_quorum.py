@@ -53,6 +53,7 @@ class NodePlan:
     node_id: int
     port: int
     directory: Path
+    host: str = HOST
 
     @property
     def health_port(self) -> int:
@@ -64,7 +65,7 @@ class NodePlan:
 
     @property
     def address(self) -> tuple[str, int]:
-        return HOST, self.port
+        return self.host, self.port
 
     @property
     def properties_path(self) -> Path:
@@ -84,7 +85,7 @@ class NodePlan:
         return {
             "node.id": str(self.node_id),
             "process.roles": "controller",
-            "listeners": f"{LISTENER}://{HOST}:{self.port}",
+            "listeners": f"{LISTENER}://{self.host}:{self.port}",
             "controller.listener.names": LISTENER,
             "controller.quorum.bootstrap.servers": bootstrap_servers,
             "metadata.log.dir": str(self.metadata_dir),
