@@ -1,12 +1,14 @@
 # Every target is one line of intent; whatever needs more than three lines lives in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help install run test verify fix sim kafka interop bench gen
+.PHONY: help install run test verify fix sim chaos kafka interop bench gen
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 # A seed replays one run; a range of seeds is explored without stopping for each.
 SEEDS ?= 200
+DURATION_S ?= 60
+CONTROLLERS ?= 3
 RANGE = $(if $(SEED),$(SEED)-$(SEED),1-$(SEEDS))
 
 help:  ## list the targets
@@ -35,6 +37,9 @@ fix: $(INSTALLED)  ## repair what the linter and the formatter can
 
 sim: $(INSTALLED)  ## simulate seeds 1 to SEEDS=200, or replay SEED=n
 	$(BIN)/quorate simulate --seeds $(RANGE)
+
+chaos: $(INSTALLED)  ## harm CONTROLLERS=3 real processes for DURATION_S=60, as root; CHAOS_SEED=n draws the same faults
+	$(BIN)/python -m pytest -s tests/chaos/test_chaos.py --chaos-seconds=$(DURATION_S) --chaos-controllers=$(CONTROLLERS) $(if $(CHAOS_SEED),--chaos-seed=$(CHAOS_SEED))
 
 kafka: $(INSTALLED)  ## let Maven copy stock Kafka's jars, for interop and the tests that need them
 	$(BIN)/python tools/fetch_kafka.py

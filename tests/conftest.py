@@ -28,6 +28,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="simulate seeds 1 to N, and look for planted bugs in as many (default 24)",
     )
+    group.addoption(
+        "--chaos-seconds",
+        type=float,
+        default=12.0,
+        metavar="S",
+        help="how long real processes are harmed (default 12)",
+    )
+    group.addoption("--chaos-controllers", type=int, metavar="N", help="3 or 5 (default both)")
+    group.addoption("--chaos-seed", type=int, metavar="N", help="draw the same faults again")
 
 
 @pytest.fixture(scope="session")

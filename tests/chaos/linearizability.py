@@ -1,4 +1,4 @@
-"""Whether the operations on one key could have happened one at a time, in an order that time allows.
+"""Whether the operations on one key could have happened one at a time, in some order.
 
 Wing and Gong's search ("Testing and verifying concurrent objects", 1993) with Lowe's memory of
 configurations that have been tried ("Testing for linearizability", 2017), as Porcupine and Knossos

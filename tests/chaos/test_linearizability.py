@@ -1,4 +1,4 @@
-"""The checker itself: three histories that it must refuse, and every small one against brute force."""
+"""The checker itself: what it must refuse and what not, and small histories by brute force."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.chaos.linearizability import State
 
 
-def op(  # noqa: PLR0913 - a history in one line each
+def op(
     kind: Kind,
     begin: int,
     end: int | None,

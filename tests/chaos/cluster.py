@@ -1,0 +1,147 @@
+"""Controllers as real processes, each in a namespace and on a disk of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from quorate.cli.local_quorum import LISTENER, NodePlan, format_node
+from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, NodeId, ReplicaKey, format_uuid
+from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.storage.meta import MetaProperties
+from tests.chaos import disks
+from tests.chaos.disks import Disk, compile_shim
+from tests.chaos.net import Network
+from tests.integration.disks import is_healing
+from tests.integration.quorum import DEADLINE_S, Controllers
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+PORT: Final = 9094
+ANSWER_S: Final = 0.5
+POLL_S: Final = 0.02
+# Timeouts are those of `quorate up`. Segments and snapshots are small, so that both are made, read
+# and cleaned up; the log itself is kept whole, so that what reads showed can be compared with it.
+SETTINGS: Final = {
+    "health.port": "-1",
+    "metrics.port": "-1",
+    "metadata.log.segment.bytes": str(1 << 20),
+    "metadata.log.max.record.bytes.between.snapshots": str(1 << 20),
+}
+
+
+class Cluster(Controllers):
+    """`size` controllers below `root`. An async context manager that leaves nothing behind."""
+
+    def __init__(self, root: Path, size: int, overrides: Mapping[str, str] | None = None) -> None:
+        disks.sweep()
+        root.mkdir(parents=True)
+        self.root = root
+        self.network = Network(range(1, size + 1))
+        self.lives: dict[int, int] = dict.fromkeys(range(1, size + 1), 0)
+        self.disks: dict[int, Disk] = {}
+        try:
+            plans = [
+                NodePlan(i, PORT, root / str(i), self.network.address(i))
+                for i in self.network.nodes
+            ]
+            super().__init__(plans)
+            shim = compile_shim(root)
+            for plan in plans:
+                plan.directory.mkdir()
+                self.disks[plan.node_id] = Disk(plan, shim)
+            self._format(SETTINGS | dict(overrides or {}))
+        except BaseException:
+            self._take_down(is_failed=True)
+            raise
+
+    def _format(self, overrides: Mapping[str, str]) -> None:
+        cluster_id = ClusterId(format_uuid(secrets.token_bytes(UUID_BYTES)))
+        directory_ids = {i: DirectoryId(secrets.token_bytes(UUID_BYTES)) for i in self.nodes}
+        voters = VoterSet.of(
+            Voter(
+                ReplicaKey(NodeId(i), directory_ids[i]),
+                (Endpoint(LISTENER, node.host, node.port),),
+            )
+            for i, node in self.nodes.items()
+        )
+        for i, node in self.nodes.items():
+            properties = node.properties(self.bootstrap_servers) | dict(overrides)
+            lines = "".join(f"{key}={value}\n" for key, value in properties.items())
+            node.properties_path.write_text(lines, encoding="utf-8")
+            format_node(
+                node.metadata_dir, MetaProperties(NodeId(i), cluster_id, directory_ids[i]), voters
+            )
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        try:
+            await super().__aexit__(kind, error, _)
+        finally:
+            self._take_down(is_failed=error is not None)
+
+    def _take_down(self, *, is_failed: bool) -> None:
+        for node_id, disk in self.disks.items():
+            disk.close(keep=self.root / f"{node_id}-metadata" if is_failed else None)
+        self.network.close()
+
+    # --- processes --------------------------------------------------------------------------------
+
+    def command(self, node: NodePlan) -> list[str]:
+        """In its namespace; it dies with this process, whatever that dies of."""
+        dying = ["setpriv", "--pdeathsig", "KILL"]
+        return [*dying, *self.network.enter(node.node_id), *super().command(node)]
+
+    def environment(self, node: NodePlan) -> dict[str, str]:
+        """With the shim of its disk and clock."""
+        return os.environ | self.disks[node.node_id].environment()
+
+    async def start(self, node_id: int) -> None:
+        """Start a node; its next life begins."""
+        self.lives[node_id] += 1
+        await super().start(node_id)
+
+    def pause(self, node_id: int) -> None:
+        self.signal(node_id, signal.SIGSTOP)
+
+    def go_on(self, node_id: int) -> None:
+        if node_id in self.processes:
+            self.signal(node_id, signal.SIGCONT)
+
+    def ended(self) -> dict[int, int]:
+        """Processes that ended by themselves, with their exit status."""
+        return {
+            node_id: process.returncode
+            for node_id, process in self.processes.items()
+            if process.returncode is not None
+        }
+
+    async def answers(self, node_id: int) -> None:
+        """Wait until the node's listener answers. Raises TimeoutError, ProcessLookupError."""
+        address = self.nodes[node_id].address
+        async with asyncio.timeout(DEADLINE_S):
+            while isinstance(await self.client.try_describe_at(address, ANSWER_S), str):
+                process: Process | None = self.processes.get(node_id)
+                if process is None or process.returncode is not None:
+                    raise ProcessLookupError(f"controller {node_id} has ended")
+                await asyncio.sleep(POLL_S)
+
+    async def is_whole(self, node_id: int) -> None:
+        """Wait until the node has fetched everything that damage took."""
+        while is_healing(self.nodes[node_id]):  # noqa: ASYNC110 - it happens in another process
+            await asyncio.sleep(POLL_S)
+
+    def tails(self) -> str:
+        """The last lines of every node's output."""
+        with suppress(OSError):
+            return self._outputs()
+        return ""

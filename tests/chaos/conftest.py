@@ -1,0 +1,40 @@
+"""How long chaos lasts, with how many controllers and from which seed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+import pytest
+
+from tests.chaos.net import missing
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Three and five controllers, unless one number is asked for."""
+    if "controllers" in metafunc.fixturenames:
+        asked = metafunc.config.getoption("--chaos-controllers")
+        metafunc.parametrize("controllers", [asked] if asked else [3, 5])
+
+
+@pytest.fixture
+def seconds(request: pytest.FixtureRequest) -> float:
+    return float(request.config.getoption("--chaos-seconds"))
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """A new one each time unless one is asked for; the report names it."""
+    asked = request.config.getoption("--chaos-seed")
+    return secrets.randbelow(1_000_000) if asked is None else int(asked)
+
+
+@pytest.fixture
+def machine() -> None:
+    """A machine with namespaces and mounts; without, the test fails in CI and skips elsewhere."""
+    problem = missing()
+    if problem is None:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(problem)
+    pytest.skip(problem)

@@ -1,0 +1,154 @@
+"""Network namespaces, one a node, and a hub that routes between them; any direction can be cut.
+
+A cut is a blackhole rule in the hub's routing policy, by source and destination: packets of that
+one direction vanish silently, as on a broken link, while established connections and everybody
+else stay untouched. Proxies would not do: all peers of a node find it under one address, so a
+proxy could not tell who calls; and a proxy acknowledges bytes that never arrive. Nothing is needed
+but root and iproute2. This process reaches every node always, as clients would that see more of the
+quorum than its members do.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# For tests of networks (RFC 2544): no real network has these addresses.
+PREFIX: Final = "198.18"
+NETWORKS_MAX: Final = 200
+NAMED: Final = "qchaos"
+NAMESPACES: Final = Path("/run/netns")
+# Forward, and do not drop a packet because the way back is cut.
+ROUTING: Final = ("1 > ip_forward", "0 > conf/all/rp_filter", "0 > conf/default/rp_filter")
+
+
+class NetworkError(Exception):
+    """The kernel or its tools refused; the message is theirs."""
+
+
+def run(*command: str) -> str:
+    """Run a tool; its stdout. Raises NetworkError."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise NetworkError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def missing() -> str | None:
+    """What keeps this machine from running chaos, or None."""
+    for tool in ("ip", "nsenter", "setpriv", "gcc", "mount"):
+        if shutil.which(tool) is None:
+            packages = "iproute2 util-linux mount gcc libc6-dev"
+            return f"{tool} is not installed: apt-get install {packages}"
+    if os.geteuid() != 0:
+        return "network namespaces and mounts need root: sudo make chaos"
+    try:
+        sweep()
+        name = f"{NAMED}-{os.getpid()}-try"
+        run("ip", "netns", "add", name)
+        run("ip", "netns", "del", name)
+    except NetworkError as error:
+        return f"{error}: run in a container with --privileged, or on the host, as root"
+    return None
+
+
+def sweep() -> None:
+    """Take away what test processes that were killed have left."""
+    with suppress(FileNotFoundError):
+        for name in sorted(path.name for path in NAMESPACES.iterdir()):
+            if name.startswith(f"{NAMED}-") and not Path(f"/proc/{name.split('-')[1]}").exists():
+                run("ip", "netns", "del", name)
+
+
+class Network:
+    """Namespaces for these nodes. `close` takes everything away."""
+
+    def __init__(self, nodes: Sequence[int]) -> None:
+        self.nodes = tuple(nodes)
+        self.blocked: set[tuple[int, int]] = set()
+        self._name = f"{NAMED}-{os.getpid()}"
+        self._hub = f"{self._name}-hub"
+        self._number = self._claim()
+        try:
+            for node in nodes:
+                self._add(node)
+        except NetworkError:
+            self.close()
+            raise
+
+    def _claim(self) -> int:
+        """A number that no other run on this machine has, with a link between hub and host."""
+        run("ip", "netns", "add", self._hub)
+        for setting in ROUTING:
+            shell = ("sh", "-c", f"cd /proc/sys/net/ipv4 && echo {setting}")
+            run("nsenter", f"--net={NAMESPACES / self._hub}", *shell)
+        for number in range(NETWORKS_MAX):
+            link = f"{NAMED}{number}"
+            with suppress(NetworkError):
+                run("ip", "link", "add", link, "type", "veth", "peer", "host", "netns", self._hub)
+                run("ip", "addr", "add", f"{PREFIX}.{number}.1/30", "dev", link)
+                run("ip", "link", "set", link, "up")
+                self._up(self._hub, "host", f"{PREFIX}.{number}.2/30")
+                run("ip", "route", "add", f"{PREFIX}.{number}.0/24", "via", f"{PREFIX}.{number}.2")
+                return number
+        run("ip", "netns", "del", self._hub)
+        raise NetworkError(f"all of {PREFIX}.0.0 to {PREFIX}.{NETWORKS_MAX}.0 are taken")
+
+    def _up(self, namespace: str, link: str, address: str) -> None:
+        run("ip", "-n", namespace, "addr", "add", address, "dev", link)
+        run("ip", "-n", namespace, "link", "set", link, "up")
+
+    def _add(self, node: int) -> None:
+        own, link = self.namespace(node), f"node{node}"
+        run("ip", "netns", "add", own)
+        pair = ("type", "veth", "peer", "eth0", "netns", own)
+        run("ip", "-n", self._hub, "link", "add", link, *pair)
+        self._up(self._hub, link, f"{self._at(node, 1)}/30")
+        self._up(own, "eth0", f"{self._at(node, 2)}/30")
+        run("ip", "-n", own, "link", "set", "lo", "up")
+        run("ip", "-n", own, "route", "add", "default", "via", self._at(node, 1))
+
+    def _at(self, node: int, host: int) -> str:
+        return f"{PREFIX}.{self._number}.{4 * node + host}"
+
+    def namespace(self, node: int) -> str:
+        return f"{self._name}-{node}"
+
+    def address(self, node: int) -> str:
+        """Where a node is reached, from everywhere."""
+        return self._at(node, 2)
+
+    def enter(self, node: int) -> list[str]:
+        """What a command begins with to run at that node; its pid is that of the command."""
+        return ["nsenter", f"--net={NAMESPACES / self.namespace(node)}"]
+
+    def cut(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """From now on nothing gets from the first of each pair to the second."""
+        for source, target in sorted(set(pairs) - self.blocked):
+            self._rule("add", source, target)
+            self.blocked.add((source, target))
+
+    def heal(self) -> None:
+        """Everything arrives again."""
+        for source, target in sorted(self.blocked):
+            self._rule("del", source, target)
+            self.blocked.discard((source, target))
+
+    def _rule(self, action: str, source: int, target: int) -> None:
+        between = ("from", self.address(source), "to", self.address(target))
+        run("ip", "-n", self._hub, "rule", action, *between, "blackhole")
+
+    def close(self) -> None:
+        """Delete the namespaces; the links of the nodes go with them."""
+        with suppress(NetworkError):
+            run("ip", "link", "del", f"{NAMED}{self._number}")
+        for name in (*(self.namespace(node) for node in self.nodes), self._hub):
+            with suppress(NetworkError):
+                run("ip", "netns", "del", name)

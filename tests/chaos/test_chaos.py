@@ -1,0 +1,21 @@
+"""Faults on real processes: nothing that was acknowledged is lost, and a majority goes on."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.chaos.run import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.usefixtures("machine")
+async def test_a_quorum_survives_chaos(
+    tmp_path: Path, controllers: int, seconds: float, seed: int
+) -> None:
+    report = await run(tmp_path, controllers=controllers, seconds=seconds, seed=seed)
+    sys.stdout.write(f"\n{report}\n")

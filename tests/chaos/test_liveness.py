@@ -1,0 +1,36 @@
+"""What counts as a connected majority, and how long it was without commits."""
+
+from __future__ import annotations
+
+from tests.chaos.liveness import Gap, Health, gaps, has_majority
+
+
+def test_a_majority_has_to_be_up_and_connected_each_with_each() -> None:
+    assert has_majority(3, {1, 2}, ())
+    assert not has_majority(3, {1}, ())
+    assert not has_majority(3, {1, 2}, {(2, 1)})
+    assert has_majority(3, {1, 2, 3}, {(2, 1)})
+    assert not has_majority(3, {1, 2, 3}, {(2, 1), (1, 3), (3, 2)})
+    assert has_majority(5, {1, 2, 3}, {(4, 1), (5, 2)})
+    assert not has_majority(5, {1, 2, 3, 4}, {(1, 2), (3, 4)})
+
+
+def test_a_gap_runs_between_commits_or_from_when_a_majority_came_to_be() -> None:
+    found = gaps([(0, 10), (20, 30)], [1, 3, 12, 28], ())
+    assert found[:2] == [Gap(20, 28), Gap(3, 10)]
+
+
+def test_time_that_was_stolen_from_this_process_does_not_count() -> None:
+    assert gaps([(0, 10)], [], [(2, 4), (9, 14)]) == [Gap(0, 10, stolen=3)]
+
+
+def test_health_changes_only_with_the_majority() -> None:
+    health = Health(3, {1, 2, 3})
+    health.note(0)
+    health.up.discard(1)
+    health.note(5)
+    health.up.discard(2)
+    health.note(7)
+    health.up.add(1)
+    health.note(9)
+    assert health.intervals(20) == [(0, 7), (9, 20)]
