@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 SUSPICION_DELAY_MS: Final = 50
 SUSPICION_RETRY_MS: Final = 200
+# What part of the election timeout a nominee leaves to a rival that goes before it.
+YIELD_SHARE: Final = 4
 REFUSALS_TOLD_MS: Final = 300_000
 
 
@@ -67,6 +69,8 @@ class Elections:
             return self._answer(ErrorCode.NONE)
         if not request.pre_vote:
             self._vote_for(request)
+        elif isinstance(r.role, Prospective):
+            r.role.yields_until = r.after(r.config.election_timeout_ms // YIELD_SHARE)
         kind = "pre-vote" if request.pre_vote else "vote"
         r.note(f"grants {kind} to {request.replica.node_id} in epoch {r.epoch}")
         return self._answer(ErrorCode.NONE, granted=True)
@@ -90,20 +94,27 @@ class Elections:
         if not self.is_up_to_date(request):
             return f"its log ends at {request.last}, this one needs {r.vote_bar}"
         if request.pre_vote:
-            return self._reason_to_refuse_pre_vote()
+            return self._reason_to_refuse_pre_vote(request)
         return self._reason_to_refuse_vote(request)
 
     def is_up_to_date(self, request: VoteRequest) -> bool:
         """Raft's election restriction, against what this replica has or once had (rule 16)."""
         return request.last >= self.r.vote_bar
 
-    def _reason_to_refuse_pre_vote(self) -> str | None:
-        """KIP-996: refused by who leads, or hears the leader."""
-        match self.r.role:
+    def _reason_to_refuse_pre_vote(self, request: VoteRequest) -> str | None:
+        """KIP-996: refused by who leads, or hears the leader.
+
+        Of two nominees that ask each other the one with the longer log goes first, with equal logs
+        the one with the higher id: two that had each other's pre-vote would split the votes.
+        """
+        r = self.r
+        match r.role:
             case Leader():
                 return "this replica leads"
             case Follower(leader_id=leader_id) if self.hears_leader():
                 return f"it hears leader {leader_id}"
+            case Prospective() if (r.log.end, r.node_id) > (request.last, request.replica.node_id):
+                return "it asks for pre-votes, too, and goes first"
         return None
 
     def hears_leader(self) -> bool:
@@ -203,7 +214,7 @@ class Elections:
         r = self.r
         match role:
             case Prospective(tally=tally) if tally.is_won:
-                r.become_candidate(f"{tally.granted} of {len(r.voters)} pre-votes")
+                self._win_pre_vote(role)
             case Prospective(tally=tally) if tally.is_lost:
                 self._lose_pre_vote(role, "pre-vote lost")
             case Candidate(tally=tally) if tally.is_won:
@@ -213,6 +224,12 @@ class Elections:
                 r.note("election lost: waits for the rest of its timeout")
                 if r.suspicion is not None:
                     r.suspicion.probe_ms = r.after(r.draw(SUSPICION_RETRY_MS))
+
+    def _win_pre_vote(self, role: Prospective) -> None:
+        """Raise the epoch, unless a rival that goes first has this replica's pre-vote: it may."""
+        r = self.r
+        if role.yields_until is None or role.yields_until <= r.now:
+            r.become_candidate(f"{role.tally.granted} of {len(r.voters)} pre-votes")
 
     def _lose_pre_vote(self, role: Prospective, why: str) -> None:
         """Back to the leader if one is known, otherwise wait for another turn (KIP-996)."""
@@ -242,6 +259,10 @@ class Elections:
                     role.election_deadline = r.after(r.draw_election_timeout())
                 else:
                     r.become_prospective("no leader was found")
+            case Prospective(tally=tally, yields_until=until) as role if (
+                tally.is_won and until is not None and until <= r.now
+            ):
+                self._win_pre_vote(role)
             case Prospective(election_deadline=deadline) as role if deadline <= r.now:
                 self._lose_pre_vote(role, "pre-vote timed out")
             case Candidate(election_deadline=deadline) if deadline <= r.now:
@@ -346,7 +367,10 @@ class Elections:
 
     def deadlines(self) -> Iterator[Millis]:
         """When an election timer or a suspicion is due."""
-        match self.r.role:
+        role = self.r.role
+        if isinstance(role, Prospective) and role.yields_until is not None and role.tally.is_won:
+            yield role.yields_until
+        match role:
             case (
                 Unattached(election_deadline=deadline)
                 | Prospective(election_deadline=deadline)

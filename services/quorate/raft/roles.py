@@ -58,12 +58,14 @@ class Tally:
 class Prospective:
     """Asks whether an election is worth holding, without touching the epoch (KIP-996).
 
-    `resume` is the fetch deadline to go back to when the round is lost.
+    `resume_deadline` is the fetch deadline to go back to when the round is lost. A rival that goes
+    first and was granted a pre-vote may raise the epoch alone until `yields_until`.
     """
 
     tally: Tally
     election_deadline: Millis
     resume_deadline: Millis | None = None
+    yields_until: Millis | None = None
 
 
 @dataclass(slots=True)
