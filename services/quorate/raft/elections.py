@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 SUSPICION_DELAY_MS: Final = 50
 SUSPICION_RETRY_MS: Final = 200
-# What part of the election timeout a nominee leaves to a rival that goes before it.
-YIELD_SHARE: Final = 4
+# What part of the election timeout a nominee leaves to a rival that goes first, and then how long
+# until it asks again who refused its pre-vote.
+RIVAL_SHARE: Final = 4
 REFUSALS_TOLD_MS: Final = 300_000
 
 
@@ -70,7 +71,7 @@ class Elections:
         if not request.pre_vote:
             self._vote_for(request)
         elif isinstance(r.role, Prospective):
-            r.role.yields_until = r.after(r.config.election_timeout_ms // YIELD_SHARE)
+            r.role.yields_until = r.after(r.config.election_timeout_ms // RIVAL_SHARE)
         kind = "pre-vote" if request.pre_vote else "vote"
         r.note(f"grants {kind} to {request.replica.node_id} in epoch {r.epoch}")
         return self._answer(ErrorCode.NONE, granted=True)
@@ -105,15 +106,20 @@ class Elections:
         """KIP-996: refused by who leads, or hears the leader.
 
         Of two nominees that ask each other the one with the longer log goes first, with equal logs
-        the one with the higher id: two that had each other's pre-vote would split the votes.
+        the one with the higher id: two that had each other's pre-vote would split the votes. One
+        that was refused by its rival does not insist.
         """
         r = self.r
+        rival = request.replica.node_id
         match r.role:
             case Leader():
                 return "this replica leads"
             case Follower(leader_id=leader_id) if self.hears_leader():
                 return f"it hears leader {leader_id}"
-            case Prospective() if (r.log.end, r.node_id) > (request.last, request.replica.node_id):
+            case Prospective(tally=tally) if (r.log.end, r.node_id) > (
+                request.last,
+                rival,
+            ) and tally.votes.get(rival) is not False:
                 return "it asks for pre-votes, too, and goes first"
         return None
 
@@ -165,14 +171,20 @@ class Elections:
     # --- asking -----------------------------------------------------------------------------------
 
     def ask(self) -> None:
-        """Ask every voter that has not answered and may be asked now."""
+        """Ask every voter that has not answered and may be asked now.
+
+        Who refused a pre-vote is asked again while the round lasts: it may have heard the leader
+        for a moment longer.
+        """
         r = self.r
         role = r.role
         if not isinstance(role, Prospective | Candidate):
             return
         for voter in r.voters:
             node_id = voter.key.node_id
-            if role.tally.votes.get(node_id) is not None or node_id == r.node_id:
+            vote = role.tally.votes.get(node_id)
+            is_final = vote is True or (vote is False and isinstance(role, Candidate))
+            if is_final or node_id == r.node_id:
                 continue
             peer = r.peer(voter)
             if peer is None or not r.calls.may_call(CallKind.VOTE, node_id, r.now):
@@ -208,6 +220,9 @@ class Elections:
             return
         if call.to in role.tally.votes:
             role.tally.votes[call.to] = response.vote_granted
+            if not response.vote_granted and isinstance(role, Prospective):
+                again = r.after(r.config.election_timeout_ms // RIVAL_SHARE)
+                r.calls.back_off(CallKind.VOTE, call.to, again)
         self._count(role)
 
     def _count(self, role: Prospective | Candidate) -> None:

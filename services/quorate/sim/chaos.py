@@ -114,7 +114,7 @@ class Chaos:
         self.world.schedule(duration, self._heal_network)
 
     def _heal_network(self) -> None:
-        if self.world.network.blocked:
+        if self.world.network.blocked and not self.is_over:
             self.world.remark("the network heals")
             self.world.network.heal()
 

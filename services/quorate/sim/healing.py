@@ -37,6 +37,7 @@ def check_healed(world: World, workload: Workload) -> None:
     if not world.run(world.now_ms + patience_ms, stop=lambda: is_caught_up(world)):
         raise HealingFailed(f"not everybody has the last write: {_state(world)}")
     _compare(world)
+    _replace_leader(world)
 
 
 def is_caught_up(world: World) -> bool:
@@ -65,6 +66,25 @@ def _write(world: World, workload: Workload, patience_ms: int) -> int:
         raise HealingFailed(f"nobody takes a write: {_state(world)}")
     assert operation is not None
     return operation
+
+
+def _replace_leader(world: World) -> None:
+    """A leader that vanishes has a successor after one election: the others miss it all at once."""
+    leader = world.leader()
+    assert leader is not None
+    voters = leader.log.voters
+    # A voter whose disk was replaced is none any more.
+    left = [voter for voter in voters if world.nodes[voter.key.node_id].is_voter(voter)]
+    if len(left) - 1 < voters.majority:
+        return
+    world.remark(f"node {leader.node_id} vanishes")
+    world.network.isolate(leader.node_id, list(world.nodes))
+    options = world.options
+    patience_ms = options.fetch_timeout_ms + options.election_timeout_ms
+    if not world.run(world.now_ms + patience_ms, stop=lambda: world.leader() is not leader):
+        raise HealingFailed(
+            f"no successor of {leader.node_id} in {patience_ms} ms: {_state(world)}"
+        )
 
 
 def _compare(world: World) -> None:

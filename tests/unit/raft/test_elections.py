@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.elections import REFUSALS_TOLD_MS
+from quorate.raft.elections import REFUSALS_TOLD_MS, RIVAL_SHARE
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, OffsetAndEpoch
 from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from quorate.raft.core import RaftCore
 
 
 def answered(update: api.Update) -> m.VoteResponse:
@@ -133,6 +138,47 @@ def test_a_leader_and_a_follower_that_hears_it_refuse_pre_votes() -> None:
     assert answered(cores.ask(hearing, asked, now_ms=2)).vote_granted
     hearing.replica.role.has_fetched = True
     assert not answered(cores.ask(hearing, asked, now_ms=3)).vote_granted
+
+
+def prospective(node_id: int) -> RaftCore:
+    """One of three that asks for pre-votes in epoch 0; the others have not answered."""
+    core = cores.unattached(node_id, 1, 2, 3)
+    core.step(api.TimerFired(), Millis(1500))
+    assert isinstance(core.replica.role, Prospective)
+    return core
+
+
+def test_of_two_nominees_the_longer_log_goes_first_then_the_higher_id() -> None:
+    core = prospective(2)
+    behind = cores.ask(core, cores.vote(1, 2, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
+    assert not answered(behind).vote_granted
+    ahead = cores.ask(core, cores.vote(3, 2, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
+    assert answered(ahead).vote_granted
+    longer = cores.ask(core, cores.vote(1, 2, 0, cores.end(5, 0), pre_vote=True), now_ms=1501)
+    assert answered(longer).vote_granted
+
+
+def test_a_nominee_leaves_a_rival_that_goes_first_a_while_to_raise_the_epoch() -> None:
+    core = cores.unattached(1, 1, 2, 3)
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    cores.ask(core, cores.vote(2, 1, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
+    update = cores.answer(core, asked[3][0], cores.granted(0), now_ms=1502)
+    assert isinstance(core.replica.role, Prospective)
+    assert update.wake_at_ms == 1501 + cores.config().election_timeout_ms // RIVAL_SHARE
+    core.step(api.TimerFired(), update.wake_at_ms)
+    assert isinstance(core.replica.role, Candidate)
+
+
+def test_a_nominee_that_its_rival_refused_does_not_insist_and_asks_again() -> None:
+    core = cores.unattached(2, 1, 2, 3)
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    refusal = m.VoteResponse(ErrorCode.NONE, core.replica.leader_info, vote_granted=False)
+    update = cores.answer(core, asked[1][0], refusal, now_ms=1501)
+    rival = cores.ask(core, cores.vote(1, 2, 0, cores.end(0, 0), pre_vote=True), now_ms=1502)
+    assert answered(rival).vote_granted
+    assert update.wake_at_ms == 1501 + cores.config().election_timeout_ms // RIVAL_SHARE
+    again = cores.calls(core.step(api.TimerFired(), update.wake_at_ms))
+    assert again[1][1] == asked[1][1]
 
 
 def refused_leader(now_ms: int = 10) -> tuple[api.Update, object]:

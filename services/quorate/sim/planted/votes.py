@@ -38,6 +38,14 @@ def _only_members_campaign(self: Replica) -> bool:
     return self.is_voter and not self.abstains and not self.is_healing
 
 
+_reason_to_refuse_pre_vote = Elections._reason_to_refuse_pre_vote
+
+
+def _grant_to_rivals(self: Elections, request: VoteRequest) -> str | None:
+    is_asking = isinstance(self.r.role, Prospective)
+    return None if is_asking else _reason_to_refuse_pre_vote(self, request)
+
+
 _is_meant_for_us = Elections._is_meant_for_us
 
 
@@ -93,6 +101,12 @@ BUGS: Final = (
         "a pre-vote is granted although the leader is heard",
         (8, 17),
         (Patch(Elections, "_reason_to_refuse_pre_vote", always(answer=None)),),
+    ),
+    Bug(
+        "rivals-split-votes",
+        "two that ask for pre-votes at one moment grant each other's",
+        (3, 4),
+        (Patch(Elections, "_reason_to_refuse_pre_vote", _grant_to_rivals),),
     ),
     Bug(
         "removed-voter-gives-up",
