@@ -1,0 +1,122 @@
+"""The tools of the nemesis do what they say: one-way cuts, full and slow disks, wrong clocks."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.cli.local_quorum import NodePlan
+from tests.chaos.disks import Disk, compile_shim
+from tests.chaos.net import Network
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PORT = 9000
+WAIT_S = 0.5
+RECEIVE = """
+import socket, sys
+receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+receiver.bind((sys.argv[1], int(sys.argv[2])))
+receiver.settimeout(float(sys.argv[3]))
+print("ready", flush=True)
+try:
+    print(receiver.recv(10).decode())
+except TimeoutError:
+    print("nothing")
+"""
+SEND = """
+import socket, sys
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sender.sendto(b"message", (sys.argv[1], int(sys.argv[2])))
+"""
+FLUSH = """
+import os, sys, time
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+begin = time.monotonic()
+os.fdatasync(file)
+print(time.monotonic() - begin, time.time())
+"""
+
+pytestmark = pytest.mark.usefixtures("machine")
+
+
+@pytest.fixture
+def network() -> Iterator[Network]:
+    network = Network([1, 2, 3])
+    yield network
+    network.close()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    disk = Disk(plan(tmp_path), compile_shim(tmp_path))
+    yield disk
+    disk.close(keep=None)
+
+
+def plan(root: Path) -> NodePlan:
+    return NodePlan(1, PORT, root)
+
+
+def arrives(network: Network, source: int, target: int) -> bool:
+    """Whether a datagram gets from one node to the other."""
+    at = [network.address(target), str(PORT)]
+    receive = [*network.enter(target), sys.executable, "-c", RECEIVE, *at, str(WAIT_S)]
+    with subprocess.Popen(receive, stdout=subprocess.PIPE, text=True) as receiver:
+        assert receiver.stdout is not None
+        assert receiver.stdout.readline() == "ready\n"
+        send = [*network.enter(source), sys.executable, "-c", SEND, *at]
+        subprocess.run(send, check=True)
+        return receiver.stdout.readline() == "message\n"
+
+
+def test_a_cut_drops_one_direction_of_one_link_until_it_heals(network: Network) -> None:
+    assert arrives(network, 1, 2)
+    network.cut([(1, 2)])
+    pairs = [(1, 2), (2, 1), (1, 3), (3, 2)]
+    assert [arrives(network, *pair) for pair in pairs] == [False, True, True, True]
+    network.heal()
+    assert arrives(network, 1, 2)
+
+
+def test_a_full_disk_refuses_bytes_until_it_is_drained(tmp_path: Path, disk: Disk) -> None:
+    target = plan(tmp_path).metadata_dir / "file"
+    disk.fill()
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        target.write_bytes(b"x" * 8192)
+    disk.drain()
+    target.write_bytes(b"x" * 8192)
+
+
+def test_flushes_are_slow_and_the_clock_wrong_as_long_as_it_is_said(
+    tmp_path: Path, disk: Disk
+) -> None:
+    target = plan(tmp_path).metadata_dir / "file"
+
+    def flush() -> tuple[float, float]:
+        done = subprocess.run(
+            [sys.executable, "-c", FLUSH, str(target)],
+            env=os.environ | disk.environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        duration, wall = map(float, done.stdout.split())
+        return duration, wall - time.time()
+
+    disk.slow_down(200.0)
+    disk.skew(3600.0)
+    duration, ahead = flush()
+    assert duration >= 0.2
+    assert 3500.0 < ahead <= 3600.0
+    disk.slow_down(0.0)
+    disk.skew(0.0)
+    assert -100.0 < flush()[1] <= 0.0
