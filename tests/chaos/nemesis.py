@@ -43,6 +43,7 @@ class Nemesis:
         self._watch = watch
         self._random = random
         self._busy: set[int] = set()
+        self._stopped: set[int] = set()
         self._damaged: set[int] = set()
         self._healing: set[asyncio.Task[None]] = set()
         self._is_cut = False
@@ -102,15 +103,16 @@ class Nemesis:
     # --- health -----------------------------------------------------------------------------------
 
     def _note_health(self) -> None:
+        """Up is who was not stopped and is not damaged."""
+        self.health.up = set(self._cluster.nodes) - self._stopped - self._damaged
         self.health.note(time.monotonic_ns())
 
     def _down(self, *nodes: int) -> None:
-        self.health.up.difference_update(nodes)
+        self._stopped.update(nodes)
         self._note_health()
 
     def _up(self, *nodes: int) -> None:
-        """Up again, unless damage is not yet made good."""
-        self.health.up.update(set(nodes) - self._damaged)
+        self._stopped.difference_update(nodes)
         self._note_health()
 
     # --- processes --------------------------------------------------------------------------------
@@ -260,9 +262,8 @@ class Nemesis:
             self.violations.append(f"controller {node_id} has not healed within {WHOLE_S:.0f} s")
             return
         self._damaged.discard(node_id)
+        self._note_health()
         self._watch.note(f"{node_id} is whole")
-        if node_id not in self._busy:
-            self._up(node_id)
 
     async def skew_clock(self) -> None:
         """The wall clock of one node is wrong for a while."""
