@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tests.chaos.watch import Watch
 
 WHOLE_S: Final = 60.0
+# From the last commit of one leader to the first of the next a voter flushes five times in a row.
+SLUGGISH_MS: Final = 100.0
 NEARLY_FULL_BYTES: Final = 16 << 20
 SKEWS_S: Final = (-86_400.0, -3600.0, -5.0, -0.2, 0.2, 5.0, 3600.0, 31_536_000.0)
 # Seconds between the end of one fault and the next, in each lane on average.
@@ -202,14 +204,17 @@ class Nemesis:
     # --- disks and clocks -------------------------------------------------------------------------
 
     async def slow_disk(self) -> None:
-        """Every flush of one node takes long, but not as long as an election timeout."""
+        """Every flush of one node takes long; if it is very long, no fast election is promised."""
         with self._claimed() as victims:
             for node_id in victims:
-                delay_ms = self._random.uniform(20.0, 250.0)
+                delay_ms = self._random.uniform(20.0, 300.0)
+                if delay_ms > SLUGGISH_MS:
+                    self._down(node_id)
                 self._tell("slow", f"flushes take {delay_ms:.0f} ms more: {self._named(victims)}")
                 self._cluster.disks[node_id].slow_down(delay_ms)
                 await self._hold(self._random.uniform(2.0, 6.0))
                 self._cluster.disks[node_id].slow_down(0.0)
+                self._up(node_id)
                 self._watch.note(f"flushes are fast again: {node_id}")
 
     async def fill_disk(self) -> None:

@@ -5,6 +5,7 @@ KIP-595 (votes), KIP-996 (pre-vote), rules 1, 2, 9, 10, 11 and 16.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import CallFailure, Peer, ProbeAnswered, ProbeLeader
@@ -294,7 +295,9 @@ class Elections:
         if not r.may_campaign:
             r.become_unattached(r.epoch, f"no fetch from leader {role.leader_id} for {timeout} ms")
         elif self._waits_until_ready():
-            role.fetch_deadline = r.after(r.draw_election_timeout())
+            # It leaves the election to others, so it must not claim to hear the leader.
+            deadline = r.after(r.draw_election_timeout())
+            r.role = replace(role, fetch_deadline=deadline, has_fetched=False)
         elif role.has_ended:
             r.become_prospective(f"leader {role.leader_id} resigned")
         else:

@@ -208,6 +208,9 @@ class Replica:
         if state == self.election:
             return
         self.election = state
+        if self.effects and isinstance(self.effects[-1], SaveElection):
+            # Nothing rests on the state between: one write is enough, and each takes two flushes.
+            self.effects.pop()
         self.effects.append(SaveElection(state, self.log.kraft_version, self.voters))
 
     def append_control(self, *records: ControlRecord) -> OffsetAndEpoch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.api import StateMachineProgress
 from quorate.raft.messages import LogRange
 from quorate.records.ids import Offset
 from quorate.sim.node import SimulatedNode, Status
@@ -69,7 +70,10 @@ def _write(world: World, workload: Workload, patience_ms: int) -> int:
 
 
 def _replace_leader(world: World) -> None:
-    """A leader that vanishes has a successor after one election: the others miss it all at once."""
+    """A leader that vanishes has a successor after one election.
+
+    The others miss it all at once, and one of them would rather not lead (rule 11).
+    """
     leader = world.leader()
     assert leader is not None
     voters = leader.log.voters
@@ -77,6 +81,8 @@ def _replace_leader(world: World) -> None:
     left = [voter for voter in voters if world.nodes[voter.key.node_id].is_voter(voter)]
     if len(left) - 1 < voters.majority:
         return
+    idle = next(voter.key.node_id for voter in left if voter.key.node_id != leader.node_id)
+    world.nodes[idle].deliver(StateMachineProgress(ready=False))
     world.remark(f"node {leader.node_id} vanishes")
     world.network.isolate(leader.node_id, list(world.nodes))
     options = world.options

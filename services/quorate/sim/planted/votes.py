@@ -8,7 +8,7 @@ from quorate.raft.announcements import Announcements
 from quorate.raft.elections import Elections
 from quorate.raft.messages import ElectionState
 from quorate.raft.replica import Replica
-from quorate.raft.roles import Prospective, Unattached
+from quorate.raft.roles import Follower, Prospective, Unattached
 from quorate.sim.node import SimulatedNode
 from quorate.sim.planted.bug import Bug, Patch, always
 
@@ -44,6 +44,15 @@ _reason_to_refuse_pre_vote = Elections._reason_to_refuse_pre_vote
 def _grant_to_rivals(self: Elections, request: VoteRequest) -> str | None:
     is_asking = isinstance(self.r.role, Prospective)
     return None if is_asking else _reason_to_refuse_pre_vote(self, request)
+
+
+_leader_is_lost = Elections._leader_is_lost
+
+
+def _wait_and_claim_to_hear(self: Elections, role: Follower) -> None:
+    _leader_is_lost(self, role)
+    if isinstance(self.r.role, Follower):
+        self.r.role.has_fetched = role.has_fetched
 
 
 _is_meant_for_us = Elections._is_meant_for_us
@@ -107,6 +116,12 @@ BUGS: Final = (
         "two that ask for pre-votes at one moment grant each other's",
         (3, 4),
         (Patch(Elections, "_reason_to_refuse_pre_vote", _grant_to_rivals),),
+    ),
+    Bug(
+        "unready-voter-blocks",
+        "a voter that leaves an election to others claims to hear the leader meanwhile (rule 11)",
+        (3, 6),
+        (Patch(Elections, "_leader_is_lost", _wait_and_claim_to_hear),),
     ),
     Bug(
         "removed-voter-gives-up",
