@@ -86,6 +86,14 @@ def test_a_vote_is_saved_before_it_is_answered_and_given_once_an_epoch() -> None
     assert answered(same).vote_granted
 
 
+def test_a_vote_in_a_new_epoch_is_saved_together_with_the_epoch() -> None:
+    core = cores.unattached()
+    update = cores.ask(core, cores.vote(2, 1, 1, cores.end(0, 0)), now_ms=1)
+    saves = [effect for effect in update.effects if isinstance(effect, api.SaveElection)]
+    state = m.ElectionState(Epoch(1), None, cores.key(2))
+    assert saves == [api.SaveElection(state, 1, cores.voters(1, 2, 3))]
+
+
 def test_a_vote_is_not_given_in_an_epoch_whose_leader_is_known() -> None:
     core = cores.follower(2, leader_id=1, epoch=1)
     update = cores.ask(core, cores.vote(3, 2, 1, cores.end(0, 0)), now_ms=2)
@@ -208,6 +216,18 @@ def test_rule_11_a_state_machine_that_loads_waits_once_an_epoch() -> None:
     assert isinstance(core.replica.role, Unattached)
     core.step(api.TimerFired(), Millis(3000))
     assert isinstance(core.replica.role, Prospective)
+
+
+def test_rule_11_a_voter_that_waits_for_others_to_lead_grants_them_its_pre_vote() -> None:
+    core = cores.follower(2, 1)
+    assert isinstance(core.replica.role, Follower)
+    core.replica.role.has_fetched = True
+    core.step(api.StateMachineProgress(ready=False), Millis(1))
+    core.step(api.TimerFired(), core.replica.role.fetch_deadline)
+    assert isinstance(core.replica.role, Follower)
+    asked = cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True)
+    update = cores.ask(core, asked, now_ms=cores.config().fetch_timeout_ms + 10)
+    assert answered(update).vote_granted
 
 
 def test_rule_16_a_healing_voter_never_campaigns_and_votes_by_what_it_once_had() -> None:
