@@ -111,10 +111,12 @@ class Controllers:
 
     async def kill(self, *node_ids: int) -> None:
         """kill -9, and wait until they are gone."""
-        for node_id in node_ids:
-            self.signal(node_id, signal.SIGKILL)
-        for node_id in node_ids:
-            await self.processes.pop(node_id).wait()
+        # Out of the list first: whoever watches it sees no process that ended by itself.
+        victims = [self.processes.pop(node_id) for node_id in node_ids]
+        for process in victims:
+            process.kill()
+        for process in victims:
+            await process.wait()
 
     async def stop(self, *node_ids: int) -> None:
         """SIGTERM; every process has to end with status 0."""
