@@ -172,10 +172,16 @@ class Workload:
         )
 
     async def _read(self, client: ControllerClient, number: int, key: str) -> int:
-        """A current read; the offset that it reflects, 0 if there was no answer."""
+        """A current read; the offset that it reflects, 0 if there was no answer.
+
+        Half of them ask one node only: who takes itself for the leader has to know that it is.
+        """
+        asked = None
+        if self._random.random() < 0.5 and not self.is_over:
+            asked = self._random.choice(list(self._cluster.nodes.values())).address
         begin = time.monotonic_ns()
         try:
-            reply = await client.read(DescribeTopics((key,)), current=True)
+            reply = await client.read(DescribeTopics((key,)), current=True, controller=asked)
         except (QuorumUnavailableError, RequestRefusedError):
             return 0
         end = time.monotonic_ns()
