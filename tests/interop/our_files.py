@@ -32,7 +32,8 @@ from quorate.controller.requests import (
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
 from quorate.storage import layout
-from tests.integration.quorum import Quorum, snapshots
+from tests.integration.disks import snapshots
+from tests.integration.quorum import Quorum
 
 if TYPE_CHECKING:
     from pathlib import Path

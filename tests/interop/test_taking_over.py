@@ -25,7 +25,8 @@ from quorate.controller.requests import (
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.lock import DirectoryLock
-from tests.integration.quorum import Quorum, snapshots
+from tests.integration.disks import snapshots
+from tests.integration.quorum import Quorum
 from tests.interop.comparison import differences
 from tests.interop.metadata_shell import show
 from tests.interop.stock_directory import CLUSTER_ID, StockDirectory, make_directory, whole_log
