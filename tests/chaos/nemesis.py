@@ -247,6 +247,7 @@ class Nemesis:
                     continue
                 self._damaged.add(node_id)
                 self._down(node_id)
+                self._watch.archive()
                 await self._cluster.kill(node_id)
                 files = [p for p in segments(self._cluster.nodes[node_id]) if p.stat().st_size]
                 path = self._random.choice(files)

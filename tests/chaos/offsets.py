@@ -23,14 +23,21 @@ class Values:
     """The value of every key at every offset, from the log's first batch on."""
 
     def __init__(self) -> None:
+        self.end = 0
         self._offsets: dict[str, list[int]] = {}
         self._values: dict[str, list[int | None]] = {}
         self._names: dict[TopicId, str] = {}
 
     def replay(self, batches: Iterable[bytes]) -> None:
-        """Batches in the order of the log; all records of one become visible at once."""
+        """Batches in the order of the log, as far as none is missing; `end` is where that is.
+
+        All records of one become visible at once.
+        """
         for data in batches:
             header = read_header(data, 0)
+            if header.base_offset != self.end:
+                return
+            self.end = header.last_offset + 1
             if header.is_control:
                 continue
             for record in read_records(data, 0, header):

@@ -17,7 +17,7 @@ from tests.chaos.nemesis import Nemesis
 from tests.chaos.offsets import Values, violations
 from tests.chaos.watch import Watch
 from tests.chaos.workload import Workload
-from tests.integration.disks import committed_batches, log_start
+from tests.integration.disks import committed_batches
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +75,7 @@ async def run(root: Path, *, controllers: int, seconds: float, seed: int) -> Rep
         found = gaps(nemesis.health.intervals(end), workload.commits, watch.stolen)
         _tell(report, nemesis, watch, workload, found)
         try:
-            await _judge(report, cluster, workload)
+            await _judge(report, cluster, workload, watch.archived)
         except AssertionError as error:
             report.violations.append(f"{error}")
         if report.violations:
@@ -117,21 +117,23 @@ def _tell(
     ]
 
 
-async def _judge(report: Report, cluster: Cluster, workload: Workload) -> None:
+async def _judge(
+    report: Report, cluster: Cluster, workload: Workload, archived: dict[int, bytes]
+) -> None:
     """The logs, the current reads and all other reads, after everybody has caught up."""
     high_watermark = await cluster.assert_logs_agree()
     await workload.read_everything(high_watermark)
     # What was committed meanwhile, by sessions of brokers for example, belongs to the story too.
     high_watermark = await cluster.assert_logs_agree()
     report.lines.append(f"the logs agree byte for byte below {high_watermark}")
-    whole = next((n for n in cluster.nodes.values() if log_start(n) == 0), None)
-    if whole is None:
-        report.violations.append("no node has kept the whole log")
-    else:
-        values = Values()
-        batches = committed_batches(whole, 0, high_watermark)
-        values.replay(batches[base] for base in sorted(batches))
-        report.violations += violations(workload.history.local_reads, values)
+    batches = dict(archived)
+    for node in cluster.nodes.values():
+        batches |= committed_batches(node, 0, high_watermark)
+    values = Values()
+    values.replay(batches[base] for base in sorted(batches))
+    if values.end != high_watermark:
+        report.violations.append(f"the log could be put together up to {values.end} only")
+    report.violations += violations(workload.history.local_reads, values)
     report.violations += _not_linearizable(workload.history)
     for node_id, node in cluster.nodes.items():
         output = node.output_path.read_text(encoding="utf-8", errors="replace")

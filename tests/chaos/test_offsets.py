@@ -46,6 +46,11 @@ def test_a_value_holds_from_the_end_of_its_batch(values: Values) -> None:
     assert values.at("b", 5) is None
 
 
+def test_replay_ends_where_a_batch_is_missing(values: Values) -> None:
+    values.replay([batch(5, config("9"))])
+    assert (values.end, values.at("a", 6)) == (4, None)
+
+
 def test_reads_that_show_their_offset_are_fine(values: Values) -> None:
     later = replace(READ, begin=12, end=13, offset=4, value=None)
     assert violations([READ, later], values) == []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.records.errors import ErrorCode
 from tests.chaos.liveness import SECOND
+from tests.integration.disks import committed_batches
 
 if TYPE_CHECKING:
     from quorate.raft.messages import DescribeQuorumResponse
@@ -26,10 +27,12 @@ class Watch:
     def __init__(self, cluster: Cluster) -> None:
         self.leader: int | None = None
         self.epoch = 0
+        self.high_watermark = 0
         self.elections = 0
         self.stolen: list[tuple[int, int]] = []
         self.notes: list[tuple[int, str]] = []
         self.violations: list[str] = []
+        self.archived: dict[int, bytes] = {}
         self.is_over = False
         self.begin = time.monotonic_ns()
         self._cluster = cluster
@@ -45,6 +48,15 @@ class Watch:
             for at, text in self.notes
             if begin <= at <= end
         ]
+
+    def archive(self) -> None:
+        """Keep what the leader has committed, before damage takes a part of some log.
+
+        A voter that heals may begin its log at a snapshot; after some time all of them do.
+        """
+        if self.leader is not None:
+            node = self._cluster.nodes[self.leader]
+            self.archived |= committed_batches(node, 0, self.high_watermark)
 
     async def run(self) -> None:
         """Until `is_over`."""
@@ -78,8 +90,12 @@ class Watch:
         leading = [a for a in answers if a.error is ErrorCode.NONE]
         if not leading:
             return
-        newest = max(leading, key=lambda answer: answer.leader.epoch).leader
+        answer = max(leading, key=lambda answer: answer.leader.epoch)
+        newest = answer.leader
+        if newest.leader_id == self.leader and newest.epoch == self.epoch:
+            self.high_watermark = answer.high_watermark or self.high_watermark
         if newest.epoch > self.epoch and newest.leader_id is not None:
             self.leader, self.epoch = newest.leader_id, newest.epoch
+            self.high_watermark = answer.high_watermark or 0
             self.elections += 1
             self.note(f"{self.leader} leads epoch {self.epoch}")
