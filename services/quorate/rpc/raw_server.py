@@ -150,14 +150,16 @@ class RawService(raw_pb2_grpc.RawLogServicer):
             while True:
                 await stream.news.wait()
                 stream.news.clear()
-                if stream.last_sequence is not None and stream.last_sequence != told:
-                    told = stream.last_sequence
+                # Looked at together: while an answer is on its way all three may change.
+                sequence, refused, is_done = stream.last_sequence, stream.refused, stream.is_done
+                if sequence is not None and sequence != told:
+                    told = sequence
                     yield pb.AppendResponse(
                         last_sequence=told, high_watermark=stream.high_watermark
                     )
-                if stream.refused is not None:
-                    await context.abort(stream.refused.code, str(stream.refused))
-                if stream.is_done:
+                if refused is not None:
+                    await context.abort(refused.code, str(refused))
+                if is_done:
                     return
         finally:
             self._handler.unwatch(stream)
