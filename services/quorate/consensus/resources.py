@@ -48,11 +48,9 @@ class DiskSpace:
         self.is_exhausted = free_bytes < self._minimum
         if free_bytes >= self._minimum * _WARNING_FACTOR:
             return None
-        consequence = (
-            "this controller does not lead" if self.is_exhausted else "this is getting low"
-        )
+        consequence = "too little to lead" if self.is_exhausted else "which is getting low"
         return (
-            f"{self._directory} has {free_bytes} bytes free, below "
-            f"{self._minimum} (metadata.log.free.bytes.min) leadership is resigned: {consequence}. "
-            "Free space or enlarge the disk"
+            f"{self._directory} has {free_bytes} bytes free, {consequence}: a leader with less "
+            f"than {self._minimum} (metadata.log.free.bytes.min) hands over. Free space or enlarge "
+            "the disk"
         )

@@ -36,7 +36,7 @@ def test_little_space_warns_before_it_is_exhausted(tmp_path: Path) -> None:
     assert (space.judge(400), space.is_exhausted) == (None, False)
     assert "getting low" in (space.judge(399) or "")
     assert not space.is_exhausted
-    assert "does not lead" in (space.judge(99) or "")
+    assert "too little to lead" in (space.judge(99) or "")
     assert space.is_exhausted
 
 
