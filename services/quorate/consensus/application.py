@@ -257,10 +257,41 @@ class MetadataApplication:
                 ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller has stopped")
             )
             return future
-        self._accept(decision, future)
+        if isinstance(request, BrokerHeartbeat) or not self._is_settled(decision):
+            self._accept(decision, future)
+        elif decision.reply is not None:
+            self._confirm(decision.reply, future)
         if isinstance(request, BrokerHeartbeat | RegisterBroker | UnregisterBroker):
             self._arm_expiry()
         return future
+
+    def _is_settled(self, decision: Decision) -> bool:
+        """Whether all that the decision rests on is committed, so that no commit vouches for it."""
+        progress = self._progress
+        high_watermark = progress.high_watermark if progress is not None else None
+        return high_watermark is not None and decision.end_offset <= high_watermark
+
+    def _confirm(self, reply: WriteReply, future: asyncio.Future[WriteReply]) -> None:
+        """Answer without records, once a majority has said that this controller still leads.
+
+        A refusal, or a change to what is set already, tells how the metadata is: a leader that was
+        cut off may not know any more. A heartbeat tells nothing that somebody could miss.
+        """
+        token, read = self._begin_read()
+
+        def confirmed(read: asyncio.Future[ReadResponse]) -> None:
+            self._reads.pop(token, None)
+            if future.done():
+                return
+            if read.cancelled():
+                future.set_exception(not_controller(self._leader, "this controller stopped"))
+            elif (response := read.result()).offset is None:
+                message = "this controller may not lead any more"
+                future.set_exception(not_controller(response.leader, message))
+            else:
+                future.set_result(reply)
+
+        read.add_done_callback(confirmed)
 
     def _accept(self, decision: Decision, future: asyncio.Future[WriteReply] | None = None) -> None:
         if decision.values:
@@ -348,10 +379,7 @@ class MetadataApplication:
         return self.controller.answer(request)
 
     async def _current_offset(self) -> Offset:
-        token = self._driver.next_token()
-        future: asyncio.Future[ReadResponse] = self._loop.create_future()
-        self._reads[token] = future
-        self._driver.deliver(api.ReadRequested(token))
+        token, future = self._begin_read()
         try:
             response = await future
         finally:
@@ -360,6 +388,14 @@ class MetadataApplication:
         if response.offset is None:
             raise not_controller(response.leader, "only the leader answers a current read")
         return response.offset
+
+    def _begin_read(self) -> tuple[ReplyToken, asyncio.Future[ReadResponse]]:
+        """Ask whether this controller leads, and up to where a current read has to look."""
+        token = self._driver.next_token()
+        future: asyncio.Future[ReadResponse] = self._loop.create_future()
+        self._reads[token] = future
+        self._driver.deliver(api.ReadRequested(token))
+        return token, future
 
     # --- snapshots --------------------------------------------------------------------------------
 
@@ -411,6 +447,8 @@ class MetadataApplication:
     async def close(self) -> None:
         """End what runs in the background."""
         await self.pause()
+        for read in tuple(self._reads.values()):
+            read.cancel()
         if self.controller.is_active:
             self._step_down(self._proposer.base_offset)
 

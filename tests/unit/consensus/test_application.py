@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller.replies import CreateTopicsReply
-from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
+from quorate.controller.replies import CreateTopicsReply, DeleteTopicsReply
+from quorate.controller.requests import CreateTopics, DeleteTopics, ListTopics, NewTopic
 from quorate.raft import api
-from quorate.raft.messages import LogRange, MembershipResponse, RemoveRaftVoterRequest
+from quorate.raft.messages import (
+    LeaderInfo,
+    LogRange,
+    MembershipResponse,
+    ReadResponse,
+    RemoveRaftVoterRequest,
+)
 from quorate.records.batch import iter_batches
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
+from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey
 from quorate.rpc.controller_server import ControllerApiError
 from tests.unit.consensus.conftest import CALLER, CLUSTER, eventually
 
@@ -30,6 +36,45 @@ async def test_an_answer_without_records_needs_no_flush(open_stack: Open) -> Non
     reply = await (await open_stack()).create("a")
     assert isinstance(reply, CreateTopicsReply)
     assert [topic.error for topic in reply.topics] == [ErrorCode.INVALID_REPLICATION_FACTOR]
+
+
+@pytest.mark.parametrize("leads", [True, False])
+async def test_a_refusal_is_told_once_a_majority_has_said_who_leads(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch, *, leads: bool
+) -> None:
+    stack = await open_stack()
+    asked: list[api.Event] = []
+    monkeypatch.setattr(stack.driver, "deliver", asked.append)
+    refused = stack.application.write(DeleteTopics(("nothing",)), CALLER)
+    (read,) = asked
+    assert isinstance(read, api.ReadRequested)
+    await asyncio.sleep(0)
+    assert not refused.done()
+    answer = ReadResponse(ErrorCode.NONE, LeaderInfo(NodeId(1), Epoch(1)), Offset(9))
+    if not leads:
+        leader = LeaderInfo(NodeId(2), Epoch(2))
+        answer = ReadResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, leader, None)
+    stack.application.answered(read.token, answer)
+    if leads:
+        reply = await refused
+        assert isinstance(reply, DeleteTopicsReply)
+        assert reply.topics[0].error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        with pytest.raises(ControllerApiError, match="may not lead any more") as told:
+            await refused
+        assert (told.value.error, told.value.outcome_unknown) == (ErrorCode.NOT_CONTROLLER, False)
+
+
+async def test_a_refusal_that_is_not_confirmed_any_more_is_none(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await open_stack()
+    with monkeypatch.context() as patched:
+        patched.setattr(stack.driver, "deliver", lambda _: None)
+        refused = stack.application.write(DeleteTopics(("nothing",)), CALLER)
+    await stack.close()
+    with pytest.raises(ControllerApiError, match="stopped"):
+        await refused
 
 
 async def test_a_read_waits_for_its_offset_and_says_where_it_stands(open_stack: Open) -> None:
