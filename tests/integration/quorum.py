@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 from quorate.cli.local_quorum import NodePlan, check_ports, format_node, open_quorum, prepare
 from quorate.cli.output import CommandError
-from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply
-from quorate.controller.requests import CreateTopics, DescribeTopics, NewTopic
+from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply, ListTopicsReply
+from quorate.controller.requests import CreateTopics, DescribeTopics, ListTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, DirectoryId, NodeId
 from quorate.rpc.controller_client import ControllerClient, OutcomeUnknownError
@@ -223,11 +223,13 @@ class Controllers:
     async def assert_logs_agree(self) -> int:
         """Every running node's log comes to equal the others' byte for byte, as far as committed.
 
-        All of them have to follow the leader first. Returns the high watermark, from before.
+        All of them have to follow the leader first. Returns the high watermark from before, at
+        least: everything that was acknowledged lies below.
         """
-        quorum = await self.leader()
-        assert quorum.high_watermark is not None
-        high_watermark = quorum.high_watermark
+        # A leader that was just elected knows no high watermark of its epoch: a current read waits.
+        reply = await self.client.read(ListTopics(), current=True)
+        assert isinstance(reply, ListTopicsReply)
+        high_watermark = reply.offset
 
         async def all_follow() -> bool:
             leader = (await self.leader()).leader
