@@ -76,8 +76,9 @@ def run(root: Path, *, rounds: int, failovers: int) -> None:
         raw = stack.enter_context(QuorateMembers(root, is_raw=True))
         raw.leader()
         idle_mib = raw.rss_mib()
-        etcd, pysyncobj = _others(root, stack)
-        measured, flush_us, echo_us = _commits(root, raw, etcd, pysyncobj, rounds)
+        etcd = _etcd(root, stack)
+        measured, flush_us, echo_us = _commits(root, raw, etcd, rounds)
+        has_pysyncobj = ("pysyncobj", INSIDE[0]) in measured.results
         bounds = Bounds()
         _add_limits(bounds, measured, flush_us, echo_us)
         bounds.add("records in a flush, 64 in flight", "", _records_per_flush(raw))
@@ -115,7 +116,7 @@ def run(root: Path, *, rounds: int, failovers: int) -> None:
                 Row("memory of a member after the load", "MiB", rss, etcd.rss_mib()),
             ]
             print(render(f"Beside etcd, {rounds} rounds", "etcd", rows))
-        if pysyncobj is not None:
+        if has_pysyncobj:
             print(render("Beside PySyncObj, load inside", "PySyncObj", _inside_rows(measured)))
         print(render_bounds("Ours alone", bounds))
         print(
@@ -126,41 +127,43 @@ def run(root: Path, *, rounds: int, failovers: int) -> None:
         )
 
 
-def _others(root: Path, stack: ExitStack) -> tuple[EtcdMembers | None, PySyncObjMembers | None]:
-    etcd = pysyncobj = None
+def _etcd(root: Path, stack: ExitStack) -> EtcdMembers | None:
     if etcd_members.is_there():
-        etcd = stack.enter_context(EtcdMembers(root))
-    else:
-        print("etcd is not on the machine: Debian's package etcd-server has it\n", file=sys.stderr)
-    if pysyncobj_members.is_there():
-        pysyncobj = stack.enter_context(PySyncObjMembers(root))
-    else:
-        print("PySyncObj is not installed: `make bench` does that\n", file=sys.stderr)
-    return etcd, pysyncobj
+        return stack.enter_context(EtcdMembers(root))
+    print("etcd is not on the machine: Debian's package etcd-server has it\n", file=sys.stderr)
+    return None
 
 
 def _commits(
-    root: Path,
-    raw: QuorateMembers,
-    etcd: EtcdMembers | None,
-    pysyncobj: PySyncObjMembers | None,
-    count: int,
+    root: Path, raw: QuorateMembers, etcd: EtcdMembers | None, count: int
 ) -> tuple[_Measured, float, tuple[float, float]]:
     flushes, echoes = [limits.flush_us(root)], [limits.echo_us()]
-    ours = (ONE, MANY, MOST, ONE_CALL, MANY_CALLS, SIXTEEN, *INSIDE)
+    ours = (ONE, MANY, MOST, ONE_CALL, MANY_CALLS, SIXTEEN)
     subjects: list[tuple[Subject, tuple[Point, ...]]] = [(RawSubject(raw), ours)]
     if etcd is not None:
         subjects.append((EtcdSubject(etcd), (ONE_CALL, MANY_CALLS, MOST_CALLS)))
-    if pysyncobj is not None:
-        subjects.append((PySyncObjSubject(pysyncobj), INSIDE))
-    measured = _Measured(rounds(count, subjects))
+    results = dict(rounds(count, subjects))
     flushes.append(limits.flush_us(root))
     echoes.append(limits.echo_us())
+    results |= _inside(root, raw, count)
     return (
-        measured,
+        _Measured(results),
         median(flushes),
         (median(one for one, _ in echoes), median(two for _, two in echoes)),
     )
+
+
+def _inside(
+    root: Path, raw: QuorateMembers, count: int
+) -> Mapping[tuple[str, Point], list[Result]]:
+    """Loads inside the leader, with PySyncObj's members up only meanwhile: they never rest."""
+    if not pysyncobj_members.is_there():
+        print("PySyncObj is not installed: `make bench` does that\n", file=sys.stderr)
+        return rounds(count, [(RawSubject(raw), INSIDE)])
+    with PySyncObjMembers(root) as members:
+        subjects: list[tuple[Subject, tuple[Point, ...]]]
+        subjects = [(RawSubject(raw), INSIDE), (PySyncObjSubject(members), INSIDE)]
+        return rounds(count, subjects)
 
 
 def _commit_rows(measured: _Measured) -> list[Row]:

@@ -55,6 +55,8 @@ def run(root: Path, jars: Path, *, rounds: int, failovers: int) -> None:
             subject.prepare()
         rows += _idle(ours, theirs, bounds)
         rows += _commits(subjects, rounds)
+        # Both have tens of thousands of topics to replay.
+        ours.settles_s = theirs.settles_s = 4.0
         killed = kills(ours, open_writes, failovers)
         handed = hand_overs(ours, open_writes, failovers)
         bounds.add("kill -9 of the leader to the next commit", "s", killed, 0.4)

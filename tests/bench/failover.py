@@ -156,9 +156,9 @@ def settled(members: Members) -> int:
     deadline = time.monotonic() + LIMIT_S
     while not all(is_listening(members.address(member)) for member in range(members.count)):
         _pass(deadline, members)
+    # Whoever has just come back reads its log for a while, and does not say when it has.
+    time.sleep(members.settles_s)
     if not isinstance(members, QuorateMembers):
-        # Whoever has just come back takes part in nothing for a while, and does not say when.
-        time.sleep(1)
         return members.leader()
     leader = members.leader()
     since_ms = members.clock_ms(leader)

@@ -46,6 +46,7 @@ class Members(ABC):
     """The members of one quorum. `name` is what the tables call it."""
 
     name: str
+    settles_s = 1.0
 
     def __init__(self, root: Path, count: int = 3) -> None:
         self.root = root

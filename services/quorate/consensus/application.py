@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SLICE_BYTES: Final = 256 * 1024
+# Replay takes turns with everything else: the votes of a replica that replays must not wait.
+SLICE_BYTES: Final = 64 * 1024
+SLICE_MS: Final = 20
 # Rule 11: a replay that is further behind makes this voter wait before it campaigns.
 READY_LAG_MAX: Final = 10_000
 READ_TIMEOUT_MS: Final = 30_000
@@ -175,7 +177,7 @@ class MetadataApplication:
         if start >= high_watermark:
             return
         data = self._driver.store.read_range(LogRange(start, high_watermark, SLICE_BYTES))
-        position = 0
+        position, deadline_ms = 0, monotonic_ms() + SLICE_MS
         while position < len(data):
             header = read_header(data, position)
             values = [] if header.is_control else read_records(data, position, header)
@@ -188,7 +190,9 @@ class MetadataApplication:
                 timestamp_ms=header.max_timestamp_ms,
             )
             position += header.size_bytes
-        self._snapshotter.note(len(data))
+            if monotonic_ms() >= deadline_ms:
+                break
+        self._snapshotter.note(position)
 
     def set_space(self, *, is_enough: bool) -> None:
         """Whether the disk has room for what a leader appends."""
