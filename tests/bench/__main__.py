@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.bench import beside_etcd, beside_kafka
+from tools.fetch_kafka import jars_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-KAFKA_JARS = Path(__file__).resolve().parents[2] / ".kafka"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -30,7 +29,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=("etcd", "kafka"), help="one of the tables")
     parser.add_argument("--data-dir", type=Path, help="on the disk to measure; else a new folder")
     arguments = parser.parse_args(words)
-    jars = Path(os.environ.get("QUORATE_KAFKA_JARS") or KAFKA_JARS)
+    jars = jars_folder(os.environ)
     with tempfile.TemporaryDirectory(prefix="quorate-bench-", dir=arguments.data_dir) as folder:
         root = Path(folder)
         if arguments.only != "kafka":

@@ -177,15 +177,21 @@ def _pass(deadline: float, members: Members) -> None:
 # --- a member comes back --------------------------------------------------------------------------
 
 
+def _one_down(members: Members, down_s: float) -> tuple[int, int]:
+    """The leader, and a follower that has been down for so long."""
+    leader = settled(members)
+    follower = (leader + 1) % members.count
+    members.end(follower)
+    members.wait(follower)
+    time.sleep(down_s)
+    return leader, follower
+
+
 def restarts(members: QuorateMembers, count: int, down_s: float) -> tuple[list[float], list[float]]:
     """Seconds from the start of a follower's process to its port, and from there to its fetch."""
     to_listen, to_fetch = [], []
     for _ in range(count):
-        leader = settled(members)
-        follower = (leader + 1) % members.count
-        members.end(follower)
-        members.wait(follower)
-        time.sleep(down_s)
+        leader, follower = _one_down(members, down_s)
         since_ms = members.clock_ms(leader)
         began = time.perf_counter()
         members.start(follower)
@@ -211,11 +217,7 @@ def etcd_restarts(members: EtcdMembers, count: int, down_s: float) -> list[float
     """Seconds from the start of a follower's process until it knows its leader and its index."""
     times = []
     for _ in range(count):
-        leader = settled(members)
-        follower = (leader + 1) % members.count
-        members.end(follower)
-        members.wait(follower)
-        time.sleep(down_s)
+        _, follower = _one_down(members, down_s)
         began = time.perf_counter()
         members.start(follower)
         while not (members.status(follower) or {}).get("leader"):

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import UUID_BYTES, format_uuid
 from tests.bench import kafka_wire
-from tests.bench.processes import HOST, READY_S, Members, free_ports
+from tests.bench.processes import READY_S, Members
+from tests.interop.stock_kafka import write_properties
+from tests.ports import HOST, free_ports
+from tools.fetch_kafka import is_complete
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +42,7 @@ def problem(jars: Path) -> str | None:
     """Why Kafka cannot be measured here."""
     if shutil.which("java") is None:
         return "java is not on the PATH"
-    if not any(jars.glob("kafka-server-*.jar")) and not any(jars.glob("kafka_2.13-*.jar")):
+    if not is_complete(jars):
         return f"{jars} does not hold Kafka's jars: `make kafka` fetches them"
     return None
 
@@ -80,8 +83,7 @@ class KafkaMembers(Members):
             "log.dirs": self.root / f"kafka-{member}",
             "broker.session.timeout.ms": SESSION_MS,
         }
-        lines = "".join(f"{key}={value}\n" for key, value in properties.items())
-        self._properties(member).write_text(lines, encoding="utf-8")
+        write_properties(self._properties(member), properties)
 
     def _java(self, main: str, *arguments: str, heap: tuple[str, ...] = ()) -> list[str]:
         logs = f"-Dlog4j2.configurationFile={self._log4j2}"

@@ -12,8 +12,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import UUID_BYTES
+from quorate.records.varint import encode_uvarint
 from tests.bench.http2 import Load
-from tests.bench.payloads import varint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,12 +31,12 @@ _READ_BYTES: Final = 1 << 16
 def compact(text: str) -> bytes:
     """A compact string."""
     data = text.encode()
-    return varint(len(data) + 1) + data
+    return encode_uvarint(len(data) + 1) + data
 
 
 def array(items: list[bytes]) -> bytes:
     """A compact array."""
-    return varint(len(items) + 1) + b"".join(items)
+    return encode_uvarint(len(items) + 1) + b"".join(items)
 
 
 def request(key: tuple[int, int], body: bytes, correlation_id: int = 0) -> bytes:

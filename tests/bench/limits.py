@@ -21,8 +21,9 @@ from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
 from tests.bench import payloads
 from tests.bench.commits import percentile
 from tests.bench.http2 import Connection, StreamLoad
-from tests.bench.processes import HOST, READY_S, free_ports
+from tests.bench.processes import READY_S
 from tests.bench.quorate_members import is_listening
+from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
+from quorate.records.varint import encode_uvarint
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raw.v1 import raw_pb2
 
@@ -20,19 +21,9 @@ WRITE_ONCE_PATH: Final = "/quorate.controller.v1.Controller/Write"
 _KEYS: Final = 1000
 
 
-def varint(value: int) -> bytes:
-    """Protobuf's."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def field(number: int, data: bytes) -> bytes:
     """A length-delimited field."""
-    return varint(number << 3 | 2) + varint(len(data)) + data
+    return encode_uvarint(number << 3 | 2) + encode_uvarint(len(data)) + data
 
 
 def puts() -> Callable[[], bytes]:
@@ -45,7 +36,7 @@ def puts() -> Callable[[], bytes]:
 def appends(records: int) -> Callable[[int], bytes]:
     """AppendRequest with so many records, by sequence."""
     body = field(2, bytes(VALUE_BYTES)) * records
-    return lambda sequence: b"\x08" + varint(sequence) + body
+    return lambda sequence: b"\x08" + encode_uvarint(sequence) + body
 
 
 def append_once(records: int) -> Callable[[], bytes]:
@@ -86,7 +77,7 @@ def config_writes(topics: list[str]) -> Callable[[int], bytes]:
 
     def make(sequence: int) -> bytes:
         head, tail = halves[sequence % len(halves)]
-        return b"\x08" + varint(sequence) + head + next_value().encode() + tail
+        return b"\x08" + encode_uvarint(sequence) + head + next_value().encode() + tail
 
     return make
 
@@ -99,7 +90,7 @@ def topic_creations(prefix: str, partitions: int) -> Callable[[int], bytes]:
             name=f"{prefix}-{sequence}", partitions=partitions, replication_factor=1
         )
         request = controller_pb2.CreateTopics(topics=[topic])
-        return b"\x08" + varint(sequence) + field(2, request.SerializeToString())
+        return b"\x08" + encode_uvarint(sequence) + field(2, request.SerializeToString())
 
     return make
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
@@ -15,17 +13,9 @@ from typing import TYPE_CHECKING, Final, Self
 if TYPE_CHECKING:
     from types import TracebackType
 
-HOST: Final = "127.0.0.1"
 READY_S: Final = 60.0
 _TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 _MIB: Final = 1 << 20
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on just now."""
-    with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
-        return [server.getsockname()[1] for server in servers]
 
 
 def cpu_s(pid: int) -> float:

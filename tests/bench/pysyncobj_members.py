@@ -10,7 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tests.bench.commits import ROUND_S, Point, Result, Subject, percentile
-from tests.bench.processes import HOST, Members, free_ports
+from tests.bench.processes import Members
+from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import socket
 import sys
 from contextlib import suppress
@@ -10,24 +9,14 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from quorate.cli.local_quorum import LocalQuorum, check_ports, open_quorum, prepare
-from quorate.cli.output import CommandError
+from quorate.cli.local_quorum import prepare
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from tests.bench.processes import Members
+from tests.integration.quorum import free_quorum
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-_PORTS = range(15_000, 31_000)
-
-
-def _new_quorum(root: Path, count: int) -> LocalQuorum:
-    while True:
-        quorum = open_quorum(root, controllers=count, base_port=random.choice(_PORTS))
-        with suppress(CommandError):
-            check_ports(quorum)
-            return quorum
 
 
 class QuorateMembers(Members):
@@ -44,7 +33,7 @@ class QuorateMembers(Members):
         super().__init__(root, count)
         self.name = "quorate-raw" if is_raw else "quorate"
         self._is_raw = is_raw
-        self.quorum = _new_quorum(root / self.name, count)
+        self.quorum = free_quorum(root / self.name, count)
         prepare(self.quorum, overrides, is_raw=is_raw)
 
     def command(self, member: int) -> list[str]:

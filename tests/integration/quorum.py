@@ -25,6 +25,7 @@ from quorate.records.ids import UUID_BYTES, DirectoryId, NodeId
 from quorate.rpc.controller_client import ControllerClient, OutcomeUnknownError
 from quorate.storage.meta import MetaProperties
 from tests.integration.disks import committed_batches, log_end, log_start
+from tests.ports import PORTS
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 DEADLINE_S: Final = 40.0
 POLL_S: Final = 0.05
 BROKER_IDS: Final = "1-6"
-# Below the range from which the kernel takes the ports of outgoing connections.
-PORTS: Final = range(15_000, 31_000)
 OBSERVER_ID: Final = 50
 
 # Elections in well under a second; snapshots and segments small only where a test asks for them.

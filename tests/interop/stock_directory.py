@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.storage import layout
-from tests.interop.stock_kafka import HOST, StockServer, free_ports, write_properties
+from tests.interop.stock_kafka import StockServer, write_properties
+from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,17 +8,13 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from random import SystemRandom
 from typing import TYPE_CHECKING, Final, Self
-
-from tests.integration.quorum import PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +26,6 @@ STORAGE: Final = "kafka.tools.StorageTool"
 SERVER: Final = "kafka.Kafka"
 
 DEADLINE_S: Final = 60
-HOST: Final = "127.0.0.1"
 _LOG4J2: Final = Path(__file__).parent / "stock" / "log4j2.xml"
 # The serial collector and the first compiler alone: these processes live for seconds.
 _JVM: Final = ("-Xmx384M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -160,17 +155,6 @@ class StockServer:
             self._reader.join()
             assert self._process.stdout is not None
             self._process.stdout.close()
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on, and that no outgoing connection is given."""
-    free: list[int] = []
-    for port in SystemRandom().sample(PORTS, len(PORTS)):
-        with suppress(OSError), socket.create_server((HOST, port)):
-            free.append(port)
-        if len(free) == count:
-            break
-    return free
 
 
 def write_properties(path: Path, properties: Mapping[str, object]) -> Path:

@@ -14,7 +14,8 @@ from quorate.records.batch import iter_batches, read_records
 from quorate.records.metadata import ConfigRecord, decode_record
 from quorate.storage.layout import LOG_DIR
 from tests.integration.damages import OUTCOMES, copy_good, damage, documented, outcome
-from tests.interop.stock_kafka import HOST, StockServer, free_ports, write_properties
+from tests.interop.stock_kafka import StockServer, write_properties
+from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -30,7 +30,8 @@ from tests.integration.quorum import Quorum
 from tests.interop.comparison import differences
 from tests.interop.metadata_shell import show
 from tests.interop.stock_directory import CLUSTER_ID, StockDirectory, make_directory, whole_log
-from tests.interop.stock_kafka import HOST, StockServer, free_ports, write_properties
+from tests.interop.stock_kafka import StockServer, write_properties
+from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path

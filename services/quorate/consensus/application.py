@@ -271,8 +271,7 @@ class MetadataApplication:
 
     def _is_settled(self, decision: Decision) -> bool:
         """Whether all that the decision rests on is committed, so that no commit vouches for it."""
-        progress = self._progress
-        high_watermark = progress.high_watermark if progress is not None else None
+        high_watermark = self._driver.high_watermark
         return high_watermark is not None and decision.end_offset <= high_watermark
 
     def _confirm(self, reply: WriteReply, future: asyncio.Future[WriteReply]) -> None:
@@ -302,8 +301,8 @@ class MetadataApplication:
             self._proposer.gather(decision)
         if future is not None and decision.reply is not None:
             self._held.hold(decision.end_offset, decision.reply, future)
-            if self._progress is not None and self._progress.high_watermark is not None:
-                self._held.release(self._progress.high_watermark)
+            if self._driver.high_watermark is not None:
+                self._held.release(self._driver.high_watermark)
         self._proposer.consider()
 
     def drain(self) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from quorate.raft.core import RaftCore
+    from quorate.records.ids import Offset
     from quorate.storage.log import FlushTicket
     from quorate.storage.store import LogStore
 
@@ -129,6 +130,11 @@ class RaftDriver:
         self._transport, self._application = transport, application
         self._take(self.core.start(monotonic_ms()))
         self._pump()
+
+    @property
+    def high_watermark(self) -> Offset | None:
+        """Where the committed log ends, as far as the core has told."""
+        return None if self.progress is None else self.progress.high_watermark
 
     @property
     def is_flushing(self) -> bool:

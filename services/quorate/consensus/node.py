@@ -19,7 +19,7 @@ from quorate.controller.decision import ControllerSettings
 from quorate.raft import api
 from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
-from quorate.records.ids import Epoch, TopicId
+from quorate.records.ids import UUID_BYTES, Epoch, TopicId
 from quorate.records.metadata import decode_record
 from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
@@ -47,7 +47,6 @@ _TICK_S: Final = 1.0
 _REMARKS_EVERY: Final = 60
 _SPACE_EVERY: Final = 5
 _STOP_GRACE_S: Final = 0.5
-UUID_BYTES: Final = 16
 
 
 class Node:

@@ -65,8 +65,7 @@ class Proposer:
         A disk that flushes faster than followers answer would otherwise cut many small batches,
         each with its own messages and flushes everywhere.
         """
-        progress = self._driver.progress
-        high_watermark = progress.high_watermark if progress is not None else None
+        high_watermark = self._driver.high_watermark
         has_open = high_watermark is None or high_watermark < self._driver.store.log.end.offset
         return has_open or bool(self._sent) or self._driver.is_flushing
 

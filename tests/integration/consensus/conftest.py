@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,19 +11,12 @@ from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.storage.files import OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.meta import MetaProperties
+from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-HOST = "127.0.0.1"
 DIRECTORY = DirectoryId(b"d" * UUID_BYTES)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on just now."""
-    with ExitStack() as stack:
-        servers = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
-        return [server.getsockname()[1] for server in servers]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,9 +25,10 @@ from quorate.storage.files import OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.meta import MetaProperties
 from quorate.storage.quorum_state import write_quorum_state
-from tests.integration.consensus.conftest import HOST, free_ports
+from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from quorate.consensus.config import ControllerConfig
@@ -88,6 +90,20 @@ async def test_a_taken_port_is_known_before_the_core_starts(properties: dict[str
         await node.start()
 
 
+@asynccontextmanager
+async def running(config: ControllerConfig) -> AsyncIterator[Node]:
+    """A node whose health can be asked."""
+    health = HealthServer()
+    await health.start(HOST, config.health_port)
+    node = Node(config, health)
+    await node.start()
+    try:
+        yield node
+    finally:
+        await node.stop()
+        await health.stop()
+
+
 async def until(config: ControllerConfig, service: str) -> None:
     """Return when the service is told to be serving."""
     async with open_channel(HOST, config.health_port) as channel:
@@ -127,27 +143,16 @@ async def test_the_first_of_a_quorum_is_ready_and_one_that_lost_its_leader_is_no
         state = ElectionState(Epoch(epoch))
         write_quorum_state(OsFileSystem(), path, state, kraft_version=1, voters=quorum)
     config = read_config(properties | {"metadata.log.dir": directory}, {})
-    health = HealthServer()
-    await health.start(HOST, config.health_port)
-    node = Node(config, health)
-    await node.start()
-    try:
+    async with running(config):
         await asyncio.wait_for(until(config, STARTUP), WAIT_S)
         assert await is_serving(config, LIVENESS)
         assert await is_serving(config, READINESS) == (epoch == 0)
-    finally:
-        await node.stop()
-        await health.stop()
 
 
 async def test_a_single_voter_without_space_goes_on_leading(properties: dict[str, str]) -> None:
     no_disk_has = str(1 << 60)
     config = read_config(properties | {"metadata.log.free.bytes.min": no_disk_has}, {})
-    health = HealthServer()
-    await health.start(HOST, config.health_port)
-    node = Node(config, health)
-    await node.start()
-    try:
+    async with running(config) as node:
         await asyncio.wait_for(until(config, READINESS), WAIT_S)
         node.check_space()
         node.check_space()
@@ -155,9 +160,6 @@ async def test_a_single_voter_without_space_goes_on_leading(properties: dict[str
         async with ControllerClient([server], timeout_ms=WAIT_S * 1000) as client:
             described = await client.describe_quorum()
         assert (described.leader.leader_id, described.leader.epoch) == (1, 1)
-    finally:
-        await node.stop()
-        await health.stop()
 
 
 def test_a_directory_without_bootstrap_records_has_none(properties: dict[str, str]) -> None:

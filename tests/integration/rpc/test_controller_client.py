@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,6 +27,7 @@ from quorate.rpc.controller_client import (
 )
 from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 from tests.integration.rpc.conftest import HOST, WAIT_S
+from tests.ports import free_ports
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -46,12 +46,6 @@ def elsewhere(port: int | None) -> ControllerApiError:
     return ControllerApiError(ErrorCode.NOT_CONTROLLER, "not here", leader=hint)
 
 
-def free_port() -> int:
-    with socket.create_server((HOST, 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
-
-
 async def test_a_write_follows_the_leader_and_stays_with_it(
     served: Served, another: Served
 ) -> None:
@@ -66,7 +60,7 @@ async def test_a_write_follows_the_leader_and_stays_with_it(
 
 
 async def test_a_server_that_is_down_is_passed_over(served: Served) -> None:
-    servers = [(HOST, free_port()), served.address]
+    servers = [(HOST, free_ports(1)[0]), served.address]
     async with ControllerClient(servers, timeout_ms=TIMEOUT_MS) as client:
         writing = asyncio.ensure_future(client.write(REQUEST))
         (await served.controller.asked())[1].set_result(CREATED)
@@ -104,7 +98,7 @@ async def test_a_refused_request_is_the_answer(served: Served) -> None:
 async def test_nobody_leads_within_the_time_and_all_answers_are_told(
     served: Served, another: Served
 ) -> None:
-    down = (HOST, free_port())
+    down = (HOST, free_ports(1)[0])
     for one in (served, another):
         one.controller.read_replies.extend(elsewhere(None) for _ in range(1000))
     servers = [served.address, another.address, down]
@@ -128,7 +122,7 @@ async def test_a_read_may_be_pinned(served: Served, another: Served) -> None:
 
 
 async def test_a_pinned_server_that_is_down_is_named(served: Served) -> None:
-    port = free_port()
+    port = free_ports(1)[0]
     async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
         with pytest.raises(QuorumUnavailableError, match=f"tried {HOST}:{port}: connection ref"):
             await client.read(ListTopics(), controller=(HOST, port))
@@ -153,7 +147,7 @@ async def test_describe_comes_from_the_leader(served: Served, another: Served) -
         describing_one = asyncio.ensure_future(client.try_describe_at(served.address))
         (await served.raft.asked()).answer.set_result(follower)
         assert await describing_one == follower
-        assert await client.try_describe_at((HOST, free_port())) == "connection refused"
+        assert await client.try_describe_at((HOST, free_ports(1)[0])) == "connection refused"
 
 
 async def test_versions_say_who_answers(served: Served) -> None:

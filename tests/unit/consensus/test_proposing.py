@@ -27,10 +27,6 @@ class Recorder:
     proposed: list[api.RecordsProposed] = field(default_factory=list)
 
     @property
-    def progress(self) -> SimpleNamespace:
-        return SimpleNamespace(high_watermark=self.high_watermark)
-
-    @property
     def store(self) -> SimpleNamespace:
         return SimpleNamespace(log=SimpleNamespace(end=SimpleNamespace(offset=self.end)))
 
