@@ -71,6 +71,10 @@ class Calls:
         """Leave this peer alone until then."""
         self._not_before[to, kind] = until
 
+    def end_backoff(self, kind: CallKind, to: NodeId) -> None:
+        """This peer may be asked at once."""
+        self._not_before.pop((to, kind), None)
+
     def in_flight(self, kind: CallKind, to: NodeId | None = None) -> bool:
         """Whether a request of this kind (to that peer) is under way."""
         for call in self._by_id.values():

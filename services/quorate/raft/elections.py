@@ -16,6 +16,7 @@ from quorate.raft.roles import (
     Candidate,
     Follower,
     Leader,
+    Promise,
     Prospective,
     Resigned,
     Suspicion,
@@ -31,9 +32,13 @@ if TYPE_CHECKING:
 
 SUSPICION_DELAY_MS: Final = 50
 SUSPICION_RETRY_MS: Final = 200
-# What part of the election timeout a nominee leaves to a rival that goes first, and then how long
-# until it asks again who refused its pre-vote.
-RIVAL_SHARE: Final = 4
+# Parts of the election timeout. A voter gives its pre-vote to nobody else for the first; who was
+# refused asks again after the second, so that it finds the promise over; who gave its own pre-vote
+# to a rival asks nobody and raises no epoch for the third, so that the rival is first again.
+PROMISE_SHARE: Final = 8
+REFUSED_SHARE: Final = 6
+YIELD_SHARE: Final = 4
+RETRY_DOUBLINGS_MAX: Final = 8
 REFUSALS_TOLD_MS: Final = 300_000
 
 
@@ -68,14 +73,25 @@ class Elections:
         refusal = self.reason_to_refuse(request)
         if refusal is not None:
             self._count_refusal(request, refusal)
+            if request.pre_vote and isinstance(r.role, Prospective):
+                # A rival misses the leader, too: what it refused before it would give now.
+                r.calls.end_backoff(CallKind.VOTE, request.replica.node_id)
             return self._answer(ErrorCode.NONE)
         if not request.pre_vote:
             self._vote_for(request)
-        elif isinstance(r.role, Prospective):
-            r.role.yields_until = r.after(r.config.election_timeout_ms // RIVAL_SHARE)
+        else:
+            self._promise(request.replica.node_id)
         kind = "pre-vote" if request.pre_vote else "vote"
         r.note(f"grants {kind} to {request.replica.node_id} in epoch {r.epoch}")
         return self._answer(ErrorCode.NONE, granted=True)
+
+    def _promise(self, nominee: NodeId) -> None:
+        """Who gives its pre-vote to a rival gives up its own round, and begins another later."""
+        r = self.r
+        r.promise = Promise(nominee, r.epoch, r.now)
+        if isinstance(r.role, Prospective):
+            r.calls.abandon(CallKind.VOTE)
+            r.role.tally = r.new_tally()
 
     def _is_meant_for_us(self, request: VoteRequest) -> bool:
         voter = request.voter
@@ -107,8 +123,8 @@ class Elections:
         """KIP-996: refused by who leads, or hears the leader.
 
         Of two nominees that ask each other the one with the longer log goes first, with equal logs
-        the one with the higher id: two that had each other's pre-vote would split the votes. One
-        that was refused by its rival does not insist.
+        the one with the higher id: two that had each other's pre-vote would split the votes. For
+        the same reason nobody gives its pre-vote to two in one breath.
         """
         r = self.r
         rival = request.replica.node_id
@@ -117,12 +133,22 @@ class Elections:
                 return "this replica leads"
             case Follower(leader_id=leader_id) if self.hears_leader():
                 return f"it hears leader {leader_id}"
-            case Prospective(tally=tally) if (r.log.end, r.node_id) > (
-                request.last,
-                rival,
-            ) and tally.votes.get(rival) is not False:
+            case Prospective() if (r.log.end, r.node_id) > (request.last, rival):
                 return "it asks for pre-votes, too, and goes first"
+        if self._is_promised(PROMISE_SHARE) and r.promise and r.promise.nominee != rival:
+            return f"{r.promise.nominee} has just been given its pre-vote"
         return None
+
+    def _is_promised(self, share: int) -> bool:
+        """Whether this replica gave a pre-vote within that part of the election timeout."""
+        until = self._promised_until(share)
+        return until is not None and until > self.r.now
+
+    def _promised_until(self, share: int) -> Millis | None:
+        r = self.r
+        if r.promise is None or r.promise.epoch != r.epoch:
+            return None
+        return Millis(r.promise.given_ms + r.config.election_timeout_ms // share)
 
     def hears_leader(self) -> bool:
         """Whether this follower has a living leader, as far as it can tell (rule 10)."""
@@ -181,6 +207,8 @@ class Elections:
         role = r.role
         if not isinstance(role, Prospective | Candidate):
             return
+        if isinstance(role, Prospective) and self._is_promised(YIELD_SHARE):
+            return
         for voter in r.voters:
             node_id = voter.key.node_id
             vote = role.tally.votes.get(node_id)
@@ -222,7 +250,7 @@ class Elections:
         if call.to in role.tally.votes:
             role.tally.votes[call.to] = response.vote_granted
             if not response.vote_granted and isinstance(role, Prospective):
-                again = r.after(r.config.election_timeout_ms // RIVAL_SHARE)
+                again = r.after(r.config.election_timeout_ms // REFUSED_SHARE)
                 r.calls.back_off(CallKind.VOTE, call.to, again)
         self._count(role)
 
@@ -230,7 +258,7 @@ class Elections:
         r = self.r
         match role:
             case Prospective(tally=tally) if tally.is_won:
-                self._win_pre_vote(role)
+                r.become_candidate(f"{tally.granted} of {len(r.voters)} pre-votes")
             case Prospective(tally=tally) if tally.is_lost:
                 self._lose_pre_vote(role, "pre-vote lost")
             case Candidate(tally=tally) if tally.is_won:
@@ -241,28 +269,32 @@ class Elections:
                 if r.suspicion is not None:
                     r.suspicion.probe_ms = r.after(r.draw(SUSPICION_RETRY_MS))
 
-    def _win_pre_vote(self, role: Prospective) -> None:
-        """Raise the epoch, unless a rival that goes first has this replica's pre-vote: it may."""
-        r = self.r
-        if role.yields_until is None or role.yields_until <= r.now:
-            r.become_candidate(f"{role.tally.granted} of {len(r.voters)} pre-votes")
-
     def _lose_pre_vote(self, role: Prospective, why: str) -> None:
-        """Back to the leader if one is known, otherwise wait for another turn (KIP-996)."""
+        """Back to the leader if one is known, otherwise wait for another turn (KIP-996).
+
+        Another turn comes soon, since those who refused may miss the leader a moment later, or have
+        been rivals; and later with every round that is lost without a word of the leader.
+        """
         r = self.r
+        r.lost_rounds += 1
+        retry = self._draw_retry()
         leader_id = r.election.leader_id
+        suspicion = r.suspicion
+        if suspicion is not None:
+            suspicion.act_ms = None
+            suspicion.probe_ms = r.after(r.draw(SUSPICION_RETRY_MS))
+            if role.resume_deadline is not None:
+                retry = role.resume_deadline
         if leader_id is not None and leader_id != r.node_id and r.leader_peer() is not None:
-            suspicion = r.suspicion
-            resume = role.resume_deadline if suspicion is not None else None
-            if suspicion is not None:
-                suspicion.act_ms = None
-                suspicion.probe_ms = r.after(r.draw(SUSPICION_RETRY_MS))
-            r.become_follower(r.epoch, leader_id, (), why, resume_deadline=resume)
+            r.become_follower(r.epoch, leader_id, (), why, resume_deadline=retry)
         else:
-            suspicion = r.suspicion
-            r.become_unattached(r.epoch, why)
-            if suspicion is not None:
-                suspicion.probe_ms = r.after(r.draw(SUSPICION_RETRY_MS))
+            r.become_unattached(r.epoch, why, deadline=retry)
+
+    def _draw_retry(self) -> Millis:
+        r = self.r
+        share = r.config.election_timeout_ms // REFUSED_SHARE
+        delay = (share + r.draw(share)) << min(r.lost_rounds - 1, RETRY_DOUBLINGS_MAX)
+        return r.after(min(delay, r.draw_election_timeout()))
 
     # --- timers -----------------------------------------------------------------------------------
 
@@ -275,10 +307,6 @@ class Elections:
                     role.election_deadline = r.after(r.draw_election_timeout())
                 else:
                     r.become_prospective("no leader was found")
-            case Prospective(tally=tally, yields_until=until) as role if (
-                tally.is_won and until is not None and until <= r.now
-            ):
-                self._win_pre_vote(role)
             case Prospective(election_deadline=deadline) as role if deadline <= r.now:
                 self._lose_pre_vote(role, "pre-vote timed out")
             case Candidate(election_deadline=deadline) if deadline <= r.now:
@@ -291,17 +319,21 @@ class Elections:
 
     def _leader_is_lost(self, role: Follower) -> None:
         r = self.r
-        timeout = r.config.fetch_timeout_ms
+        leader = role.leader_id
+        if r.lost_rounds:
+            why = f"still no fetch from leader {leader}"
+        else:
+            why = f"no fetch from leader {leader} for {r.config.fetch_timeout_ms} ms"
         if not r.may_campaign:
-            r.become_unattached(r.epoch, f"no fetch from leader {role.leader_id} for {timeout} ms")
+            r.become_unattached(r.epoch, why)
         elif self._waits_until_ready():
             # It leaves the election to others, so it must not claim to hear the leader.
             deadline = r.after(r.draw_election_timeout())
             r.role = replace(role, fetch_deadline=deadline, has_fetched=False)
         elif role.has_ended:
-            r.become_prospective(f"leader {role.leader_id} resigned")
+            r.become_prospective(f"leader {leader} resigned")
         else:
-            r.become_prospective(f"no fetch from leader {role.leader_id} for {timeout} ms")
+            r.become_prospective(why)
 
     def _waits_until_ready(self) -> bool:
         """Rule 11: a state machine that could not lead yet waits once an epoch, never for ever."""
@@ -386,8 +418,10 @@ class Elections:
     def deadlines(self) -> Iterator[Millis]:
         """When an election timer or a suspicion is due."""
         role = self.r.role
-        if isinstance(role, Prospective) and role.yields_until is not None and role.tally.is_won:
-            yield role.yields_until
+        if isinstance(role, Prospective) and self._is_promised(YIELD_SHARE):
+            until = self._promised_until(YIELD_SHARE)
+            assert until is not None
+            yield until
         match role:
             case (
                 Unattached(election_deadline=deadline)

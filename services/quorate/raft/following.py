@@ -202,6 +202,7 @@ class Following:
         if role.has_ended:
             return
         role.has_fetched = True
+        r.lost_rounds = 0
         role.fetch_deadline = r.after(r.config.fetch_timeout_ms)
         r.suspicion = None
 

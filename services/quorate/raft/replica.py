@@ -35,6 +35,7 @@ from quorate.raft.roles import (
     Candidate,
     Follower,
     Leader,
+    Promise,
     Prospective,
     Resigned,
     Role,
@@ -88,6 +89,8 @@ class Replica:
         self.is_ready = True
         self.waited_in_epoch: Epoch | None = None
         self.suspicion: Suspicion | None = None
+        self.promise: Promise | None = None
+        self.lost_rounds = 0
         self.calls = Calls()
         self.shutdown_deadline: Millis | None = None
         self.refusals: dict[NodeId, Refusal] = {}
@@ -297,10 +300,19 @@ class Replica:
         else:
             self.note(f"starts unattached in epoch {self.epoch}, log end {self.log.end}")
 
-    def become_unattached(self, epoch: Epoch, why: str, *, voted: ReplicaKey | None = None) -> None:
+    def become_unattached(
+        self,
+        epoch: Epoch,
+        why: str,
+        *,
+        voted: ReplicaKey | None = None,
+        deadline: Millis | None = None,
+    ) -> None:
         """Follow nobody, in this epoch or a later one; `voted` records a vote granted in it."""
-        deadline = self._unattached_deadline(epoch, is_vote=voted is not None)
+        if deadline is None:
+            deadline = self._unattached_deadline(epoch, is_vote=voted is not None)
         if epoch > self.epoch:
+            self.lost_rounds = 0
             self.suspicion = None
             self.leader_endpoints = ()
             self.save_election(ElectionState(epoch, None, voted))
@@ -329,20 +341,21 @@ class Replica:
     def become_prospective(self, why: str, *, resume_deadline: Millis | None = None) -> None:
         """Ask whether an election is worth holding; an only voter goes straight on."""
         deadline = self.after(self.draw_election_timeout())
-        role = Prospective(self._tally(), deadline, resume_deadline)
+        role = Prospective(self.new_tally(), deadline, resume_deadline)
         self._enter(role, why)
         if role.tally.is_won:
             self.become_candidate("no other voter to ask")
 
     def become_candidate(self, why: str) -> None:
         """Raise the epoch by one, vote for this replica, ask the others."""
+        self.lost_rounds = 0
         self.leader_endpoints = ()
         self.save_election(ElectionState(Epoch(self.epoch + 1), None, self.key))
         self._campaign(why)
 
     def _campaign(self, why: str) -> None:
         deadline = self.after(self.draw_election_timeout())
-        role = Candidate(self._tally(), deadline)
+        role = Candidate(self.new_tally(), deadline)
         if isinstance(self.role, Prospective):
             self._enter(role, why)
         else:
@@ -351,7 +364,8 @@ class Replica:
         if role.tally.is_won:
             self.become_leader()
 
-    def _tally(self) -> Tally:
+    def new_tally(self) -> Tally:
+        """A round of votes that nobody but this voter itself has answered."""
         votes: dict[NodeId, bool | None] = {voter.key.node_id: None for voter in self.voters}
         if self.is_voter:
             votes[self.node_id] = True

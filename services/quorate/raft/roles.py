@@ -58,14 +58,12 @@ class Tally:
 class Prospective:
     """Asks whether an election is worth holding, without touching the epoch (KIP-996).
 
-    `resume_deadline` is the fetch deadline to go back to when the round is lost. A rival that goes
-    first and was granted a pre-vote may raise the epoch alone until `yields_until`.
+    `resume_deadline` is the fetch deadline to go back to when the round is lost.
     """
 
     tally: Tally
     election_deadline: Millis
     resume_deadline: Millis | None = None
-    yields_until: Millis | None = None
 
 
 @dataclass(slots=True)
@@ -179,6 +177,15 @@ TRANSITIONS: Final[dict[tuple[type, type], str]] = {
     (Resigned, Unattached): "a higher epoch is seen, or election timeout; the epoch rises",
     (Resigned, Follower): "a leader of a higher epoch is learned",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A pre-vote given: for a while its nominee has it alone, and a rival of the nominee waits."""
+
+    nominee: NodeId
+    epoch: Epoch
+    given_ms: Millis
 
 
 @dataclass(slots=True)

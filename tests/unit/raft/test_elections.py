@@ -8,7 +8,7 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.elections import REFUSALS_TOLD_MS, RIVAL_SHARE
+from quorate.raft.elections import PROMISE_SHARE, REFUSALS_TOLD_MS, REFUSED_SHARE, YIELD_SHARE
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, OffsetAndEpoch
@@ -162,31 +162,76 @@ def test_of_two_nominees_the_longer_log_goes_first_then_the_higher_id() -> None:
     assert not answered(behind).vote_granted
     ahead = cores.ask(core, cores.vote(3, 2, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
     assert answered(ahead).vote_granted
-    longer = cores.ask(core, cores.vote(1, 2, 0, cores.end(5, 0), pre_vote=True), now_ms=1501)
-    assert answered(longer).vote_granted
+    longer = cores.vote(1, 2, 0, cores.end(5, 0), pre_vote=True)
+    assert answered(cores.ask(prospective(2), longer, now_ms=1501)).vote_granted
 
 
-def test_a_nominee_leaves_a_rival_that_goes_first_a_while_to_raise_the_epoch() -> None:
+def part_of_election_timeout(share: int) -> int:
+    return cores.config().election_timeout_ms // share
+
+
+def test_a_nominee_that_gave_a_rival_its_pre_vote_begins_again_later() -> None:
     core = cores.unattached(1, 1, 2, 3)
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
-    cores.ask(core, cores.vote(2, 1, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
-    update = cores.answer(core, asked[3][0], cores.granted(0), now_ms=1502)
+    update = cores.ask(core, cores.vote(2, 1, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
+    assert answered(update).vote_granted
+    cores.answer(core, asked[3][0], cores.granted(0), now_ms=1502)
     assert isinstance(core.replica.role, Prospective)
-    assert update.wake_at_ms == 1501 + cores.config().election_timeout_ms // RIVAL_SHARE
-    core.step(api.TimerFired(), update.wake_at_ms)
+    assert update.wake_at_ms == 1501 + part_of_election_timeout(YIELD_SHARE)
+    again = cores.calls(core.step(api.TimerFired(), update.wake_at_ms))
+    cores.answer(core, again[3][0], cores.granted(0), now_ms=update.wake_at_ms + 1)
     assert isinstance(core.replica.role, Candidate)
 
 
-def test_a_nominee_that_its_rival_refused_does_not_insist_and_asks_again() -> None:
+def test_a_voter_gives_its_pre_vote_to_nobody_else_for_a_while() -> None:
+    core = cores.unattached(1, 1, 2, 3, 4)
+    cores.ask(core, cores.vote(2, 1, 0, cores.end(0, 0), pre_vote=True), now_ms=1)
+    rival = cores.vote(3, 1, 0, cores.end(0, 0), pre_vote=True)
+    assert not answered(cores.ask(core, rival, now_ms=2)).vote_granted
+    same = cores.ask(core, cores.vote(2, 1, 0, cores.end(0, 0), pre_vote=True), now_ms=2)
+    assert answered(same).vote_granted
+    over = 2 + part_of_election_timeout(PROMISE_SHARE)
+    assert not answered(cores.ask(core, rival, now_ms=over - 1)).vote_granted
+    assert answered(cores.ask(core, rival, now_ms=over)).vote_granted
+
+
+def test_a_refused_nominee_asks_again_when_the_promise_is_over() -> None:
     core = cores.unattached(2, 1, 2, 3)
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     refusal = m.VoteResponse(ErrorCode.NONE, core.replica.leader_info, vote_granted=False)
     update = cores.answer(core, asked[1][0], refusal, now_ms=1501)
-    rival = cores.ask(core, cores.vote(1, 2, 0, cores.end(0, 0), pre_vote=True), now_ms=1502)
-    assert answered(rival).vote_granted
-    assert update.wake_at_ms == 1501 + cores.config().election_timeout_ms // RIVAL_SHARE
+    assert update.wake_at_ms == 1501 + part_of_election_timeout(REFUSED_SHARE)
     again = cores.calls(core.step(api.TimerFired(), update.wake_at_ms))
     assert again[1][1] == asked[1][1]
+
+
+def test_a_rival_that_misses_the_leader_too_is_asked_again_at_once() -> None:
+    core = cores.unattached(2, 1, 2, 3)
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    refusal = m.VoteResponse(ErrorCode.NONE, core.replica.leader_info, vote_granted=False)
+    cores.answer(core, asked[1][0], refusal, now_ms=1501)
+    rival = cores.ask(core, cores.vote(1, 2, 0, cores.end(0, 0), pre_vote=True), now_ms=1502)
+    assert not answered(rival).vote_granted
+    assert cores.calls(rival)[1][1] == asked[1][1]
+
+
+def test_a_lost_round_is_repeated_soon_and_then_ever_later() -> None:
+    core = cores.follower(2, 1)
+    refusal = m.VoteResponse(ErrorCode.NONE, core.replica.leader_info, vote_granted=False)
+    waits = []
+    for _ in range(6):
+        role = core.replica.role
+        assert isinstance(role, Follower)
+        begun = role.fetch_deadline
+        asked = cores.calls(core.step(api.TimerFired(), begun))
+        for call, _request in (asked[1], asked[3]):
+            cores.answer(core, call, refusal, now_ms=begun)
+        role = core.replica.role
+        assert isinstance(role, Follower)
+        waits.append(role.fetch_deadline - begun)
+    share = part_of_election_timeout(REFUSED_SHARE)
+    assert waits[:3] == [share + share // 2, 2 * (share + share // 2), 4 * (share + share // 2)]
+    assert waits[-1] == core.replica.draw_election_timeout()
 
 
 def refused_leader(now_ms: int = 10) -> tuple[api.Update, object]:
