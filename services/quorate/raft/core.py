@@ -32,13 +32,14 @@ from quorate.raft.api import (
     Update,
 )
 from quorate.raft.calls import CallKind
-from quorate.raft.describe import describe, remarks
+from quorate.raft.describe import api_versions, describe, remarks
 from quorate.raft.elections import Elections
 from quorate.raft.following import Following
 from quorate.raft.leading import Leading
 from quorate.raft.membership import Membership
 from quorate.raft.messages import (
     AddRaftVoterRequest,
+    ApiVersionsRequest,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     DescribeQuorumRequest,
@@ -183,6 +184,8 @@ class RaftCore:
                 r.reply(token, self.announcements.handle_end(request))
             case DescribeQuorumRequest():
                 r.reply(token, describe(r))
+            case ApiVersionsRequest():
+                r.reply(token, api_versions(r))
             case (
                 AddRaftVoterRequest()
                 | RemoveRaftVoterRequest()

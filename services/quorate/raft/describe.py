@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.elections import refusals
-from quorate.raft.messages import DescribeQuorumResponse, ReplicaState
+from quorate.raft.messages import ApiVersionsResponse, DescribeQuorumResponse, ReplicaState
 from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
+from quorate.records.voters import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 
 if TYPE_CHECKING:
     from quorate.raft.replica import Replica
@@ -44,6 +45,14 @@ def describe(replica: Replica) -> DescribeQuorumResponse:
         tuple(observers),
         r.now,
         notes,
+    )
+
+
+def api_versions(replica: Replica) -> ApiVersionsResponse:
+    """Who this replica is, and the kraft.versions that this release supports."""
+    config = replica.config
+    return ApiVersionsResponse(
+        ErrorCode.NONE, config.cluster_id, config.key, KRAFT_VERSION_MIN, KRAFT_VERSION_MAX
     )
 
 

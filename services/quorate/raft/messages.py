@@ -7,6 +7,7 @@ left out, because there is one partition. Sources: KIP-595, 630, 853, 996 as shi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, Offset, OffsetAndEpoch, ReplicaKey
@@ -14,7 +15,7 @@ from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, Offset, Offset
 if TYPE_CHECKING:
     from quorate.records.control import ControlRecord
     from quorate.records.errors import ErrorCode
-    from quorate.records.voters import Endpoint, VoterSet
+    from quorate.records.voters import Endpoint, Voter, VoterSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,23 +176,102 @@ class FetchSnapshotResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class ApiVersionsRequest:
+    """A leader asks a replica that is to become a voter who it is and what it supports."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiVersionsResponse:
+    """Who answers, and the kraft.versions that it supports."""
+
+    error: ErrorCode
+    cluster_id: ClusterId
+    key: ReplicaKey
+    kraft_version_min: int
+    kraft_version_max: int
+
+
+class Reason(Enum):
+    """Why a change of the voters is refused, where Kafka's error codes leave it open."""
+
+    NOT_LEADER = "NOT_LEADER"
+    INCONSISTENT_CLUSTER_ID = "INCONSISTENT_CLUSTER_ID"
+    INVALID_LISTENERS = "INVALID_LISTENERS"
+    KRAFT_VERSION_TOO_OLD = "KRAFT_VERSION_TOO_OLD"
+    PENDING_VOTER_CHANGE = "PENDING_VOTER_CHANGE"
+    HIGH_WATERMARK_UNKNOWN = "HIGH_WATERMARK_UNKNOWN"
+    DUPLICATE_VOTER = "DUPLICATE_VOTER"
+    VOTER_NOT_FOUND = "VOTER_NOT_FOUND"
+    VOTER_LAGGING = "VOTER_LAGGING"
+    VOTER_UNREACHABLE = "VOTER_UNREACHABLE"
+    VOTER_IS_SOMEBODY_ELSE = "VOTER_IS_SOMEBODY_ELSE"
+    VOTER_UNSUPPORTED = "VOTER_UNSUPPORTED"
+    VOTER_ALIVE = "VOTER_ALIVE"
+    VOTER_DECOMMISSIONED = "VOTER_DECOMMISSIONED"
+    NO_LIVE_MAJORITY = "NO_LIVE_MAJORITY"
+    LAST_VOTER = "LAST_VOTER"
+    NOT_COMMITTED_IN_TIME = "NOT_COMMITTED_IN_TIME"
+    LEADERSHIP_LOST = "LEADERSHIP_LOST"
+    STALE_EPOCH = "STALE_EPOCH"
+    DIRECTORY_ID_UNKNOWN = "DIRECTORY_ID_UNKNOWN"
+    INVALID_UPDATE_VERSION = "INVALID_UPDATE_VERSION"
+    NO_HAND_OVER = "NO_HAND_OVER"
+
+
+class ChangeKind(Enum):
+    """What a set differs in from the one before."""
+
+    ADD = "add"
+    REMOVE = "remove"
+    UPDATE = "update"
+
+
+@dataclass(frozen=True, slots=True)
+class VoterChange:
+    """A change of the voters that is in the log and not known committed yet."""
+
+    kind: ChangeKind
+    voter: Voter
+
+
+@dataclass(frozen=True, slots=True)
 class DescribeQuorumRequest:
     """Answered by the leader with every replica, by others with the leader that they know."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """What the leader knows of one replica; times are the core's monotonic milliseconds."""
+    """What the leader knows of one replica; times are the core's monotonic milliseconds.
+
+    `obstacle` and `obstacle_text` tell of an observer why it may not be added to the voters now;
+    None and empty when it may.
+    """
 
     key: ReplicaKey
     log_end_offset: Offset | None
     last_fetch_ms: Millis | None
     last_caught_up_ms: Millis | None
     endpoints: tuple[Endpoint, ...] = ()
+    obstacle: Reason | None = None
+    obstacle_text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """When a replica last heard another one: by a request of it, or by an answer."""
+
+    node_id: NodeId
+    at_ms: Millis
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeQuorumResponse:
+    """The leader's view; from anybody else what is left of it.
+
+    `last_leader` is the newest leader that this replica followed, `heard` whom it heard when, and
+    `decommissioned` who must not come back by itself (rule 7).
+    """
+
     error: ErrorCode
     leader: LeaderInfo
     high_watermark: Offset | None = None
@@ -199,6 +279,11 @@ class DescribeQuorumResponse:
     observers: tuple[ReplicaState, ...] = ()
     now_ms: Millis = Millis(0)
     remarks: tuple[str, ...] = ()
+    kraft_version: int = 0
+    uncommitted_voter_change: VoterChange | None = None
+    decommissioned: tuple[ReplicaKey, ...] = ()
+    last_leader: LeaderInfo | None = None
+    heard: tuple[Heard, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +303,7 @@ class RemoveRaftVoterRequest:
     voter: ReplicaKey
     timeout_ms: Millis
     force: bool = False
+    auto_join: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,11 +332,16 @@ class TransferLeadershipRequest:
 
 @dataclass(frozen=True, slots=True)
 class MembershipResponse:
-    """The answer to the five requests above."""
+    """The answer to the five requests above.
+
+    `metadata` holds what a program needs of the message: names in snake_case, values as text.
+    """
 
     error: ErrorCode
     message: str
     leader: LeaderInfo
+    reason: Reason | None = None
+    metadata: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +376,10 @@ PeerRequest: TypeAlias = (
     | EndQuorumEpochRequest
     | FetchRequest
     | FetchSnapshotRequest
+    | ApiVersionsRequest
+    | AddRaftVoterRequest
+    | RemoveRaftVoterRequest
+    | UpdateRaftVoterRequest
 )
 Request: TypeAlias = PeerRequest | DescribeQuorumRequest | MembershipRequest
 PeerResponse: TypeAlias = (
@@ -293,10 +388,10 @@ PeerResponse: TypeAlias = (
     | EndQuorumEpochResponse
     | FetchResponse
     | FetchSnapshotResponse
+    | ApiVersionsResponse
+    | MembershipResponse
 )
-Response: TypeAlias = (
-    PeerResponse | DescribeQuorumResponse | MembershipResponse | ProposalResponse | ReadResponse
-)
+Response: TypeAlias = PeerResponse | DescribeQuorumResponse | ProposalResponse | ReadResponse
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,17 @@ a voter can be reached by gRPC under one name and by Kafka's own protocol under 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from quorate.records.ids import NodeId, ReplicaKey
+
+
+# What this release supports: static voters (0), and voters in the log (1, KIP-853).
+KRAFT_VERSION_MIN: Final = 0
+KRAFT_VERSION_MAX: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +38,8 @@ class Voter:
 
     key: ReplicaKey
     endpoints: tuple[Endpoint, ...] = ()
-    kraft_version_min: int = 0
-    kraft_version_max: int = 1
+    kraft_version_min: int = KRAFT_VERSION_MIN
+    kraft_version_max: int = KRAFT_VERSION_MAX
 
     def endpoint(self, listener_name: str) -> Endpoint | None:
         """The listener of that name, or None when this voter does not have it."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 from quorate.raft import messages as m
-from quorate.records.ids import ClusterId, Epoch, Millis, Offset
+from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, Offset
+from quorate.records.voters import Voter
 from quorate.rpc.convert_raft import (
     at_least_0,
     endpoints_of,
@@ -14,6 +17,9 @@ from quorate.rpc.convert_raft import (
     pb_leader,
 )
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
+
+if TYPE_CHECKING:
+    from quorate.records.ids import ReplicaKey
 
 KRAFT_VERSION = "kraft.version"
 
@@ -27,6 +33,13 @@ def describe_response(value: pb.DescribeQuorumResponse) -> m.DescribeQuorumRespo
         tuple(_state(state) for state in value.observers),
         Millis(value.now_ms),
         tuple(value.remarks),
+        value.kraft_version,
+        _change(value.uncommitted_voter_change)
+        if value.HasField("uncommitted_voter_change")
+        else None,
+        tuple(_key(key, "decommissioned") for key in value.decommissioned),
+        leader_of(value.last_leader) if value.HasField("last_leader") else None,
+        tuple(m.Heard(NodeId(h.replica_id), Millis(h.last_heard_ms)) for h in value.heard),
     )
 
 
@@ -39,7 +52,40 @@ def pb_describe_response(value: m.DescribeQuorumResponse) -> pb.DescribeQuorumRe
         observers=[_pb_state(state) for state in value.observers],
         now_ms=value.now_ms,
         remarks=value.remarks,
+        kraft_version=value.kraft_version,
+        uncommitted_voter_change=_pb_change(value.uncommitted_voter_change),
+        decommissioned=[_pb_key(key) for key in value.decommissioned],
+        last_leader=pb_leader(value.last_leader) if value.last_leader is not None else None,
+        heard=[pb.Heard(replica_id=h.node_id, last_heard_ms=h.at_ms) for h in value.heard],
     )
+
+
+def _key(value: pb.ReplicaKey, field: str) -> ReplicaKey:
+    directory = value.directory_id if value.HasField("directory_id") else None
+    return key_of(value.id, directory, field)
+
+
+def _pb_key(key: ReplicaKey) -> pb.ReplicaKey:
+    return pb.ReplicaKey(id=key.node_id, directory_id=key.directory_id)
+
+
+def _change(value: pb.VoterChange) -> m.VoterChange:
+    voter = Voter(_key(value.voter, "voter"), endpoints_of(value.endpoints, "endpoints"))
+    return m.VoterChange(m.ChangeKind(value.kind), voter)
+
+
+def _pb_change(value: m.VoterChange | None) -> pb.VoterChange | None:
+    if value is None:
+        return None
+    voter = value.voter
+    return pb.VoterChange(
+        kind=value.kind.value, voter=_pb_key(voter.key), endpoints=pb_endpoints(voter.endpoints)
+    )
+
+
+def _reason(name: str) -> m.Reason | None:
+    """A reason of a later release is still a refusal: its message says why."""
+    return m.Reason(name) if name in {reason.value for reason in m.Reason} else None
 
 
 def _state(value: pb.ReplicaState) -> m.ReplicaState:
@@ -52,6 +98,8 @@ def _state(value: pb.ReplicaState) -> m.ReplicaState:
         Millis(fetched) if fetched is not None else None,
         Millis(caught_up) if caught_up is not None else None,
         endpoints_of(value.endpoints, "endpoints"),
+        _reason(value.obstacle),
+        value.obstacle_text,
     )
 
 
@@ -63,7 +111,68 @@ def _pb_state(value: m.ReplicaState) -> pb.ReplicaState:
         last_fetch_ms=value.last_fetch_ms,
         last_caught_up_ms=value.last_caught_up_ms,
         endpoints=pb_endpoints(value.endpoints),
+        obstacle=value.obstacle.value if value.obstacle is not None else "",
+        obstacle_text=value.obstacle_text,
     )
+
+
+def api_versions_response(value: pb.ApiVersionsResponse) -> m.ApiVersionsResponse:
+    ranges = {feature.name: feature for feature in value.supported_features}
+    feature = ranges.get(KRAFT_VERSION, pb.SupportedFeature())
+    return m.ApiVersionsResponse(
+        error_of(value.error_code),
+        ClusterId(value.cluster_id),
+        _key(value.node, "node"),
+        feature.min_version,
+        feature.max_version,
+    )
+
+
+def pb_api_versions_response(
+    value: m.ApiVersionsResponse, *, software_version: str
+) -> pb.ApiVersionsResponse:
+    feature = pb.SupportedFeature(
+        name=KRAFT_VERSION,
+        min_version=value.kraft_version_min,
+        max_version=value.kraft_version_max,
+    )
+    return pb.ApiVersionsResponse(
+        error_code=value.error,
+        cluster_id=value.cluster_id,
+        node=_pb_key(value.key),
+        software_version=software_version,
+        supported_features=[feature],
+    )
+
+
+AnyMembershipResponse: TypeAlias = (
+    pb.AddRaftVoterResponse
+    | pb.RemoveRaftVoterResponse
+    | pb.UpdateRaftVoterResponse
+    | pb.UpdateFeaturesResponse
+    | pb.TransferLeadershipResponse
+)
+
+
+def membership_response(value: AnyMembershipResponse) -> m.MembershipResponse:
+    return m.MembershipResponse(
+        error_of(value.error_code),
+        value.error_message,
+        leader_of(value.current_leader),
+        _reason(value.reason),
+        tuple(sorted(value.metadata.items())),
+    )
+
+
+def membership_fields(value: m.MembershipResponse) -> dict[str, Any]:
+    """The fields that the five answers share."""
+    return {
+        "error_code": int(value.error),
+        "error_message": value.message,
+        "current_leader": pb_leader(value.leader),
+        "reason": value.reason.value if value.reason is not None else "",
+        "metadata": dict(value.metadata),
+    }
 
 
 def add_voter(value: pb.AddRaftVoterRequest) -> m.AddRaftVoterRequest:
@@ -86,6 +195,58 @@ def remove_voter(value: pb.RemoveRaftVoterRequest) -> m.RemoveRaftVoterRequest:
         key_of(value.voter_id, directory, "voter"),
         Millis(at_least_0(value.timeout_ms, "timeout_ms")),
         value.force,
+        value.auto_join,
+    )
+
+
+def pb_add_voter(value: m.AddRaftVoterRequest) -> pb.AddRaftVoterRequest:
+    return pb.AddRaftVoterRequest(
+        cluster_id=value.cluster_id,
+        timeout_ms=value.timeout_ms,
+        voter_id=value.voter.node_id,
+        voter_directory_id=value.voter.directory_id,
+        listeners=pb_endpoints(value.listeners),
+        ack_when_committed=value.ack_when_committed,
+        force=value.force,
+        auto_join=value.auto_join,
+    )
+
+
+def pb_remove_voter(value: m.RemoveRaftVoterRequest) -> pb.RemoveRaftVoterRequest:
+    return pb.RemoveRaftVoterRequest(
+        cluster_id=value.cluster_id,
+        timeout_ms=value.timeout_ms,
+        voter_id=value.voter.node_id,
+        voter_directory_id=value.voter.directory_id,
+        force=value.force,
+        auto_join=value.auto_join,
+    )
+
+
+def pb_update_voter(value: m.UpdateRaftVoterRequest) -> pb.UpdateRaftVoterRequest:
+    return pb.UpdateRaftVoterRequest(
+        cluster_id=value.cluster_id,
+        current_leader_epoch=value.current_leader_epoch,
+        voter_id=value.voter.node_id,
+        voter_directory_id=value.voter.directory_id,
+        listeners=pb_endpoints(value.listeners),
+        k_raft_version_feature=pb.KRaftVersionFeature(
+            min_supported_version=value.kraft_version_min,
+            max_supported_version=value.kraft_version_max,
+        ),
+    )
+
+
+def pb_update_features(value: m.UpdateFeaturesRequest) -> pb.UpdateFeaturesRequest:
+    update = pb.FeatureUpdate(feature=KRAFT_VERSION, max_version_level=value.kraft_version)
+    return pb.UpdateFeaturesRequest(feature_updates=[update], validate_only=value.validate_only)
+
+
+def pb_transfer_leadership(value: m.TransferLeadershipRequest) -> pb.TransferLeadershipRequest:
+    return pb.TransferLeadershipRequest(
+        cluster_id=value.cluster_id,
+        voter_id=value.to.node_id,
+        voter_directory_id=value.to.directory_id,
     )
 
 

@@ -16,6 +16,7 @@ import grpc.aio
 
 from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
+from quorate.rpc import convert_admin as admin
 from quorate.rpc import convert_raft as convert
 from quorate.rpc.channels import open_channel
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
@@ -131,6 +132,20 @@ class RaftClient:
                     convert.pb_fetch_snapshot_request(request), timeout=timeout
                 )
                 return convert.fetch_snapshot_response(chunk)
+            case m.ApiVersionsRequest():
+                versions = await stub.ApiVersions(pb.ApiVersionsRequest(), timeout=timeout)
+                return admin.api_versions_response(versions)
+            case m.AddRaftVoterRequest():
+                added = await stub.AddRaftVoter(admin.pb_add_voter(request), timeout=timeout)
+                return admin.membership_response(added)
+            case m.RemoveRaftVoterRequest():
+                gone = await stub.RemoveRaftVoter(admin.pb_remove_voter(request), timeout=timeout)
+                return admin.membership_response(gone)
+            case m.UpdateRaftVoterRequest():
+                updated = await stub.UpdateRaftVoter(
+                    admin.pb_update_voter(request), timeout=timeout
+                )
+                return admin.membership_response(updated)
             case m.FetchRequest():
                 fetched = await stub.FetchOnce(convert.pb_fetch_request(request), timeout=timeout)
                 return convert.fetch_response(fetched, self._parse_batches)

@@ -14,6 +14,9 @@ import grpc
 import grpc.aio
 
 from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ClusterId
+from quorate.records.voters import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 from quorate.rpc import convert_admin as admin
 from quorate.rpc import convert_raft as convert
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
@@ -58,14 +61,10 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         self, handler: RaftHandler, *, cluster_id: str, key: ReplicaKey, software_version: str
     ) -> None:
         self._handler = handler
-        self._api_versions = pb.ApiVersionsResponse(
-            cluster_id=cluster_id,
-            node=pb.ReplicaKey(id=key.node_id, directory_id=key.directory_id),
-            software_version=software_version,
-            supported_features=[
-                pb.SupportedFeature(name="kraft.version", min_version=0, max_version=1)
-            ],
+        who = m.ApiVersionsResponse(
+            ErrorCode.NONE, ClusterId(cluster_id), key, KRAFT_VERSION_MIN, KRAFT_VERSION_MAX
         )
+        self._api_versions = admin.pb_api_versions_response(who, software_version=software_version)
         self._streams: dict[ReplicaKey, asyncio.Task[None]] = {}
 
     async def _answer(self, request: m.Request) -> m.Response:
@@ -123,42 +122,40 @@ class RaftService(raft_pb2_grpc.RaftServicer):
 
     # --- membership -------------------------------------------------------------------------------
 
-    async def _change(
-        self, request: m.MembershipRequest, make: Callable[[m.MembershipResponse], T]
-    ) -> T:
+    async def _change(self, request: m.MembershipRequest, make: Callable[..., T]) -> T:
         answer = await self._answer(request)
         assert isinstance(answer, m.MembershipResponse)
-        return make(answer)
+        return make(**admin.membership_fields(answer))
 
     async def AddRaftVoter(
         self, request: pb.AddRaftVoterRequest, context: Context
     ) -> pb.AddRaftVoterResponse:
         change = await _parsed(admin.add_voter, request, context)
-        return await self._change(change, lambda a: pb.AddRaftVoterResponse(**_fields(a)))
+        return await self._change(change, pb.AddRaftVoterResponse)
 
     async def RemoveRaftVoter(
         self, request: pb.RemoveRaftVoterRequest, context: Context
     ) -> pb.RemoveRaftVoterResponse:
         change = await _parsed(admin.remove_voter, request, context)
-        return await self._change(change, lambda a: pb.RemoveRaftVoterResponse(**_fields(a)))
+        return await self._change(change, pb.RemoveRaftVoterResponse)
 
     async def UpdateRaftVoter(
         self, request: pb.UpdateRaftVoterRequest, context: Context
     ) -> pb.UpdateRaftVoterResponse:
         change = await _parsed(admin.update_voter, request, context)
-        return await self._change(change, lambda a: pb.UpdateRaftVoterResponse(**_fields(a)))
+        return await self._change(change, pb.UpdateRaftVoterResponse)
 
     async def UpdateFeatures(
         self, request: pb.UpdateFeaturesRequest, context: Context
     ) -> pb.UpdateFeaturesResponse:
         change = await _parsed(admin.update_features, request, context)
-        return await self._change(change, lambda a: pb.UpdateFeaturesResponse(**_fields(a)))
+        return await self._change(change, pb.UpdateFeaturesResponse)
 
     async def TransferLeadership(
         self, request: pb.TransferLeadershipRequest, context: Context
     ) -> pb.TransferLeadershipResponse:
         change = await _parsed(admin.transfer_leadership, request, context)
-        return await self._change(change, lambda a: pb.TransferLeadershipResponse(**_fields(a)))
+        return await self._change(change, pb.TransferLeadershipResponse)
 
     # --- the Fetch stream -------------------------------------------------------------------------
 
@@ -216,14 +213,6 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         self._streams[replica] = mine
         if before is not None and before is not mine:
             before.cancel()
-
-
-def _fields(answer: m.MembershipResponse) -> dict[str, Any]:
-    return {
-        "error_code": int(answer.error),
-        "error_message": answer.message,
-        "current_leader": convert.pb_leader(answer.leader),
-    }
 
 
 P = TypeVar("P")

@@ -233,7 +233,7 @@ class DescribeQuorumRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class DescribeQuorumResponse(_message.Message):
-    __slots__ = ("error_code", "current_leader", "high_watermark", "current_voters", "observers", "now_ms", "remarks")
+    __slots__ = ("error_code", "current_leader", "high_watermark", "current_voters", "observers", "now_ms", "remarks", "kraft_version", "uncommitted_voter_change", "decommissioned", "last_leader", "heard")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
     HIGH_WATERMARK_FIELD_NUMBER: _ClassVar[int]
@@ -241,6 +241,11 @@ class DescribeQuorumResponse(_message.Message):
     OBSERVERS_FIELD_NUMBER: _ClassVar[int]
     NOW_MS_FIELD_NUMBER: _ClassVar[int]
     REMARKS_FIELD_NUMBER: _ClassVar[int]
+    KRAFT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    UNCOMMITTED_VOTER_CHANGE_FIELD_NUMBER: _ClassVar[int]
+    DECOMMISSIONED_FIELD_NUMBER: _ClassVar[int]
+    LAST_LEADER_FIELD_NUMBER: _ClassVar[int]
+    HEARD_FIELD_NUMBER: _ClassVar[int]
     error_code: int
     current_leader: CurrentLeader
     high_watermark: int
@@ -248,23 +253,50 @@ class DescribeQuorumResponse(_message.Message):
     observers: _containers.RepeatedCompositeFieldContainer[ReplicaState]
     now_ms: int
     remarks: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, error_code: _Optional[int] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., high_watermark: _Optional[int] = ..., current_voters: _Optional[_Iterable[_Union[ReplicaState, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[ReplicaState, _Mapping]]] = ..., now_ms: _Optional[int] = ..., remarks: _Optional[_Iterable[str]] = ...) -> None: ...
+    kraft_version: int
+    uncommitted_voter_change: VoterChange
+    decommissioned: _containers.RepeatedCompositeFieldContainer[ReplicaKey]
+    last_leader: CurrentLeader
+    heard: _containers.RepeatedCompositeFieldContainer[Heard]
+    def __init__(self, error_code: _Optional[int] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., high_watermark: _Optional[int] = ..., current_voters: _Optional[_Iterable[_Union[ReplicaState, _Mapping]]] = ..., observers: _Optional[_Iterable[_Union[ReplicaState, _Mapping]]] = ..., now_ms: _Optional[int] = ..., remarks: _Optional[_Iterable[str]] = ..., kraft_version: _Optional[int] = ..., uncommitted_voter_change: _Optional[_Union[VoterChange, _Mapping]] = ..., decommissioned: _Optional[_Iterable[_Union[ReplicaKey, _Mapping]]] = ..., last_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., heard: _Optional[_Iterable[_Union[Heard, _Mapping]]] = ...) -> None: ...
+
+class VoterChange(_message.Message):
+    __slots__ = ("kind", "voter", "endpoints")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    VOTER_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    voter: ReplicaKey
+    endpoints: _containers.RepeatedCompositeFieldContainer[Endpoint]
+    def __init__(self, kind: _Optional[str] = ..., voter: _Optional[_Union[ReplicaKey, _Mapping]] = ..., endpoints: _Optional[_Iterable[_Union[Endpoint, _Mapping]]] = ...) -> None: ...
+
+class Heard(_message.Message):
+    __slots__ = ("replica_id", "last_heard_ms")
+    REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
+    LAST_HEARD_MS_FIELD_NUMBER: _ClassVar[int]
+    replica_id: int
+    last_heard_ms: int
+    def __init__(self, replica_id: _Optional[int] = ..., last_heard_ms: _Optional[int] = ...) -> None: ...
 
 class ReplicaState(_message.Message):
-    __slots__ = ("replica_id", "replica_directory_id", "log_end_offset", "last_fetch_ms", "last_caught_up_ms", "endpoints")
+    __slots__ = ("replica_id", "replica_directory_id", "log_end_offset", "last_fetch_ms", "last_caught_up_ms", "endpoints", "obstacle", "obstacle_text")
     REPLICA_ID_FIELD_NUMBER: _ClassVar[int]
     REPLICA_DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     LOG_END_OFFSET_FIELD_NUMBER: _ClassVar[int]
     LAST_FETCH_MS_FIELD_NUMBER: _ClassVar[int]
     LAST_CAUGHT_UP_MS_FIELD_NUMBER: _ClassVar[int]
     ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    OBSTACLE_FIELD_NUMBER: _ClassVar[int]
+    OBSTACLE_TEXT_FIELD_NUMBER: _ClassVar[int]
     replica_id: int
     replica_directory_id: bytes
     log_end_offset: int
     last_fetch_ms: int
     last_caught_up_ms: int
     endpoints: _containers.RepeatedCompositeFieldContainer[Endpoint]
-    def __init__(self, replica_id: _Optional[int] = ..., replica_directory_id: _Optional[bytes] = ..., log_end_offset: _Optional[int] = ..., last_fetch_ms: _Optional[int] = ..., last_caught_up_ms: _Optional[int] = ..., endpoints: _Optional[_Iterable[_Union[Endpoint, _Mapping]]] = ...) -> None: ...
+    obstacle: str
+    obstacle_text: str
+    def __init__(self, replica_id: _Optional[int] = ..., replica_directory_id: _Optional[bytes] = ..., log_end_offset: _Optional[int] = ..., last_fetch_ms: _Optional[int] = ..., last_caught_up_ms: _Optional[int] = ..., endpoints: _Optional[_Iterable[_Union[Endpoint, _Mapping]]] = ..., obstacle: _Optional[str] = ..., obstacle_text: _Optional[str] = ...) -> None: ...
 
 class AddRaftVoterRequest(_message.Message):
     __slots__ = ("cluster_id", "timeout_ms", "voter_id", "voter_directory_id", "listeners", "ack_when_committed", "force", "auto_join")
@@ -287,38 +319,62 @@ class AddRaftVoterRequest(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., voter_id: _Optional[int] = ..., voter_directory_id: _Optional[bytes] = ..., listeners: _Optional[_Iterable[_Union[Endpoint, _Mapping]]] = ..., ack_when_committed: _Optional[bool] = ..., force: _Optional[bool] = ..., auto_join: _Optional[bool] = ...) -> None: ...
 
 class AddRaftVoterResponse(_message.Message):
-    __slots__ = ("error_code", "error_message", "current_leader")
+    __slots__ = ("error_code", "error_message", "current_leader", "reason", "metadata")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
     error_code: int
     error_message: str
     current_leader: CurrentLeader
-    def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ...) -> None: ...
+    reason: str
+    metadata: _containers.ScalarMap[str, str]
+    def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., reason: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class RemoveRaftVoterRequest(_message.Message):
-    __slots__ = ("cluster_id", "timeout_ms", "voter_id", "voter_directory_id", "force")
+    __slots__ = ("cluster_id", "timeout_ms", "voter_id", "voter_directory_id", "force", "auto_join")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     VOTER_ID_FIELD_NUMBER: _ClassVar[int]
     VOTER_DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     FORCE_FIELD_NUMBER: _ClassVar[int]
+    AUTO_JOIN_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     timeout_ms: int
     voter_id: int
     voter_directory_id: bytes
     force: bool
-    def __init__(self, cluster_id: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., voter_id: _Optional[int] = ..., voter_directory_id: _Optional[bytes] = ..., force: _Optional[bool] = ...) -> None: ...
+    auto_join: bool
+    def __init__(self, cluster_id: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., voter_id: _Optional[int] = ..., voter_directory_id: _Optional[bytes] = ..., force: _Optional[bool] = ..., auto_join: _Optional[bool] = ...) -> None: ...
 
 class RemoveRaftVoterResponse(_message.Message):
-    __slots__ = ("error_code", "error_message", "current_leader")
+    __slots__ = ("error_code", "error_message", "current_leader", "reason", "metadata")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
     error_code: int
     error_message: str
     current_leader: CurrentLeader
-    def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ...) -> None: ...
+    reason: str
+    metadata: _containers.ScalarMap[str, str]
+    def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., reason: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class UpdateRaftVoterRequest(_message.Message):
     __slots__ = ("cluster_id", "current_leader_epoch", "voter_id", "voter_directory_id", "listeners", "k_raft_version_feature")
@@ -345,14 +401,25 @@ class KRaftVersionFeature(_message.Message):
     def __init__(self, min_supported_version: _Optional[int] = ..., max_supported_version: _Optional[int] = ...) -> None: ...
 
 class UpdateRaftVoterResponse(_message.Message):
-    __slots__ = ("error_code", "error_message", "current_leader")
+    __slots__ = ("error_code", "error_message", "current_leader", "reason", "metadata")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
     error_code: int
     error_message: str
     current_leader: CurrentLeader
-    def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ...) -> None: ...
+    reason: str
+    metadata: _containers.ScalarMap[str, str]
+    def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., reason: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class UpdateFeaturesRequest(_message.Message):
     __slots__ = ("feature_updates", "validate_only")
@@ -371,14 +438,25 @@ class FeatureUpdate(_message.Message):
     def __init__(self, feature: _Optional[str] = ..., max_version_level: _Optional[int] = ...) -> None: ...
 
 class UpdateFeaturesResponse(_message.Message):
-    __slots__ = ("error_code", "error_message", "current_leader")
+    __slots__ = ("error_code", "error_message", "current_leader", "reason", "metadata")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
     error_code: int
     error_message: str
     current_leader: CurrentLeader
-    def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ...) -> None: ...
+    reason: str
+    metadata: _containers.ScalarMap[str, str]
+    def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., reason: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class TransferLeadershipRequest(_message.Message):
     __slots__ = ("cluster_id", "voter_id", "voter_directory_id")
@@ -391,11 +469,22 @@ class TransferLeadershipRequest(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., voter_id: _Optional[int] = ..., voter_directory_id: _Optional[bytes] = ...) -> None: ...
 
 class TransferLeadershipResponse(_message.Message):
-    __slots__ = ("error_code", "error_message", "current_leader")
+    __slots__ = ("error_code", "error_message", "current_leader", "reason", "metadata")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
     error_code: int
     error_message: str
     current_leader: CurrentLeader
-    def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ...) -> None: ...
+    reason: str
+    metadata: _containers.ScalarMap[str, str]
+    def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., reason: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
