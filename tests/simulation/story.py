@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft import api, messages
 from quorate.raft.api import ShutdownRequested
 from quorate.records.ids import DirectoryId, Millis, NodeId
-from quorate.records.voters import Voter, VoterSet
 from quorate.sim.disk import Survival
 from quorate.sim.faults import Options
 from quorate.sim.healing import is_caught_up
 from quorate.sim.network import NetworkOptions
+from quorate.sim.node import CLUSTER_ID
 from quorate.sim.quorum import build, replace_disk
 from quorate.sim.storage import LOG_DIR
 from quorate.sim.world import World
@@ -37,6 +37,7 @@ OPTIONS: Final = Options(
     records_max=1,
 )
 LIMIT_MS: Final = 60_000
+LIMIT: Final = Millis(5000)
 RULE: Final = "----"
 
 
@@ -135,17 +136,22 @@ class Story:
     # --- a quorum ---------------------------------------------------------------------------------
 
     def do_start(self, given: dict[str, str]) -> None:
-        """`start voters=3 [observers=1] [snapshot-every=10] [show=all]`: nodes 1 to n, empty."""
+        """`start voters=3 [observers=1] [snapshot-every=10] [kraft-version=0] [auto-join]`.
+
+        Nodes 1 to n with empty disks. `auto-join` lets observers join by themselves.
+        """
         is_small = "snapshot-every" in given
         options = replace(
             OPTIONS,
             voters=int(given["voters"]),
             observers=int(given.get("observers", "0")),
+            kraft_version=int(given.get("kraft-version", "1")),
+            auto_join="auto-join" in given,
             snapshot_every_records=int(given.get("snapshot-every", "0")),
             segment_bytes=1000 if is_small else OPTIONS.segment_bytes,
             retention_bytes=1000 if is_small else OPTIONS.retention_bytes,
         )
-        self.shows_all = given.get("show") == "all"
+        self.shows_all = False
         self.world = World(0, options, keep=1 << 20)
         build(self.world, lambda number: FixedDraw(number / 10))
 
@@ -157,6 +163,10 @@ class Story:
         leader = self.world.leader()
         assert leader is not None
         return f"leader {leader.node_id} in epoch {leader.led_epoch}, log ends at {leader.log.end}"
+
+    def do_show(self, given: dict[str, str]) -> None:
+        """`show all` from here on: every step of every replica; `show notes`: as before."""
+        self.shows_all = "all" in given
 
     def do_state(self, given: dict[str, str]) -> list[str]:
         """`state`: one line a node."""
@@ -182,17 +192,19 @@ class Story:
             self.world.run(self.world.now_ms + int(given["ms"]))
             return
         until, _, number = given["until"].partition(":")
-        before = self.world.leader()
+        before, answers = self.world.leader(), len(self.world.answers)
         conditions: dict[str, Callable[[], bool]] = {
             "leader": self._has_active_leader,
             "leader-changed": lambda: self._has_active_leader() and self.world.leader() != before,
             "caught-up": lambda: is_caught_up(self.world),
+            "answered": lambda: len(self.world.answers) > answers,
             "committed": lambda: self.operations - 1 in self.world.oracle.acknowledged,
             "no-leader": lambda: self.world.leader() is None,
         }
         if number:
             node = self.world.nodes[NodeId(int(number))]
             conditions |= {
+                "voter": lambda: node.key in self._leader().log.voters,
                 "whole": lambda: not node.is_healing,
                 "stopped": lambda: node.progress is None,
                 "prospective": lambda: (
@@ -286,15 +298,41 @@ class Story:
         node.disk.rot(f"{LOG_DIR}/{segment}", int(given["byte"]), 1)
         node.was_damaged = True
 
-    def do_change_voters(self, given: dict[str, str]) -> str:
-        """`change-voters 1,2,3 [at=N]`: append a set at the leader, by hand."""
-        ids = [int(number) for number in next(iter(given)).split(",")]
+    # --- changes ----------------------------------------------------------------------------------
+
+    def do_add(self, given: dict[str, str]) -> None:
+        """`add N [force]`: ask the leader to make a node a voter."""
+        node = self.node(given)
+        self._ask(
+            messages.AddRaftVoterRequest(
+                CLUSTER_ID, node.key, node.endpoints, LIMIT, force="force" in given
+            )
+        )
+
+    def do_remove(self, given: dict[str, str]) -> None:
+        """`remove N [force]`: ask the leader to remove the voter of that node id."""
+        voter = self._leader().log.voters.by_id(self.node(given).node_id)
+        assert voter is not None
+        self._ask(
+            messages.RemoveRaftVoterRequest(CLUSTER_ID, voter.key, LIMIT, force="force" in given)
+        )
+
+    def do_hand_over(self, given: dict[str, str]) -> None:
+        """`hand-over N`: ask the leader to hand over to a node."""
+        self._ask(messages.TransferLeadershipRequest(CLUSTER_ID, self.node(given).key))
+
+    def do_upgrade(self, given: dict[str, str]) -> None:
+        """`upgrade`: ask the leader for kraft.version 1."""
+        del given
+        self._ask(messages.UpdateFeaturesRequest(1, validate_only=False))
+
+    def _leader(self) -> SimulatedNode:
         leader = self.world.leader()
-        node = self.world.nodes[NodeId(int(given["at"]))] if "at" in given else leader
-        assert node is not None
-        nodes = [self.world.nodes[NodeId(number)] for number in ids]
-        voters = VoterSet.of(Voter(n.key, n.endpoints) for n in nodes)
-        return node.change_voters(voters) or f"{node.node_id} appends voters {ids}"
+        assert leader is not None
+        return leader
+
+    def _ask(self, request: messages.MembershipRequest) -> None:
+        self._leader().ask(request)
 
 
 def _is_routine(effect: api.Effect) -> bool:

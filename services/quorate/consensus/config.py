@@ -37,6 +37,7 @@ class QuorumSettings:
     request_timeout_ms: Millis
     retry_backoff_ms: Millis
     append_linger_ms: Millis
+    auto_join: bool
     fetch_max_bytes: int
     fetch_snapshot_max_bytes: int
 
@@ -146,6 +147,7 @@ def _quorum(settings: Settings, listener_name: str) -> QuorumSettings:
         request_timeout_ms=millis("request.timeout.ms", 2000, 1),
         retry_backoff_ms=millis("retry.backoff.ms", 20),
         append_linger_ms=millis("append.linger.ms", 0),
+        auto_join=settings.flag("controller.quorum.auto.join.enable", default=False),
         fetch_max_bytes=settings.integer(
             "controller.quorum.fetch.max.bytes", 256 * 1024, minimum=1, maximum=8 * _MIB
         ),

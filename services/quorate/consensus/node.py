@@ -268,6 +268,7 @@ def _raft_config(config: ControllerConfig, meta: MetaProperties) -> api.RaftConf
         retry_backoff_ms=quorum.retry_backoff_ms,
         fetch_max_bytes=quorum.fetch_max_bytes,
         fetch_snapshot_max_bytes=quorum.fetch_snapshot_max_bytes,
+        auto_join=quorum.auto_join,
     )
 
 

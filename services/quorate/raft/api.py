@@ -64,6 +64,7 @@ class RaftConfig:
     batch_bytes_max: int = 8 * 1024 * 1024
     observer_session_timeout_ms: Millis = Millis(300_000)
     high_watermark_linger_ms: Millis = Millis(10)
+    auto_join: bool = False
 
     @property
     def key(self) -> ReplicaKey:
@@ -197,6 +198,13 @@ class StateMachineProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokersSupport:
+    """The highest kraft.version that every registered broker can read; None without brokers."""
+
+    kraft_version_max: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ResignRequested:
     """The shell wants another leader: the disk fills up, or it read damage while serving."""
 
@@ -228,6 +236,7 @@ Event: TypeAlias = (
     | SnapshotRefused
     | LogCleaned
     | StateMachineProgress
+    | BrokersSupport
     | ResignRequested
     | ShutdownRequested
     | TimerFired

@@ -26,6 +26,9 @@ class CallKind(Enum):
     DISCOVERY = "discovery Fetch"
     FETCH_SNAPSHOT = "FetchSnapshot"
     PROBE = "probe"
+    API_VERSIONS = "ApiVersions"
+    JOIN = "joining"
+    UPDATE_RAFT_VOTER = "UpdateRaftVoter"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from quorate.raft.announcements import Announcements
 from quorate.raft.api import (
+    BrokersSupport,
     CallerGone,
     CallFailure,
     Event,
@@ -40,6 +41,7 @@ from quorate.raft.membership import Membership
 from quorate.raft.messages import (
     AddRaftVoterRequest,
     ApiVersionsRequest,
+    ApiVersionsResponse,
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     DescribeQuorumRequest,
@@ -49,6 +51,7 @@ from quorate.raft.messages import (
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    MembershipResponse,
     RemoveRaftVoterRequest,
     TransferLeadershipRequest,
     UpdateFeaturesRequest,
@@ -65,9 +68,8 @@ if TYPE_CHECKING:
 
     from quorate.raft.api import RaftConfig, Random, RecoveredState
     from quorate.raft.calls import Call
-    from quorate.raft.messages import PeerResponse
+    from quorate.raft.messages import PeerResponse, Request
     from quorate.records.ids import Millis
-    from quorate.records.voters import VoterSet
 
 
 class RaftCore:
@@ -80,7 +82,7 @@ class RaftCore:
         self.reads = Reads(self.replica)
         self.leading = Leading(self.replica, self.reads)
         self.announcements = Announcements(self.replica, self.leading)
-        self.membership = Membership(self.replica)
+        self.membership = Membership(self.replica, self.leading)
 
     def start(self, now_ms: Millis) -> Update:
         """Take up the role that the disk tells; called once, before the first step."""
@@ -95,13 +97,6 @@ class RaftCore:
         self._expire()
         self._handle(event)
         return self._finish()
-
-    def change_voters(self, voters: VoterSet, now_ms: Millis) -> tuple[Update, str | None]:
-        """Append a voter set as leader; the text says why it may not be now."""
-        self.replica.now = now_ms
-        self._expire()
-        refusal = self.leading.change_voters(voters)
-        return self._finish(), refusal
 
     @property
     def hears_leader(self) -> bool:
@@ -126,6 +121,8 @@ class RaftCore:
             case ResponseReceived(call=call_id, response=response):
                 call = self.replica.calls.close(call_id)
                 if call is not None:
+                    if not isinstance(response, CallFailure):
+                        self.replica.heard_ms[call.to] = self.replica.now
                     self._handle_response(call, response)
             case LogFlushed():
                 self._handle_flushed(event)
@@ -159,6 +156,8 @@ class RaftCore:
                 r.log.cleaned(log_start, snapshots)
             case StateMachineProgress(ready=ready):
                 r.is_ready = ready
+            case BrokersSupport(kraft_version_max=newest):
+                r.brokers_support = newest
             case ResignRequested(reason=reason):
                 self.leading.resign(reason)
             case ShutdownRequested(timeout_ms=timeout_ms):
@@ -171,6 +170,7 @@ class RaftCore:
     def _handle_request(self, event: RequestReceived) -> None:
         r = self.replica
         token, request = event.token, event.request
+        self._hear(request)
         match request:
             case FetchRequest():
                 self.leading.handle_fetch(token, request)
@@ -183,7 +183,7 @@ class RaftCore:
             case EndQuorumEpochRequest():
                 r.reply(token, self.announcements.handle_end(request))
             case DescribeQuorumRequest():
-                r.reply(token, describe(r))
+                r.reply(token, describe(r, self.membership.adding))
             case ApiVersionsRequest():
                 r.reply(token, api_versions(r))
             case (
@@ -193,9 +193,23 @@ class RaftCore:
                 | UpdateFeaturesRequest()
                 | TransferLeadershipRequest()
             ):
-                r.reply(token, self.membership.handle(request))
+                self.membership.handle(token, request)
             case _:
                 assert_never(request)
+
+    def _hear(self, request: Request) -> None:
+        """Remember who was heard when: without a leader that is what is left to tell."""
+        match request:
+            case FetchRequest(replica=replica) | FetchSnapshotRequest(replica=replica):
+                node_id = None if replica is None else replica.node_id
+            case VoteRequest(replica=replica):
+                node_id = replica.node_id
+            case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
+                node_id = request.leader_id
+            case _:
+                return
+        if node_id is not None:
+            self.replica.heard_ms[node_id] = self.replica.now
 
     def _handle_response(self, call: Call, response: PeerResponse | CallFailure) -> None:
         match call.kind, response:
@@ -211,6 +225,12 @@ class RaftCore:
                 self.announcements.handle_begin_response(call, answer)
             case CallKind.END_QUORUM_EPOCH, EndQuorumEpochResponse() | CallFailure() as answer:
                 self.announcements.handle_end_response(call, answer)
+            case CallKind.API_VERSIONS, ApiVersionsResponse() | CallFailure() as answer:
+                self.membership.adding.handle_versions(call, answer)
+            case CallKind.JOIN, MembershipResponse() | CallFailure() as answer:
+                self.membership.joining.handle_response(call, answer)
+            case CallKind.UPDATE_RAFT_VOTER, MembershipResponse() | CallFailure() as answer:
+                self.membership.updating.handle_response(call, answer)
             case _:
                 self.replica.note(f"{type(response).__name__} does not answer {call.kind.value}")
 
@@ -239,9 +259,11 @@ class RaftCore:
             else:
                 self._handle_response(call, CallFailure.TIMED_OUT)
         self.elections.expire()
+        self.membership.expire()
 
     def _finish(self) -> Update:
         r = self.replica
+        self.membership.drive()
         self.elections.ask()
         self.following.drive()
         self.announcements.drive()
@@ -257,6 +279,7 @@ class RaftCore:
         yield from self.elections.deadlines()
         yield from self.leading.deadlines()
         yield from self.following.deadlines()
+        yield from self.membership.deadlines()
         yield from r.calls.deadlines(r.now)
         if r.shutdown_deadline is not None:
             yield r.shutdown_deadline

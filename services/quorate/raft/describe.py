@@ -2,50 +2,92 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.raft.elections import refusals
-from quorate.raft.messages import ApiVersionsResponse, DescribeQuorumResponse, ReplicaState
+from quorate.raft.messages import (
+    ApiVersionsResponse,
+    ChangeKind,
+    DescribeQuorumResponse,
+    Heard,
+    ReplicaState,
+    VoterChange,
+)
 from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
+from quorate.records.ids import ReplicaKey
 from quorate.records.voters import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 
 if TYPE_CHECKING:
+    from quorate.raft.adding import Adding
     from quorate.raft.replica import Replica
     from quorate.raft.roles import Progress
-    from quorate.records.ids import ReplicaKey
+    from quorate.raft.waiting import Obstacle
     from quorate.records.voters import Endpoint
 
 
-def describe(replica: Replica) -> DescribeQuorumResponse:
-    """Voters and observers when this replica leads; otherwise whom to ask (KIP-595, KIP-836)."""
+def describe(replica: Replica, adding: Adding) -> DescribeQuorumResponse:
+    """Voters and observers when this replica leads; otherwise whom to ask (KIP-595, KIP-836).
+
+    Observers come with what keeps them from being added, which Kafka does not tell.
+    """
     r = replica
     role = r.role
-    notes = tuple(remarks(r))
+    common = DescribeQuorumResponse(
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        r.leader_info,
+        now_ms=r.now,
+        remarks=tuple(remarks(r)),
+        kraft_version=r.log.kraft_version,
+        uncommitted_voter_change=_uncommitted_change(r),
+        decommissioned=r.voters.decommissioned,
+        last_leader=r.last_leader,
+        heard=tuple(Heard(node_id, at) for node_id, at in r.heard_ms.items() if node_id >= 0),
+    )
     if not isinstance(role, Leader):
-        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return DescribeQuorumResponse(error, r.leader_info, now_ms=r.now, remarks=notes)
+        return common
     voters = []
     for voter in r.voters:
-        if voter.key.node_id == r.node_id:
+        if voter.key == r.key or voter.key == ReplicaKey(r.node_id):
             end = r.log.end.offset
             voters.append(ReplicaState(voter.key, end, r.now, r.now, voter.endpoints))
         else:
             voters.append(_state(voter.key, role.progress.get(voter.key), voter.endpoints))
     observers = [
-        _state(key, progress, progress.endpoints)
+        _with_obstacle(_state(key, progress, progress.endpoints), adding.why_not(role, key))
         for key, progress in sorted(role.progress.items(), key=lambda item: item[0].node_id)
         if key not in r.voters
     ]
-    return DescribeQuorumResponse(
-        ErrorCode.NONE,
-        r.leader_info,
-        r.high_watermark,
-        tuple(voters),
-        tuple(observers),
-        r.now,
-        notes,
+    return replace(
+        common,
+        error=ErrorCode.NONE,
+        high_watermark=r.high_watermark,
+        voters=tuple(voters),
+        observers=tuple(observers),
     )
+
+
+def _with_obstacle(state: ReplicaState, obstacle: Obstacle | None) -> ReplicaState:
+    if obstacle is None:
+        return state
+    return replace(state, obstacle=obstacle.reason, obstacle_text=obstacle.text)
+
+
+def _uncommitted_change(replica: Replica) -> VoterChange | None:
+    """What the latest set differs in from the newest that is known committed."""
+    latest, committed = replica.voters, replica.log.committed_voter_set(replica.high_watermark)
+    if latest is committed or not committed.voters:
+        return None
+    known = {voter.key: voter for voter in committed}
+    current = {voter.key: voter for voter in latest}
+    for key, voter in current.items():
+        if key not in known:
+            return VoterChange(ChangeKind.ADD, voter)
+        if known[key] != voter:
+            return VoterChange(ChangeKind.UPDATE, voter)
+    gone = [voter for key, voter in known.items() if key not in current]
+    return VoterChange(ChangeKind.REMOVE, gone[0]) if gone else None
 
 
 def api_versions(replica: Replica) -> ApiVersionsResponse:

@@ -169,6 +169,7 @@ class Following:
             return
         self._heard_leader(role)
         self.read_round = (r.epoch, response.read_round)
+        r.leader_high_watermark = response.high_watermark
         if response.diverging is not None:
             self._truncate(call, response.diverging)
         elif response.snapshot_id is not None:

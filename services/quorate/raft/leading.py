@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.api import AppendToLog, RecordsProposed
+from quorate.raft.changes import settle
 from quorate.raft.log_state import Diverging, NeedsSnapshot, Valid
 from quorate.raft.messages import (
     FetchRequest,
@@ -20,7 +21,6 @@ from quorate.raft.messages import (
     SnapshotRange,
 )
 from quorate.raft.roles import Leader, ParkedFetch, Progress
-from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from quorate.raft.reads import Reads
     from quorate.raft.replica import Replica
-    from quorate.records.voters import Voter, VoterSet
+    from quorate.records.control import ControlRecord
+    from quorate.records.voters import Voter
 
 
 class Leading:
@@ -48,6 +49,9 @@ class Leading:
         if not isinstance(role, Leader) or event.epoch != r.epoch:
             r.reply(event.token, ProposalResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, r.leader_info))
             return
+        if role.hand_over is not None:
+            role.hand_over.held.append(event)
+            return
         batch = event.batch
         if not 0 < len(batch.data) <= r.config.batch_bytes_max or batch.record_count < 1:
             r.reply(event.token, ProposalResponse(ErrorCode.INVALID_REQUEST, r.leader_info))
@@ -60,23 +64,13 @@ class Leading:
         r.reply(event.token, ProposalResponse(ErrorCode.NONE, r.leader_info, base, last))
         self.serve_parked()
 
-    def change_voters(self, voters: VoterSet) -> str | None:
-        """Append a voter set, in force at once (KIP-853); why not, when it may not be now.
-
-        One change at a time, and only once a record of this epoch is committed: otherwise two sets
-        without a common majority could both commit.
-        """
+    def append_voters(self, *records: ControlRecord) -> None:
+        """Append control records with a voter set, which is in force at once (KIP-853)."""
         r = self.r
         role = r.role
-        if not isinstance(role, Leader):
-            return "this replica does not lead"
-        if r.high_watermark <= role.epoch_start:
-            return "the leader's epoch is not committed yet"
-        if r.log.voters_offset >= r.high_watermark:
-            return "another change of the voters is not committed yet"
-        if r.log.kraft_version < 1:
-            return "kraft.version is 0"
-        r.append_control(KRaftVoters(voters))
+        assert isinstance(role, Leader)
+        r.append_control(*records)
+        self._key_anew(role)
         # Rule 5: the new set gets a whole interval before check-quorum judges it.
         role.heard.clear()
         role.check_quorum_deadline = r.check_quorum_deadline()
@@ -84,7 +78,18 @@ class Leading:
         # Rule 3: who waits as an observer may be a voter now, and its Fetch commits this record.
         self.serve_parked()
         self.update_high_watermark()
-        return None
+
+    def _key_anew(self, role: Leader) -> None:
+        """With kraft.version 1 the voters get directory ids, by which they are known from here."""
+        for key, progress in list(role.progress.items()):
+            voter = self.r.voters.by_id(key.node_id)
+            if key.directory_id is None and voter is not None and voter.key != key:
+                del role.progress[key]
+                progress.key = voter.key
+                role.progress[voter.key] = progress
+        for fetch in role.parked.values():
+            fetch.key = self._known_key(fetch.request.replica)
+        role.parked_by = {f.key: f.token for f in role.parked.values() if f.key is not None}
 
     # --- fetches ----------------------------------------------------------------------------------
 
@@ -326,18 +331,19 @@ class Leading:
             elif fetch.request.high_watermark < r.high_watermark:
                 fetch.deadline = min(fetch.deadline, r.after(r.config.high_watermark_linger_ms))
         self.reads.committed(role)
+        settle(r, role)
         if not r.is_voter and r.log.voters_offset < r.high_watermark:
             self.resign("its own removal is committed")
 
     # --- timers -----------------------------------------------------------------------------------
 
-    def resign(self, why: str) -> None:
+    def resign(self, why: str, *, first: ReplicaKey | None = None) -> None:
         """Give up leadership and name the best successors first (KIP-595, EndQuorumEpoch)."""
         role = self.r.role
         if not isinstance(role, Leader):
             return
         others = [voter for voter in self.r.voters if voter.key.node_id != self.r.node_id]
-        others.sort(key=lambda voter: -self.replicated_end(role, voter))
+        others.sort(key=lambda v: (v.key != first, -self.replicated_end(role, v)))
         self.r.become_resigned(tuple(voter.key for voter in others), why)
 
     def expire(self) -> None:

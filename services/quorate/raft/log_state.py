@@ -68,6 +68,11 @@ class LogState:
         return self.voters[-1].offset if self.voters else Offset(-1)
 
     @property
+    def kraft_version_offset(self) -> Offset:
+        """Where the latest kraft.version stands; -1 when it came with the bootstrap."""
+        return self.kraft_versions[-1].offset if self.kraft_versions else Offset(-1)
+
+    @property
     def kraft_version(self) -> int:
         """The latest kraft.version in the log, committed or not."""
         return self.kraft_versions[-1].kraft_version if self.kraft_versions else 0
@@ -87,6 +92,13 @@ class LogState:
             if info.snapshot_id == snapshot_id:
                 return info
         return None
+
+    def committed_voter_set(self, high_watermark: Offset) -> VoterSet:
+        """The newest set that is known committed."""
+        for entry in reversed(self.voters):
+            if entry.offset < high_watermark:
+                return entry.voters
+        return NO_VOTERS
 
     def possible_voter_sets(self, high_watermark: Offset) -> list[VoterSet]:
         """The sets that may be in force: the newest known committed one and all after it."""

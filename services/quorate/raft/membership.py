@@ -1,28 +1,78 @@
-"""Changes of the voter set asked for by others: answered UNSUPPORTED_VERSION until they are built.
+"""Changes of the voters, of kraft.version and of the leader: who handles which request.
 
-The rules about sets themselves (one change at a time, in force when appended, rolled back on
-truncation) already hold in `leading`, `log_state` and `following`.
+Each change has a module of its own; what they share is in `changes`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
-from quorate.raft.messages import MembershipRequest, MembershipResponse
-from quorate.records.errors import ErrorCode
+from quorate.raft.adding import Adding
+from quorate.raft.changes import Changes
+from quorate.raft.handing_over import HandingOver
+from quorate.raft.joining import Joining
+from quorate.raft.messages import (
+    AddRaftVoterRequest,
+    MembershipRequest,
+    RemoveRaftVoterRequest,
+    TransferLeadershipRequest,
+    UpdateFeaturesRequest,
+    UpdateRaftVoterRequest,
+)
+from quorate.raft.removing import Removing
+from quorate.raft.updating import Updating
+from quorate.raft.upgrading import Upgrading
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.raft.leading import Leading
     from quorate.raft.replica import Replica
+    from quorate.records.ids import Millis, ReplyToken
 
 
 class Membership:
-    """AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter, UpdateFeatures, TransferLeadership."""
+    """Everything about membership, for one replica."""
 
-    def __init__(self, replica: Replica) -> None:
-        self.r = replica
+    def __init__(self, replica: Replica, leading: Leading) -> None:
+        self.changes = Changes(replica, leading)
+        self.adding = Adding(self.changes)
+        self.removing = Removing(self.changes)
+        self.updating = Updating(self.changes)
+        self.upgrading = Upgrading(self.changes)
+        self.handing_over = HandingOver(self.changes)
+        self.joining = Joining(replica)
 
-    def handle(self, request: MembershipRequest) -> MembershipResponse:
-        """Every change is refused by name, whoever leads."""
-        name = type(request).__name__.removesuffix("Request")
-        message = f"{name} is not supported by this release; the voters are those of `format`"
-        return MembershipResponse(ErrorCode.UNSUPPORTED_VERSION, message, self.r.leader_info)
+    def handle(self, token: ReplyToken, request: MembershipRequest) -> None:
+        """Refuse, or begin; the answer may come later."""
+        match request:
+            case AddRaftVoterRequest():
+                self.adding.handle(token, request)
+            case RemoveRaftVoterRequest():
+                self.removing.handle(token, request)
+            case UpdateRaftVoterRequest():
+                self.updating.handle(token, request)
+            case UpdateFeaturesRequest():
+                self.upgrading.handle(token, request)
+            case TransferLeadershipRequest():
+                self.handing_over.handle(token, request)
+            case _:
+                assert_never(request)
+
+    def expire(self) -> None:
+        """Tell those who have waited for too long."""
+        self.changes.expire()
+        self.handing_over.expire()
+
+    def drive(self) -> None:
+        """Send what this replica has to tell or to ask, and resign when a successor is ready."""
+        self.handing_over.advance()
+        self.updating.drive()
+        self.joining.drive()
+
+    def deadlines(self) -> Iterator[Millis]:
+        """When any of it is due."""
+        yield from self.changes.deadlines()
+        yield from self.handing_over.deadlines()
+        yield from self.updating.deadlines()
+        yield from self.joining.deadlines()

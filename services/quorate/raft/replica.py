@@ -24,10 +24,9 @@ from quorate.raft.log_state import LogState
 from quorate.raft.messages import (
     ElectionState,
     EpochStart,
-    FetchResponse,
     LeaderInfo,
+    MembershipResponse,
     PeerRequest,
-    ReadResponse,
     Response,
 )
 from quorate.raft.roles import (
@@ -43,8 +42,8 @@ from quorate.raft.roles import (
     Tally,
     Unattached,
 )
+from quorate.raft.waiting import end_waiting
 from quorate.records.control import ControlRecord, KRaftVersion, KRaftVoters, LeaderChange
-from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     Epoch,
     Millis,
@@ -54,10 +53,12 @@ from quorate.records.ids import (
     ReplicaKey,
     ReplyToken,
 )
+from quorate.records.voters import Voter
 
 if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random, RecoveredState
-    from quorate.records.voters import Endpoint, Voter, VoterSet
+    from quorate.raft.waiting import Obstacle
+    from quorate.records.voters import Endpoint, VoterSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class Replica:
         newest = self.log.newest_snapshot
         # A snapshot holds committed records only, so the high watermark starts there (rule 15).
         self.high_watermark: Offset = newest.offset if newest else Offset(0)
+        self.leader_high_watermark = self.high_watermark
         self.remembered_end = recovered.remembered_end
         self.abstains = recovered.abstains
         self.is_ready = True
@@ -91,6 +93,9 @@ class Replica:
         self.suspicion: Suspicion | None = None
         self.promise: Promise | None = None
         self.lost_rounds = 0
+        self.brokers_support: int | None = None
+        self.last_leader: LeaderInfo | None = None
+        self.heard_ms: dict[NodeId, Millis] = {}
         self.calls = Calls()
         self.shutdown_deadline: Millis | None = None
         self.refusals: dict[NodeId, Refusal] = {}
@@ -199,6 +204,16 @@ class Replica:
     def reply(self, token: ReplyToken, response: Response) -> None:
         self.effects.append(SendReply(token, response))
 
+    def refuse(
+        self, token: ReplyToken, obstacle: Obstacle, leader: LeaderInfo | None = None
+    ) -> None:
+        """Answer a change of the voters that may not be."""
+        reason = obstacle.reason
+        response = MembershipResponse(
+            obstacle.error, obstacle.text, leader or self.leader_info, reason, obstacle.metadata
+        )
+        self.effects.append(SendReply(token, response))
+
     def send(self, kind: CallKind, to: Peer, request: PeerRequest) -> Call:
         """Send a request that the core waits for; it times out after the request timeout."""
         deadline = self.after(self.config.request_timeout_ms)
@@ -257,24 +272,12 @@ class Replica:
         old = self.role
         assert (type(old), type(role)) in TRANSITIONS, (old, role)
         if isinstance(old, Leader):
-            self._fail_waiting(old)
+            end_waiting(self, old)
         self.calls.abandon(*(kind for kind in CallKind if kind is not CallKind.PROBE))
         self.calls.clear_backoff()
         self.role = role
         names = f"{type(old).__name__.lower()} becomes {type(role).__name__.lower()}"
         self.note(f"{why}: {names} in epoch {self.epoch}")
-
-    def _fail_waiting(self, leader: Leader) -> None:
-        """No parked Fetch and no read outlives leadership (docs/protocol.md)."""
-        info = (
-            self.leader_info
-            if self.election.leader_id != self.node_id
-            else LeaderInfo(None, self.epoch)
-        )
-        for parked in leader.parked.values():
-            self.reply(parked.token, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info))
-        for read in leader.reads:
-            self.reply(read.token, ReadResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info))
 
     def start(self) -> None:
         """Take up the role that the disk tells (seed: initialization)."""
@@ -392,6 +395,7 @@ class Replica:
         self.save_election(ElectionState(epoch, leader_id, voted))
         deadline = resume_deadline or self.after(self.config.fetch_timeout_ms)
         self._enter(Follower(leader_id, deadline), f"{why} (leader {leader_id})")
+        self.last_leader = self.leader_info
 
     def become_leader(self) -> None:
         """Lead: durable first, then the records that begin the epoch (the epoch-start rule).
@@ -412,15 +416,37 @@ class Replica:
             begin_epoch_deadline=self.now,
         )
         self._enter(leader, f"{len(granted)} of {len(self.voters)} votes")
+        self.last_leader = self.leader_info
         self.append_epoch_start(granted)
 
     def append_epoch_start(self, granted: tuple[NodeId, ...]) -> None:
-        """LeaderChange; and version and voters when no log or snapshot holds them yet."""
+        """LeaderChange; version and voters when no log or snapshot holds them yet (KIP-853).
+
+        And the voters when this one's own entry has drifted from what it is: nobody else could
+        tell it so.
+        """
         ids = tuple(voter.key.node_id for voter in self.voters)
         records: list[ControlRecord] = [LeaderChange(self.node_id, ids, granted)]
+        drifted = self.drifted_entry()
+        voters = self.voters.with_voter(drifted) if drifted is not None else self.voters
         if self.log.kraft_version > 0 and self.log.voters_offset < 0:
-            records += [KRaftVersion(self.log.kraft_version), KRaftVoters(self.voters)]
+            records += [KRaftVersion(self.log.kraft_version), KRaftVoters(voters)]
+        elif self.log.kraft_version > 0 and drifted is not None:
+            records.append(KRaftVoters(voters))
         self.append_control(*records)
+
+    def drifted_entry(self) -> Voter | None:
+        """What this voter's entry should be; None when it is, or when this is no voter.
+
+        Listeners of other names stay: another program may serve them on this directory.
+        """
+        entry = self.voters.voter(self.key)
+        if entry is None:
+            return None
+        own = {endpoint.name: endpoint for endpoint in self.config.endpoints}
+        kept = tuple(own.pop(endpoint.name, endpoint) for endpoint in entry.endpoints)
+        current = Voter(self.key, (*kept, *own.values()))
+        return None if current == entry else current
 
     def check_quorum_deadline(self) -> Millis:
         """Floor of 1.5 fetch timeouts (seed: LeaderState)."""

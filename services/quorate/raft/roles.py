@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from quorate.raft.messages import FetchRequest
+    from quorate.raft.api import RecordsProposed
+    from quorate.raft.messages import AddRaftVoterRequest, FetchRequest
     from quorate.records.ids import (
         CallId,
         Epoch,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
         ReplicaKey,
         ReplyToken,
     )
-    from quorate.records.voters import Endpoint
+    from quorate.records.voters import Endpoint, Voter
 
 
 @dataclass(slots=True)
@@ -130,8 +131,35 @@ class PendingRead:
 
 
 @dataclass(slots=True)
+class PendingChange:
+    """A change of the voters that somebody waits for; a leader has one at a time.
+
+    `offset` is where the new set stands in the log; None while the new voter has not answered.
+    """
+
+    token: ReplyToken
+    what: str
+    deadline: Millis
+    offset: Offset | None = None
+    add: AddRaftVoterRequest | None = None
+
+
+@dataclass(slots=True)
+class HandOver:
+    """Leadership goes to `to` once it has the whole log; proposals are held back until then."""
+
+    token: ReplyToken
+    to: ReplicaKey
+    deadline: Millis
+    held: list[RecordsProposed] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Leader:
-    """Leads its epoch from `epoch_start` on."""
+    """Leads its epoch from `epoch_start` on.
+
+    `updates` are what voters told of themselves at kraft.version 0, where no record can hold it.
+    """
 
     epoch_start: Offset
     elected_ms: Millis
@@ -144,6 +172,9 @@ class Leader:
     reads: list[PendingRead] = field(default_factory=list)
     read_round: int = 0
     read_round_is_sent: bool = False
+    pending: PendingChange | None = None
+    hand_over: HandOver | None = None
+    updates: dict[NodeId, Voter] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -225,12 +225,24 @@ class VoterRow:
     tagged: Tagged = ()
 
 
+@structure
+class DecommissionedRow:
+    """A voter that was removed and must not come back by itself; not in Kafka."""
+
+    voter_id: Annotated[NodeId, Wire("int32")]
+    voter_directory_id: Annotated[DirectoryId, Wire("uuid")]
+    tagged: Tagged = ()
+
+
 @message(api_key=None)
 class VotersRecord:
-    """The value of a KRAFT_VOTERS record."""
+    """The value of a KRAFT_VOTERS record; stock readers skip the tagged field that is ours."""
 
     version: Annotated[int, Wire("int16")]
     voters: Annotated[tuple[VoterRow, ...], Wire("[]VoterRow")]
+    decommissioned: Annotated[
+        tuple[DecommissionedRow, ...], Wire("[]DecommissionedRow", tag=10_000)
+    ] = ()
     tagged: Tagged = ()
 
 
@@ -254,7 +266,17 @@ def _encode(record: ControlRecord) -> tuple[ControlType, bytes]:
         case KRaftVersion(kraft_version=kraft_version):
             version = KRaftVersionRecord(version=0, kraft_version=kraft_version)
             return ControlType.KRAFT_VERSION, codec_of(KRaftVersionRecord, 0).encode(version)
-    rows = VotersRecord(version=0, voters=tuple(_row(voter) for voter in record.voters))
+    rows = VotersRecord(
+        version=0,
+        voters=tuple(_row(voter) for voter in record.voters),
+        decommissioned=tuple(
+            DecommissionedRow(
+                voter_id=key.node_id,
+                voter_directory_id=key.directory_id or DirectoryId(ZERO_UUID),
+            )
+            for key in record.voters.decommissioned
+        ),
+    )
     return ControlType.KRAFT_VOTERS, codec_of(VotersRecord, 0).encode(rows)
 
 
@@ -278,8 +300,11 @@ def _decode(control_type: int, value: bytes) -> ControlRecord:
         case ControlType.KRAFT_VERSION:
             return KRaftVersion(_read(KRaftVersionRecord, version, value).kraft_version)
         case ControlType.KRAFT_VOTERS:
-            rows = _read(VotersRecord, version, value).voters
-            return KRaftVoters(VoterSet.of(_voter(row) for row in rows))
+            rows = _read(VotersRecord, version, value)
+            gone = tuple(
+                ReplicaKey(row.voter_id, row.voter_directory_id) for row in rows.decommissioned
+            )
+            return KRaftVoters(VoterSet.of((_voter(row) for row in rows.voters), gone))
         case _:
             raise SchemaError(f"unknown control record type {control_type}")
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # What this release supports: static voters (0), and voters in the log (1, KIP-853).
 KRAFT_VERSION_MIN: Final = 0
 KRAFT_VERSION_MAX: Final = 1
+DECOMMISSIONED_MAX: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,14 @@ class Voter:
 
 @dataclass(frozen=True, slots=True)
 class VoterSet:
-    """All voters, ordered by node id; a node id occurs once (KIP-853 as shipped)."""
+    """All voters, ordered by node id; a node id occurs once (KIP-853 as shipped).
+
+    `decommissioned` are the latest that were removed, oldest first: they must not come back by
+    themselves (rule 7). The list travels with the set, through the log and through snapshots.
+    """
 
     voters: tuple[Voter, ...] = ()
+    decommissioned: tuple[ReplicaKey, ...] = ()
 
     def __post_init__(self) -> None:
         ids = [voter.key.node_id for voter in self.voters]
@@ -61,9 +67,9 @@ class VoterSet:
             raise ValueError(f"voters must be ordered by node id, each once: {ids}")
 
     @classmethod
-    def of(cls, voters: Iterable[Voter]) -> VoterSet:
+    def of(cls, voters: Iterable[Voter], decommissioned: tuple[ReplicaKey, ...] = ()) -> VoterSet:
         """The set of these voters, brought into order."""
-        return cls(tuple(sorted(voters, key=lambda voter: voter.key.node_id)))
+        return cls(tuple(sorted(voters, key=lambda voter: voter.key.node_id)), decommissioned)
 
     def __len__(self) -> int:
         return len(self.voters)
@@ -100,10 +106,18 @@ class VoterSet:
         return None
 
     def with_voter(self, voter: Voter) -> VoterSet:
-        """This set with `voter` added, or replaced where its node id is already here."""
+        """This set with `voter` added, or replaced where its node id is already here.
+
+        Whoever is added is decommissioned no longer.
+        """
         others = (v for v in self.voters if v.key.node_id != voter.key.node_id)
-        return VoterSet.of((*others, voter))
+        gone = tuple(key for key in self.decommissioned if key != voter.key)
+        return VoterSet.of((*others, voter), gone)
 
     def without(self, key: ReplicaKey) -> VoterSet:
-        """This set without the voter that `key` names."""
-        return VoterSet(tuple(v for v in self.voters if v.key != key))
+        """This set without the voter that `key` names, which is decommissioned from here on."""
+        if all(voter.key != key for voter in self.voters):
+            return self
+        left = tuple(v for v in self.voters if v.key != key)
+        gone = (*(other for other in self.decommissioned if other != key), key)
+        return VoterSet(left, gone[-DECOMMISSIONED_MAX:])

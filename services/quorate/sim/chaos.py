@@ -10,19 +10,22 @@ import math
 from typing import TYPE_CHECKING
 
 from quorate.raft.api import ShutdownRequested, StateMachineProgress
-from quorate.records.ids import DirectoryId, Millis, Offset
-from quorate.records.voters import Voter, VoterSet
-from quorate.sim.node import SimulatedNode, Status
+from quorate.raft.messages import AddRaftVoterRequest, RemoveRaftVoterRequest
+from quorate.records.ids import DirectoryId, Millis
+from quorate.records.voters import Voter
+from quorate.sim.node import CLUSTER_ID, SimulatedNode, Status
 from quorate.sim.quorum import replace_disk
 from quorate.sim.storage import LOG_DIR, rottable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from quorate.raft.messages import MembershipRequest
     from quorate.records.ids import NodeId
     from quorate.sim.world import World
 
 SHUTDOWN_MS = Millis(3000)
+CHANGE_MS = Millis(3000)
 
 
 class Chaos:
@@ -283,29 +286,35 @@ class Chaos:
     # --- voters -----------------------------------------------------------------------------------
 
     def change_voters(self) -> None:
-        """Add, remove or replace one voter at the leader, as an operator would who looks first."""
+        """Add or remove one voter at the leader, as an operator would who looks first."""
         leader = self.world.leader()
         if leader is None or leader.is_paused or leader.progress is None:
             return
-        choices = self._possible_sets(leader)
+        choices = self._possible_changes(leader)
         if not choices:
             return
-        voters = choices[int(self.world.random.random() * len(choices))]
-        leader.change_voters(voters)
+        request = choices[int(self.world.random.random() * len(choices))]
+        self.world.remark(f"node {leader.node_id} is asked for {request}")
+        leader.ask(request)
 
-    def _possible_sets(self, leader: SimulatedNode) -> list[VoterSet]:
+    def _possible_changes(self, leader: SimulatedNode) -> list[MembershipRequest]:
         current = leader.log.voters
-        choices = []
+        choices: list[MembershipRequest] = []
         for node in self.world.nodes.values():
             voter = current.by_id(node.node_id)
+            force = self.world.random.random() < 0.5
             if voter is not None:
                 others = [v for v in current if v is not voter]
                 if self._is_live(others):
-                    choices.append(VoterSet.of(others))
-            elif self._is_caught_up(node, leader):
-                added = [*current, Voter(node.key, node.endpoints)]
-                if self._is_live(added):
-                    choices.append(VoterSet.of(added))
+                    choices.append(
+                        RemoveRaftVoterRequest(CLUSTER_ID, voter.key, CHANGE_MS, force=force)
+                    )
+            elif self._is_live([*current, Voter(node.key, node.endpoints)]):
+                choices.append(
+                    AddRaftVoterRequest(
+                        CLUSTER_ID, node.key, node.endpoints, CHANGE_MS, force=force
+                    )
+                )
         return choices
 
     def _is_live(self, voters: list[Voter]) -> bool:
@@ -318,9 +327,3 @@ class Chaos:
         is_whole = not node.is_healing and not node.is_rotten
         is_same = directory_id in (None, node.directory_id)
         return is_same and is_whole and node.status is Status.RUNNING
-
-    def _is_caught_up(self, node: SimulatedNode, leader: SimulatedNode) -> bool:
-        progress = leader.progress
-        if node.status is not Status.RUNNING or progress is None:
-            return False
-        return node.log.end.offset + 20 >= (progress.high_watermark or Offset(0))

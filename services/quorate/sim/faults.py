@@ -33,6 +33,7 @@ class Options:
     voters: int = 3
     observers: int = 0
     kraft_version: int = 1
+    auto_join: bool = False
     duration_ms: int = 30_000
     network: NetworkOptions = field(default_factory=NetworkOptions)
     election_timeout_ms: int = 1000
@@ -132,6 +133,7 @@ def draw_options(random: Random) -> Options:
         snapshot_every_records=draw.one((0, 10, 40, 150)),
         retention_bytes=draw.one((500, 5000, 50_000)),
         spoiled_snapshot_rate=draw.one((0.0, 0.0, 0.0, 0.5)),
+        auto_join=draw.chance(0.5),
     )
 
 

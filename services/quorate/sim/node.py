@@ -22,6 +22,7 @@ from quorate.raft.messages import (
     FetchResponse,
     FetchSnapshotResponse,
     LogRange,
+    MembershipResponse,
     PeerResponse,
     ProposalResponse,
     ReadResponse,
@@ -29,6 +30,7 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
+from quorate.records.control import KRaftVoters
 from quorate.records.ids import (
     ClusterId,
     DirectoryId,
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.raft.api import Effect, Event, PublishProgress, Random, Update
-    from quorate.raft.messages import Response
+    from quorate.raft.messages import MembershipRequest, Response
     from quorate.records.voters import Voter
     from quorate.sim.machine import Machine
     from quorate.sim.world import Caller, World
@@ -193,6 +195,7 @@ class SimulatedNode:
             fetch_max_wait_ms=Millis(options.fetch_timeout_ms // 4),
             fetch_max_bytes=options.fetch_max_bytes,
             fetch_snapshot_max_bytes=options.chunk_bytes,
+            auto_join=options.auto_join,
         )
 
     def _view_log(self, recovered: api.RecoveredState) -> None:
@@ -300,20 +303,16 @@ class SimulatedNode:
         if isinstance(event, api.ResponseReceived) and isinstance(event.response, FetchResponse):
             self.world.watch.heard_leader(self)
 
-    def change_voters(self, voters: VoterSet) -> str | None:
-        """Append a voter set by the simulator's hand; why not, when the core refuses."""
-        if self.status is not Status.RUNNING or self.is_paused or self._is_busy:
-            return "the process is busy"
-        ids = [int(voter.key.node_id) for voter in voters]
-        update, refusal = self.core.change_voters(voters, self.local_ms)
-        if refusal is None:
-            self.world.tempt_fate()
-        self._take(f"change voters to {ids}: {refusal or 'appended'}", update)
-        self.pump()
-        return refusal
+    def ask(self, request: MembershipRequest) -> ReplyToken:
+        """Ask this process for a change as an operator would; the answer is in `World.answers`."""
+        token = self.world.next_token()
+        self.deliver(api.RequestReceived(token, request))
+        return token
 
     def _take(self, event: Event | str, update: Update) -> None:
         self.world.transcript.add(self.world.now_us, self.node_id, event, update)
+        if any(_changes_voters(effect) for effect in update.effects):
+            self.world.tempt_fate()
         self._effects.extend(update.effects)
         self._wake_us = None
         if update.wake_at_ms is not None:
@@ -426,6 +425,8 @@ class SimulatedNode:
         if vote is not None and not vote.pre_vote and is_granted:
             self.world.watch.voted(self, vote.replica_epoch, vote.replica)
         caller = self.callers.pop(token, None)
+        if caller is None and isinstance(response, MembershipResponse):
+            self.world.answers[token] = response
         if caller is not None:
             self.world.send_response(self, caller, self._filled(response))
 
@@ -491,3 +492,10 @@ class SimulatedNode:
             self._found_damage(error)
         except (OSError, StorageError) as error:
             self.fail(error)
+
+
+def _changes_voters(effect: Effect) -> bool:
+    match effect:
+        case api.AppendToLog(payload=api.ControlBatch(records=records)):
+            return any(isinstance(record, KRaftVoters) for record in records)
+    return False

@@ -31,7 +31,7 @@ from quorate.storage.layout import PART_SUFFIX, checkpoint_name
 
 if TYPE_CHECKING:
     from quorate.raft.api import Peer, SendRequest
-    from quorate.raft.messages import PeerResponse, Request
+    from quorate.raft.messages import MembershipResponse, PeerResponse, Request
     from quorate.records.ids import OffsetAndEpoch
     from quorate.sim.disk import Survival
     from quorate.sim.faults import Options
@@ -66,6 +66,7 @@ class World:
         self.watch = Watch(self)
         self.nodes: dict[NodeId, SimulatedNode] = {}
         self.addresses: dict[tuple[str, int], NodeId] = {}
+        self.answers: dict[ReplyToken, MembershipResponse] = {}
         self.steps = 0
         self.ticks_to_death: int | None = None
         self.when_process_dies: Callable[[SimulatedNode], None] = SimulatedNode.kill

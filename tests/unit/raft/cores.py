@@ -122,6 +122,16 @@ def replies(update: api.Update) -> list[m.Response]:
     return [effect.response for effect in update.effects if isinstance(effect, api.SendReply)]
 
 
+def memberships(update: api.Update) -> list[m.MembershipResponse]:
+    return [reply for reply in replies(update) if isinstance(reply, m.MembershipResponse)]
+
+
+def membership(update: api.Update) -> m.MembershipResponse:
+    """The one answer to a change of the voters in an update."""
+    (answer_,) = memberships(update)
+    return answer_
+
+
 def granted(epoch: int) -> m.VoteResponse:
     return m.VoteResponse(ErrorCode.NONE, m.LeaderInfo(None, Epoch(epoch)), vote_granted=True)
 
@@ -137,6 +147,15 @@ def leader(node_id: int = 1, *node_ids: int) -> RaftCore:
                 update = answer(core, call, granted(epoch), now_ms=2000)
                 break
     flush(core, now_ms=2000)
+    return core
+
+
+def grown_up_leader(*node_ids: int) -> RaftCore:
+    """As `leader`, and at 4,500 ms old enough to know who fetches: the others have all it has."""
+    ids = node_ids or (1, 2, 3)
+    core = leader(ids[0], *ids)
+    for token, node_id in enumerate(ids[1:], 100):
+        ask(core, fetch(node_id, 3, 1), now_ms=4400, token=token)
     return core
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from quorate.raft import messages as m
-from quorate.raft.describe import describe, remarks
+from quorate.raft.describe import api_versions, describe, remarks
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Millis, Offset
+from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores
 
 
@@ -13,7 +13,7 @@ def test_the_leader_tells_what_every_replica_has_and_when_it_fetched() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
     cores.ask(core, cores.fetch(7, 0, 0), now_ms=2002, token=2)
-    answer = describe(core.replica)
+    answer = describe(core.replica, core.membership.adding)
     assert answer.error is ErrorCode.NONE
     assert [(v.key.node_id, v.log_end_offset, v.last_fetch_ms) for v in answer.voters] == [
         (1, Offset(3), Millis(2002)),
@@ -22,8 +22,50 @@ def test_the_leader_tells_what_every_replica_has_and_when_it_fetched() -> None:
     ]
     (observer,) = answer.observers
     assert observer == m.ReplicaState(
-        cores.key(7), Offset(0), Millis(2002), observer.last_caught_up_ms, cores.endpoints(7)
+        cores.key(7),
+        Offset(0),
+        Millis(2002),
+        observer.last_caught_up_ms,
+        cores.endpoints(7),
+        m.Reason.HIGH_WATERMARK_UNKNOWN,
+        observer.obstacle_text,
     )
+    assert "who fetches" in observer.obstacle_text
+
+
+def test_an_observer_that_may_be_added_has_no_obstacle() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, cores.fetch(7, 3, 1), now_ms=4500, token=2)
+    (observer,) = describe(core.replica, core.membership.adding).observers
+    assert (observer.obstacle, observer.obstacle_text) == (None, "")
+
+
+def test_a_change_that_is_not_committed_is_told() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(0)), now_ms=4500)
+    answer = describe(core.replica, core.membership.adding)
+    (gone,) = [voter for voter in cores.voters(1, 2, 3) if voter.key == cores.key(3)]
+    assert answer.uncommitted_voter_change == m.VoterChange(m.ChangeKind.REMOVE, gone)
+    assert answer.decommissioned == (cores.key(3),)
+    cores.flush(core, now_ms=4501)
+    cores.ask(core, cores.fetch(2, 4, 1), now_ms=4501)
+    assert describe(core.replica, core.membership.adding).uncommitted_voter_change is None
+
+
+def test_without_a_leader_it_is_told_who_led_and_who_was_heard_when() -> None:
+    core = cores.follower(2, 1)
+    cores.ask(core, cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True), now_ms=7)
+    core.replica.become_unattached(Epoch(2), "test")
+    answer = describe(core.replica, core.membership.adding)
+    assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert answer.leader == m.LeaderInfo(None, Epoch(2))
+    assert answer.last_leader == m.LeaderInfo(NodeId(1), Epoch(1), cores.endpoints(1))
+    assert answer.heard == (m.Heard(NodeId(1), Millis(1)), m.Heard(NodeId(3), Millis(7)))
+
+
+def test_api_versions_says_who_answers_and_what_it_supports() -> None:
+    answer = api_versions(cores.unattached(2).replica)
+    assert answer == m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(2), 0, 1)
 
 
 def test_healing_and_refused_votes_are_remarked() -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.roles import Leader, Resigned
+from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset, ReplyToken
 from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from quorate.raft.core import RaftCore
+    from quorate.records.voters import VoterSet
 
 
 def fetched(update: api.Update) -> m.FetchResponse:
@@ -69,23 +76,28 @@ def test_rule_3_an_observer_that_becomes_a_voter_gets_its_parked_fetch_answered(
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
     cores.ask(core, cores.fetch(7, 3, 1), now_ms=2002, token=7)
-    update, refusal = core.change_voters(cores.voters(1, 2, 3, 7), Millis(2003))
-    assert refusal is None
+    update = append(core, cores.voters(1, 2, 3, 7), now_ms=2003)
     assert fetched(update).records == m.LogRange(Offset(3), Offset(4), 1024)
 
 
-def test_one_change_of_the_voters_at_a_time_and_only_in_a_committed_epoch() -> None:
+def append(core: RaftCore, voters: VoterSet, *, now_ms: int) -> api.Update:
+    core.replica.now = Millis(now_ms)
+    core.leading.append_voters(KRaftVoters(voters))
+    return core.step(api.TimerFired(), Millis(now_ms))
+
+
+def test_rule_5_a_new_set_gets_a_whole_interval_before_its_quorum_is_checked() -> None:
     core = cores.leader()
-    assert core.change_voters(cores.voters(1, 2), Millis(2001))[1] is not None
-    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2002)
-    assert core.change_voters(cores.voters(1, 2), Millis(2003))[1] is None
-    assert core.change_voters(cores.voters(1, 2, 4), Millis(2004))[1] is not None
+    cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
+    append(core, cores.voters(1, 2, 3, 4), now_ms=4900)
+    assert isinstance(core.replica.role, Leader)
+    assert core.replica.role.check_quorum_deadline == 4900 + 3000
 
 
 def test_a_leader_that_commits_its_own_removal_resigns() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
-    core.change_voters(cores.voters(2, 3), Millis(2002))
+    append(core, cores.voters(2, 3), now_ms=2002)
     cores.ask(core, cores.fetch(2, 4, 1, wait_ms=0), now_ms=2003, token=2)
     assert isinstance(core.replica.role, Leader)
     update = cores.ask(core, cores.fetch(3, 4, 1, wait_ms=0), now_ms=2004, token=3)

@@ -1,4 +1,4 @@
-"""Changes asked for by others are refused by name."""
+"""Every change of the voters goes to the module that decides it; only a leader decides."""
 
 from __future__ import annotations
 
@@ -19,11 +19,16 @@ REQUESTS: list[m.MembershipRequest] = [
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)
-def test_every_change_is_unsupported_and_changes_nothing(request_: m.MembershipRequest) -> None:
-    core = cores.leader()
-    update = cores.ask(core, request_, now_ms=2001)
-    (answer,) = cores.replies(update)
-    assert isinstance(answer, m.MembershipResponse)
-    assert answer.error is ErrorCode.UNSUPPORTED_VERSION
-    assert type(request_).__name__.removesuffix("Request") in answer.message
-    assert core.replica.voters == cores.voters(1, 2, 3)
+def test_a_follower_names_the_leader(request_: m.MembershipRequest) -> None:
+    answer = cores.membership(cores.ask(cores.follower(2, 1), request_, now_ms=2))
+    assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert answer.reason is m.Reason.NOT_LEADER
+    assert answer.leader == m.LeaderInfo(cores.key(1).node_id, Epoch(1), cores.endpoints(1))
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)
+def test_a_leader_decides(request_: m.MembershipRequest) -> None:
+    update = cores.ask(cores.grown_up_leader(), request_, now_ms=4500)
+    answers = cores.memberships(update)
+    assert all(answer.reason is not m.Reason.NOT_LEADER for answer in answers)
+    assert answers or isinstance(request_, m.RemoveRaftVoterRequest)

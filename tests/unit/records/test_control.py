@@ -116,10 +116,18 @@ TWO = Voter(ReplicaKey(NodeId(2), DirectoryId(b"2" * 16)), (Endpoint("GRPC", "b"
 
 
 def test_an_unknown_tagged_field_survives() -> None:
-    value = value_of(KRaftVoters(VoterSet((ONE,))))[:-1] + bytes.fromhex("01904e0261ff")
+    value = value_of(KRaftVoters(VoterSet((ONE,))))[:-1] + bytes.fromhex("01914e0261ff")
     record = decode_control(VOTERS_KEY, value)
     assert record == KRaftVoters(VoterSet((ONE,)), verbatim=value)
     assert encode_control(record) == (VOTERS_KEY, value)
+
+
+def test_who_is_decommissioned_travels_in_a_tagged_field_of_ours() -> None:
+    voters = VoterSet((ONE,), (TWO.key,))
+    value = value_of(KRaftVoters(voters))
+    plain = value_of(KRaftVoters(VoterSet((ONE,))))
+    assert value.startswith(plain[:-1] + bytes.fromhex("01904e"))
+    assert decode_control(VOTERS_KEY, value) == KRaftVoters(voters)
 
 
 def test_voters_in_another_order_are_sorted_and_written_back_as_they_were() -> None:

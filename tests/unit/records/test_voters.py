@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.records.ids import DirectoryId, NodeId, ReplicaKey
-from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.records.voters import DECOMMISSIONED_MAX, Endpoint, Voter, VoterSet
 
 
 def key(node_id: int, directory: bytes | None = None) -> ReplicaKey:
@@ -54,5 +54,21 @@ def test_adding_replaces_and_removing_needs_the_whole_key() -> None:
     voters = VoterSet((old,))
     assert voters.with_voter(other) == VoterSet((old, other))
     assert voters.with_voter(new) == VoterSet((new,))
-    assert VoterSet((old, other)).without(old.key) == VoterSet((other,))
+    assert VoterSet((old, other)).without(old.key) == VoterSet((other,), (old.key,))
     assert voters.without(new.key) == voters
+
+
+def test_whoever_is_added_again_is_decommissioned_no_longer() -> None:
+    one, other = Voter(key(1, b"a")), Voter(key(2, b"a"))
+    removed = VoterSet((one, other)).without(one.key)
+    assert removed.with_voter(other) == removed
+    assert removed.with_voter(one) == VoterSet((one, other))
+
+
+def test_only_the_latest_removals_are_remembered() -> None:
+    keeper = Voter(key(99))
+    voters = VoterSet((keeper,))
+    for node_id in range(DECOMMISSIONED_MAX + 2):
+        voters = voters.with_voter(Voter(key(node_id))).without(key(node_id))
+    assert len(voters.decommissioned) == DECOMMISSIONED_MAX
+    assert voters.decommissioned[0] == key(2)

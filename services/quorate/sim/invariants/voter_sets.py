@@ -8,6 +8,7 @@ from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
+    from quorate.records.ids import ReplicaKey
     from quorate.records.voters import VoterSet
     from quorate.sim.logview import Entry
     from quorate.sim.node import SimulatedNode
@@ -25,7 +26,7 @@ class OneVoterChangeAtATime(Invariant):
             return
         earlier = [e for e in node.log.entries if e.voters is not None and e.end <= entry.base]
         before = node.log.voters_below(entry.base)
-        if not before.voters or before == entry.voters:
+        if not before.voters or not changed(before, entry.voters):
             return
         if changed(before, entry.voters) > 1:
             raise Violation(
@@ -44,10 +45,16 @@ class OneVoterChangeAtATime(Invariant):
 
 
 def changed(before: VoterSet, after: VoterSet) -> int:
-    """How many voters joined or left."""
-    joined = sum(1 for voter in after if voter.key not in [v.key for v in before])
-    left = sum(1 for voter in before if voter.key not in [v.key for v in after])
+    """How many voters joined or left; one that gets its directory id with an upgrade stays."""
+    joined = sum(1 for voter in after if voter.key not in before)
+    left = sum(1 for voter in before if not _stays(voter.key, after))
     return joined + left
+
+
+def _stays(key: ReplicaKey, after: VoterSet) -> bool:
+    if key.directory_id is None:
+        return after.by_id(key.node_id) is not None
+    return key in after
 
 
 def _ids(voters: VoterSet) -> list[int]:

@@ -1,0 +1,240 @@
+"""What all changes of the voters share: when one may begin, how it is appended, when it is over.
+
+One change at a time, and only once a record of the leader's own epoch is committed: otherwise two
+sets without a common majority could both commit. A set is in force when it is appended, finished
+when the high watermark passes it (KIP-853, "Voter changes"; rules 3 to 5).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.messages import MembershipResponse, Reason
+from quorate.raft.roles import Leader, PendingChange
+from quorate.raft.waiting import Obstacle
+from quorate.records.control import KRaftVoters
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Offset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.raft.leading import Leading
+    from quorate.raft.replica import Replica
+    from quorate.raft.roles import Progress
+    from quorate.records.control import ControlRecord
+    from quorate.records.ids import ClusterId, Millis, ReplicaKey
+    from quorate.records.voters import Endpoint, VoterSet
+
+# How many records a voter may still lack when it is added, or takes over leadership.
+LAG_MAX: Final = 10_000
+
+
+class Changes:
+    """The one change of the voters that a leader may have under way."""
+
+    def __init__(self, replica: Replica, leading: Leading) -> None:
+        self.r = replica
+        self.leading = leading
+
+    # --- may it begin? ----------------------------------------------------------------------------
+
+    def why_not_leader(self, cluster_id: ClusterId | None) -> Obstacle | None:
+        """Whoever asks must mean this cluster, and its leader."""
+        r = self.r
+        if cluster_id is not None and cluster_id != r.config.cluster_id:
+            return Obstacle(
+                ErrorCode.INCONSISTENT_CLUSTER_ID,
+                Reason.INCONSISTENT_CLUSTER_ID,
+                f"cluster_id is {cluster_id}, this is cluster {r.config.cluster_id}: ask a "
+                "controller of your cluster",
+            )
+        if not isinstance(r.role, Leader):
+            leader_id = r.election.leader_id
+            known = f"the leader is {leader_id}" if leader_id is not None else "none is known"
+            text = f"node {r.node_id} does not lead epoch {r.epoch}; {known}"
+            return Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
+        return None
+
+    def why_not_now(self, role: Leader) -> Obstacle | None:
+        """One change at a time, and none before the leader knows what is committed and who lives.
+
+        Rule 5: a leader younger than the fetch timeout cannot tell the dead from the late.
+        """
+        r = self.r
+        if r.log.kraft_version < 1:
+            text = (
+                "kraft.version is 0, where the voters stand in the settings: upgrade it first "
+                "(quorate features upgrade --feature kraft.version=1)"
+            )
+            return Obstacle(ErrorCode.UNSUPPORTED_VERSION, Reason.KRAFT_VERSION_TOO_OLD, text)
+        obstacle = self.why_uncommitted(role) or self.why_pending(role)
+        age = r.now - role.elected_ms
+        if obstacle is None and age < r.config.fetch_timeout_ms:
+            text = (
+                f"the leader of epoch {r.epoch} was elected {age} ms ago and has yet to learn who "
+                f"fetches: try again in {r.config.fetch_timeout_ms} ms"
+            )
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
+        return obstacle
+
+    def why_uncommitted(self, role: Leader) -> Obstacle | None:
+        """Before a record of its own epoch is committed a leader may not know the set in force."""
+        r = self.r
+        if r.high_watermark > role.epoch_start:
+            return None
+        text = (
+            f"the leader has not committed a record of its epoch {r.epoch} yet: try again when a "
+            "majority of the voters fetches"
+        )
+        return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.HIGH_WATERMARK_UNKNOWN, text)
+
+    def why_pending(self, role: Leader) -> Obstacle | None:
+        """Another change has not come to its end."""
+        r = self.r
+        if role.pending is not None:
+            what = role.pending.what
+        elif not self.is_committed():
+            what = f"the set at offset {r.log.voters_offset}"
+        else:
+            return None
+        return Obstacle(
+            ErrorCode.REQUEST_TIMED_OUT,
+            Reason.PENDING_VOTER_CHANGE,
+            f"another change of the voters is not committed yet ({what}): try again later",
+            (("pending", what),),
+        )
+
+    def is_committed(self) -> bool:
+        """Whether the latest set and the latest kraft.version are committed."""
+        r = self.r
+        newest = max(r.log.voters_offset, r.log.kraft_version_offset)
+        return newest < r.high_watermark
+
+    def why_no_live_majority(self, role: Leader, voters: VoterSet) -> Obstacle | None:
+        """A set most of whose voters are silent would commit nothing (strict-reconfig-check)."""
+        r = self.r
+        alive = [
+            voter.key
+            for voter in voters
+            if voter.key == r.key or self.is_alive(role.progress.get(voter.key))
+        ]
+        if len(alive) >= voters.majority:
+            return None
+        ids = [int(voter.key.node_id) for voter in voters]
+        lively = [int(key.node_id) for key in alive]
+        text = (
+            f"of the voters {ids} that would be left only {lively} fetched within "
+            f"{r.config.fetch_timeout_ms} ms, and a majority is {voters.majority}: bring the "
+            "others back first, or override this check with force"
+        )
+        metadata = (("alive", str(len(alive))), ("majority", str(voters.majority)))
+        return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_LIVE_MAJORITY, text, metadata)
+
+    def is_alive(self, progress: Progress | None) -> bool:
+        """Whether a replica fetched within the fetch timeout."""
+        return self._is_recent(progress.last_fetch_ms if progress is not None else None)
+
+    def _is_recent(self, moment: Millis | None) -> bool:
+        return moment is not None and self.r.now - moment <= self.r.config.fetch_timeout_ms
+
+    def why_lagging(self, role: Leader, key: ReplicaKey) -> Obstacle | None:
+        """Caught up within the fetch timeout, and not far behind now (KAFKA-19933).
+
+        Rule 4: an observer is never served the leader's end, so its lag is counted from what is
+        committed.
+        """
+        r = self.r
+        progress = role.progress.get(key)
+        if progress is None or progress.fetch_offset is None:
+            text = f"node {key.node_id} has not fetched from this leader: start it, and let it"
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_LAGGING, text)
+        end = r.log.end.offset if key in r.voters else r.high_watermark
+        lag = max(0, end - progress.fetch_offset)
+        if self._is_recent(progress.last_caught_up_ms) and lag <= LAG_MAX:
+            return None
+        text = (
+            f"node {key.node_id} is {lag} records behind and was not caught up within "
+            f"{r.config.fetch_timeout_ms} ms: wait until it is"
+        )
+        return Obstacle(
+            ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_LAGGING, text, (("lag", str(lag)),)
+        )
+
+    def address(self, listeners: tuple[Endpoint, ...]) -> Endpoint | None:
+        """The listener that all voters share."""
+        return next((e for e in listeners if e.name == self.r.config.listener_name), None)
+
+    def why_unreachable(self, listeners: tuple[Endpoint, ...]) -> Obstacle | None:
+        """All voters share the listener by which they reach each other."""
+        if self.address(listeners) is not None:
+            return None
+        wanted = self.r.config.listener_name
+        names = ", ".join(endpoint.name for endpoint in listeners)
+        text = (
+            f"listeners has {names or 'none'}: the voters reach each other by {wanted}, "
+            "so add that one"
+        )
+        return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
+
+    # --- its course -------------------------------------------------------------------------------
+
+    def append(
+        self, pending: PendingChange | None, *before: ControlRecord, voters: VoterSet
+    ) -> None:
+        """Append the set of a change; `pending` is for whoever waits until it is committed."""
+        role = self.r.role
+        assert isinstance(role, Leader)
+        role.pending = pending
+        if pending is not None:
+            pending.offset = Offset(self.r.log.end.offset + len(before))
+        self.leading.append_voters(*before, KRaftVoters(voters))
+
+    def expire(self) -> None:
+        """Who has waited for too long is told so; what was appended stays in force."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Leader) or role.pending is None or role.pending.deadline > r.now:
+            return
+        pending, role.pending = role.pending, None
+        if pending.offset is None:
+            self.refuse_unreachable(pending)
+            return
+        text = (
+            f"{pending.what}: the new set is in force at offset {pending.offset} but not committed "
+            "in time; it is finished when a majority of it fetches, or rolled back by a new leader"
+        )
+        obstacle = Obstacle(
+            ErrorCode.REQUEST_TIMED_OUT,
+            Reason.NOT_COMMITTED_IN_TIME,
+            text,
+            (("offset", str(pending.offset)),),
+        )
+        r.refuse(pending.token, obstacle)
+
+    def refuse_unreachable(self, pending: PendingChange) -> None:
+        """The new voter did not say what it supports."""
+        assert pending.add is not None
+        endpoint = self.address(pending.add.listeners)
+        text = (
+            f"{pending.what}: node {pending.add.voter.node_id} does not answer ApiVersions at "
+            f"{endpoint}: see that it runs, and that this address is its own"
+        )
+        obstacle = Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_UNREACHABLE, text)
+        self.r.refuse(pending.token, obstacle)
+
+    def deadlines(self) -> Iterator[Millis]:
+        """When whoever waits for the pending change is told that it takes too long."""
+        role = self.r.role
+        if isinstance(role, Leader) and role.pending is not None:
+            yield role.pending.deadline
+
+
+def settle(replica: Replica, role: Leader) -> None:
+    """The high watermark has moved: a change that lies below it is finished."""
+    pending = role.pending
+    if pending is None or pending.offset is None or pending.offset >= replica.high_watermark:
+        return
+    role.pending = None
+    replica.note(f"{pending.what}: committed")
+    replica.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", replica.leader_info))

@@ -1,0 +1,99 @@
+"""TransferLeadership: the leader hands over to one voter; not in Kafka.
+
+Proposals are held back until that voter has the whole log; then the leader resigns and names it
+first, so that it campaigns at once and nobody has more than it. If it does not get there within an
+election timeout the leader goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.messages import MembershipResponse, Reason, TransferLeadershipRequest
+from quorate.raft.roles import HandOver, Leader
+from quorate.raft.waiting import Obstacle
+from quorate.records.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.raft.changes import Changes
+    from quorate.records.ids import Millis, ReplyToken
+
+
+class HandingOver:
+    """TransferLeadership at a leader."""
+
+    def __init__(self, changes: Changes) -> None:
+        self.changes = changes
+        self.leading = changes.leading
+        self.r = changes.r
+
+    def handle(self, token: ReplyToken, request: TransferLeadershipRequest) -> None:
+        """Begin to hand over, unless that voter could not take over now."""
+        r = self.r
+        obstacle = self.changes.why_not_leader(request.cluster_id)
+        if obstacle is not None:
+            r.refuse(token, obstacle)
+            return
+        role = r.role
+        assert isinstance(role, Leader)
+        voter = r.voters.voter(request.to)
+        if voter is not None and voter.key.node_id == r.node_id:
+            r.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+            return
+        obstacle = self._why_not(role, request)
+        if obstacle is not None or voter is None:
+            assert obstacle is not None
+            r.refuse(token, obstacle)
+            return
+        role.hand_over = HandOver(token, voter.key, r.after(r.config.election_timeout_ms))
+        r.note(f"hands over to {voter.key}")
+        self.advance()
+
+    def _why_not(self, role: Leader, request: TransferLeadershipRequest) -> Obstacle | None:
+        voter = self.r.voters.voter(request.to)
+        if voter is None:
+            ids = ", ".join(str(voter.key) for voter in self.r.voters)
+            text = f"{request.to} is no voter: the voters are {ids} (node id : directory id)"
+            return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
+        if role.hand_over is not None:
+            text = f"leadership is being handed over to {role.hand_over.to}: try again later"
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
+        return self.changes.why_lagging(role, voter.key)
+
+    def advance(self) -> None:
+        """Resign once the successor has flushed everything; also called when it fetches."""
+        role = self.r.role
+        if not isinstance(role, Leader) or role.hand_over is None:
+            return
+        progress = role.progress.get(role.hand_over.to)
+        if progress is None or progress.fetch_offset != self.r.log.end.offset:
+            return
+        to = role.hand_over.to
+        self.leading.resign(f"leadership goes to {to}", first=to)
+
+    def expire(self) -> None:
+        """The successor did not get there: go on, with what was held back."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Leader) or role.hand_over is None:
+            return
+        hand_over = role.hand_over
+        if hand_over.deadline > r.now:
+            return
+        role.hand_over = None
+        text = (
+            f"{hand_over.to} did not fetch the whole log within {r.config.election_timeout_ms} ms: "
+            "this leader goes on; see that the voter runs and is not far behind"
+        )
+        obstacle = Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
+        r.refuse(hand_over.token, obstacle)
+        for event in hand_over.held:
+            self.leading.propose(event)
+
+    def deadlines(self) -> Iterator[Millis]:
+        """When to give up."""
+        role = self.r.role
+        if isinstance(role, Leader) and role.hand_over is not None:
+            yield role.hand_over.deadline

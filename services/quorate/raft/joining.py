@@ -1,0 +1,115 @@
+"""Auto-join: an observer that is a controller asks to become a voter (KIP-853, "auto joining").
+
+It first has the voter removed that has its node id and another directory: its own disk of before.
+The leader decides: it refuses while that voter is alive (rule 6), and whoever was decommissioned
+does not come back by itself (rule 7), so that one does not even ask.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import CallFailure
+from quorate.raft.calls import CallKind
+from quorate.raft.messages import (
+    AddRaftVoterRequest,
+    MembershipResponse,
+    RemoveRaftVoterRequest,
+)
+from quorate.raft.roles import Follower
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.raft.calls import Call
+    from quorate.raft.replica import Replica
+
+# Of the fetch timeout: when a request that was refused is repeated, plus a draw as long again so
+# that several that join do not meet each time.
+RETRY_SHARE: Final = 4
+ACCEPTED_FETCH_TIMEOUTS: Final = 3
+
+
+class Joining:
+    """What an observer does to become a voter."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.r = replica
+        self.next_ms = Millis(0)
+        self.is_adding = False
+        self.told: dict[str, None] = {}
+
+    def drive(self) -> None:
+        """Ask for the one change that comes next."""
+        r = self.r
+        if not self._is_due() or self.next_ms > r.now or r.calls.in_flight(CallKind.JOIN):
+            return
+        peer = r.leader_peer()
+        if peer is None:
+            return
+        before = r.voters.by_id(r.node_id)
+        self.is_adding = before is None
+        timeout_ms = r.config.request_timeout_ms
+        self._wait_to_retry()
+        if before is not None:
+            self._tell(f"asks {peer.node_id} to remove voter {before.key}, its disk of before")
+            removal = RemoveRaftVoterRequest(
+                r.config.cluster_id, before.key, timeout_ms, auto_join=True
+            )
+            r.send(CallKind.JOIN, peer, removal)
+            return
+        self._tell(f"asks {peer.node_id} to become a voter")
+        addition = AddRaftVoterRequest(
+            r.config.cluster_id,
+            r.key,
+            r.config.endpoints,
+            timeout_ms,
+            ack_when_committed=False,
+            auto_join=True,
+        )
+        r.send(CallKind.JOIN, peer, addition)
+
+    def _is_due(self) -> bool:
+        r = self.r
+        role = r.role
+        if not r.config.auto_join or r.log.kraft_version < 1 or r.is_voter:
+            return False
+        if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
+            return False
+        # An observer sees what is committed only, so what it knows of the set may be old.
+        is_behind = role.download is not None or r.log.end.offset < r.leader_high_watermark
+        return not is_behind and not r.is_healing and r.key not in r.voters.decommissioned
+
+    def _wait_to_retry(self) -> None:
+        share = self.r.config.fetch_timeout_ms // RETRY_SHARE
+        self.next_ms = self.r.after(share + self.r.draw(share))
+
+    def _tell(self, text: str) -> None:
+        """Say once what is repeated until it succeeds."""
+        if text not in self.told:
+            self.told[text] = None
+            self.r.note(text)
+
+    def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
+        """Wait for the record that says so, or ask again.
+
+        An accepted removal shows as soon as its record is fetched, and then comes the next step; an
+        accepted addition that does not show was rolled back.
+        """
+        r = self.r
+        if isinstance(answer, CallFailure):
+            return
+        r.learn(answer.leader, f"answer of {call.to}")
+        if answer.error is ErrorCode.NONE:
+            self.told.clear()
+            if self.is_adding:
+                self.next_ms = r.after(r.config.fetch_timeout_ms * ACCEPTED_FETCH_TIMEOUTS)
+        else:
+            self._tell(f"{call.to} refuses to have it join: {answer.message}")
+
+    def deadlines(self) -> Iterator[Millis]:
+        """When to ask again."""
+        if self._is_due() and not self.r.calls.in_flight(CallKind.JOIN):
+            yield self.next_ms

@@ -1,0 +1,62 @@
+"""RemoveRaftVoter: a voter leaves, the leader itself too (KIP-853, "RemoveVoter").
+
+A removed leader leads until the removal is committed, counts itself nowhere, then resigns. Whoever
+is removed is decommissioned: it does not come back by itself (rule 7).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.messages import Reason, RemoveRaftVoterRequest
+from quorate.raft.roles import Leader, PendingChange
+from quorate.raft.waiting import Obstacle
+from quorate.records.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from quorate.raft.changes import Changes
+    from quorate.records.ids import ReplyToken
+
+
+class Removing:
+    """RemoveRaftVoter at a leader."""
+
+    def __init__(self, changes: Changes) -> None:
+        self.changes = changes
+        self.r = changes.r
+
+    def handle(self, token: ReplyToken, request: RemoveRaftVoterRequest) -> None:
+        """Append the set without that voter, unless something forbids it."""
+        r = self.r
+        obstacle = self.changes.why_not_leader(request.cluster_id)
+        if obstacle is None:
+            assert isinstance(r.role, Leader)
+            obstacle = self.changes.why_not_now(r.role) or self._why_not(r.role, request)
+        if obstacle is not None:
+            r.refuse(token, obstacle)
+            return
+        what = f"remove voter {request.voter}"
+        r.note(f"{what}: appended at offset {r.log.end.offset}")
+        deadline = r.after(request.timeout_ms or r.config.request_timeout_ms)
+        left = r.voters.without(request.voter)
+        self.changes.append(PendingChange(token, what, deadline), voters=left)
+
+    def _why_not(self, role: Leader, request: RemoveRaftVoterRequest) -> Obstacle | None:
+        r = self.r
+        key = request.voter
+        twin = r.voters.by_id(key.node_id)
+        if twin is None or twin.key != key:
+            ids = ", ".join(str(voter.key) for voter in r.voters)
+            text = f"{key} is no voter: the voters are {ids} (node id : directory id)"
+            return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
+        if request.auto_join and (key == r.key or self.changes.is_alive(role.progress.get(key))):
+            text = (
+                f"voter {key} is alive and fetched within {r.config.fetch_timeout_ms} ms, so "
+                "another node with its id may not take its place: give each node an id of its own"
+            )
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_ALIVE, text)
+        left = r.voters.without(key)
+        if not left.voters:
+            text = f"voter {key} is the last one: add another voter first"
+            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.LAST_VOTER, text)
+        return None if request.force else self.changes.why_no_live_majority(role, left)

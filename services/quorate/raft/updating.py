@@ -1,0 +1,143 @@
+"""UpdateRaftVoter: a voter tells the leader where it is now, and what it supports (KIP-853).
+
+Sent by voters whose entry in the set has drifted from what they are, until it has not. At
+kraft.version 0 no record can hold it: each voter tells each leader once, which keeps it for the
+upgrade (raft/upgrading.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import CallFailure
+from quorate.raft.calls import CallKind
+from quorate.raft.messages import MembershipResponse, Reason, UpdateRaftVoterRequest
+from quorate.raft.roles import Follower, Leader
+from quorate.raft.waiting import Obstacle
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis
+from quorate.records.voters import Voter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.raft.calls import Call
+    from quorate.raft.changes import Changes
+    from quorate.records.ids import ReplyToken
+
+# Of the fetch timeout: how long an acknowledged update may take to arrive before it is sent again.
+REPEAT_FETCH_TIMEOUTS = 3
+
+
+class Updating:
+    """UpdateRaftVoter, the voter's side and the leader's."""
+
+    def __init__(self, changes: Changes) -> None:
+        self.changes = changes
+        self.r = changes.r
+        self.next_ms = Millis(0)
+        self.told_epoch: Epoch | None = None
+
+    # --- the voter's side -------------------------------------------------------------------------
+
+    def drive(self) -> None:
+        """Tell the leader, when it has something to learn."""
+        r = self.r
+        if not self._is_due() or self.next_ms > r.now:
+            return
+        peer = r.leader_peer()
+        if peer is None or r.calls.in_flight(CallKind.UPDATE_RAFT_VOTER):
+            return
+        entry = self._entry()
+        request = UpdateRaftVoterRequest(
+            r.config.cluster_id,
+            r.epoch,
+            r.key,
+            entry.endpoints,
+            entry.kraft_version_min,
+            entry.kraft_version_max,
+        )
+        self._wait(1)
+        r.send(CallKind.UPDATE_RAFT_VOTER, peer, request)
+
+    def _is_due(self) -> bool:
+        r = self.r
+        role = r.role
+        if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
+            return False
+        if r.log.kraft_version < 1:
+            return r.is_voter and self.told_epoch != r.epoch
+        return r.drifted_entry() is not None
+
+    def _entry(self) -> Voter:
+        return self.r.drifted_entry() or Voter(self.r.key, self.r.config.endpoints)
+
+    def _wait(self, fetch_timeouts: int) -> None:
+        self.next_ms = self.r.after(self.r.config.fetch_timeout_ms * fetch_timeouts)
+
+    def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
+        """Acknowledged, or tried again later."""
+        r = self.r
+        if isinstance(answer, CallFailure):
+            return
+        r.learn(answer.leader, f"answer of {call.to}")
+        if answer.error is ErrorCode.NONE:
+            self.told_epoch = call.epoch
+            self._wait(REPEAT_FETCH_TIMEOUTS)
+        else:
+            r.note(f"{call.to} refuses UpdateRaftVoter: {answer.message}")
+
+    def deadlines(self) -> Iterator[Millis]:
+        """When to tell the leader again."""
+        if self._is_due() and not self.r.calls.in_flight(CallKind.UPDATE_RAFT_VOTER):
+            yield self.next_ms
+
+    # --- the leader's side ------------------------------------------------------------------------
+
+    def handle(self, token: ReplyToken, request: UpdateRaftVoterRequest) -> None:
+        """Append the set with that entry; answered when it is in the log, as Kafka does."""
+        r = self.r
+        obstacle = self.changes.why_not_leader(request.cluster_id)
+        if obstacle is None:
+            assert isinstance(r.role, Leader)
+            obstacle = self._why_not(r.role, request)
+        if obstacle is not None:
+            r.refuse(token, obstacle)
+            return
+        entry = Voter(
+            request.voter, request.listeners, request.kraft_version_min, request.kraft_version_max
+        )
+        assert isinstance(r.role, Leader)
+        r.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+        if r.log.kraft_version < 1:
+            r.role.updates[request.voter.node_id] = entry
+        elif r.voters.voter(request.voter) != entry:
+            r.note(f"update voter {request.voter}: appended at offset {r.log.end.offset}")
+            self.changes.append(None, voters=r.voters.with_voter(entry))
+
+    def _why_not(self, role: Leader, request: UpdateRaftVoterRequest) -> Obstacle | None:
+        r = self.r
+        if request.current_leader_epoch != r.epoch:
+            is_old = request.current_leader_epoch < r.epoch
+            text = f"current_leader_epoch is {request.current_leader_epoch}, this is {r.epoch}"
+            error = ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
+            return Obstacle(error, Reason.STALE_EPOCH, text)
+        if request.voter.directory_id is None:
+            text = "voter_directory_id is missing: a voter names its own"
+            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.DIRECTORY_ID_UNKNOWN, text)
+        if r.voters.voter(request.voter) is None:
+            ids = ", ".join(str(voter.key) for voter in r.voters)
+            text = f"{request.voter} is no voter: the voters are {ids} (node id : directory id)"
+            return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
+        finalised = r.log.kraft_version
+        if not request.kraft_version_min <= finalised <= request.kraft_version_max:
+            text = (
+                f"voter {request.voter} supports kraft.version {request.kraft_version_min} to "
+                f"{request.kraft_version_max}, and {finalised} is in force: keep software that does"
+            )
+            return Obstacle(ErrorCode.INVALID_REQUEST, Reason.VOTER_UNSUPPORTED, text)
+        return (
+            self.changes.why_unreachable(request.listeners)
+            or self.changes.why_uncommitted(role)
+            or self.changes.why_pending(role)
+        )

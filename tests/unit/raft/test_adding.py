@@ -1,0 +1,174 @@
+"""AddRaftVoter (KIP-853): what is checked, asked and appended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ClusterId, Millis, Offset, ReplicaKey
+from quorate.records.voters import Endpoint, Voter
+from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from quorate.raft.core import RaftCore
+
+ADD = m.AddRaftVoterRequest(cores.CLUSTER, cores.key(4), cores.endpoints(4), Millis(1000))
+VERSIONS = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(4), 0, 1)
+
+
+def with_observer(*node_ids: int) -> RaftCore:
+    """A leader with an observer 4 that has everything that is committed."""
+    core = cores.grown_up_leader(*node_ids)
+    cores.ask(core, cores.fetch(4, 3, 1), now_ms=4450, token=50)
+    return core
+
+
+def asked(core: RaftCore, request: m.AddRaftVoterRequest = ADD) -> api.Update:
+    return cores.ask(core, request, now_ms=4500, token=7)
+
+
+def refused(core: RaftCore, request: m.AddRaftVoterRequest = ADD) -> m.MembershipResponse:
+    answer = cores.membership(asked(core, request))
+    assert core.replica.voters.by_id(cores.key(4).node_id) is None
+    return answer
+
+
+def answered(
+    core: RaftCore,
+    versions: m.ApiVersionsResponse | api.CallFailure = VERSIONS,
+    request: m.AddRaftVoterRequest = ADD,
+) -> api.Update:
+    call, question = cores.calls(asked(core, request))[4]
+    assert question == m.ApiVersionsRequest()
+    return cores.answer(core, call, versions, now_ms=4501)
+
+
+def test_a_caught_up_observer_is_asked_for_its_versions_and_becomes_a_voter() -> None:
+    core = with_observer()
+    update = answered(core)
+    assert not cores.memberships(update)
+    assert core.replica.voters.by_id(cores.key(4).node_id) == Voter(
+        cores.key(4), cores.endpoints(4), 0, 1
+    )
+    cores.flush(core, now_ms=4502)
+    cores.ask(core, cores.fetch(2, 4, 1), now_ms=4503, token=8)
+    update = cores.ask(core, cores.fetch(4, 4, 1), now_ms=4504, token=9)
+    assert cores.membership(update).error is ErrorCode.NONE
+    assert core.replica.high_watermark == Offset(4)
+
+
+def test_who_does_not_wait_for_the_commit_is_answered_when_it_is_appended() -> None:
+    core = with_observer()
+    answer = cores.membership(answered(core, request=replace(ADD, ack_when_committed=False)))
+    assert answer.error is ErrorCode.NONE
+    assert cores.key(4) in core.replica.voters
+
+
+def test_a_request_without_directory_or_shared_listener_is_invalid() -> None:
+    core = with_observer()
+    answer = refused(core, replace(ADD, voter=ReplicaKey(cores.key(4).node_id)))
+    assert (answer.error, answer.reason) == (
+        ErrorCode.INVALID_REQUEST,
+        m.Reason.DIRECTORY_ID_UNKNOWN,
+    )
+    other = (Endpoint("CONTROLLER", "node-4", 9093),)
+    answer = refused(core, replace(ADD, listeners=other))
+    assert (answer.error, answer.reason) == (ErrorCode.INVALID_REQUEST, m.Reason.INVALID_LISTENERS)
+    assert "GRPC" in answer.message
+
+
+def test_a_node_id_votes_once() -> None:
+    core = with_observer()
+    twin = replace(ADD, voter=ReplicaKey(cores.key(3).node_id, cores.key(9).directory_id))
+    answer = refused(core, twin)
+    assert (answer.error, answer.reason) == (ErrorCode.DUPLICATE_VOTER, m.Reason.DUPLICATE_VOTER)
+
+
+def test_a_replica_that_never_fetched_or_lags_is_refused_with_its_lag() -> None:
+    core = cores.grown_up_leader()
+    answer = refused(core)
+    assert (answer.error, answer.reason) == (ErrorCode.REQUEST_TIMED_OUT, m.Reason.VOTER_LAGGING)
+    cores.ask(core, cores.fetch(4, 1, 1, wait_ms=0), now_ms=4499, token=51)
+    answer = refused(core)
+    assert answer.reason is m.Reason.VOTER_LAGGING
+    assert dict(answer.metadata) == {"lag": "2"}
+
+
+def test_who_was_caught_up_long_ago_is_not_now() -> None:
+    core = with_observer()
+    later = 4450 + core.replica.config.fetch_timeout_ms + 1
+    for node_id in (2, 3):
+        cores.ask(core, cores.fetch(node_id, 3, 1), now_ms=later - 1, token=60 + node_id)
+    answer = cores.membership(cores.ask(core, ADD, now_ms=later, token=7))
+    assert answer.reason is m.Reason.VOTER_LAGGING
+
+
+def test_rule_7_who_was_decommissioned_comes_back_by_hand_only() -> None:
+    core = with_observer()
+    core.replica.log.voters[-1] = m.VotersAt(
+        Offset(2), replace(cores.voters(1, 2, 3), decommissioned=(cores.key(4),))
+    )
+    answer = refused(core, replace(ADD, auto_join=True))
+    assert (answer.error, answer.reason) == (
+        ErrorCode.INVALID_REQUEST,
+        m.Reason.VOTER_DECOMMISSIONED,
+    )
+    answered(core)
+    assert core.replica.voters.decommissioned == ()
+
+
+def test_a_new_voter_that_does_not_answer_is_not_added() -> None:
+    core = with_observer()
+    answer = cores.membership(answered(core, api.CallFailure.DISCONNECTED))
+    assert (answer.error, answer.reason) == (
+        ErrorCode.REQUEST_TIMED_OUT,
+        m.Reason.VOTER_UNREACHABLE,
+    )
+    assert core.replica.voters == cores.voters(1, 2, 3)
+
+
+def test_an_answer_that_takes_longer_than_the_caller_waits_comes_too_late() -> None:
+    core = with_observer()
+    call, _ = cores.calls(asked(core))[4]
+    answer = cores.membership(core.step(api.TimerFired(), Millis(5500)))
+    assert answer.reason is m.Reason.VOTER_UNREACHABLE
+    cores.answer(core, call, VERSIONS, now_ms=5501)
+    assert core.replica.voters == cores.voters(1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("versions", "reason"),
+    [
+        (replace(VERSIONS, key=cores.key(5)), m.Reason.VOTER_IS_SOMEBODY_ELSE),
+        (replace(VERSIONS, cluster_id=ClusterId("other")), m.Reason.VOTER_IS_SOMEBODY_ELSE),
+        (replace(VERSIONS, kraft_version_max=0), m.Reason.VOTER_UNSUPPORTED),
+    ],
+)
+def test_somebody_else_or_old_software_is_not_added(
+    versions: m.ApiVersionsResponse, reason: m.Reason
+) -> None:
+    core = with_observer()
+    answer = cores.membership(answered(core, versions))
+    assert (answer.error, answer.reason) == (ErrorCode.INVALID_REQUEST, reason)
+    assert core.replica.voters == cores.voters(1, 2, 3)
+
+
+def test_a_leader_that_is_deposed_while_it_asks_has_changed_nothing() -> None:
+    core = with_observer()
+    asked(core)
+    (answer,) = cores.memberships(cores.begin(core, 2, 5, now_ms=4501))
+    assert answer.reason is m.Reason.LEADERSHIP_LOST
+    assert "nothing was changed" in answer.message
+
+
+def test_another_change_waits_while_a_new_voter_is_asked() -> None:
+    core = with_observer()
+    asked(core)
+    removal = m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(1000))
+    answer = cores.membership(cores.ask(core, removal, now_ms=4501, token=8))
+    assert answer.reason is m.Reason.PENDING_VOTER_CHANGE

@@ -1,0 +1,105 @@
+"""When a change of the voters may begin, and when whoever waits for it is answered."""
+
+from __future__ import annotations
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.raft.roles import Leader
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ClusterId, Epoch, Millis
+from tests.unit.raft import cores
+
+
+def remove(node_id: int, *, force: bool = False) -> m.RemoveRaftVoterRequest:
+    return m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(node_id), Millis(1000), force)
+
+
+def test_another_cluster_and_a_follower_refuse() -> None:
+    stray = m.RemoveRaftVoterRequest(ClusterId("other"), cores.key(3), Millis(1000))
+    answer = cores.membership(cores.ask(cores.grown_up_leader(), stray, now_ms=4500))
+    assert answer.error is ErrorCode.INCONSISTENT_CLUSTER_ID
+    assert answer.reason is m.Reason.INCONSISTENT_CLUSTER_ID
+    answer = cores.membership(cores.ask(cores.follower(), remove(3), now_ms=2))
+    assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert answer.reason is m.Reason.NOT_LEADER
+    assert answer.leader.leader_id == 1
+
+
+def test_a_leader_that_has_not_committed_in_its_epoch_changes_nothing() -> None:
+    core = cores.leader()
+    answer = cores.membership(cores.ask(core, remove(3), now_ms=2001))
+    assert answer.error is ErrorCode.REQUEST_TIMED_OUT
+    assert answer.reason is m.Reason.HIGH_WATERMARK_UNKNOWN
+    assert core.replica.voters == cores.voters(1, 2, 3)
+
+
+def test_rule_5_a_young_leader_does_not_know_who_lives() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001, token=2)
+    answer = cores.membership(cores.ask(core, remove(3), now_ms=3999))
+    assert answer.reason is m.Reason.HIGH_WATERMARK_UNKNOWN
+
+
+def test_one_change_at_a_time() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, remove(3), now_ms=4500, token=7)
+    answer = cores.membership(cores.ask(core, remove(2), now_ms=4501, token=8))
+    assert answer.error is ErrorCode.REQUEST_TIMED_OUT
+    assert answer.reason is m.Reason.PENDING_VOTER_CHANGE
+    assert dict(answer.metadata) == {"pending": f"remove voter {cores.key(3)}"}
+
+
+def test_a_set_without_a_live_majority_is_refused_unless_forced() -> None:
+    core = cores.grown_up_leader(1, 2, 3)
+    late = 4400 + core.replica.config.fetch_timeout_ms
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=late, token=2)
+    answer = cores.membership(cores.ask(core, remove(2), now_ms=late + 1))
+    assert answer.error is ErrorCode.REQUEST_TIMED_OUT
+    assert answer.reason is m.Reason.NO_LIVE_MAJORITY
+    assert dict(answer.metadata) == {"alive": "1", "majority": "2"}
+    cores.ask(core, remove(2, force=True), now_ms=late + 2)
+    assert [voter.key.node_id for voter in core.replica.voters] == [1, 3]
+
+
+def test_kraft_version_0_has_its_voters_in_the_settings() -> None:
+    core = cores.grown_up_leader()
+    core.replica.log.kraft_versions = []
+    answer = cores.membership(cores.ask(core, remove(3), now_ms=4500))
+    assert answer.error is ErrorCode.UNSUPPORTED_VERSION
+    assert answer.reason is m.Reason.KRAFT_VERSION_TOO_OLD
+
+
+def test_the_answer_comes_when_the_new_set_has_committed_the_change() -> None:
+    core = cores.grown_up_leader()
+    update = cores.ask(core, remove(3), now_ms=4500, token=7)
+    assert not cores.memberships(update)
+    cores.flush(core, now_ms=4501)
+    update = cores.ask(core, cores.fetch(2, 4, 1), now_ms=4502, token=8)
+    assert cores.membership(update) == m.MembershipResponse(
+        ErrorCode.NONE, "", core.replica.leader_info
+    )
+    assert isinstance(core.replica.role, Leader)
+    assert core.replica.role.pending is None
+
+
+def test_who_waits_too_long_is_told_and_the_set_stays_in_force() -> None:
+    core = cores.grown_up_leader()
+    update = cores.ask(core, remove(3), now_ms=4500, token=7)
+    assert update.wake_at_ms is not None
+    answer = cores.membership(core.step(api.TimerFired(), Millis(5500)))
+    assert answer.error is ErrorCode.REQUEST_TIMED_OUT
+    assert answer.reason is m.Reason.NOT_COMMITTED_IN_TIME
+    assert [voter.key.node_id for voter in core.replica.voters] == [1, 2]
+    again = cores.membership(cores.ask(core, remove(2), now_ms=5501, token=9))
+    assert again.reason is m.Reason.PENDING_VOTER_CHANGE
+
+
+def test_who_waits_when_leadership_is_lost_is_told_that_it_may_still_happen() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, remove(3), now_ms=4500, token=7)
+    update = cores.begin(core, 2, 5, now_ms=4501)
+    (answer,) = cores.memberships(update)
+    assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert answer.reason is m.Reason.LEADERSHIP_LOST
+    assert "may still be committed" in answer.message
+    assert core.replica.epoch == Epoch(5)

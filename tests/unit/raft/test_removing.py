@@ -1,0 +1,68 @@
+"""RemoveRaftVoter (KIP-853), the leader's own removal included."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.raft.roles import Leader, Resigned
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis, ReplicaKey
+from tests.unit.raft import cores
+
+REMOVE = m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(1000))
+
+
+def test_who_is_removed_is_decommissioned() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, REMOVE, now_ms=4500)
+    assert core.replica.voters == replace(cores.voters(1, 2), decommissioned=(cores.key(3),))
+
+
+def test_only_the_very_voter_is_removed_directory_included() -> None:
+    core = cores.grown_up_leader()
+    other = ReplicaKey(cores.key(3).node_id, cores.key(9).directory_id)
+    answer = cores.membership(cores.ask(core, replace(REMOVE, voter=other), now_ms=4500))
+    assert (answer.error, answer.reason) == (ErrorCode.VOTER_NOT_FOUND, m.Reason.VOTER_NOT_FOUND)
+    assert core.replica.voters == cores.voters(1, 2, 3)
+
+
+def test_rule_6_auto_join_does_not_evict_a_voter_that_lives() -> None:
+    core = cores.grown_up_leader()
+    asked = replace(REMOVE, auto_join=True)
+    answer = cores.membership(cores.ask(core, asked, now_ms=4500))
+    assert (answer.error, answer.reason) == (ErrorCode.REQUEST_TIMED_OUT, m.Reason.VOTER_ALIVE)
+    own = replace(asked, voter=cores.key(1))
+    assert cores.membership(cores.ask(core, own, now_ms=4500)).reason is m.Reason.VOTER_ALIVE
+    late = 4401 + core.replica.config.fetch_timeout_ms
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=late, token=2)
+    cores.ask(core, asked, now_ms=late)
+    assert cores.key(3) not in core.replica.voters
+
+
+def test_the_last_voter_stays() -> None:
+    core = cores.started(1, cores.recovered(1))
+    cores.flush(core, now_ms=1)
+    own = replace(REMOVE, voter=cores.key(1))
+    answer = cores.membership(cores.ask(core, own, now_ms=4500))
+    assert (answer.error, answer.reason) == (ErrorCode.INVALID_REQUEST, m.Reason.LAST_VOTER)
+
+
+def test_a_removed_leader_leads_until_the_others_have_committed_it_then_resigns() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, replace(REMOVE, voter=cores.key(1)), now_ms=4500, token=7)
+    cores.flush(core, now_ms=4501)
+    update = cores.ask(core, cores.fetch(2, 4, 1), now_ms=4502, token=8)
+    assert isinstance(core.replica.role, Leader)
+    assert not cores.memberships(update)
+    update = cores.ask(core, cores.fetch(3, 4, 1), now_ms=4503, token=9)
+    assert cores.membership(update).error is ErrorCode.NONE
+    assert isinstance(core.replica.role, Resigned)
+    ends = [
+        effect.request
+        for effect in update.effects
+        if isinstance(effect, api.SendRequest)
+        and isinstance(effect.request, m.EndQuorumEpochRequest)
+    ]
+    assert len(ends) == 2

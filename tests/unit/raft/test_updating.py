@@ -1,0 +1,148 @@
+"""UpdateRaftVoter (KIP-853): voters whose entry has drifted say so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.raft.core import RaftCore
+from quorate.raft.roles import Leader
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, Offset, ReplicaKey
+from quorate.records.voters import Endpoint, Voter
+from tests.unit.raft import cores
+
+MOVED = (Endpoint("GRPC", "elsewhere", 9094),)
+UPDATE = m.UpdateRaftVoterRequest(cores.CLUSTER, Epoch(1), cores.key(3), MOVED, 0, 1)
+
+
+def moved_follower(kraft_version: int = 1) -> tuple[RaftCore, api.Update]:
+    """Node 2, which listens elsewhere than the set says, after its first Fetch is answered."""
+    state = cores.recovered(1, 2, 3)
+    if kraft_version == 0:
+        state = replace(state, kraft_versions=())
+    core = RaftCore(replace(cores.config(2), endpoints=MOVED), state, cores.Midway())
+    core.start(Millis(0))
+    update = cores.begin(core, 1, 1, now_ms=1)
+    (fetch,) = [
+        e
+        for e in update.effects
+        if isinstance(e, api.SendRequest) and isinstance(e.request, m.FetchRequest)
+    ]
+    leader = m.LeaderInfo(cores.key(1).node_id, Epoch(1), cores.endpoints(1))
+    answer = m.FetchResponse(ErrorCode.NONE, leader, Offset(0), Offset(0))
+    return core, cores.answer(core, fetch.call, answer, now_ms=2)
+
+
+def updates(update: api.Update) -> list[api.SendRequest]:
+    return [
+        effect
+        for effect in update.effects
+        if isinstance(effect, api.SendRequest)
+        and isinstance(effect.request, m.UpdateRaftVoterRequest)
+    ]
+
+
+def test_a_voter_that_has_moved_tells_the_leader_once_it_hears_it() -> None:
+    core, update = moved_follower()
+    (sent,) = updates(update)
+    assert sent.to.node_id == 1
+    assert sent.request == replace(UPDATE, voter=cores.key(2))
+    retry = 2 + core.replica.config.fetch_timeout_ms
+    refused = m.MembershipResponse(
+        ErrorCode.REQUEST_TIMED_OUT, "later", core.replica.leader_info, m.Reason.NOT_LEADER
+    )
+    cores.answer(core, sent.call, refused, now_ms=3)
+    assert not updates(core.step(api.TimerFired(), Millis(retry - 1)))
+    core.replica.role.fetch_deadline = Millis(10_000)  # type: ignore[union-attr]
+    assert updates(core.step(api.TimerFired(), Millis(retry)))
+
+
+def test_a_voter_that_is_where_the_set_says_is_silent() -> None:
+    core = cores.follower()
+    assert core.replica.drifted_entry() is None
+
+
+def test_listeners_of_other_names_are_kept() -> None:
+    core = cores.follower()
+    both = (Endpoint("CONTROLLER", "node-2", 9093), *cores.endpoints(2))
+    core.replica.log.voters[-1] = m.VotersAt(
+        Offset(-1), cores.voters(1, 2, 3).with_voter(Voter(cores.key(2), both))
+    )
+    assert core.replica.drifted_entry() is None
+
+
+def test_at_kraft_version_0_each_leader_is_told_once() -> None:
+    core, update = moved_follower(kraft_version=0)
+    (sent,) = updates(update)
+    accepted = m.MembershipResponse(ErrorCode.NONE, "", core.replica.leader_info)
+    cores.answer(core, sent.call, accepted, now_ms=3)
+    core.replica.role.fetch_deadline = Millis(100_000)  # type: ignore[union-attr]
+    assert not updates(core.step(api.TimerFired(), Millis(50_000)))
+
+
+def test_the_leader_appends_the_new_entry_and_answers_at_once() -> None:
+    core = cores.grown_up_leader()
+    answer = cores.membership(cores.ask(core, UPDATE, now_ms=4500))
+    assert answer.error is ErrorCode.NONE
+    assert core.replica.voters == cores.voters(1, 2, 3).with_voter(Voter(cores.key(3), MOVED, 0, 1))
+    assert core.replica.log.end.offset == 4
+
+
+def test_an_entry_that_is_as_it_should_be_is_not_appended_again() -> None:
+    core = cores.grown_up_leader()
+    same = replace(UPDATE, listeners=cores.endpoints(3))
+    assert cores.membership(cores.ask(core, same, now_ms=4500)).error is ErrorCode.NONE
+    assert core.replica.log.end.offset == 3
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "reason"),
+    [
+        (
+            replace(UPDATE, current_leader_epoch=Epoch(0)),
+            ErrorCode.FENCED_LEADER_EPOCH,
+            m.Reason.STALE_EPOCH,
+        ),
+        (
+            replace(UPDATE, current_leader_epoch=Epoch(2)),
+            ErrorCode.UNKNOWN_LEADER_EPOCH,
+            m.Reason.STALE_EPOCH,
+        ),
+        (replace(UPDATE, voter=cores.key(4)), ErrorCode.VOTER_NOT_FOUND, m.Reason.VOTER_NOT_FOUND),
+        (
+            replace(UPDATE, voter=ReplicaKey(cores.key(3).node_id)),
+            ErrorCode.INVALID_REQUEST,
+            m.Reason.DIRECTORY_ID_UNKNOWN,
+        ),
+        (
+            replace(UPDATE, kraft_version_max=0),
+            ErrorCode.INVALID_REQUEST,
+            m.Reason.VOTER_UNSUPPORTED,
+        ),
+        (
+            replace(UPDATE, listeners=(Endpoint("CONTROLLER", "node-3", 9093),)),
+            ErrorCode.INVALID_REQUEST,
+            m.Reason.INVALID_LISTENERS,
+        ),
+    ],
+)
+def test_what_may_not_be_updated_is_refused(
+    request_: m.UpdateRaftVoterRequest, error: ErrorCode, reason: m.Reason
+) -> None:
+    core = cores.grown_up_leader()
+    answer = cores.membership(cores.ask(core, request_, now_ms=4500))
+    assert (answer.error, answer.reason) == (error, reason)
+    assert core.replica.voters == cores.voters(1, 2, 3)
+
+
+def test_a_leader_that_has_moved_itself_says_so_as_its_epoch_begins() -> None:
+    state = cores.recovered(1, log_end=cores.end(5, 1))
+    state = replace(state, voters=(m.VotersAt(Offset(2), cores.voters(1)),))
+    core = RaftCore(replace(cores.config(1), endpoints=MOVED), state, cores.Midway())
+    core.start(Millis(0))
+    assert isinstance(core.replica.role, Leader)
+    assert core.replica.voters == cores.voters(1).with_voter(Voter(cores.key(1), MOVED))
