@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from quorate.consensus.snapshotting import Snapshotter
     from quorate.controller.controller import Controller
     from quorate.controller.decision import Decision
+    from quorate.controller.image import Brokers
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import Caller, ReadRequest, WriteRequest
     from quorate.raft.messages import LeaderInfo
@@ -74,6 +75,7 @@ class MetadataApplication:
         self._replay_handle: asyncio.Handle | None = None
         self._loading: asyncio.Task[None] | None = None
         self._is_paused = True
+        self._brokers: Brokers | None = None
         self._has_space = True
         self._has_caught_up = True
         self._is_ready = True
@@ -194,6 +196,13 @@ class MetadataApplication:
                 break
         self._snapshotter.note(position)
 
+    def _tell_brokers_support(self) -> None:
+        """The core may not finalise a kraft.version that a registered broker cannot read."""
+        brokers = self.controller.image.brokers
+        if brokers is not self._brokers:
+            self._brokers = brokers
+            self._driver.deliver(api.BrokersSupport(brokers.kraft_version_max))
+
     def set_space(self, *, is_enough: bool) -> None:
         """Whether the disk has room for what a leader appends."""
         self._has_space = is_enough
@@ -221,6 +230,7 @@ class MetadataApplication:
         decision = self.controller.activate(progress.epoch, end, monotonic_ms())
         self._proposer.epoch = progress.epoch
         log.info("the controller is active", extra={"epoch": progress.epoch, "offset": end})
+        self._tell_brokers_support()
         self._accept(decision)
         self._arm_expiry()
 
@@ -229,6 +239,7 @@ class MetadataApplication:
         while self._timestamps and self._timestamps[0][0] <= high_watermark:
             timestamp_ms = self._timestamps.popleft()[1]
         self.controller.commit(high_watermark, timestamp_ms)
+        self._tell_brokers_support()
         self._held.release(high_watermark)
         self._arrivals.reached(self.controller.image.position.end_offset)
         self._proposer.consider()

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeGuard
 
 from quorate.consensus.flush_times import FlushTimes
 from quorate.raft import api
@@ -189,18 +189,23 @@ class RaftDriver:
 
     def _turn(self, work: Work) -> None:
         event = work() if callable(work) else work
-        if isinstance(event, api.RequestReceived) and isinstance(
-            event.request, m.MembershipRequest
-        ):
-            # What was decided before must lie before the control records that this may append.
-            before = len(self._inbox)
-            self._application.drain()
-            if len(self._inbox) > before:
-                self._inbox.rotate(1)
-                self._inbox.insert(1, event)
-                return
+        if _may_append_control(event) and not self._is_first(event):
+            return
         if event is not None:
             self._take(self.core.step(event, monotonic_ms()))
+
+    def _is_first(self, event: api.Event) -> bool:
+        """Whether nothing that was decided before is still to be proposed; else it goes first.
+
+        Decisions know the offsets of their records, and control records take offsets too.
+        """
+        self._application.drain()
+        proposals = [work for work in self._inbox if isinstance(work, api.RecordsProposed)]
+        if not proposals:
+            return True
+        others = [work for work in self._inbox if not isinstance(work, api.RecordsProposed)]
+        self._inbox = deque([*proposals, event, *others])
+        return False
 
     def _take(self, update: api.Update) -> None:
         self._effects.extend(update.effects)
@@ -426,3 +431,13 @@ class RaftDriver:
         self._flusher.shutdown()
         self._disk.shutdown()
         self.store.close()
+
+
+def _may_append_control(event: api.Event | None) -> TypeGuard[api.Event]:
+    """Whether a leader may append a voter set because of it."""
+    match event:
+        case api.RequestReceived(request=request):
+            return isinstance(request, m.MembershipRequest)
+        case api.ResponseReceived(response=response):
+            return isinstance(response, m.ApiVersionsResponse)
+    return False

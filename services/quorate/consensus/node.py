@@ -19,6 +19,7 @@ from quorate.controller.decision import ControllerSettings
 from quorate.raft import api
 from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
+from quorate.raft.describe import api_versions
 from quorate.records.ids import UUID_BYTES, Epoch, TopicId
 from quorate.records.metadata import decode_record
 from quorate.rpc.controller_server import ControllerService
@@ -88,12 +89,7 @@ class Node:
             parse_batches=batch_infos,
             request_timeout_ms=config.quorum.request_timeout_ms,
         )
-        raft = RaftService(
-            driver,
-            cluster_id=meta.cluster_id,
-            key=raft_config.key,
-            software_version=quorate.__version__,
-        )
+        raft = RaftService(driver, api_versions(core.replica), software_version=quorate.__version__)
         self._server = ControllerServer(raft, service, has_reflection=config.has_reflection)
         # A port that is taken must be known before the core does anything.
         self._server.bind(config.listener.host, config.listener.port)

@@ -17,6 +17,7 @@ from quorate.records.metadata import (
     encode_record,
     record_version,
 )
+from quorate.records.voters import KRAFT_VERSION, KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +31,7 @@ METADATA_VERSION: Final = "metadata.version"
 SUPPORTED_FEATURES: Final = (
     FeatureRange("eligible.leader.replicas.version", 0, 1),
     FeatureRange("group.version", 0, 1),
-    FeatureRange("kraft.version", 0, 1),
+    FeatureRange(KRAFT_VERSION, KRAFT_VERSION_MIN, KRAFT_VERSION_MAX),
     FeatureRange(METADATA_VERSION, METADATA_VERSION_MIN, METADATA_VERSION_LATEST),
     FeatureRange("share.version", 0, 1),
     FeatureRange("streams.version", 0, 1),

@@ -16,6 +16,7 @@ from immutables import Map
 from quorate.controller.partitions import PartitionTable
 from quorate.controller.placement import RackedBroker, stripe
 from quorate.records.ids import Epoch, Offset, TopicId
+from quorate.records.voters import KRAFT_VERSION
 
 if TYPE_CHECKING:
     from quorate.records.metadata import MetadataRecord, RegisterBrokerRecord, UnknownRecord
@@ -74,6 +75,11 @@ class Brokers:
         return frozenset(id_ for id_, broker in self.by_id.items() if broker.is_active)
 
     @cached_property
+    def kraft_version_max(self) -> int | None:
+        """The highest kraft.version that all of them can read; None without brokers."""
+        return min((_kraft_version_max(b) for b in self.by_id.values()), default=None)
+
+    @cached_property
     def striped(self) -> tuple[RackedBroker, ...]:
         """Who may be given replicas, neighbours in different racks where possible."""
         return stripe(
@@ -81,6 +87,13 @@ class Brokers:
             for id_, broker in self.by_id.items()
             if broker.is_usable
         )
+
+
+def _kraft_version_max(broker: Broker) -> int:
+    for feature in broker.registration.features:
+        if feature.name == KRAFT_VERSION:
+            return feature.max_supported_version
+    return 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,9 @@ class Changes:
         r = self.r
         if role.pending is not None:
             what = role.pending.what
+        elif role.hand_over is not None:
+            # What it holds back was decided for the offsets that come next.
+            what = f"hand over to {role.hand_over.to}"
         elif not self.is_committed():
             what = f"the set at offset {r.log.voters_offset}"
         else:

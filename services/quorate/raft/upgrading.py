@@ -13,13 +13,11 @@ from quorate.raft.roles import Leader, PendingChange
 from quorate.raft.waiting import Obstacle
 from quorate.records.control import KRaftVersion
 from quorate.records.errors import ErrorCode
-from quorate.records.voters import KRAFT_VERSION_MAX, Voter, VoterSet
+from quorate.records.voters import KRAFT_VERSION, KRAFT_VERSION_MAX, Voter, VoterSet
 
 if TYPE_CHECKING:
     from quorate.raft.changes import Changes
     from quorate.records.ids import ReplyToken
-
-FEATURE = "kraft.version"
 
 
 class Upgrading:
@@ -48,7 +46,7 @@ class Upgrading:
             r.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
             return
         assert isinstance(r.role, Leader)
-        what = f"upgrade {FEATURE} to {target}"
+        what = f"upgrade {KRAFT_VERSION} to {target}"
         r.note(f"{what}: appended at offset {r.log.end.offset}")
         deadline = r.after(r.config.request_timeout_ms)
         voters = VoterSet.of(self._entries(r.role))
@@ -59,13 +57,11 @@ class Upgrading:
         r = self.r
         if target < r.log.kraft_version:
             text = (
-                f"{FEATURE} is {r.log.kraft_version} and does not go back to {target}: the log "
-                "holds records that only this version reads"
+                f"{KRAFT_VERSION} is {r.log.kraft_version} and does not go back to {target}: the "
+                "log holds records that only this version reads"
             )
         elif target > KRAFT_VERSION_MAX:
-            text = (
-                f"{FEATURE} {target} is not known: this release supports up to {KRAFT_VERSION_MAX}"
-            )
+            text = f"{KRAFT_VERSION} {target} is not known: this release supports up to {KRAFT_VERSION_MAX}"
         else:
             return None
         return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.INVALID_UPDATE_VERSION, text)
@@ -91,12 +87,12 @@ class Upgrading:
             if not v.kraft_version_min <= target <= v.kraft_version_max
         ]
         if old:
-            text = f"voters {old} do not support {FEATURE} {target}: upgrade their software first"
+            text = f"voters {old} do not support {KRAFT_VERSION} {target}: upgrade them first"
             return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.VOTER_UNSUPPORTED, text)
         if r.brokers_support is not None and r.brokers_support < target:
             text = (
-                f"a registered broker supports {FEATURE} up to {r.brokers_support} only: upgrade "
-                "or unregister it first"
+                f"a registered broker supports {KRAFT_VERSION} up to {r.brokers_support} only: "
+                "upgrade or unregister it first"
             )
             return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.VOTER_UNSUPPORTED, text)
         return None

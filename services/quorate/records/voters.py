@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import NodeId, ReplicaKey
 
 
+KRAFT_VERSION: Final = "kraft.version"
 # What this release supports: static voters (0), and voters in the log (1, KIP-853).
 KRAFT_VERSION_MIN: Final = 0
 KRAFT_VERSION_MAX: Final = 1

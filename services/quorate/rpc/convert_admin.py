@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from quorate.raft import messages as m
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, Offset
-from quorate.records.voters import Voter
+from quorate.records.voters import KRAFT_VERSION, Voter
 from quorate.rpc.convert_raft import (
     at_least_0,
     endpoints_of,
@@ -20,8 +20,6 @@ from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 
 if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey
-
-KRAFT_VERSION = "kraft.version"
 
 
 def describe_response(value: pb.DescribeQuorumResponse) -> m.DescribeQuorumResponse:

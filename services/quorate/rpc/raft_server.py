@@ -14,9 +14,6 @@ import grpc
 import grpc.aio
 
 from quorate.raft import messages as m
-from quorate.records.errors import ErrorCode
-from quorate.records.ids import ClusterId
-from quorate.records.voters import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 from quorate.rpc import convert_admin as admin
 from quorate.rpc import convert_raft as convert
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
@@ -58,12 +55,10 @@ class RaftService(raft_pb2_grpc.RaftServicer):
     """quorate.raft.v1.Raft on top of a handler."""
 
     def __init__(
-        self, handler: RaftHandler, *, cluster_id: str, key: ReplicaKey, software_version: str
+        self, handler: RaftHandler, who: m.ApiVersionsResponse, *, software_version: str
     ) -> None:
+        """`who` is the answer to ApiVersions."""
         self._handler = handler
-        who = m.ApiVersionsResponse(
-            ErrorCode.NONE, ClusterId(cluster_id), key, KRAFT_VERSION_MIN, KRAFT_VERSION_MAX
-        )
         self._api_versions = admin.pb_api_versions_response(who, software_version=software_version)
         self._streams: dict[ReplicaKey, asyncio.Task[None]] = {}
 

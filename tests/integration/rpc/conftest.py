@@ -10,6 +10,8 @@ import grpc
 import grpc.aio
 import pytest
 
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
 from quorate.records.ids import ReplyToken
 from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.raft_server import RaftService
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import Caller, ReadRequest, WriteRequest
-    from quorate.raft import messages as m
 
+WHO: Final = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(1), 0, 1)
 HOST: Final = "127.0.0.1"
 WAIT_S: Final = 20.0
 
@@ -111,7 +113,7 @@ async def serve(port: int = 0) -> Served:
     """Listen as node 1."""
     raft, controller = RaftByHand(), ControllerByHand()
     server = ControllerServer(
-        RaftService(raft, cluster_id=cores.CLUSTER, key=cores.key(1), software_version="9"),
+        RaftService(raft, WHO, software_version="9"),
         ControllerService(controller),
         has_reflection=False,
     )

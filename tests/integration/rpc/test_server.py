@@ -6,7 +6,9 @@ import socket
 
 import pytest
 
-from quorate.records.ids import UUID_BYTES, DirectoryId, NodeId, ReplicaKey
+from quorate.raft.messages import ApiVersionsResponse
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, NodeId, ReplicaKey
 from quorate.rpc.controller_client import ControllerClient
 from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.raft_server import RaftService
@@ -15,7 +17,8 @@ from quorate.rpc.server import ControllerServer
 
 def make() -> ControllerServer:
     key = ReplicaKey(NodeId(4), DirectoryId(bytes(UUID_BYTES)))
-    raft = RaftService(None, cluster_id="c", key=key, software_version="9")  # type: ignore[arg-type]
+    who = ApiVersionsResponse(ErrorCode.NONE, ClusterId("c"), key, 0, 1)
+    raft = RaftService(None, who, software_version="9")  # type: ignore[arg-type]
     return ControllerServer(raft, ControllerService(None), has_reflection=True)  # type: ignore[arg-type]
 
 
