@@ -61,7 +61,10 @@ class Upgrading:
                 "log holds records that only this version reads"
             )
         elif target > KRAFT_VERSION_MAX:
-            text = f"{KRAFT_VERSION} {target} is not known: this release supports up to {KRAFT_VERSION_MAX}"
+            text = (
+                f"{KRAFT_VERSION} {target} is not known: this release supports up to "
+                f"{KRAFT_VERSION_MAX}"
+            )
         else:
             return None
         return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.INVALID_UPDATE_VERSION, text)
