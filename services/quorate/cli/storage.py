@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.output import CommandError, fail, parse_setting, print_json
-from quorate.consensus.config import ControllerConfig, load_config, parse_address
-from quorate.consensus.properties import ConfigError
+from quorate.consensus.config import ControllerConfig, load_config
 from quorate.controller.features import METADATA_VERSION, SUPPORTED_FEATURES
 from quorate.records.cluster import FeatureLevelRecord
 from quorate.records.ids import (
@@ -29,6 +28,7 @@ from quorate.records.ids import (
 )
 from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
 from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.settings.properties import ConfigError, parse_address
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory

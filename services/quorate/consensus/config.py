@@ -11,14 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.properties import ConfigError, Settings, parse_properties
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.settings.properties import (
+    PORT_MAX,
+    ConfigError,
+    Settings,
+    parse_address,
+    read_properties,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PORT_MAX: Final = 65_535
 NODE_ID_MAX: Final = 2**31 - 1
 SERVED: Final = ("GRPC",)
 PROTOCOLS: Final = (*SERVED, "GRPC_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -79,11 +84,7 @@ class ControllerConfig:
 
 def load_config(path: str, environment: Mapping[str, str]) -> ControllerConfig:
     """Read a properties file. Raises ConfigError that names the key and the remedy."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}: name a readable properties file") from error
-    return read_config(parse_properties(text), environment)
+    return read_config(read_properties(path), environment)
 
 
 def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -> ControllerConfig:
@@ -110,24 +111,15 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         default_replication_factor=settings.integer("default.replication.factor", 1, minimum=1),
         shutdown_timeout_ms=Millis(settings.integer("shutdown.timeout.ms", 5000)),
         log_level=settings.text("log.level", "INFO"),
-        log_format=_choice(settings, "log.format", ("key-value", "json")),
+        log_format=settings.choice("log.format", ("key-value", "json")),
         effective=settings.effective,
-        warnings=tuple(
-            f"{key} is not a setting of this release: it is ignored" for key in settings.unknown()
-        ),
+        warnings=settings.warnings(),
     )
     if not config.quorum.bootstrap_servers and not config.quorum.voters.voters:
         raise ConfigError(
             "controller.quorum.bootstrap.servers is missing: list the controllers' HOST:PORT"
         )
     return config
-
-
-def _choice(settings: Settings, key: str, choices: tuple[str, ...]) -> str:
-    value = settings.text(key, choices[0])
-    if value not in choices:
-        raise ConfigError(f"{key} is {value!r}: it must be one of {', '.join(choices)}")
-    return value
 
 
 def _quorum(settings: Settings, listener_name: str) -> QuorumSettings:
@@ -230,12 +222,3 @@ def _voter(key: str, item: str, listener_name: str) -> Voter:
         raise ConfigError(f"{key} has {item!r}: write ID@HOST:PORT")
     host, port = parse_address(key, address)
     return Voter(ReplicaKey(NodeId(int(node_id))), (Endpoint(listener_name, host, port),))
-
-
-def parse_address(key: str, text: str, *, may_lack_host: bool = False) -> tuple[str, int]:
-    """`HOST:PORT`, an IPv6 host in brackets. Raises ConfigError that names the key."""
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if (not host and not may_lack_host) or not port.isdecimal() or not 0 < int(port) <= PORT_MAX:
-        raise ConfigError(f"{key} has {text!r}: write HOST:PORT with a port of 1 to {PORT_MAX}")
-    return host, int(port)

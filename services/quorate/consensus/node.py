@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 import quorate
 from quorate.consensus.application import MetadataApplication
 from quorate.consensus.driver import Ending, RaftDriver
-from quorate.consensus.metrics import MetricsServer
 from quorate.consensus.raw_application import RawApplication, check_mark
 from quorate.consensus.resources import DiskSpace
 from quorate.consensus.snapshotting import Snapshotter
@@ -33,6 +32,7 @@ from quorate.storage.files import OsFileSystem
 from quorate.storage.recovery import StorageConfig
 from quorate.storage.snapshots import read_content
 from quorate.storage.store import LogStore
+from quorate.telemetry.metrics import MetricsServer, Readings
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -235,7 +235,8 @@ class Node:
 
     def metrics_server(self) -> MetricsServer:
         """A server for these numbers."""
-        return MetricsServer(self.metrics, {"node_id": str(self._config.node_id)})
+        readings = Readings(self.metrics, {"node_id": str(self._config.node_id)})
+        return MetricsServer(readings.registry())
 
 
 def _storage_config(config: ControllerConfig) -> StorageConfig:

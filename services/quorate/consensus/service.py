@@ -18,9 +18,9 @@ import uvloop
 from quorate.consensus.config import load_config
 from quorate.consensus.driver import Ending
 from quorate.consensus.node import Node
-from quorate.consensus.properties import ConfigError
 from quorate.consensus.resources import check_descriptors
 from quorate.rpc.health import HealthServer
+from quorate.settings.properties import ConfigError, format_settings
 from quorate.storage.errors import StorageError
 from quorate.storage.lock import DirectoryLock
 from quorate.telemetry.logs import LogFormat, configure_logs
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
-_SECRETS: Final = ("password", "secret", "key")
 # The core bounds the hand-over by itself; this bounds a core that does not answer.
 _SHUTDOWN_MARGIN_S: Final = 2.0
 
@@ -54,8 +53,7 @@ def run_controller(config: ControllerConfig, *, is_raw: bool = False) -> int:
     """Run until SIGTERM or SIGINT; the exit status."""
     for warning in config.warnings:
         log.warning(warning)
-    settings = ", ".join(f"{key}={_masked(key, value)}" for key, value in config.effective.items())
-    log.info("settings: %s", settings)
+    log.info("settings: %s", format_settings(config.effective))
     few_descriptors = check_descriptors()
     if few_descriptors is not None:
         log.warning(few_descriptors)
@@ -77,10 +75,6 @@ class _Release:
 
     def close(self) -> None:
         self._lock.release()
-
-
-def _masked(key: str, value: str) -> str:
-    return "[hidden]" if any(word in key for word in _SECRETS) and value else value
 
 
 def _refusal(config: ControllerConfig, error: Exception) -> str:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.consensus.config import load_config, read_config
-from quorate.consensus.properties import ConfigError
 from quorate.records.ids import NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter
+from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""Prometheus metrics of one controller process, on a port of their own."""
+"""Prometheus metrics of one process, on a port of their own."""
 
 from __future__ import annotations
 
@@ -13,16 +13,13 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 
-class MetricsServer:
-    """Serves numbers that are asked for when somebody scrapes, from another thread."""
+class Readings:
+    """Numbers that are asked for when somebody scrapes, from another thread."""
 
     def __init__(self, read: Callable[[], Mapping[str, float]], labels: Mapping[str, str]) -> None:
         """`read` gives values by name; a name that ends in `_total` is a counter."""
         self._read = read
         self._labels = dict(labels)
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
-        self._server: tuple[object, object] | None = None
 
     def collect(self) -> Iterator[Metric]:
         """What prometheus_client calls for each scrape."""
@@ -33,6 +30,20 @@ class MetricsServer:
             family = kind(f"quorate_{name}", words.capitalize(), labels=list(self._labels))
             family.add_metric(list(self._labels.values()), value)
             yield family
+
+    def registry(self) -> CollectorRegistry:
+        """A registry with these numbers and nothing else."""
+        registry = CollectorRegistry()
+        registry.register(self)
+        return registry
+
+
+class MetricsServer:
+    """Serves what is in a registry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._server: tuple[object, object] | None = None
 
     def start(self, host: str, port: int) -> None:
         """Listen. Raises OSError when the port is taken."""

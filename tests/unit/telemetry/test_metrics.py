@@ -6,13 +6,14 @@ import asyncio
 import socket
 import urllib.request
 
-from quorate.consensus.metrics import MetricsServer
+from quorate.telemetry.metrics import MetricsServer, Readings
 
 
 async def test_numbers_are_served_by_name_and_node() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    server = MetricsServer(lambda: {"epoch": 4, "flushes_total": 2}, {"node_id": "1"})
+    readings = Readings(lambda: {"epoch": 4, "flushes_total": 2}, {"node_id": "1"})
+    server = MetricsServer(readings.registry())
     server.start("127.0.0.1", port)
     try:
         url = f"http://127.0.0.1:{port}/metrics"

@@ -7,20 +7,32 @@ underscores. Every key that is asked for is known; the rest of the file is warne
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ENVIRONMENT_PREFIX: Final = "QUORATE_"
+PORT_MAX: Final = 65_535
 _PAIR: Final = re.compile(r"\s*((?:\\.|[^\s=:\\])+)(?:\s*[=:]\s*|\s+|\s*$)(.*)", re.DOTALL)
 _COMMENTS: Final = ("#", "!")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_SECRETS: Final = ("password", "secret", "key")
 
 
 class ConfigError(ValueError):
     """A setting cannot be used; the message names the key and the remedy."""
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """The pairs of a file. Raises ConfigError that names it."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}: name a readable properties file") from error
+    return parse_properties(text)
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -56,6 +68,24 @@ def _unescaped(text: str) -> str:
 def _character(match: re.Match[str]) -> str:
     code = match[1]
     return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPES.get(code, code)
+
+
+def parse_address(key: str, text: str, *, may_lack_host: bool = False) -> tuple[str, int]:
+    """`HOST:PORT`, an IPv6 host in brackets. Raises ConfigError that names the key."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if (not host and not may_lack_host) or not port.isdecimal() or not 0 < int(port) <= PORT_MAX:
+        raise ConfigError(f"{key} has {text!r}: write HOST:PORT with a port of 1 to {PORT_MAX}")
+    return host, int(port)
+
+
+def format_settings(effective: Mapping[str, str]) -> str:
+    """All values on one line for the log, secrets hidden."""
+    return ", ".join(f"{key}={_masked(key, value)}" for key, value in effective.items())
+
+
+def _masked(key: str, value: str) -> str:
+    return "[hidden]" if any(word in key for word in _SECRETS) and value else value
 
 
 def environment_name(key: str) -> str:
@@ -107,6 +137,14 @@ class Settings:
         """A list with commas, without empty items."""
         return [item.strip() for item in self.text(key, default).split(",") if item.strip()]
 
-    def unknown(self) -> list[str]:
-        """The keys of the file that nobody asked for."""
-        return sorted(set(self._properties) - set(self.effective))
+    def choice(self, key: str, choices: tuple[str, ...]) -> str:
+        """One of `choices`; the first is the default. Raises ConfigError."""
+        value = self.text(key, choices[0])
+        if value not in choices:
+            raise ConfigError(f"{key} is {value!r}: it must be one of {', '.join(choices)}")
+        return value
+
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence for each key of the file that nobody asked for."""
+        unknown = sorted(set(self._properties) - set(self.effective))
+        return tuple(f"{key} is not a setting of this release: it is ignored" for key in unknown)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from quorate.consensus.properties import (
+from quorate.settings.properties import (
     ConfigError,
     Settings,
     environment_name,
+    format_settings,
+    parse_address,
     parse_properties,
+    read_properties,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_pairs_are_read_as_java_reads_them() -> None:
@@ -33,7 +41,7 @@ def test_the_environment_overrides_the_file() -> None:
     settings = Settings({"node.id": "1", "x": "y"}, {"QUORATE_NODE_ID": "7"})
     assert settings.integer("node.id", 0) == 7
     assert settings.effective == {"node.id": "7"}
-    assert settings.unknown() == ["x"]
+    assert settings.warnings() == ("x is not a setting of this release: it is ignored",)
     assert environment_name("metadata.log.dir") == "QUORATE_METADATA_LOG_DIR"
 
 
@@ -57,6 +65,36 @@ def test_flags_are_true_or_false() -> None:
     assert not settings.flag("c", default=False)
     with pytest.raises(ConfigError, match="true or false"):
         settings.flag("b", default=False)
+
+
+def test_choices_are_named_when_a_value_is_none_of_them() -> None:
+    settings = Settings({"a": "y", "b": "z"}, {})
+    assert settings.choice("a", ("x", "y")) == "y"
+    assert settings.choice("c", ("x", "y")) == "x"
+    with pytest.raises(ConfigError, match="b is 'z': it must be one of x, y"):
+        settings.choice("b", ("x", "y"))
+
+
+def test_addresses_have_a_host_and_a_port() -> None:
+    assert parse_address("a", "[::1]:9094") == ("::1", 9094)
+    assert parse_address("a", ":9094", may_lack_host=True) == ("", 9094)
+    for text in ("host", ":9094", "host:0", "host:65536"):
+        with pytest.raises(ConfigError, match=r"a has .*: write HOST:PORT"):
+            parse_address("a", text)
+
+
+def test_secrets_are_hidden() -> None:
+    effective = {"node.id": "1", "ssl.keystore.password": "p", "ssl.key.password": ""}
+    shown = "node.id=1, ssl.keystore.password=[hidden], ssl.key.password="
+    assert format_settings(effective) == shown
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.properties"
+    path.write_text("a=1\n", encoding="utf-8")
+    assert read_properties(str(path)) == {"a": "1"}
+    with pytest.raises(ConfigError, match=r"missing.properties: .*: name a readable"):
+        read_properties(str(tmp_path / "missing.properties"))
 
 
 def test_lists_and_required_values() -> None:

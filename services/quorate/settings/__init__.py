@@ -1,0 +1,1 @@
+"""Settings of every process: Kafka's properties files, overridden by the environment."""
