@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "storage": ("quorate.cli.storage", "make ids, format directories, show what they hold"),
     "controller": ("quorate.cli.controller", "run one controller"),
+    "admin": ("quorate.cli.admin", "run the admin sidecar of one controller"),
     "up": ("quorate.cli.up", "run a local quorum of real processes"),
     "metadata-quorum": ("quorate.cli.quorum", "describe the quorum and its replicas"),
     "topics": ("quorate.cli.topics", "create, list, describe and delete topics"),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.properties import (
+    NODE_ID_MAX,
     PORT_MAX,
     ConfigError,
     Settings,
@@ -24,7 +25,6 @@ from quorate.settings.properties import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NODE_ID_MAX: Final = 2**31 - 1
 SERVED: Final = ("GRPC",)
 PROTOCOLS: Final = (*SERVED, "GRPC_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MIB: Final = 1024 * 1024

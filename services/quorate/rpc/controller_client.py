@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import grpc
 import grpc.aio
 
+from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.rpc import convert_admin, convert_controller
 from quorate.rpc.channels import open_channel
@@ -22,16 +23,33 @@ from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import ReadRequest, WriteRequest
-    from quorate.raft.messages import DescribeQuorumResponse
+    from quorate.raft.messages import (
+        DescribeQuorumResponse,
+        MembershipRequest,
+        MembershipResponse,
+    )
 
 Address = tuple[str, int]
 RETRY_BACKOFF_S: Final = 0.05
 ATTEMPT_TIMEOUT_S: Final = 5.0
 SERVER_SHARE: Final = 0.8
+_REFUSALS: Final = {
+    grpc.StatusCode.INVALID_ARGUMENT: ErrorCode.INVALID_REQUEST,
+    grpc.StatusCode.UNIMPLEMENTED: ErrorCode.INVALID_REQUEST,
+    grpc.StatusCode.UNAUTHENTICATED: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    grpc.StatusCode.PERMISSION_DENIED: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+}
+_CHANGES: Final[dict[type[MembershipRequest], tuple[str, Callable[[Any], Any]]]] = {
+    m.AddRaftVoterRequest: ("AddRaftVoter", convert_admin.pb_add_voter),
+    m.RemoveRaftVoterRequest: ("RemoveRaftVoter", convert_admin.pb_remove_voter),
+    m.UpdateRaftVoterRequest: ("UpdateRaftVoter", convert_admin.pb_update_voter),
+    m.UpdateFeaturesRequest: ("UpdateFeatures", convert_admin.pb_update_features),
+    m.TransferLeadershipRequest: ("TransferLeadership", convert_admin.pb_transfer_leadership),
+}
 
 
 class QuorumUnavailableError(Exception):
@@ -48,6 +66,7 @@ class RequestRefusedError(Exception):
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(f"{error.name}: {message}")
         self.error = error
+        self.message = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +129,7 @@ class ControllerClient:
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNAVAILABLE and _never_sent(error):
                 raise
-            if error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED):
-                raise RequestRefusedError(
-                    ErrorCode.INVALID_REQUEST, error.details() or ""
-                ) from error
-            raise OutcomeUnknownError(f"{_name(server)}: {_said(error)}") from error
+            raise _outcome(server, error) from error
         result = response.results[0]
         if result.outcome_unknown:
             raise OutcomeUnknownError(f"{_name(server)}: {result.message}")
@@ -185,9 +200,34 @@ class ControllerClient:
         except grpc.aio.AioRpcError as error:
             return _said(error)
 
+    async def change_at(
+        self, server: Address, request: MembershipRequest, timeout_s: float
+    ) -> MembershipResponse:
+        """Ask one server to change the voters, kraft.version or the leader.
+
+        Raises QuorumUnavailableError when it cannot have been asked, RequestRefusedError,
+        OutcomeUnknownError.
+        """
+        name, convert = _CHANGES[type(request)]
+        call = getattr(raft_pb2_grpc.RaftStub(self._channel(server)), name)
+        try:
+            response = await call(convert(request), timeout=timeout_s)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNAVAILABLE and _never_sent(error):
+                raise QuorumUnavailableError(f"tried {_name(server)}: {_said(error)}") from error
+            raise _outcome(server, error) from error
+        return convert_admin.membership_response(response)
+
     async def api_versions(self) -> ApiVersions:
         """Who the first server is that answers."""
         return await self._through_leader(self._api_versions_at, None)  # type: ignore[no-any-return]
+
+    async def try_api_versions_at(self, server: Address, timeout_s: float) -> ApiVersions | str:
+        """Who one server is, or what went wrong as words."""
+        try:
+            return await self._api_versions_at(server, None, timeout_s)  # type: ignore[no-any-return]
+        except grpc.aio.AioRpcError as error:
+            return _said(error)
 
     async def _api_versions_at(self, server: Address, _: None, timeout_s: float) -> Any:
         stub = raft_pb2_grpc.RaftStub(self._channel(server))
@@ -248,6 +288,14 @@ def _check(result: pb.WriteResult | pb.ReadResponse) -> None:
 def _leader_words(leader_id: int | None, epoch: int) -> str:
     known = "knows no leader" if leader_id is None else f"says that node {leader_id} leads"
     return f"{known} (epoch {epoch})"
+
+
+def _outcome(server: Address, error: grpc.aio.AioRpcError) -> Exception:
+    """What is known of a change whose call failed after it was sent."""
+    refusal = _REFUSALS.get(error.code())
+    if refusal is not None:
+        return RequestRefusedError(refusal, error.details() or "")
+    return OutcomeUnknownError(f"{_name(server)}: {_said(error)}")
 
 
 def _never_sent(error: grpc.aio.AioRpcError) -> bool:

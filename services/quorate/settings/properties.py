@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 ENVIRONMENT_PREFIX: Final = "QUORATE_"
 PORT_MAX: Final = 65_535
+NODE_ID_MAX: Final = 2**31 - 1
 _PAIR: Final = re.compile(r"\s*((?:\\.|[^\s=:\\])+)(?:\s*[=:]\s*|\s+|\s*$)(.*)", re.DOTALL)
 _COMMENTS: Final = ("#", "!")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}

@@ -1,0 +1,71 @@
+"""The sidecar's settings: where it listens, which controller it stands beside, and its timeouts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.ids import NodeId
+from quorate.settings.properties import (
+    NODE_ID_MAX,
+    PORT_MAX,
+    Settings,
+    parse_address,
+    read_properties,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LOCAL_CONTROLLER: Final = "127.0.0.1:9094"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminConfig:
+    """Everything that one sidecar is told. `servers` begins with the controller beside it."""
+
+    node_id: NodeId
+    host: str
+    port: int
+    servers: tuple[tuple[str, int], ...]
+    request_timeout_ms: int
+    shutdown_timeout_ms: int
+    health_port: int
+    metrics_port: int
+    has_reflection: bool
+    log_level: str
+    log_format: str
+    effective: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+def load_config(path: str, environment: Mapping[str, str]) -> AdminConfig:
+    """Read a properties file. Raises ConfigError that names the key and the remedy."""
+    return read_config(read_properties(path), environment)
+
+
+def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -> AdminConfig:
+    """Make sense of the properties. Raises ConfigError that names the key and the remedy."""
+    settings = Settings(properties, environment)
+    settings.required("node.id", "give that of the controller beside this sidecar")
+    host, port = parse_address(
+        "admin.listener", settings.text("admin.listener", ":9095"), may_lack_host=True
+    )
+    own = parse_address("admin.controller", settings.text("admin.controller", LOCAL_CONTROLLER))
+    key = "controller.quorum.bootstrap.servers"
+    others = (parse_address(key, item) for item in settings.items(key, ""))
+    return AdminConfig(
+        node_id=NodeId(settings.integer("node.id", 0, maximum=NODE_ID_MAX)),
+        host=host,
+        port=port,
+        servers=tuple(dict.fromkeys((own, *others))),
+        request_timeout_ms=settings.integer("admin.request.timeout.ms", 30_000, minimum=1),
+        shutdown_timeout_ms=settings.integer("shutdown.timeout.ms", 5000),
+        health_port=settings.integer("health.port", 9091, minimum=-1, maximum=PORT_MAX),
+        metrics_port=settings.integer("metrics.port", 9465, minimum=-1, maximum=PORT_MAX),
+        has_reflection=settings.flag("grpc.reflection.enable", default=False),
+        log_level=settings.text("log.level", "INFO"),
+        log_format=settings.choice("log.format", ("key-value", "json")),
+        effective=settings.effective,
+        warnings=settings.warnings(),
+    )

@@ -1,0 +1,174 @@
+"""Finding the leader: whoever led last is asked first, then everybody who is known.
+
+The controller beside the sidecar comes first in `servers`. It need not run: the others' addresses
+are remembered from what leaders said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ClusterId
+from quorate.rpc.admin_errors import NO_LEADER, AdminError
+from quorate.rpc.channels import target
+from quorate.rpc.controller_client import ApiVersions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo
+    from quorate.records.voters import Endpoint
+    from quorate.rpc.controller_client import Address, ControllerClient
+
+ASK_TIMEOUT_S: Final = 1.0
+BACKOFF_S: Final = 0.05
+BACKOFF_MAX_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The leader's address, and how it describes the quorum."""
+
+    server: Address
+    quorum: DescribeQuorumResponse
+
+
+class Backoff:
+    """Waits that double up to a second, each with a draw, and never past the deadline."""
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self._next_s = BACKOFF_S
+
+    @property
+    def left_s(self) -> float:
+        """The time until the deadline, negative after it."""
+        return self.deadline - asyncio.get_running_loop().time()
+
+    async def wait(self) -> bool:
+        """Wait; False when no time is left."""
+        wait_s = self._next_s * random.uniform(0.5, 1.0)  # noqa: S311 - jitter guards nothing
+        self._next_s = min(BACKOFF_MAX_S, self._next_s * 2)
+        await asyncio.sleep(max(0.0, min(wait_s, self.left_s)))
+        return self.left_s > 0
+
+
+class LeaderFinder:
+    """Remembers who led and who else there is."""
+
+    def __init__(self, client: ControllerClient, servers: Sequence[Address]) -> None:
+        self._client = client
+        self._servers = list(servers)
+        self._voters: list[Address | None] = []
+        self._leader: Address | None = None
+        self._cluster_id: ClusterId | None = None
+
+    def forget(self) -> None:
+        """Whoever led does so no more."""
+        self._leader = None
+
+    async def find(self, deadline: float) -> Found:
+        """The leader, by `deadline` of the loop's clock. Raises AdminError: NO_LEADER."""
+        backoff = Backoff(deadline)
+        while True:
+            answers: dict[Address, DescribeQuorumResponse | str] = {}
+            found = await self._round(answers, max(0.001, min(ASK_TIMEOUT_S, backoff.left_s)))
+            if found is not None:
+                self._leader = found.server
+                self._voters = [address_of(state.endpoints) for state in found.quorum.voters]
+                return found
+            self.forget()
+            if not await backoff.wait():
+                raise no_leader({target(*server): said for server, said in answers.items()})
+
+    async def cluster_id(self, found: Found, deadline: float) -> ClusterId:
+        """The cluster's id, asked of the leader once."""
+        if self._cluster_id is None:
+            left_s = min(ASK_TIMEOUT_S, Backoff(deadline).left_s)
+            answer = await self._client.try_api_versions_at(found.server, max(0.001, left_s))
+            if not isinstance(answer, ApiVersions):
+                raise no_leader({target(*found.server): answer})
+            self._cluster_id = ClusterId(answer.cluster_id)
+        return self._cluster_id
+
+    async def _round(
+        self, answers: dict[Address, DescribeQuorumResponse | str], timeout_s: float
+    ) -> Found | None:
+        """Ask the last leader, and if that is over everybody at once; the first leader counts."""
+        if self._leader is not None:
+            answer = await self._client.try_describe_at(self._leader, timeout_s)
+            if not isinstance(answer, str) and answer.error is ErrorCode.NONE:
+                return Found(self._leader, answer)
+        tasks: dict[asyncio.Task[DescribeQuorumResponse | str], Address] = {}
+
+        def ask(server: Address | None) -> None:
+            if server is not None and server not in tasks.values():
+                asking = self._client.try_describe_at(server, timeout_s)
+                tasks[asyncio.ensure_future(asking)] = server
+
+        for server in (*self._servers, *self._voters):
+            ask(server)
+        try:
+            while waiting := [task for task in tasks if tasks[task] not in answers]:
+                done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    answer = answers[tasks[task]] = task.result()
+                    if isinstance(answer, str):
+                        continue
+                    if answer.error is ErrorCode.NONE:
+                        return Found(tasks[task], answer)
+                    ask(address_of(answer.leader.endpoints))
+        finally:
+            for task in tasks:
+                task.cancel()
+        return None
+
+
+def address_of(endpoints: Sequence[Endpoint]) -> Address | None:
+    """Where a node is called, as far as it is known."""
+    return (endpoints[0].host, endpoints[0].port) if endpoints else None
+
+
+def no_leader(answers: Mapping[str, DescribeQuorumResponse | str]) -> AdminError:
+    """Nobody leads: who led last, and whom the first that answers heard when.
+
+    `answers` are by server, the controller beside the sidecar first.
+    """
+    for server, answer in answers.items():
+        if not isinstance(answer, str):
+            return _said_by(server, answer)
+    words = "; ".join(f"{server}: {said}" for server, said in answers.items())
+    return AdminError(
+        NO_LEADER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        f"no controller answers: {words}: see that they run and can be reached",
+    )
+
+
+def _said_by(server: str, answer: DescribeQuorumResponse) -> AdminError:
+    metadata = {"asked": server, "epoch": str(answer.leader.epoch)}
+    last = answer.last_leader
+    was = "it has followed none since it began"
+    if last is not None and last.leader_id is not None:
+        was = f"the last one that it knew is node {last.leader_id} of epoch {last.epoch}"
+        metadata |= _leader_metadata(last)
+    heard = []
+    for one in answer.heard:
+        ago_ms = answer.now_ms - one.at_ms
+        heard.append(f"node {one.node_id} {ago_ms} ms ago")
+        metadata[f"heard_{one.node_id}_ms_ago"] = str(ago_ms)
+    return AdminError(
+        NO_LEADER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        f"{server} knows no leader in epoch {answer.leader.epoch}; {was}; it heard "
+        f"{', '.join(heard) or 'nobody'}: see that a majority of the voters runs",
+        metadata.items(),
+    )
+
+
+def _leader_metadata(last: LeaderInfo) -> dict[str, str]:
+    return {"last_leader_id": str(last.leader_id), "last_leader_epoch": str(last.epoch)}

@@ -1,0 +1,114 @@
+"""The sidecar's process: configuration, ports, signals.
+
+It is ready as soon as it listens, whatever becomes of the controller beside it: it has to outlive
+that one's stop. Exit status 0 after a stop, 1 when it cannot start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Final
+
+import uvloop
+
+from quorate.admin.calls import CallLog
+from quorate.admin.config import load_config
+from quorate.admin.membership import MembershipClient
+from quorate.admin.stopping import prepare_stop
+from quorate.rpc.admin_server import AdminServer, AdminService
+from quorate.rpc.controller_client import ControllerClient
+from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
+from quorate.settings.properties import ConfigError, format_settings
+from quorate.telemetry.logs import LogFormat, configure_logs
+from quorate.telemetry.metrics import MetricsServer
+
+if TYPE_CHECKING:
+    from quorate.admin.config import AdminConfig
+    from quorate.raft import messages as m
+    from quorate.records.ids import NodeId
+    from quorate.rpc.admin_server import Done, Prepared
+
+log = logging.getLogger(__name__)
+_ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
+
+
+class Sidecar:
+    """Answers the admin API (`rpc.admin_server.AdminHandler`) through a membership client."""
+
+    def __init__(self, client: MembershipClient, node_id: NodeId, request_timeout_ms: int) -> None:
+        self._client = client
+        self._node_id = node_id
+        self._timeout_s = request_timeout_ms / 1000
+
+    def _deadline(self, timeout_s: float | None) -> float:
+        waits_s = self._timeout_s if timeout_s is None else timeout_s
+        return asyncio.get_running_loop().time() + waits_s
+
+    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> Done:
+        return await self._client.change(request, self._deadline(timeout_s))
+
+    async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse:
+        return await self._client.describe(self._deadline(timeout_s))
+
+    async def prepare_stop(self, *, leave: bool, timeout_s: float | None) -> Prepared:
+        deadline = self._deadline(timeout_s)
+        return await prepare_stop(self._client, self._node_id, leave=leave, deadline=deadline)
+
+
+def main_admin(path: str) -> int:
+    """Read the properties file and run the sidecar until SIGTERM; errors go to stderr."""
+    try:
+        config = load_config(path, os.environ)
+        configure_logs(
+            level=config.log_level,
+            log_format=LogFormat(config.log_format),
+            process_fields={"node": config.node_id},
+        )
+    except (ConfigError, ValueError) as error:
+        sys.stderr.write(f"quorate admin: {error}\n")
+        return 1
+    for warning in config.warnings:
+        log.warning(warning)
+    log.info("settings: %s", format_settings(config.effective))
+    return uvloop.run(_serve(config))
+
+
+async def _serve(config: AdminConfig) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    calls = CallLog(config.node_id)
+    health, metrics = HealthServer(), MetricsServer(calls.registry)
+    async with ControllerClient(config.servers) as client:
+        membership = MembershipClient(client, config.servers)
+        sidecar = Sidecar(membership, config.node_id, config.request_timeout_ms)
+        server = AdminServer(
+            AdminService(sidecar, calls.record), has_reflection=config.has_reflection
+        )
+        try:
+            host = config.host or _ANY_HOST
+            if config.health_port >= 0:
+                await health.start(host, config.health_port)
+            if config.metrics_port >= 0:
+                metrics.start(host, config.metrics_port)
+            server.bind(config.host, config.port)
+            await server.start()
+            for service in (LIVENESS, STARTUP, READINESS):
+                await health.set(service, serving=True)
+            log.info(f"listens on port {config.port}")
+            await stop.wait()
+            await health.set(READINESS, serving=False)
+        except (OSError, RuntimeError) as error:
+            sys.stderr.write(f"quorate admin: {error}\n")
+            return 1
+        finally:
+            await server.stop(config.shutdown_timeout_ms / 1000)
+            metrics.stop()
+            await health.stop()
+    log.info("stopped")
+    return 0

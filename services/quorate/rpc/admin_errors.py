@@ -1,0 +1,142 @@
+"""What goes wrong in the admin API, as gRPC statuses with a google.rpc.ErrorInfo.
+
+One table decides the status: by the reason in one word, and by Kafka's error where a leader of
+another release gives none. The codes say what a caller can do: UNAVAILABLE is worth the same call
+again, FAILED_PRECONDITION is not before something else has changed, DEADLINE_EXCEEDED leaves open
+whether the change is done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import grpc
+import grpc.aio
+from google.protobuf import any_pb2
+from google.rpc import error_details_pb2, status_pb2
+from grpc_status import rpc_status
+
+from quorate.raft.messages import Reason
+from quorate.records.errors import ErrorCode
+from quorate.rpc.convert_raft import error_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quorate.raft.messages import MembershipResponse
+
+DOMAIN: Final = "quorate"
+
+# Reasons that the sidecar has beyond the leader's.
+NO_LEADER: Final = "NO_LEADER"
+OUTCOME_UNKNOWN: Final = "OUTCOME_UNKNOWN"
+INVALID_REQUEST: Final = "INVALID_REQUEST"
+AMBIGUOUS_OBSERVER: Final = "AMBIGUOUS_OBSERVER"
+OBSERVER_NOT_FOUND: Final = "OBSERVER_NOT_FOUND"
+FEATURE_UNSUPPORTED: Final = "FEATURE_UNSUPPORTED"
+
+_Code = grpc.StatusCode
+STATUS_BY_REASON: Final[dict[str, grpc.StatusCode]] = {
+    NO_LEADER: _Code.UNAVAILABLE,
+    OUTCOME_UNKNOWN: _Code.DEADLINE_EXCEEDED,
+    INVALID_REQUEST: _Code.INVALID_ARGUMENT,
+    AMBIGUOUS_OBSERVER: _Code.FAILED_PRECONDITION,
+    OBSERVER_NOT_FOUND: _Code.NOT_FOUND,
+    FEATURE_UNSUPPORTED: _Code.UNIMPLEMENTED,
+    Reason.NOT_LEADER.value: _Code.UNAVAILABLE,
+    Reason.INCONSISTENT_CLUSTER_ID.value: _Code.INVALID_ARGUMENT,
+    Reason.INVALID_LISTENERS.value: _Code.INVALID_ARGUMENT,
+    Reason.KRAFT_VERSION_TOO_OLD.value: _Code.FAILED_PRECONDITION,
+    Reason.PENDING_VOTER_CHANGE.value: _Code.UNAVAILABLE,
+    Reason.HIGH_WATERMARK_UNKNOWN.value: _Code.UNAVAILABLE,
+    Reason.DUPLICATE_VOTER.value: _Code.ALREADY_EXISTS,
+    Reason.VOTER_NOT_FOUND.value: _Code.NOT_FOUND,
+    Reason.VOTER_LAGGING.value: _Code.FAILED_PRECONDITION,
+    Reason.VOTER_UNREACHABLE.value: _Code.FAILED_PRECONDITION,
+    Reason.VOTER_IS_SOMEBODY_ELSE.value: _Code.FAILED_PRECONDITION,
+    Reason.VOTER_UNSUPPORTED.value: _Code.FAILED_PRECONDITION,
+    Reason.VOTER_ALIVE.value: _Code.FAILED_PRECONDITION,
+    Reason.VOTER_DECOMMISSIONED.value: _Code.FAILED_PRECONDITION,
+    Reason.NO_LIVE_MAJORITY.value: _Code.FAILED_PRECONDITION,
+    Reason.LAST_VOTER.value: _Code.FAILED_PRECONDITION,
+    Reason.NOT_COMMITTED_IN_TIME.value: _Code.DEADLINE_EXCEEDED,
+    Reason.LEADERSHIP_LOST.value: _Code.DEADLINE_EXCEEDED,
+    Reason.STALE_EPOCH.value: _Code.ABORTED,
+    Reason.DIRECTORY_ID_UNKNOWN.value: _Code.FAILED_PRECONDITION,
+    Reason.INVALID_UPDATE_VERSION.value: _Code.FAILED_PRECONDITION,
+    Reason.NO_HAND_OVER.value: _Code.FAILED_PRECONDITION,
+}
+STATUS_BY_ERROR: Final[dict[ErrorCode, grpc.StatusCode]] = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: _Code.UNAVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: _Code.DEADLINE_EXCEEDED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _Code.PERMISSION_DENIED,
+    ErrorCode.UNSUPPORTED_VERSION: _Code.FAILED_PRECONDITION,
+    ErrorCode.INVALID_REQUEST: _Code.INVALID_ARGUMENT,
+    ErrorCode.FENCED_LEADER_EPOCH: _Code.ABORTED,
+    ErrorCode.UNKNOWN_LEADER_EPOCH: _Code.ABORTED,
+    ErrorCode.INVALID_UPDATE_VERSION: _Code.FAILED_PRECONDITION,
+    ErrorCode.INCONSISTENT_CLUSTER_ID: _Code.INVALID_ARGUMENT,
+    ErrorCode.INVALID_VOTER_KEY: _Code.FAILED_PRECONDITION,
+    ErrorCode.DUPLICATE_VOTER: _Code.ALREADY_EXISTS,
+    ErrorCode.VOTER_NOT_FOUND: _Code.NOT_FOUND,
+}
+
+
+class AdminError(Exception):
+    """Why a call of the admin API is not done: `str()` is a sentence with the remedy.
+
+    `metadata` holds what a program needs of it: names in snake_case, values as text.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        error: ErrorCode,
+        message: str,
+        metadata: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.error = error
+        self.message = message
+        self.metadata = dict(metadata)
+
+    @classmethod
+    def of(cls, answer: MembershipResponse) -> AdminError:
+        """What a leader answered; without a reason, Kafka's error is one."""
+        reason = answer.reason.value if answer.reason is not None else answer.error.name
+        leader: list[tuple[str, str]] = [("leader_epoch", str(answer.leader.epoch))]
+        if answer.leader.leader_id is not None:
+            leader.append(("leader_id", str(answer.leader.leader_id)))
+        return cls(reason, answer.error, answer.message, (*leader, *answer.metadata))
+
+    @property
+    def code(self) -> grpc.StatusCode:
+        """The status of the gRPC call."""
+        by_error = STATUS_BY_ERROR.get(self.error, _Code.INTERNAL)
+        return STATUS_BY_REASON.get(self.reason, by_error)
+
+
+async def abort(context: grpc.aio.ServicerContext[Any, Any], error: AdminError) -> None:
+    """End a call with the error's status. Raises grpc's own exception."""
+    metadata = error.metadata | {
+        "kafka_error": error.error.name,
+        "kafka_error_code": str(int(error.error)),
+    }
+    detail = any_pb2.Any()
+    detail.Pack(error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=metadata))
+    status = status_pb2.Status(code=error.code.value[0], message=error.message, details=[detail])
+    await context.abort_with_status(rpc_status.to_status(status))
+
+
+def admin_error(error: grpc.aio.AioRpcError) -> AdminError | None:
+    """What a call of the admin API said; None where its server did not get to answer."""
+    status = rpc_status.from_call(error)
+    info = error_details_pb2.ErrorInfo()
+    for detail in status.details if status is not None else ():
+        if detail.Unpack(info) and info.domain == DOMAIN:
+            metadata = dict(info.metadata)
+            error_code = error_of(int(metadata.pop("kafka_error_code", "-1")))
+            metadata.pop("kafka_error", None)
+            return AdminError(info.reason, error_code, status.message, metadata.items())
+    return None

@@ -1,0 +1,263 @@
+"""quorate.admin.v1.Admin on top of a handler, and the listener that it is served on.
+
+Answers mean that it is done; everything else is a status of `rpc.admin_errors`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
+
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.rpc import admin_errors
+from quorate.rpc import convert_sidecar as convert
+from quorate.rpc.admin_errors import AdminError
+from quorate.rpc.channels import make_server, target
+from quorate.rpc.convert_admin import pb_describe_response
+from quorate.rpc.convert_raft import at_least_0, pb_leader
+from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
+from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
+from quorate.rpc.health import enable_reflection
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import grpc.aio
+
+    from quorate.rpc.gen.raft.v1 import raft_pb2
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+P = TypeVar("P")
+T = TypeVar("T")
+R = TypeVar("R")
+ADMIN: Final = "quorate.admin.v1.Admin"
+OK: Final = "OK"
+CANCELLED: Final = "CANCELLED"
+# Of the time until the call's own deadline: what it takes for the answer to get there.
+MARGIN_SHARE: Final = 0.1
+MARGIN_S_MAX: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A change that is committed: what was asked in the end, and who leads now."""
+
+    request: m.MembershipRequest
+    leader: m.LeaderInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What was done so that the controller may stop, and what holds now.
+
+    `is_voter` is None where nobody leads who could tell.
+    """
+
+    handed_over: bool
+    removed: bool
+    is_voter: bool | None
+    leader: m.LeaderInfo
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One call that has ended: who asked for what, and what came of it in one word."""
+
+    method: str
+    principal: str
+    host: str
+    request: str
+    outcome: str
+    message: str
+    duration_s: float
+
+
+class AdminHandler(Protocol):
+    """What the sidecar offers, each within seconds, or its own default. All raise AdminError."""
+
+    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> Done: ...
+
+    async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse: ...
+
+    async def prepare_stop(self, *, leave: bool, timeout_s: float | None) -> Prepared: ...
+
+
+class AdminService(admin_pb2_grpc.AdminServicer):
+    """quorate.admin.v1.Admin; `record` is told of every call when it has ended."""
+
+    def __init__(self, handler: AdminHandler, record: Callable[[CallRecord], None]) -> None:
+        self._handler = handler
+        self._record = record
+
+    async def AddRaftVoter(
+        self, request: pb.AddRaftVoterRequest, context: Context
+    ) -> pb.AddRaftVoterResponse:
+        done = await self._change("AddRaftVoter", convert.add_voter, request, context)
+        assert isinstance(done.request, m.AddRaftVoterRequest)
+        return pb.AddRaftVoterResponse(
+            voter=convert.pb_key(done.request.voter), current_leader=pb_leader(done.leader)
+        )
+
+    async def RemoveRaftVoter(
+        self, request: pb.RemoveRaftVoterRequest, context: Context
+    ) -> pb.RemoveRaftVoterResponse:
+        done = await self._change("RemoveRaftVoter", convert.remove_voter, request, context)
+        assert isinstance(done.request, m.RemoveRaftVoterRequest)
+        return pb.RemoveRaftVoterResponse(
+            voter=convert.pb_key(done.request.voter), current_leader=pb_leader(done.leader)
+        )
+
+    async def UpdateRaftVoter(
+        self, request: pb.UpdateRaftVoterRequest, context: Context
+    ) -> pb.UpdateRaftVoterResponse:
+        done = await self._change("UpdateRaftVoter", convert.update_voter, request, context)
+        assert isinstance(done.request, m.UpdateRaftVoterRequest)
+        return pb.UpdateRaftVoterResponse(
+            voter=convert.pb_key(done.request.voter), current_leader=pb_leader(done.leader)
+        )
+
+    async def UpdateFeatures(
+        self, request: pb.UpdateFeaturesRequest, context: Context
+    ) -> pb.UpdateFeaturesResponse:
+        done = await self._change("UpdateFeatures", convert.update_features, request, context)
+        return pb.UpdateFeaturesResponse(current_leader=pb_leader(done.leader))
+
+    async def TransferLeadership(
+        self, request: pb.TransferLeadershipRequest, context: Context
+    ) -> pb.TransferLeadershipResponse:
+        parse = convert.transfer_leadership
+        done = await self._change("TransferLeadership", parse, request, context)
+        return pb.TransferLeadershipResponse(current_leader=pb_leader(done.leader))
+
+    async def DescribeQuorum(
+        self, request: raft_pb2.DescribeQuorumRequest, context: Context
+    ) -> raft_pb2.DescribeQuorumResponse:
+        async def perform(_: None) -> m.DescribeQuorumResponse:
+            return await self._handler.describe(_time_left(context, 0))
+
+        answer = await self._perform("DescribeQuorum", lambda: None, perform, context)
+        return pb_describe_response(answer)
+
+    async def PrepareStop(
+        self, request: pb.PrepareStopRequest, context: Context
+    ) -> pb.PrepareStopResponse:
+        async def perform(timeout_s: float | None) -> Prepared:
+            return await self._handler.prepare_stop(leave=request.leave, timeout_s=timeout_s)
+
+        what = f"leave={request.leave}"
+        parse = _timed(request, context)
+        prepared = await self._perform("PrepareStop", parse, perform, context, what=what)
+        return pb.PrepareStopResponse(
+            handed_over=prepared.handed_over,
+            removed=prepared.removed,
+            is_voter=prepared.is_voter,
+            current_leader=pb_leader(prepared.leader),
+        )
+
+    async def _change(
+        self,
+        method: str,
+        parse: Callable[[P], m.MembershipRequest],
+        request: P,
+        context: Context,
+    ) -> Done:
+        async def perform(change: m.MembershipRequest) -> Done:
+            return await self._handler.change(change, _timed(request, context)())
+
+        return await self._perform(
+            method, lambda: parse(request), perform, context, what=_in_words(request)
+        )
+
+    async def _perform(
+        self,
+        method: str,
+        parse: Callable[[], T],
+        perform: Callable[[T], Awaitable[R]],
+        context: Context,
+        *,
+        what: str = "",
+    ) -> R:
+        """One call from its request to its record. Raises grpc's own exception to end it."""
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        outcome, message = CANCELLED, "the caller has gone"
+        try:
+            answer = await perform(_parsed(parse))
+            outcome, message = OK, ""
+        except AdminError as error:
+            outcome, message = error.reason, error.message
+            await admin_errors.abort(context, error)
+            raise
+        else:
+            return answer
+        finally:
+            self._record(
+                CallRecord(
+                    method,
+                    principal_of(context),
+                    context.peer(),
+                    what,
+                    outcome,
+                    message,
+                    loop.time() - start,
+                )
+            )
+
+
+def _parsed(parse: Callable[[], T]) -> T:
+    try:
+        return parse()
+    except ValueError as error:
+        raise AdminError(
+            admin_errors.INVALID_REQUEST, ErrorCode.INVALID_REQUEST, str(error)
+        ) from error
+
+
+def _timed(request: Any, context: Context) -> Callable[[], float | None]:  # noqa: ANN401
+    """How long this caller waits. Raises ValueError for a time below 0."""
+    return lambda: _time_left(context, at_least_0(request.timeout_ms, "timeout_ms"))
+
+
+def _time_left(context: Context, timeout_ms: int) -> float | None:
+    """The shorter of both, in seconds; the answer must be back before the call's own deadline."""
+    left_s = context.time_remaining()
+    times = [timeout_ms / 1000] if timeout_ms else []
+    if left_s is not None:
+        times.append(left_s - min(MARGIN_S_MAX, left_s * MARGIN_SHARE))
+    return min(times, default=None)
+
+
+def _in_words(request: Any) -> str:  # noqa: ANN401
+    """A request for the log, on one line."""
+    return " ".join(str(request).split())
+
+
+def principal_of(context: Context) -> str:
+    """Without certificates everybody is anonymous, as in Kafka."""
+    del context
+    return "User:ANONYMOUS"
+
+
+class AdminServer:
+    """The listener of the sidecar."""
+
+    def __init__(self, service: AdminService, *, has_reflection: bool) -> None:
+        self._server = make_server()
+        admin_pb2_grpc.add_AdminServicer_to_server(service, self._server)
+        if has_reflection:
+            enable_reflection(self._server, ADMIN)
+
+    def bind(self, host: str, port: int) -> int:
+        """Take the port; returns it. Raises RuntimeError when it cannot be had."""
+        bound: int = self._server.add_insecure_port(target(host, port))
+        return bound
+
+    async def start(self) -> None:
+        """Listen."""
+        await self._server.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no new call; those under way may end within the grace."""
+        await self._server.stop(grace=grace_s)

@@ -1,0 +1,81 @@
+"""The admin API's requests from protobuf, and its answers to it.
+
+The requests are those of the raft protocol with parts that may be left out: an empty cluster id, no
+directory id, no listeners, epoch 0. Bad input raises ValueError that names the field.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ClusterId, Epoch, Millis
+from quorate.rpc.admin_errors import FEATURE_UNSUPPORTED, AdminError
+from quorate.rpc.convert_admin import KRAFT_VERSION
+from quorate.rpc.convert_raft import at_least_0, endpoints_of, key_of
+from quorate.rpc.gen.raft.v1 import raft_pb2
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from quorate.records.ids import ReplicaKey
+    from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
+
+    OfVoter: TypeAlias = (
+        pb.AddRaftVoterRequest
+        | pb.RemoveRaftVoterRequest
+        | pb.UpdateRaftVoterRequest
+        | pb.TransferLeadershipRequest
+    )
+
+
+def _key(value: OfVoter) -> ReplicaKey:
+    directory = value.voter_directory_id if value.HasField("voter_directory_id") else None
+    return key_of(value.voter_id, directory, "voter")
+
+
+def add_voter(value: pb.AddRaftVoterRequest) -> m.AddRaftVoterRequest:
+    listeners = endpoints_of(value.listeners, "listeners")
+    cluster_id = ClusterId(value.cluster_id)
+    return m.AddRaftVoterRequest(cluster_id, _key(value), listeners, Millis(0), force=value.force)
+
+
+def remove_voter(value: pb.RemoveRaftVoterRequest) -> m.RemoveRaftVoterRequest:
+    cluster_id = ClusterId(value.cluster_id)
+    return m.RemoveRaftVoterRequest(cluster_id, _key(value), Millis(0), force=value.force)
+
+
+def update_voter(value: pb.UpdateRaftVoterRequest) -> m.UpdateRaftVoterRequest:
+    return m.UpdateRaftVoterRequest(
+        ClusterId(value.cluster_id),
+        Epoch(at_least_0(value.current_leader_epoch, "current_leader_epoch")),
+        _key(value),
+        endpoints_of(value.listeners, "listeners"),
+        value.k_raft_version_feature.min_supported_version,
+        value.k_raft_version_feature.max_supported_version,
+    )
+
+
+def update_features(value: pb.UpdateFeaturesRequest) -> m.UpdateFeaturesRequest:
+    """Raises AdminError for every feature but kraft.version."""
+    levels = {update.feature: update.max_version_level for update in value.feature_updates}
+    if not levels:
+        raise ValueError(f"feature_updates: name a feature, such as {KRAFT_VERSION}")
+    others = sorted(levels.keys() - {KRAFT_VERSION})
+    if others:
+        raise AdminError(
+            FEATURE_UNSUPPORTED,
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"{', '.join(others)} cannot be changed in this release: {KRAFT_VERSION} is the one "
+            "feature that can",
+        )
+    return m.UpdateFeaturesRequest(levels[KRAFT_VERSION], value.validate_only)
+
+
+def transfer_leadership(value: pb.TransferLeadershipRequest) -> m.TransferLeadershipRequest:
+    return m.TransferLeadershipRequest(ClusterId(value.cluster_id), _key(value))
+
+
+def pb_key(key: ReplicaKey) -> raft_pb2.ReplicaKey:
+    return raft_pb2.ReplicaKey(id=key.node_id, directory_id=key.directory_id)
