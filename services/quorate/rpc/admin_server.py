@@ -35,6 +35,7 @@ R = TypeVar("R")
 ADMIN: Final = "quorate.admin.v1.Admin"
 OK: Final = "OK"
 CANCELLED: Final = "CANCELLED"
+INTERNAL: Final = "INTERNAL"
 # Of the time until the call's own deadline: what it takes for the answer to get there.
 MARGIN_SHARE: Final = 0.1
 MARGIN_S_MAX: Final = 0.5
@@ -134,10 +135,10 @@ class AdminService(admin_pb2_grpc.AdminServicer):
     async def DescribeQuorum(
         self, request: raft_pb2.DescribeQuorumRequest, context: Context
     ) -> raft_pb2.DescribeQuorumResponse:
-        async def perform(_: None) -> m.DescribeQuorumResponse:
-            return await self._handler.describe(_time_left(context, 0))
+        async def perform(timeout_s: float | None) -> m.DescribeQuorumResponse:
+            return await self._handler.describe(timeout_s)
 
-        answer = await self._perform("DescribeQuorum", lambda: None, perform, context)
+        answer = await self._perform("DescribeQuorum", lambda: _time(context, 0), perform, context)
         return pb_describe_response(answer)
 
     async def PrepareStop(
@@ -146,8 +147,10 @@ class AdminService(admin_pb2_grpc.AdminServicer):
         async def perform(timeout_s: float | None) -> Prepared:
             return await self._handler.prepare_stop(leave=request.leave, timeout_s=timeout_s)
 
-        what = f"leave={request.leave}"
-        parse = _timed(request, context)
+        def parse() -> float | None:
+            return _time(context, request.timeout_ms)
+
+        what = _in_words(request)
         prepared = await self._perform("PrepareStop", parse, perform, context, what=what)
         return pb.PrepareStopResponse(
             handed_over=prepared.handed_over,
@@ -159,16 +162,18 @@ class AdminService(admin_pb2_grpc.AdminServicer):
     async def _change(
         self,
         method: str,
-        parse: Callable[[P], m.MembershipRequest],
+        parse_request: Callable[[P], m.MembershipRequest],
         request: P,
         context: Context,
     ) -> Done:
-        async def perform(change: m.MembershipRequest) -> Done:
-            return await self._handler.change(change, _timed(request, context)())
+        def parse() -> tuple[m.MembershipRequest, float | None]:
+            timeout_ms: int = request.timeout_ms  # type: ignore[attr-defined]
+            return parse_request(request), _time(context, timeout_ms)
 
-        return await self._perform(
-            method, lambda: parse(request), perform, context, what=_in_words(request)
-        )
+        async def perform(parsed: tuple[m.MembershipRequest, float | None]) -> Done:
+            return await self._handler.change(*parsed)
+
+        return await self._perform(method, parse, perform, context, what=_in_words(request))
 
     async def _perform(
         self,
@@ -182,10 +187,13 @@ class AdminService(admin_pb2_grpc.AdminServicer):
         """One call from its request to its record. Raises grpc's own exception to end it."""
         loop = asyncio.get_running_loop()
         start = loop.time()
-        outcome, message = CANCELLED, "the caller has gone"
+        outcome, message = INTERNAL, "a defect of the program"
         try:
             answer = await perform(_parsed(parse))
             outcome, message = OK, ""
+        except asyncio.CancelledError:
+            outcome, message = CANCELLED, "the caller has gone, or its time is up"
+            raise
         except AdminError as error:
             outcome, message = error.reason, error.message
             await admin_errors.abort(context, error)
@@ -193,17 +201,9 @@ class AdminService(admin_pb2_grpc.AdminServicer):
         else:
             return answer
         finally:
-            self._record(
-                CallRecord(
-                    method,
-                    principal_of(context),
-                    context.peer(),
-                    what,
-                    outcome,
-                    message,
-                    loop.time() - start,
-                )
-            )
+            took_s = loop.time() - start
+            principal, host = principal_of(context), context.peer()
+            self._record(CallRecord(method, principal, host, what, outcome, message, took_s))
 
 
 def _parsed(parse: Callable[[], T]) -> T:
@@ -215,15 +215,13 @@ def _parsed(parse: Callable[[], T]) -> T:
         ) from error
 
 
-def _timed(request: Any, context: Context) -> Callable[[], float | None]:  # noqa: ANN401
-    """How long this caller waits. Raises ValueError for a time below 0."""
-    return lambda: _time_left(context, at_least_0(request.timeout_ms, "timeout_ms"))
+def _time(context: Context, timeout_ms: int) -> float | None:
+    """How long this caller waits, in seconds; the answer must be back before the call's deadline.
 
-
-def _time_left(context: Context, timeout_ms: int) -> float | None:
-    """The shorter of both, in seconds; the answer must be back before the call's own deadline."""
+    Raises ValueError for a time below 0.
+    """
+    times = [timeout_ms / 1000] if at_least_0(timeout_ms, "timeout_ms") else []
     left_s = context.time_remaining()
-    times = [timeout_ms / 1000] if timeout_ms else []
     if left_s is not None:
         times.append(left_s - min(MARGIN_S_MAX, left_s * MARGIN_SHARE))
     return min(times, default=None)

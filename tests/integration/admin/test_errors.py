@@ -1,0 +1,143 @@
+"""Every error of the admin API over real gRPC: status, reason, message and metadata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+import pytest
+
+from quorate.raft import messages as m
+from quorate.raft.messages import Reason
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, NodeId
+from quorate.rpc import admin_errors
+from quorate.rpc.admin_errors import STATUS_BY_REASON, admin_error
+from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
+from quorate.rpc.gen.raft.v1 import raft_pb2
+from tests.integration.admin.scripted import observer, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from quorate.rpc.admin_errors import AdminError
+    from tests.integration.admin.conftest import Beside
+    from tests.integration.admin.scripted import ScriptedQuorum
+
+SHORT_MS = 300
+OWN = [
+    admin_errors.NO_LEADER,
+    admin_errors.OUTCOME_UNKNOWN,
+    admin_errors.INVALID_REQUEST,
+    admin_errors.AMBIGUOUS_OBSERVER,
+    admin_errors.OBSERVER_NOT_FOUND,
+    admin_errors.FEATURE_UNSUPPORTED,
+]
+
+
+async def refused(call: Awaitable[object]) -> tuple[grpc.StatusCode, AdminError]:
+    """The status of a call that has to fail, and what its details say."""
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await call
+    said = admin_error(raised.value)
+    assert said is not None
+    assert raised.value.details() == said.message
+    return raised.value.code(), said
+
+
+def removal() -> pb.RemoveRaftVoterRequest:
+    return pb.RemoveRaftVoterRequest(voter_id=3, timeout_ms=SHORT_MS)
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+async def test_a_leaders_reason_becomes_the_status_of_its_row(
+    reason: Reason, quorum: ScriptedQuorum, beside: Beside
+) -> None:
+    said = refusal(ErrorCode.REQUEST_TIMED_OUT, reason, "wait until it is", lag="12")
+    quorum.answers.extend([said] * 100)
+    code, error = await refused(beside.stub.RemoveRaftVoter(removal()))
+    assert (code, error.reason) == (STATUS_BY_REASON[reason.value], reason.value)
+    assert (error.error, error.message) == (ErrorCode.REQUEST_TIMED_OUT, "wait until it is")
+    assert error.metadata == {"lag": "12", "leader_id": "1", "leader_epoch": "5"}
+
+
+def test_the_rows_are_the_leaders_reasons_and_the_sidecars() -> None:
+    assert set(STATUS_BY_REASON) == {reason.value for reason in Reason} | set(OWN)
+
+
+async def test_an_error_without_a_reason_is_its_own(quorum: ScriptedQuorum, beside: Beside) -> None:
+    quorum.answers.append(refusal(ErrorCode.UNSUPPORTED_VERSION, None, "not in this release"))
+    code, error = await refused(beside.stub.RemoveRaftVoter(removal()))
+    assert code is grpc.StatusCode.FAILED_PRECONDITION
+    assert (error.reason, error.message) == ("UNSUPPORTED_VERSION", "not in this release")
+
+
+async def test_no_leader(quorum: ScriptedQuorum, beside: Beside) -> None:
+    quorum.lead(None)
+    quorum.last_leader = m.LeaderInfo(NodeId(2), Epoch(5))
+    quorum.heard = (m.Heard(NodeId(2), Millis(4_000)),)
+    describing = beside.stub.DescribeQuorum(raft_pb2.DescribeQuorumRequest(), timeout=1.0)
+    code, error = await refused(describing)
+    assert code is grpc.StatusCode.UNAVAILABLE
+    assert (error.reason, error.error) == ("NO_LEADER", ErrorCode.LEADER_NOT_AVAILABLE)
+    assert error.metadata.items() >= {
+        ("last_leader_id", "2"),
+        ("last_leader_epoch", "5"),
+        ("heard_2_ms_ago", "6000"),
+    }
+
+
+async def test_outcome_unknown(quorum: ScriptedQuorum, beside: Beside) -> None:
+    async def vanish(_: m.MembershipRequest) -> m.MembershipResponse:
+        quorum.lead(None)
+        return refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.LEADERSHIP_LOST)
+
+    quorum.answers.append(vanish)
+    code, error = await refused(beside.stub.RemoveRaftVoter(removal()))
+    assert code is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert error.reason == "OUTCOME_UNKNOWN"
+    assert error.message.startswith("the change may have been made, or may still be")
+
+
+async def test_invalid_request(quorum: ScriptedQuorum, beside: Beside) -> None:
+    stub = beside.stub
+    short = stub.RemoveRaftVoter(pb.RemoveRaftVoterRequest(voter_id=3, voter_directory_id=b"3"))
+    late = stub.RemoveRaftVoter(pb.RemoveRaftVoterRequest(voter_id=3, timeout_ms=-1))
+    for call, field in ((short, "voter_directory_id: 1 bytes"), (late, "timeout_ms: -1")):
+        code, error = await refused(call)
+        assert code is grpc.StatusCode.INVALID_ARGUMENT
+        assert (error.reason, error.error) == ("INVALID_REQUEST", ErrorCode.INVALID_REQUEST)
+        assert error.message.startswith(field)
+    assert quorum.asked == []
+
+
+async def test_observers_that_cannot_be_told_apart_or_are_not_there(
+    quorum: ScriptedQuorum, beside: Beside
+) -> None:
+    quorum.observers = (observer(4), observer(4, directory=9))
+    code, error = await refused(beside.stub.AddRaftVoter(pb.AddRaftVoterRequest(voter_id=4)))
+    assert (code, error.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "AMBIGUOUS_OBSERVER")
+    code, error = await refused(beside.stub.AddRaftVoter(pb.AddRaftVoterRequest(voter_id=5)))
+    assert (code, error.reason) == (grpc.StatusCode.NOT_FOUND, "OBSERVER_NOT_FOUND")
+
+
+async def test_features_of_later_releases(quorum: ScriptedQuorum, beside: Beside) -> None:
+    update = raft_pb2.FeatureUpdate(feature="metadata.version", max_version_level=30)
+    request = pb.UpdateFeaturesRequest(feature_updates=[update])
+    code, error = await refused(beside.stub.UpdateFeatures(request))
+    assert (code, error.reason) == (grpc.StatusCode.UNIMPLEMENTED, "FEATURE_UNSUPPORTED")
+    assert error.message.startswith("metadata.version cannot be changed in this release")
+    assert quorum.asked == []
+
+
+async def test_a_lagging_voter_is_refused_leadership_with_its_lag(
+    quorum: ScriptedQuorum, beside: Beside
+) -> None:
+    lagging = refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_LAGGING, "far behind", lag="70000")
+    quorum.answers.append(lagging)
+    request = pb.TransferLeadershipRequest(voter_id=3)
+    code, error = await refused(beside.stub.TransferLeadership(request))
+    assert (code, error.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "VOTER_LAGGING")
+    assert error.metadata["lag"] == "70000"
+    assert quorum.leader == 1
