@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis
+from quorate.records.voters import KRAFT_VERSION
 from quorate.rpc.admin_errors import FEATURE_UNSUPPORTED, AdminError
-from quorate.rpc.convert_admin import KRAFT_VERSION
 from quorate.rpc.convert_raft import at_least_0, endpoints_of, key_of
 from quorate.rpc.gen.raft.v1 import raft_pb2
 

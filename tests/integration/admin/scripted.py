@@ -89,8 +89,7 @@ class ScriptedQuorum:
         server = ControllerServer(
             RaftService(
                 _Handler(self, node_id),
-                cluster_id=cores.CLUSTER,
-                key=cores.key(node_id),
+                m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(node_id), 0, 1),
                 software_version="9",
             ),
             ControllerService(ControllerByHand()),
