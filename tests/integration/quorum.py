@@ -150,8 +150,22 @@ class Controllers:
         )
 
     async def cli(self, *arguments: str) -> str:
-        """Run a command to its end; stdout. It has to succeed."""
-        process = await self.spawn_cli(*arguments)
+        """Run a command against the quorum to its end; stdout. It has to succeed."""
+        return await self._finish(await self.spawn_cli(*arguments), arguments)
+
+    async def cli_offline(self, *arguments: str) -> str:
+        """The same for a command that asks no controller."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "quorate.cli.main",
+            *arguments,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        return await self._finish(process, arguments)
+
+    async def _finish(self, process: Process, arguments: tuple[str, ...]) -> str:
         async with asyncio.timeout(DEADLINE_S):
             stdout, stderr = await process.communicate()
         assert process.returncode == 0, f"{arguments}: {stderr.decode()}"
