@@ -42,6 +42,7 @@ PASSING: Final = (
     m.Reason.HIGH_WATERMARK_UNKNOWN,
     m.Reason.PENDING_VOTER_CHANGE,
     m.Reason.VOTER_LAGGING,
+    m.Reason.VOTER_UNREACHABLE,
     m.Reason.NO_LIVE_MAJORITY,
     m.Reason.NOT_COMMITTED_IN_TIME,
 )
