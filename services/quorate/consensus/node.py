@@ -18,7 +18,7 @@ from quorate.controller.decision import ControllerSettings
 from quorate.raft import api
 from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
-from quorate.raft.describe import api_versions
+from quorate.raft.describe import api_versions, membership_numbers
 from quorate.records.ids import UUID_BYTES, Epoch, TopicId
 from quorate.records.metadata import decode_record
 from quorate.rpc.controller_server import ControllerService
@@ -214,7 +214,7 @@ class Node:
     def metrics(self) -> dict[str, float]:
         """Numbers for a scrape; read from another thread, each of them whole."""
         driver, progress = self.driver, self.driver.progress
-        times = driver.flush_times
+        times, replica = driver.flush_times, driver.core.replica
         values: dict[str, float] = {
             "log_end_offset": driver.store.log.end.offset,
             "log_start_offset": driver.store.log.log_start,
@@ -225,6 +225,10 @@ class Node:
             "flush_p99_seconds": times.quantile_s(0.99),
             "disk_free_bytes": self._space.free_bytes,
             **self._application.metrics(),
+            **membership_numbers(replica),
+            "ignored_static_voters": float(
+                bool(self._config.quorum.voters.voters) and replica.log.kraft_version > 0
+            ),
         }
         if progress is not None:
             values["epoch"] = progress.epoch

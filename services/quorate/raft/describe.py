@@ -90,6 +90,19 @@ def _uncommitted_change(replica: Replica) -> VoterChange | None:
     return VoterChange(ChangeKind.REMOVE, gone[0]) if gone else None
 
 
+def membership_numbers(replica: Replica) -> dict[str, float]:
+    """Kafka's metrics of the voters; observers and pending changes only a leader knows.
+
+    Read from another thread: each value is taken in one piece.
+    """
+    voters, role = replica.voters, replica.role
+    numbers: dict[str, float] = {"number_of_voters": len(voters)}
+    if isinstance(role, Leader):
+        numbers["number_of_observers"] = sum(key not in voters for key in tuple(role.progress))
+        numbers["uncommitted_voter_change"] = float(_uncommitted_change(replica) is not None)
+    return numbers
+
+
 def api_versions(replica: Replica) -> ApiVersionsResponse:
     """Who this replica is, and the kraft.versions that this release supports."""
     config = replica.config

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.raft import messages as m
-from quorate.raft.describe import api_versions, describe, remarks
+from quorate.raft.describe import api_versions, describe, membership_numbers, remarks
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores
@@ -81,3 +81,15 @@ def test_a_replica_that_loads_or_abstains_says_so() -> None:
     core = cores.started(1, cores.recovered(1, 2, 3, abstains=True))
     core.replica.is_ready = False
     assert len(remarks(core.replica)) == 2
+
+
+def test_kafka_s_metrics_of_the_voters() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, cores.fetch(7, 3, 1), now_ms=4450, token=2)
+    cores.ask(core, m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(0)), now_ms=4500)
+    assert membership_numbers(core.replica) == {
+        "number_of_voters": 2,
+        "number_of_observers": 2,
+        "uncommitted_voter_change": 1,
+    }
+    assert membership_numbers(cores.follower().replica) == {"number_of_voters": 3}
