@@ -198,7 +198,7 @@ class RaftCore:
                 assert_never(request)
 
     def _hear(self, request: Request) -> None:
-        """Remember who was heard when: without a leader that is what is left to tell."""
+        """Remember which voter was heard when: without a leader that is what is left to tell."""
         match request:
             case FetchRequest(replica=replica) | FetchSnapshotRequest(replica=replica):
                 node_id = None if replica is None else replica.node_id
@@ -208,7 +208,7 @@ class RaftCore:
                 node_id = request.leader_id
             case _:
                 return
-        if node_id is not None:
+        if node_id is not None and self.replica.voters.by_id(node_id) is not None:
             self.replica.heard_ms[node_id] = self.replica.now
 
     def _handle_response(self, call: Call, response: PeerResponse | CallFailure) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from quorate.raft.calls import Call
     from quorate.raft.changes import Changes
     from quorate.records.ids import ReplyToken
+    from quorate.records.voters import VoterSet
 
 # Of the fetch timeout: how long an acknowledged update may take to arrive before it is sent again.
 REPEAT_FETCH_TIMEOUTS = 3
@@ -37,6 +38,8 @@ class Updating:
         self.r = changes.r
         self.next_ms = Millis(0)
         self.told_epoch: Epoch | None = None
+        self._compared: VoterSet | None = None
+        self._drifted: Voter | None = None
 
     # --- the voter's side -------------------------------------------------------------------------
 
@@ -67,10 +70,17 @@ class Updating:
             return False
         if r.log.kraft_version < 1:
             return r.is_voter and self.told_epoch != r.epoch
-        return r.drifted_entry() is not None
+        return self._drift() is not None
+
+    def _drift(self) -> Voter | None:
+        """Looked at once for each set: this is asked at every step."""
+        voters = self.r.voters
+        if self._compared is not voters:
+            self._compared, self._drifted = voters, self.r.drifted_entry()
+        return self._drifted
 
     def _entry(self) -> Voter:
-        return self.r.drifted_entry() or Voter(self.r.key, self.r.config.endpoints)
+        return self._drift() or Voter(self.r.key, self.r.config.endpoints)
 
     def _wait(self, fetch_timeouts: int) -> None:
         self.next_ms = self.r.after(self.r.config.fetch_timeout_ms * fetch_timeouts)
