@@ -12,20 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 import grpc.aio
-from google.protobuf import any_pb2
-from google.rpc import error_details_pb2, status_pb2
-from grpc_status import rpc_status
 
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
+from quorate.rpc import refusals
 from quorate.rpc.convert_raft import error_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from quorate.raft.messages import MembershipResponse
-
-DOMAIN: Final = "quorate"
 
 # Reasons that the sidecar has beyond the leader's.
 NO_LEADER: Final = "NO_LEADER"
@@ -123,20 +119,16 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], error: AdminError) 
         "kafka_error": error.error.name,
         "kafka_error_code": str(int(error.error)),
     }
-    detail = any_pb2.Any()
-    detail.Pack(error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=metadata))
-    status = status_pb2.Status(code=error.code.value[0], message=error.message, details=[detail])
-    await context.abort_with_status(rpc_status.to_status(status))
+    refusal = refusals.Refusal(error.code, error.reason, error.message, metadata)
+    await refusals.abort(context, refusal)
 
 
 def admin_error(error: grpc.aio.AioRpcError) -> AdminError | None:
     """What a call of the admin API said; None where its server did not get to answer."""
-    status = rpc_status.from_call(error)
-    info = error_details_pb2.ErrorInfo()
-    for detail in status.details if status is not None else ():
-        if detail.Unpack(info) and info.domain == DOMAIN:
-            metadata = dict(info.metadata)
-            error_code = error_of(int(metadata.pop("kafka_error_code", "-1")))
-            metadata.pop("kafka_error", None)
-            return AdminError(info.reason, error_code, status.message, metadata.items())
-    return None
+    refusal = refusals.refusal_of(error)
+    if refusal is None:
+        return None
+    metadata = dict(refusal.metadata)
+    error_code = error_of(int(metadata.pop("kafka_error_code", "-1")))
+    metadata.pop("kafka_error", None)
+    return AdminError(refusal.reason, error_code, refusal.message, metadata.items())

@@ -7,9 +7,15 @@ pending unless its limits are raised; admission is bounded by the services thems
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 import grpc.aio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.rpc.tls import TlsFiles
 
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024 + 64 * 1024
 
@@ -37,6 +43,8 @@ SERVER_OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    # Whoever connects and says nothing holds a descriptor for this long.
+    ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.server.max_pending_requests", 100_000),
     ("grpc.server.max_pending_requests_hard_limit", 200_000),
 )
@@ -49,11 +57,72 @@ def target(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def open_channel(host: str, port: int) -> grpc.aio.Channel:
-    """A plaintext channel that reconnects quickly."""
-    return grpc.aio.insecure_channel(target(host, port), options=CHANNEL_OPTIONS)
+def open_channel(host: str, port: int, *, tls: TlsFiles | None = None) -> grpc.aio.Channel:
+    """A channel that reconnects quickly; plaintext without `tls`."""
+    if tls is None:
+        return grpc.aio.insecure_channel(target(host, port), options=CHANNEL_OPTIONS)
+    credentials = tls.channel_credentials()
+    return grpc.aio.secure_channel(target(host, port), credentials, options=CHANNEL_OPTIONS)
 
 
-def make_server() -> grpc.aio.Server:
+async def drain(channel: grpc.aio.Channel, grace_s: float) -> None:
+    """Close a channel when its last call has ended, at the latest after that time."""
+    try:
+        await channel.close(grace_s)
+    finally:
+        # Whoever cancels the wait ends the calls, too; after a whole wait nothing is left.
+        await channel.close()
+
+
+class ChannelPool:
+    """A channel for each address. Once the certificates have changed, calls get a new channel.
+
+    The old one is drained: it ends when its last call has, at the latest after `drain_s`.
+    """
+
+    def __init__(self, tls: TlsFiles | None = None, *, drain_s: float) -> None:
+        self._tls = tls
+        self._drain_s = drain_s
+        self._channels: dict[tuple[str, int], grpc.aio.Channel] = {}
+        self._generation = 0
+        self._draining: set[asyncio.Task[None]] = set()
+
+    def get(self, host: str, port: int) -> grpc.aio.Channel:
+        """The channel for new calls to this address."""
+        generation = 0 if self._tls is None else self._tls.current().generation
+        if generation != self._generation:
+            self._generation = generation
+            for channel in self._channels.values():
+                task = asyncio.get_running_loop().create_task(drain(channel, self._drain_s))
+                self._draining.add(task)
+                task.add_done_callback(self._draining.discard)
+            self._channels.clear()
+        address = (host, port)
+        if address not in self._channels:
+            self._channels[address] = open_channel(host, port, tls=self._tls)
+        return self._channels[address]
+
+    async def close(self) -> None:
+        """End all channels at once, those that drain included."""
+        for task in list(self._draining):
+            task.cancel()
+        await asyncio.gather(*self._draining, return_exceptions=True)
+        for channel in self._channels.values():
+            await channel.close()
+        self._channels.clear()
+
+
+def make_server(interceptors: Sequence[grpc.aio.ServerInterceptor] = ()) -> grpc.aio.Server:
     """A server without services or ports yet."""
-    return grpc.aio.server(options=SERVER_OPTIONS)
+    return grpc.aio.server(options=SERVER_OPTIONS, interceptors=interceptors)
+
+
+def bind(server: grpc.aio.Server, host: str, port: int, *, tls: TlsFiles | None = None) -> int:
+    """Take a port for a server that has not started; plaintext without `tls`.
+
+    Returns the port. Raises RuntimeError when it cannot be had.
+    """
+    address = target(host, port)
+    if tls is None:
+        return server.add_insecure_port(address)
+    return server.add_secure_port(address, tls.server_credentials())

@@ -17,10 +17,11 @@ import grpc.aio
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.rpc import convert_admin, convert_controller
-from quorate.rpc.channels import open_channel
+from quorate.rpc.channels import ChannelPool
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
+from quorate.rpc.refusals import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         MembershipRequest,
         MembershipResponse,
     )
+    from quorate.rpc.tls import TlsFiles
 
 Address = tuple[str, int]
 RETRY_BACKOFF_S: Final = 0.05
@@ -61,7 +63,7 @@ class OutcomeUnknownError(Exception):
 
 
 class RequestRefusedError(Exception):
-    """The leader refused the request as a whole."""
+    """A server refused the request as a whole, or the caller."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(f"{error.name}: {message}")
@@ -87,12 +89,20 @@ class _Redirect(Exception):
 class ControllerClient:
     """Use as an async context manager. `timeout_ms` bounds every call."""
 
-    def __init__(self, servers: Sequence[Address], *, timeout_ms: int = 30_000) -> None:
+    def __init__(
+        self,
+        servers: Sequence[Address],
+        *,
+        timeout_ms: int = 30_000,
+        tls: TlsFiles | None = None,
+    ) -> None:
+        """Plaintext without `tls`."""
         if not servers:
             raise ValueError("no server to ask: give at least one HOST:PORT")
         self._servers = list(servers)
         self._timeout_s = timeout_ms / 1000
-        self._channels: dict[Address, grpc.aio.Channel] = {}
+        self._tls = tls
+        self._channels = ChannelPool(tls, drain_s=self._timeout_s)
         self._leader: Address | None = None
         self._turn = 0
 
@@ -103,14 +113,7 @@ class ControllerClient:
         await self.close()
 
     async def close(self) -> None:
-        for channel in self._channels.values():
-            await channel.close()
-        self._channels.clear()
-
-    def _channel(self, server: Address) -> grpc.aio.Channel:
-        if server not in self._channels:
-            self._channels[server] = open_channel(*server)
-        return self._channels[server]
+        await self._channels.close()
 
     # --- calls ------------------------------------------------------------------------------------
 
@@ -123,13 +126,13 @@ class ControllerClient:
         return await self._through_leader(self._write_at, message)  # type: ignore[no-any-return]
 
     async def _write_at(self, server: Address, message: pb.WriteRequest, timeout_s: float) -> Any:
-        stub = controller_pb2_grpc.ControllerStub(self._channel(server))
+        stub = controller_pb2_grpc.ControllerStub(self._channels.get(*server))
         try:
             response = await stub.Write(message, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNAVAILABLE and _never_sent(error):
                 raise
-            raise _outcome(server, error) from error
+            raise self._outcome(server, error) from error
         result = response.results[0]
         if result.outcome_unknown:
             raise OutcomeUnknownError(f"{_name(server)}: {result.message}")
@@ -161,10 +164,10 @@ class ControllerClient:
         try:
             return await self._read_at(server, message, self._timeout_s)  # type: ignore[no-any-return]
         except (grpc.aio.AioRpcError, _Redirect) as error:
-            raise QuorumUnavailableError(f"tried {_name(server)}: {_said(error)}") from error
+            raise QuorumUnavailableError(f"tried {_name(server)}: {self._said(error)}") from error
 
     async def _read_at(self, server: Address, message: pb.ReadRequest, timeout_s: float) -> Any:
-        stub = controller_pb2_grpc.ControllerStub(self._channel(server))
+        stub = controller_pb2_grpc.ControllerStub(self._channels.get(*server))
         response = await stub.Read(message, timeout=timeout_s)
         if response.error == ErrorCode.REQUEST_TIMED_OUT:
             raise _Redirect(response.message, None)
@@ -187,7 +190,7 @@ class ControllerClient:
         self, server: Address, timeout_s: float = ATTEMPT_TIMEOUT_S
     ) -> DescribeQuorumResponse:
         """What one server says, leader or not. Raises grpc.aio.AioRpcError."""
-        stub = raft_pb2_grpc.RaftStub(self._channel(server))
+        stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
         response = await stub.DescribeQuorum(raft_pb2.DescribeQuorumRequest(), timeout=timeout_s)
         return convert_admin.describe_response(response)
 
@@ -198,7 +201,7 @@ class ControllerClient:
         try:
             return await self.describe_at(server, timeout_s)
         except grpc.aio.AioRpcError as error:
-            return _said(error)
+            return self._said(error)
 
     async def change_at(
         self, server: Address, request: MembershipRequest, timeout_s: float
@@ -209,13 +212,15 @@ class ControllerClient:
         OutcomeUnknownError.
         """
         name, convert = _CHANGES[type(request)]
-        call = getattr(raft_pb2_grpc.RaftStub(self._channel(server)), name)
+        call = getattr(raft_pb2_grpc.RaftStub(self._channels.get(*server)), name)
         try:
             response = await call(convert(request), timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNAVAILABLE and _never_sent(error):
-                raise QuorumUnavailableError(f"tried {_name(server)}: {_said(error)}") from error
-            raise _outcome(server, error) from error
+                raise QuorumUnavailableError(
+                    f"tried {_name(server)}: {self._said(error)}"
+                ) from error
+            raise self._outcome(server, error) from error
         return convert_admin.membership_response(response)
 
     async def api_versions(self) -> ApiVersions:
@@ -227,10 +232,10 @@ class ControllerClient:
         try:
             return await self._api_versions_at(server, None, timeout_s)  # type: ignore[no-any-return]
         except grpc.aio.AioRpcError as error:
-            return _said(error)
+            return self._said(error)
 
     async def _api_versions_at(self, server: Address, _: None, timeout_s: float) -> Any:
-        stub = raft_pb2_grpc.RaftStub(self._channel(server))
+        stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
         answer = await stub.ApiVersions(raft_pb2.ApiVersionsRequest(), timeout=timeout_s)
         return ApiVersions(answer.cluster_id, answer.node.id, answer.software_version)
 
@@ -259,7 +264,10 @@ class ControllerClient:
                 self._leader = None
                 raise
             except grpc.aio.AioRpcError as error:
-                said[server] = _said(error)
+                if _REFUSALS.get(error.code()) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                    # What the caller may not do no other server lets it do.
+                    raise self._outcome(server, error) from error
+                said[server] = self._said(error)
                 self._leader = None
             else:
                 return answer
@@ -269,6 +277,18 @@ class ControllerClient:
         raise QuorumUnavailableError(
             f"no answer within {self._timeout_s:g} s; tried {tried or 'nobody'}"
         )
+
+    def _outcome(self, server: Address, error: grpc.aio.AioRpcError) -> Exception:
+        """What is known of a change whose call failed after it was sent."""
+        words = f"{_name(server)}: {self._said(error)}"
+        refusal = _REFUSALS.get(error.code())
+        if refusal is None:
+            return OutcomeUnknownError(words)
+        is_denied = refusal is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return RequestRefusedError(refusal, words if is_denied else error.details() or "")
+
+    def _said(self, error: grpc.aio.AioRpcError | _Redirect) -> str:
+        return str(error) if isinstance(error, _Redirect) else words_of(error, self._tls)
 
     def _attempt_s(self) -> float:
         return min(ATTEMPT_TIMEOUT_S, self._timeout_s)
@@ -290,29 +310,10 @@ def _leader_words(leader_id: int | None, epoch: int) -> str:
     return f"{known} (epoch {epoch})"
 
 
-def _outcome(server: Address, error: grpc.aio.AioRpcError) -> Exception:
-    """What is known of a change whose call failed after it was sent."""
-    refusal = _REFUSALS.get(error.code())
-    if refusal is not None:
-        return RequestRefusedError(refusal, error.details() or "")
-    return OutcomeUnknownError(f"{_name(server)}: {_said(error)}")
-
-
 def _never_sent(error: grpc.aio.AioRpcError) -> bool:
     """Whether the request cannot have reached a server, so that it may be sent again."""
     details = error.details() or ""
     return "failed to connect" in details.lower() or "refused" in details.lower()
-
-
-def _said(error: BaseException) -> str:
-    if isinstance(error, grpc.aio.AioRpcError):
-        details = (error.details() or "").lower()
-        if "refused" in details:
-            return "connection refused"
-        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED or "timed out" in details:
-            return "no answer in time"
-        return f"{error.code().name}: {error.details()}"
-    return str(error)
 
 
 def _name(server: Address) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from quorate.rpc.channels import make_server, target
+from quorate.rpc.channels import bind, make_server
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -30,7 +30,7 @@ class HealthServer:
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port. Raises RuntimeError when it cannot be bound."""
-        bound: int = self._server.add_insecure_port(target(host, port))
+        bound = bind(self._server, host, port)
         await self._server.start()
         for service in (LIVENESS, READINESS, STARTUP):
             await self.set(service, serving=False)

@@ -1,12 +1,15 @@
 """The driver's way to its peers: one Fetch stream each, unary calls for the rest.
 
 Nothing is retried here: a call that fails is reported as failed, and the core decides. A peer that
-moves (another host or port under its id) gets a new channel, the old one is closed.
+moves (another host or port under its id) gets a new channel, the old one is closed. New
+certificates mean a new channel, too: the next call that is not behind another one opens it, and the
+old one ends when its calls have.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from typing import TYPE_CHECKING
@@ -18,14 +21,16 @@ from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
 from quorate.rpc import convert_admin as admin
 from quorate.rpc import convert_raft as convert
-from quorate.rpc.channels import open_channel
+from quorate.rpc.channels import drain, open_channel
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
+from quorate.rpc.refusals import handshake_words, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from quorate.records.ids import CallId
+    from quorate.rpc.tls import TlsFiles
 
 log = logging.getLogger(__name__)
 
@@ -33,13 +38,15 @@ log = logging.getLogger(__name__)
 class _Link:
     """One peer: its channel, and its Fetch stream with the calls that wait for answers in order."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Peer, tls: TlsFiles | None) -> None:
         self.peer = peer
-        self.channel = open_channel(peer.host, peer.port)
+        self.generation = 0 if tls is None else tls.current().generation
+        self.channel = open_channel(peer.host, peer.port, tls=tls)
         self.stub = raft_pb2_grpc.RaftStub(self.channel)
         self.stream: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse] | None = None
         self.waiting: deque[CallId] = deque()
         self.write_lock = asyncio.Lock()
+        self.complaint: str | None = None
 
 
 class RaftClient:
@@ -52,11 +59,14 @@ class RaftClient:
         on_probe: Callable[[CallId, bool], None],
         parse_batches: Callable[[bytes], m.FetchedBatches],
         request_timeout_ms: int,
+        tls: TlsFiles | None = None,
     ) -> None:
+        """Plaintext without `tls`."""
         self._on_response = on_response
         self._on_probe = on_probe
         self._parse_batches = parse_batches
         self._timeout_s = request_timeout_ms / 1000
+        self._tls = tls
         self._links: dict[int, _Link] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -91,12 +101,25 @@ class RaftClient:
         if link is not None and link.peer != peer:
             self._start(self._close(link))
             link = None
+        elif link is not None and not link.waiting and link.generation != self._generation():
+            self._start(self._drain(link))
+            link = None
         if link is None:
-            link = self._links[peer.node_id] = _Link(peer)
+            link = self._links[peer.node_id] = _Link(peer, self._tls)
         return link
+
+    def _generation(self) -> int:
+        return 0 if self._tls is None else self._tls.current().generation
 
     async def _close(self, link: _Link) -> None:
         await link.channel.close()
+
+    async def _drain(self, link: _Link) -> None:
+        """Let what is under way end, then close."""
+        if link.stream is not None:
+            with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                await link.stream.done_writing()
+        await drain(link.channel, self._timeout_s)
 
     # --- unary ------------------------------------------------------------------------------------
 
@@ -104,8 +127,10 @@ class RaftClient:
         answer: m.PeerResponse | CallFailure
         try:
             answer = await self._call(link.stub, request)
+            link.complaint = None
         except grpc.aio.AioRpcError as error:
             answer = _failure(error)
+            self._complain(link, error)
         except ValueError as error:
             log.warning("answer of node %s is malformed: %s", link.peer.node_id, error)
             answer = CallFailure.TIMED_OUT
@@ -179,6 +204,7 @@ class RaftClient:
                     self._on_response(link.waiting.popleft(), answer)
         except grpc.aio.AioRpcError as error:
             log.debug("Fetch stream to node %s broke: %s", link.peer.node_id, error.details())
+            self._complain(link, error)
         finally:
             # A newer stream may have begun meanwhile only after this one was given up here.
             if link.stream is stream:
@@ -187,6 +213,16 @@ class RaftClient:
                 link.waiting.clear()
                 for call in calls:
                     self._on_response(call, CallFailure.DISCONNECTED)
+
+    def _complain(self, link: _Link, error: grpc.aio.AioRpcError) -> None:
+        """Say once what no retry mends: a refused identity, certificates that do not fit."""
+        if error.code() is grpc.StatusCode.PERMISSION_DENIED:
+            words: str | None = words_of(error, self._tls)
+        else:
+            words = handshake_words(error.details() or "", self._tls)
+        if words is not None and words != link.complaint:
+            link.complaint = words
+            log.warning("node %s cannot be called: %s", link.peer.node_id, words)
 
     def _parsed(self, link: _Link, message: pb.FetchResponse) -> m.FetchResponse | CallFailure:
         try:

@@ -86,7 +86,8 @@ def format_settings(effective: Mapping[str, str]) -> str:
 
 
 def _masked(key: str, value: str) -> str:
-    return "[hidden]" if any(word in key for word in _SECRETS) and value else value
+    last = key.rpartition(".")[2]
+    return "[hidden]" if any(word in last for word in _SECRETS) and value else value
 
 
 def environment_name(key: str) -> str:
@@ -107,6 +108,10 @@ class Settings:
         value = self._environment.get(environment_name(key), self._properties.get(key, default))
         self.effective[key] = value.strip()
         return self.effective[key]
+
+    def has(self, key: str) -> bool:
+        """Whether the environment or the file gives this key a value."""
+        return environment_name(key) in self._environment or key in self._properties
 
     def required(self, key: str, remedy: str) -> str:
         """A value that must be there. Raises ConfigError with `remedy` when it is not."""

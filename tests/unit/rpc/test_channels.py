@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from quorate.rpc.channels import CHANNEL_OPTIONS, MESSAGE_BYTES_MAX, SERVER_OPTIONS, target
+from quorate.rpc.channels import (
+    CHANNEL_OPTIONS,
+    MESSAGE_BYTES_MAX,
+    SERVER_OPTIONS,
+    ChannelPool,
+    target,
+)
 
 
 def test_a_peer_that_returns_is_reached_within_a_quarter_of_a_second() -> None:
@@ -20,3 +26,11 @@ def test_addresses_are_written_as_grpc_reads_them() -> None:
     assert target("quorate-0.quorate", 9094) == "quorate-0.quorate:9094"
     assert target("::1", 9094) == "[::1]:9094"
     assert target("", 9094) == "[::]:9094"
+
+
+async def test_a_pool_keeps_one_channel_for_each_address() -> None:
+    pool = ChannelPool(drain_s=1.0)
+    one = pool.get("127.0.0.1", 1)
+    assert pool.get("127.0.0.1", 1) is one
+    assert pool.get("127.0.0.1", 2) is not one
+    await pool.close()

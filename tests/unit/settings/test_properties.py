@@ -42,6 +42,9 @@ def test_the_environment_overrides_the_file() -> None:
     assert settings.integer("node.id", 0) == 7
     assert settings.effective == {"node.id": "7"}
     assert settings.warnings() == ("x is not a setting of this release: it is ignored",)
+    assert settings.has("node.id")
+    assert settings.has("x")
+    assert not settings.has("y")
     assert environment_name("metadata.log.dir") == "QUORATE_METADATA_LOG_DIR"
 
 

@@ -1,0 +1,155 @@
+"""What a certificate says: whose it is, how long it holds, and whether a key belongs to it.
+
+Nothing here reads a file or a clock.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+# Days ahead of the end at which it is pointed out; 0 is the end itself.
+EXPIRY_DAYS: Final = (0, 1, 7, 14)
+
+
+class CertificateError(ValueError):
+    """PEM that cannot be used; the message says why and what to do, and names no file."""
+
+
+class PrivateKeyError(CertificateError):
+    """The same, of a private key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPair:
+    """A certificate chain with the key of its first certificate, as PEM; times are UTC."""
+
+    chain_pem: bytes
+    key_pem: bytes = field(repr=False)
+    principal: str
+    not_before: dt.datetime
+    not_after: dt.datetime
+
+
+def read_pair(chain: bytes, key: bytes, password: str = "") -> KeyPair:
+    """Read PEM; what else stands in it is left out. Raises CertificateError, PrivateKeyError."""
+    certificates = read_certificates(chain)
+    private = _read_key(key, password)
+    try:
+        return _pair(certificates, private)
+    except CertificateError:
+        raise
+    except (ValueError, UnsupportedAlgorithm) as error:
+        # Some parts of a certificate are looked at only when they are asked for.
+        raise CertificateError(f"the certificate is of no use: {error}") from error
+
+
+def _pair(certificates: list[x509.Certificate], private: PrivateKeyTypes) -> KeyPair:
+    own = certificates[0]
+    if own.public_key() != private.public_key():
+        raise CertificateError(
+            "the certificate does not belong to the private key: put the own certificate "
+            "first, and the key that it was made for beside it"
+        )
+    return KeyPair(
+        chain_pem=b"".join(c.public_bytes(serialization.Encoding.PEM) for c in certificates),
+        key_pem=private.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+        principal=_principal(own),
+        not_before=own.not_valid_before_utc,
+        not_after=own.not_valid_after_utc,
+    )
+
+
+def read_certificates(pem: bytes) -> list[x509.Certificate]:
+    """Every certificate of a PEM file, at least one. Raises CertificateError."""
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        raise CertificateError(
+            "there is no certificate in it: PEM is needed, with BEGIN CERTIFICATE"
+        ) from None
+
+
+def _read_key(pem: bytes, password: str) -> PrivateKeyTypes:
+    is_encrypted = b"ENCRYPTED" in pem
+    if is_encrypted and not password:
+        raise PrivateKeyError("the private key is encrypted: set ssl.key.password")
+    try:
+        return serialization.load_pem_private_key(pem, password.encode() if is_encrypted else None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        reason = (
+            "the private key cannot be decrypted: check ssl.key.password"
+            if is_encrypted
+            else "there is no private key in it: PEM is needed, with BEGIN PRIVATE KEY"
+        )
+        raise PrivateKeyError(reason) from None
+
+
+def check_dates(pair: KeyPair, now: dt.datetime) -> None:
+    """Raises CertificateError for a certificate whose time is over, or has not come."""
+    if now >= pair.not_after:
+        raise CertificateError(
+            f"the certificate of {pair.principal} expired on {format_time(pair.not_after)}: "
+            "renew it"
+        )
+    if now < pair.not_before:
+        raise CertificateError(
+            f"the certificate of {pair.principal} is not valid before "
+            f"{format_time(pair.not_before)}: check the clock of this machine"
+        )
+
+
+def format_time(moment: dt.datetime) -> str:
+    """A moment in UTC, to the second, as `2026-11-21T09:00:00Z`."""
+    return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# --- expiry ---------------------------------------------------------------------------------------
+
+
+def expiry_threshold(not_after: dt.datetime, now: dt.datetime) -> int | None:
+    """The least of EXPIRY_DAYS that covers the time left; None when none does."""
+    left = not_after - now
+    return next((days for days in EXPIRY_DAYS if left <= dt.timedelta(days=days)), None)
+
+
+class ExpiryWatch:
+    """Remembers which threshold of which certificate was pointed out, so that each is once."""
+
+    def __init__(self) -> None:
+        self._told: tuple[dt.datetime, int] | None = None
+
+    def look(self, not_after: dt.datetime, now: dt.datetime) -> int | None:
+        """The threshold that has been reached since the last look, or None."""
+        threshold = expiry_threshold(not_after, now)
+        if threshold is None or (not_after, threshold) == self._told:
+            return None
+        self._told = (not_after, threshold)
+        return threshold
+
+
+# --- identity -------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def principal_of(pem: bytes) -> str:
+    """Kafka's principal of a certificate: `User:` and its subject, as RFC 2253 writes it."""
+    return _principal(x509.load_pem_x509_certificate(pem))
+
+
+def _principal(certificate: x509.Certificate) -> str:
+    return f"User:{certificate.subject.rfc4514_string()}"

@@ -1,0 +1,109 @@
+"""Refusals on both ends: a gRPC status that carries google.rpc.ErrorInfo, and the words for it.
+
+Codes are for programs, reasons tell apart what has one code, words are for people.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Never
+
+import grpc
+import grpc.aio
+from google.protobuf import any_pb2
+from google.rpc import error_details_pb2, status_pb2
+from grpc_status import rpc_status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from quorate.rpc.tls import TlsFiles
+
+DOMAIN: Final = "quorate"
+_VERIFICATION: Final = re.compile(r"CERTIFICATE_VERIFY_FAILED: ([^:]+)")
+_OTHER_NAME: Final = re.compile(r"peer name \S+ is not in peer certificate|hostname verif", re.I)
+_CLOSED: Final = ("socket closed", "connection reset", "broken pipe", "endpoint closing")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a call is refused. `reason` is a word in capitals; metadata is for programs."""
+
+    code: grpc.StatusCode
+    reason: str
+    message: str
+    metadata: Mapping[str, str]
+
+
+async def abort(context: grpc.aio.ServicerContext[Any, Any], refusal: Refusal) -> Never:
+    """End the call with the refusal; raises what gRPC needs to see."""
+    info = error_details_pb2.ErrorInfo(
+        reason=refusal.reason, domain=DOMAIN, metadata=refusal.metadata
+    )
+    detail = any_pb2.Any()
+    detail.Pack(info)
+    number: int = refusal.code.value[0]
+    status = status_pb2.Status(code=number, message=refusal.message, details=[detail])
+    await context.abort_with_status(rpc_status.to_status(status))
+
+
+def refusal_of(error: grpc.aio.AioRpcError) -> Refusal | None:
+    """What a server of ours put into the status; None for any other error."""
+    try:
+        status = rpc_status.from_call(error)
+    except ValueError:
+        return None
+    for detail in () if status is None else status.details:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info) and info.domain == DOMAIN:
+            return Refusal(error.code(), info.reason, error.details() or "", dict(info.metadata))
+    return None
+
+
+def words_of(error: grpc.aio.AioRpcError, tls: TlsFiles | None) -> str:
+    """What went wrong, for people, on a channel with these certificates."""
+    details = error.details() or ""
+    lowered = details.lower()
+    refusal = refusal_of(error)
+    if refusal is not None:
+        facts = ", ".join(f"{key}={value}" for key, value in sorted(refusal.metadata.items()))
+        return f"{error.code().name} ({refusal.reason}): {refusal.message} [{facts}]"
+    if "connection refused" in lowered:
+        return "connection refused"
+    if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED or "timed out" in lowered:
+        return "no answer in time"
+    handshake = handshake_words(details, tls)
+    return handshake or f"{error.code().name}: {details}"
+
+
+def handshake_words(details: str, tls: TlsFiles | None) -> str | None:
+    """Why no connection came about, where it was for TLS or for the lack of it; otherwise None."""
+    lowered = details.lower()
+    if not lowered.startswith("failed to connect"):
+        return None
+    is_closed = any(words in lowered for words in _CLOSED)
+    if tls is None:
+        return "the server closed the connection: it may want TLS" if is_closed else None
+    failure = _VERIFICATION.search(details)
+    if failure is not None:
+        return (
+            f"the server's certificate is not trusted ({failure[1].strip()}): "
+            "ssl.truststore.location has to name the CA that issued it"
+        )
+    if _OTHER_NAME.search(details):
+        return "the server's certificate is for another host: use a name that it contains"
+    if "WRONG_VERSION_NUMBER" in details:
+        return "the server does not speak TLS"
+    if not is_closed:
+        return None
+    pair = tls.current().pair
+    if pair is None:
+        return (
+            "the server closed the TLS handshake: it wants a client certificate, set "
+            "ssl.keystore.location"
+        )
+    return (
+        "the server closed the TLS handshake: it may not trust the certificate of "
+        f"{pair.principal} in {tls.settings.named_chain}"
+    )
