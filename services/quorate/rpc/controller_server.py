@@ -11,6 +11,7 @@ import grpc.aio
 
 from quorate.controller.requests import Caller
 from quorate.rpc import convert_controller as convert
+from quorate.rpc.authorization import CALLER
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 
@@ -168,5 +169,4 @@ def _leader(hint: LeaderHint) -> pb.Leader:
 
 
 def _caller(context: Context) -> Caller:
-    """Without certificates everybody is anonymous, as in Kafka."""
-    return Caller("User:ANONYMOUS", context.peer())
+    return Caller(CALLER.get(), context.peer())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.rpc.channels import make_server, target
+from quorate.rpc.channels import bind, make_server
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
 from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
@@ -12,8 +12,10 @@ from quorate.rpc.health import enable_reflection
 from quorate.rpc.raw_server import RawService
 
 if TYPE_CHECKING:
+    from quorate.rpc.authorization import CallerInterceptor
     from quorate.rpc.controller_server import ControllerService
     from quorate.rpc.raft_server import RaftService
+    from quorate.rpc.tls import TlsFiles
 
 RAFT: Final = "quorate.raft.v1.Raft"
 CONTROLLER: Final = "quorate.controller.v1.Controller"
@@ -29,8 +31,9 @@ class ControllerServer:
         service: ControllerService | RawService,
         *,
         has_reflection: bool,
+        guard: CallerInterceptor | None = None,
     ) -> None:
-        self._server = make_server()
+        self._server = make_server(() if guard is None else (guard,))
         raft_pb2_grpc.add_RaftServicer_to_server(raft, self._server)
         if isinstance(service, RawService):
             raw_pb2_grpc.add_RawLogServicer_to_server(service, self._server)
@@ -41,10 +44,9 @@ class ControllerServer:
         if has_reflection:
             enable_reflection(self._server, RAFT, name)
 
-    def bind(self, host: str, port: int) -> int:
+    def bind(self, host: str, port: int, *, tls: TlsFiles | None = None) -> int:
         """Take the port; returns it. Raises RuntimeError when it cannot be had."""
-        bound: int = self._server.add_insecure_port(target(host, port))
-        return bound
+        return bind(self._server, host, port, tls=tls)
 
     async def start(self) -> None:
         """Listen."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import Caller, ReadRequest, WriteRequest
+    from quorate.rpc.authorization import CallerInterceptor
+    from quorate.rpc.tls import TlsFiles
 
 WHO: Final = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(1), 0, 1)
 HOST: Final = "127.0.0.1"
@@ -109,15 +111,22 @@ class Served:
         return HOST, self.port
 
 
-async def serve(port: int = 0) -> Served:
+async def serve(
+    port: int = 0,
+    *,
+    tls: TlsFiles | None = None,
+    guard: CallerInterceptor | None = None,
+    has_reflection: bool = False,
+) -> Served:
     """Listen as node 1."""
     raft, controller = RaftByHand(), ControllerByHand()
     server = ControllerServer(
         RaftService(raft, WHO, software_version="9"),
         ControllerService(controller),
-        has_reflection=False,
+        has_reflection=has_reflection,
+        guard=guard,
     )
-    bound = server.bind(HOST, port)
+    bound = server.bind(HOST, port, tls=tls)
     await server.start()
     return Served(raft, controller, server, bound)
 

@@ -1,0 +1,65 @@
+"""Who decides what callers may do: Kafka's settings, and a list for each operation.
+
+Apart from the interceptor that asks, so that reading a properties file does not load gRPC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.authorizer import ListedIdentities, Operation
+from quorate.settings.properties import ConfigError
+
+if TYPE_CHECKING:
+    from quorate.controller.authorizer import Authorizer
+    from quorate.settings.properties import Settings
+
+AUTHORIZER: Final = "authorizer.class.name"
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+SUPER_USERS: Final = "super.users"
+FORWARDERS: Final = "authorizer.forwarders"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who decides, and which identities may call for others."""
+
+    authorizer: Authorizer
+    forwarders: frozenset[str] = frozenset()
+
+
+def allow_key(operation: Operation) -> str:
+    """`authorizer.allow.cluster.action` for ClusterAction."""
+    words = "".join(f".{letter.lower()}" if letter.isupper() else letter for letter in operation)
+    return f"authorizer.allow{words}"
+
+
+def read_access(settings: Settings) -> Access | None:
+    """Who may do what; None is everybody everything, as long as no authoriser is named.
+
+    Raises ConfigError, also for lists with which no controller could call another.
+    """
+    name = settings.text(AUTHORIZER, "")
+    super_users = principals(settings, SUPER_USERS)
+    allowed = {operation: principals(settings, allow_key(operation)) for operation in Operation}
+    forwarders = principals(settings, FORWARDERS)
+    if not name:
+        return None
+    if name != STANDARD_AUTHORIZER:
+        raise ConfigError(f"{AUTHORIZER} is {name!r}: it must be {STANDARD_AUTHORIZER}, or empty")
+    if not super_users and not allowed[Operation.CLUSTER_ACTION]:
+        raise ConfigError(
+            f"{SUPER_USERS} is missing: list the controllers' identities there or in "
+            f"{allow_key(Operation.CLUSTER_ACTION)}, otherwise they refuse each other"
+        )
+    return Access(ListedIdentities(super_users, allowed), forwarders)
+
+
+def principals(settings: Settings, key: str) -> frozenset[str]:
+    """`User:NAME;User:NAME`, with semicolons because names have commas. Raises ConfigError."""
+    names = [name.strip() for name in settings.text(key, "").split(";") if name.strip()]
+    for name in names:
+        if not name.startswith("User:") or name == "User:":
+            raise ConfigError(f"{key} has {name!r}: write User:NAME, with semicolons between two")
+    return frozenset(names)
