@@ -7,12 +7,13 @@ unknown ones, so that a stock server.properties loads.
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.rpc.access import read_access
 from quorate.settings.properties import (
     NODE_ID_MAX,
     PORT_MAX,
@@ -21,12 +22,15 @@ from quorate.settings.properties import (
     parse_address,
     read_properties,
 )
+from quorate.settings.tls import ClientAuth, read_listener_tls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SERVED: Final = ("GRPC",)
-PROTOCOLS: Final = (*SERVED, "GRPC_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+    from quorate.rpc.access import Access
+    from quorate.settings.tls import TlsSettings
+
+PROTOCOLS: Final = ("GRPC", "GRPC_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MIB: Final = 1024 * 1024
 
 
@@ -72,6 +76,8 @@ class ControllerConfig:
     health_port: int
     metrics_port: int
     has_reflection: bool
+    tls: TlsSettings | None
+    access: Access | None
     broker_session_timeout_ms: int
     num_partitions: int
     default_replication_factor: int
@@ -96,7 +102,7 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
     roles = settings.items("process.roles", "controller")
     if "controller" not in roles:
         raise ConfigError(f"process.roles is {','.join(roles)!r}: it must contain controller")
-    listener, advertised = _listeners(settings)
+    listener, advertised, has_tls = _listeners(settings)
     config = ControllerConfig(
         node_id=node_id,
         listener=listener,
@@ -106,6 +112,8 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         health_port=settings.integer("health.port", 9090, minimum=-1, maximum=PORT_MAX),
         metrics_port=settings.integer("metrics.port", 9464, minimum=-1, maximum=PORT_MAX),
         has_reflection=settings.flag("grpc.reflection.enable", default=False),
+        tls=read_listener_tls(settings, listener.name) if has_tls else None,
+        access=read_access(settings),
         broker_session_timeout_ms=settings.integer("broker.session.timeout.ms", 9000, minimum=1),
         num_partitions=settings.integer("num.partitions", 1, minimum=1),
         default_replication_factor=settings.integer("default.replication.factor", 1, minimum=1),
@@ -113,13 +121,25 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         log_level=settings.text("log.level", "INFO"),
         log_format=settings.choice("log.format", ("key-value", "json")),
         effective=settings.effective,
-        warnings=settings.warnings(),
+        warnings=(),
     )
+    config = replace(config, warnings=_warnings(settings, config))
     if not config.quorum.bootstrap_servers and not config.quorum.voters.voters:
         raise ConfigError(
             "controller.quorum.bootstrap.servers is missing: list the controllers' HOST:PORT"
         )
     return config
+
+
+def _warnings(settings: Settings, config: ControllerConfig) -> tuple[str, ...]:
+    warnings = list(settings.warnings())
+    names_callers = config.tls is not None and config.tls.client_auth is ClientAuth.REQUIRED
+    if config.access is not None and not names_callers:
+        warnings.append(
+            "authorizer.class.name is set, but clients show no certificates, so that every caller "
+            "is User:ANONYMOUS: use a listener of GRPC_SSL with ssl.client.auth=required"
+        )
+    return tuple(warnings)
 
 
 def _quorum(settings: Settings, listener_name: str) -> QuorumSettings:
@@ -167,8 +187,11 @@ def _log(settings: Settings) -> LogSettings:
     )
 
 
-def _listeners(settings: Settings) -> tuple[Endpoint, Endpoint]:
-    """The one listener that is served: the first controller listener whose protocol is gRPC."""
+def _listeners(settings: Settings) -> tuple[Endpoint, Endpoint, bool]:
+    """The one listener that is served: the first controller listener whose protocol is gRPC.
+
+    As it is bound, as it is advertised, and whether it speaks TLS.
+    """
     listeners = _endpoints("listeners", settings.items("listeners", "GRPC://:9094"))
     advertised = _endpoints("advertised.listeners", settings.items("advertised.listeners", ""))
     names = settings.items("controller.listener.names", "GRPC")
@@ -185,12 +208,7 @@ def _listeners(settings: Settings) -> tuple[Endpoint, Endpoint]:
     if chosen is None:
         raise ConfigError(
             f"controller.listener.names is {','.join(names)!r}: one of them needs the protocol "
-            "GRPC, by its name or in listener.security.protocol.map"
-        )
-    if protocols[chosen] not in SERVED:
-        raise ConfigError(
-            f"listener.security.protocol.map gives {chosen} the protocol {protocols[chosen]}: "
-            "this release serves GRPC only"
+            "GRPC or GRPC_SSL, by its name or in listener.security.protocol.map"
         )
     if chosen not in listeners:
         raise ConfigError(f"listeners has no {chosen}: add {chosen}://HOST:PORT")
@@ -200,7 +218,7 @@ def _listeners(settings: Settings) -> tuple[Endpoint, Endpoint]:
         if chosen in advertised:
             raise ConfigError(f"advertised.listeners has {shown}: peers need an address to call")
         shown = Endpoint(chosen, socket.getfqdn(), shown.port)
-    return listener, shown
+    return listener, shown, protocols[chosen] == "GRPC_SSL"
 
 
 def _endpoints(key: str, items: list[str]) -> dict[str, Endpoint]:

@@ -13,6 +13,7 @@ from quorate.consensus.driver import Ending, RaftDriver
 from quorate.consensus.raw_application import RawApplication, check_mark
 from quorate.consensus.resources import DiskSpace
 from quorate.consensus.snapshotting import Snapshotter
+from quorate.controller.authorizer import CLUSTER, Operation
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
 from quorate.raft import api
@@ -21,6 +22,8 @@ from quorate.raft.core import RaftCore
 from quorate.raft.describe import api_versions, membership_numbers
 from quorate.records.ids import UUID_BYTES, Epoch, TopicId
 from quorate.records.metadata import decode_record
+from quorate.rpc.authorization import CallerInterceptor
+from quorate.rpc.certificates import ANONYMOUS
 from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.raft_client import RaftClient
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from quorate.consensus.config import ControllerConfig
     from quorate.records.ids import OffsetAndEpoch
     from quorate.records.metadata import MetadataRecord
+    from quorate.rpc.tls import TlsFiles
     from quorate.storage.meta import MetaProperties
     from quorate.storage.recovery import Recovered
 
@@ -54,9 +58,16 @@ class Node:
     """A controller from the recovery of its directory to the closing of its files."""
 
     def __init__(
-        self, config: ControllerConfig, health: HealthServer, *, is_raw: bool = False
+        self,
+        config: ControllerConfig,
+        health: HealthServer,
+        *,
+        tls: TlsFiles | None = None,
+        is_raw: bool = False,
     ) -> None:
+        """`tls` belongs to `config.tls`, and outlives a node that starts over."""
         self._config = config
+        self._tls = tls
         self._is_raw = is_raw
         self._health = health
         self.ended = asyncio.Event()
@@ -88,11 +99,14 @@ class Node:
             on_probe=lambda call, refused: driver.deliver(api.ProbeAnswered(call, refused=refused)),
             parse_batches=batch_infos,
             request_timeout_ms=config.quorum.request_timeout_ms,
+            tls=self._tls,
         )
         raft = RaftService(driver, api_versions(core.replica), software_version=quorate.__version__)
-        self._server = ControllerServer(raft, service, has_reflection=config.has_reflection)
+        self._server = ControllerServer(
+            raft, service, has_reflection=config.has_reflection, guard=make_guard(config, self._tls)
+        )
         # A port that is taken must be known before the core does anything.
-        self._server.bind(config.listener.host, config.listener.port)
+        self._server.bind(config.listener.host, config.listener.port, tls=self._tls)
         driver.start(self._client, application)
         application.begin(_newest_snapshot(recovered))
         await self._server.start()
@@ -166,6 +180,9 @@ class Node:
 
     def _tick(self) -> None:
         self._application.tick()
+        expiry = None if self._tls is None else self._tls.expiry_warning()
+        if expiry is not None:
+            log.warning(expiry)
         if self._ticks % _SPACE_EVERY == 0:
             self.check_space()
         self._ticks += 1
@@ -241,6 +258,22 @@ class Node:
         """A server for these numbers."""
         readings = Readings(self.metrics, {"node_id": str(self._config.node_id)})
         return MetricsServer(readings.registry())
+
+
+def make_guard(config: ControllerConfig, tls: TlsFiles | None) -> CallerInterceptor | None:
+    """What stands before the services: nothing where callers have no names and may do anything."""
+    access = config.access
+    if access is None:
+        return None if tls is None else CallerInterceptor(None)
+    pair = None if tls is None else tls.current().pair
+    own = ANONYMOUS if pair is None or tls is None or not tls.asks_clients else pair.principal
+    if not access.authorizer.authorize(own, Operation.CLUSTER_ACTION, CLUSTER):
+        log.warning(
+            "this node calls its peers as %s, which may not do so by its own settings: add it to "
+            "super.users or authorizer.allow.cluster.action",
+            own,
+        )
+    return CallerInterceptor(access)
 
 
 def _storage_config(config: ControllerConfig) -> StorageConfig:

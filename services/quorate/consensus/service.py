@@ -20,6 +20,7 @@ from quorate.consensus.driver import Ending
 from quorate.consensus.node import Node
 from quorate.consensus.resources import check_descriptors
 from quorate.rpc.health import HealthServer
+from quorate.rpc.tls import TlsError, TlsFiles
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.storage.errors import StorageError
 from quorate.storage.lock import DirectoryLock
@@ -59,12 +60,13 @@ def run_controller(config: ControllerConfig, *, is_raw: bool = False) -> int:
         log.warning(few_descriptors)
     lock = DirectoryLock(config.log.directory)
     try:
+        tls = None if config.tls is None else TlsFiles(config.tls)
         lock.acquire()
-    except (OSError, StorageError) as error:
+    except (OSError, StorageError, TlsError) as error:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1
     with contextlib.closing(_Release(lock)):
-        return uvloop.run(_serve(config, is_raw=is_raw))
+        return uvloop.run(_serve(config, tls, is_raw=is_raw))
 
 
 class _Release:
@@ -83,7 +85,7 @@ def _refusal(config: ControllerConfig, error: Exception) -> str:
     return str(error)
 
 
-async def _serve(config: ControllerConfig, *, is_raw: bool) -> int:
+async def _serve(config: ControllerConfig, tls: TlsFiles | None, *, is_raw: bool) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -93,7 +95,7 @@ async def _serve(config: ControllerConfig, *, is_raw: bool) -> int:
         if config.health_port >= 0:
             await health.start(_port_host(config), config.health_port)
         while True:
-            node = Node(config, health, is_raw=is_raw)
+            node = Node(config, health, tls=tls, is_raw=is_raw)
             ending = await _run_once(config, node, stop)
             if ending is not Ending.DAMAGED or stop.is_set():
                 return 1 if ending in (Ending.CRASHED, Ending.DISK_FAILED) else 0

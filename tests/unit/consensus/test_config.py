@@ -10,6 +10,7 @@ from quorate.consensus.config import load_config, read_config
 from quorate.records.ids import NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter
 from quorate.settings.properties import ConfigError
+from quorate.settings.tls import TlsSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +64,34 @@ def test_the_first_listener_with_grpc_is_served() -> None:
     assert config.advertised == Endpoint("PEERS", "pod-1", 9194)
 
 
+def test_a_listener_of_grpc_ssl_needs_certificates_and_no_other_does() -> None:
+    given = {**LEAST, "listener.security.protocol.map": "GRPC:GRPC_SSL"}
+    stores = {"ssl.keystore.location": "/tls.pem", "ssl.truststore.location": "/ca.pem"}
+    assert read_config(given | stores, {}).tls == TlsSettings(
+        certificate_chain_file="/tls.pem", key_file="/tls.pem", ca_file="/ca.pem"
+    )
+    assert read_config(LEAST, {}).tls is None
+    named = {**LEAST, "listeners": "GRPC_SSL://a:1", "controller.listener.names": "GRPC_SSL"}
+    assert read_config(named | stores, {}).tls is not None
+
+
+def test_callers_without_names_are_warned_about() -> None:
+    given = {
+        **LEAST,
+        "listener.security.protocol.map": "GRPC:GRPC_SSL",
+        "ssl.keystore.location": "/tls.pem",
+        "ssl.truststore.location": "/ca.pem",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:CN=controller",
+        "authorizer.forwarders": "User:CN=admin",
+    }
+    config = read_config(given, {})
+    assert config.access is not None
+    assert config.access.forwarders == {"User:CN=admin"}
+    assert "so that every caller is User:ANONYMOUS" in "".join(config.warnings)
+    assert read_config(given | {"ssl.client.auth": "required"}, {}).warnings == ()
+
+
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
@@ -76,9 +105,9 @@ def test_the_first_listener_with_grpc_is_served() -> None:
         ("listeners", "127.0.0.1:9094", "write NAME://HOST:PORT"),
         ("listeners", "GRPC://a:1,GRPC://b:2", "GRPC twice"),
         ("listeners", "OTHER://a:1", "listeners has no GRPC"),
-        ("controller.listener.names", "CONTROLLER", "needs the protocol GRPC"),
+        ("controller.listener.names", "CONTROLLER", "needs the protocol GRPC or GRPC_SSL"),
         ("listener.security.protocol.map", "GRPC", "write NAME:PROTOCOL"),
-        ("listener.security.protocol.map", "GRPC:GRPC_SSL", "serves GRPC only"),
+        ("listener.security.protocol.map", "GRPC:GRPC_SSL", "ssl.keystore.location is missing"),
         ("advertised.listeners", "GRPC://0.0.0.0:1", "an address to call"),
         ("log.format", "xml", "must be one of key-value, json"),
     ],
