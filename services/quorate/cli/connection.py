@@ -10,7 +10,7 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.output import CommandError, fail
+from quorate.cli.output import CommandError, fail, warn
 from quorate.rpc.channels import target
 from quorate.rpc.controller_client import (
     ControllerClient,
@@ -18,6 +18,9 @@ from quorate.rpc.controller_client import (
     QuorumUnavailableError,
     RequestRefusedError,
 )
+from quorate.rpc.tls import TlsError, TlsFiles
+from quorate.settings.properties import ConfigError, Settings, read_properties
+from quorate.settings.tls import read_client_tls
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -77,6 +80,12 @@ def _add_arguments(parser: argparse.ArgumentParser, *, has_pin: bool, has_defaul
         help="controllers to ask first; the leader is found through them",
     )
     parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        default=default(None),
+        help="properties of the connection: security.protocol, ssl.*",
+    )
+    parser.add_argument(
         "--timeout-ms",
         type=int,
         default=default(TIMEOUT_MS_DEFAULT),
@@ -133,7 +142,8 @@ async def _run(
     # The calls of one command share its time. A single call ends first and tells what each server
     # answered meanwhile; after many calls the rest of the time is for asking them once more.
     reserve_ms = min(REPORT_MS_MAX, timeout_ms // 10)
-    async with ControllerClient(servers, timeout_ms=timeout_ms - 2 * reserve_ms) as client:
+    call_ms = timeout_ms - 2 * reserve_ms
+    async with ControllerClient(servers, timeout_ms=call_ms, tls=tls_of(arguments)) as client:
         try:
             async with asyncio.timeout(None if is_endless else (timeout_ms - reserve_ms) / 1000):
                 return await command(client, arguments)
@@ -155,6 +165,25 @@ def servers_of(arguments: argparse.Namespace) -> list[Address]:
     if not named:
         raise CommandError("no server to ask: give --bootstrap-controller HOST:PORT")
     return named
+
+
+def tls_of(arguments: argparse.Namespace) -> TlsFiles | None:
+    """The certificates that `--command-config` names, None for plaintext. Raises CommandError.
+
+    They are checked before anybody is called: to a client that presents none, or an expired one,
+    the server says nothing but that the connection is closed.
+    """
+    path: str | None = arguments.command_config
+    if path is None:
+        return None
+    try:
+        settings = Settings(read_properties(path), {})
+        tls = read_client_tls(settings)
+        for warning in settings.warnings():
+            warn(f"--command-config: {warning}")
+        return None if tls is None else TlsFiles(tls)
+    except (ConfigError, TlsError) as error:
+        raise CommandError(f"--command-config: {error}") from error
 
 
 def pinned(arguments: argparse.Namespace) -> Address | None:

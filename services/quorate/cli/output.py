@@ -38,6 +38,11 @@ def fail(message: str) -> int:
     return 1
 
 
+def warn(message: str) -> None:
+    """Say on stderr what is odd but stops nothing."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
 def print_json(value: object) -> None:
     """One JSON document on one line, as scripts read it."""
     print(json.dumps(value, ensure_ascii=False), flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +15,14 @@ from quorate.cli.connection import (
     pinned,
     run_command,
     servers_of,
+    tls_of,
 )
 from quorate.cli.output import CommandError
 from quorate.rpc.controller_client import ControllerClient, OutcomeUnknownError
+from tests.certificates import DAY, Authority
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def parsed(*arguments: str) -> argparse.Namespace:
@@ -87,3 +93,56 @@ def test_a_timeout_that_is_no_time_is_refused(capsys: pytest.CaptureFixture[str]
 
     assert run_command(never, parsed("act", "--controller", "h:1", "--timeout-ms", "0")) == 1
     assert capsys.readouterr().err == "error: --timeout-ms: 0 is not above 0\n"
+
+
+# --- certificates ---------------------------------------------------------------------------------
+
+
+def command_config(folder: Path, **properties: object) -> argparse.Namespace:
+    path = folder / "client.properties"
+    lines = [f"{key.replace('_', '.')}={value}\n" for key, value in properties.items()]
+    path.write_text("".join(lines), encoding="utf-8")
+    return parsed("act", "--command-config", str(path))
+
+
+def test_a_connection_is_plaintext_unless_a_file_says_otherwise(tmp_path: Path) -> None:
+    assert tls_of(parsed("act")) is None
+    assert tls_of(command_config(tmp_path, security_protocol="PLAINTEXT")) is None
+
+
+def test_certificates_are_those_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Authority().leaf("alice").write(tmp_path / "alice.pem")
+    tls = tls_of(
+        command_config(
+            tmp_path, security_protocol="SSL", ssl_keystore_location=store, ssl_trustore=store
+        )
+    )
+    assert tls is not None
+    pair = tls.current().pair
+    assert pair is not None
+    assert pair.principal == "User:CN=alice"
+    assert capsys.readouterr().err == (
+        "warning: --command-config: ssl.trustore is not a setting of this release: it is ignored\n"
+    )
+
+
+def test_a_missing_or_expired_certificate_is_found_before_anybody_is_called(
+    tmp_path: Path,
+) -> None:
+    def problem(store: Path) -> str:
+        arguments = command_config(tmp_path, security_protocol="SSL", ssl_keystore_location=store)
+        with pytest.raises(CommandError) as raised:
+            tls_of(arguments)
+        return str(raised.value)
+
+    missing, expired = tmp_path / "none.pem", tmp_path / "expired.pem"
+    Authority().leaf("alice", valid_for=-DAY).write(expired)
+    named = "--command-config: ssl.keystore.location "
+    assert problem(missing).startswith(f"{named}{missing}: No such file or directory: name a")
+    said = problem(expired)
+    assert said.startswith(f"{named}{expired}: the certificate of User:CN=alice expired on 20")
+    assert said.endswith(": renew it")
+    with pytest.raises(CommandError, match=r"nowhere.* name a readable properties file"):
+        tls_of(parsed("act", "--command-config", str(tmp_path / "nowhere")))
