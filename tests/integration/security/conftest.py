@@ -1,0 +1,35 @@
+"""Parties with certificates, and a server that wants one of each client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.rpc.access import Access
+from quorate.rpc.authorization import CallerInterceptor
+from tests.integration.rpc.conftest import Served, serve
+from tests.integration.security.identities import IDENTITIES, PARTIES
+from tests.integration.security.stores import Stores
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Stores:
+    """Certificates for everybody."""
+    made = Stores(tmp_path / "tls")
+    for party in PARTIES:
+        made.give(party)
+    return made
+
+
+@pytest.fixture
+async def guarded(stores: Stores) -> AsyncIterator[Served]:
+    """A server of mutual TLS that lets everybody do what the lists say."""
+    guard = CallerInterceptor(Access(IDENTITIES, frozenset({"User:CN=admin"})))
+    one = await serve(tls=stores.files("controller"), guard=guard)
+    yield one
+    await one.server.stop()

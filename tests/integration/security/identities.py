@@ -1,0 +1,28 @@
+"""Who is who in these tests, and what each may do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quorate.controller.authorizer import ListedIdentities, Operation
+
+# Peers act for the cluster, operators change it, viewers look; strangers have a certificate only.
+PARTIES: Final = (
+    "controller",
+    "root",
+    "peer",
+    "operator",
+    "viewer",
+    "creator",
+    "admin",
+    "stranger",
+)
+IDENTITIES: Final = ListedIdentities(
+    frozenset({"User:CN=root"}),
+    {
+        Operation.CLUSTER_ACTION: frozenset({"User:CN=peer", "User:CN=controller"}),
+        Operation.ALTER: frozenset({"User:CN=operator"}),
+        Operation.DESCRIBE: frozenset({"User:CN=viewer"}),
+        Operation.CREATE: frozenset({"User:CN=creator"}),
+    },
+)

@@ -1,0 +1,81 @@
+"""Three controllers that speak mutual TLS with everybody, behind an authoriser."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Final
+
+from quorate.rpc.access import STANDARD_AUTHORIZER
+from quorate.rpc.controller_client import ControllerClient
+from tests.integration.quorum import DEADLINE_S, Quorum
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from quorate.cli.local_quorum import NodePlan
+    from tests.integration.security.stores import Stores
+
+READ_ANEW: Final = "certificates were read anew"
+
+
+class SecureQuorum(Quorum):
+    """Node i has the certificate `controller-i`; the client here is the super user `root`."""
+
+    def __init__(self, root: Path, stores: Stores, *, controllers: int = 3) -> None:
+        peers = [f"controller-{i}" for i in range(1, controllers + 1)]
+        for party in ("root", *peers):
+            if not stores.keystore(party).exists():
+                stores.give(party)
+        self.stores = stores
+        super().__init__(
+            root,
+            {
+                "listener.security.protocol.map": "GRPC:GRPC_SSL",
+                "ssl.truststore.location": str(stores.truststore),
+                "ssl.client.auth": "required",
+                "authorizer.class.name": STANDARD_AUTHORIZER,
+                "super.users": "User:CN=root",
+                "authorizer.allow.cluster.action": ";".join(f"User:CN={peer}" for peer in peers),
+                "authorizer.allow.describe": "User:CN=viewer",
+            },
+            controllers=controllers,
+        )
+        addresses = [node.address for node in self.nodes.values()]
+        self.client = ControllerClient(addresses, tls=stores.files("root"))
+
+    def environment(self, node: NodePlan) -> dict[str, str]:
+        """The key store of each node by its environment, which overrides the common settings."""
+        store = self.stores.keystore(f"controller-{node.node_id}")
+        return super().environment(node) | {"QUORATE_SSL_KEYSTORE_LOCATION": str(store)}
+
+    async def cli_as(self, party: str | None, *arguments: str) -> tuple[int | None, str, str]:
+        """Run a command as somebody; its exit status, stdout and stderr."""
+        config = self.stores.folder / f"{party or 'nobody'}.properties"
+        lines = ["security.protocol=SSL", f"ssl.truststore.location={self.stores.truststore}"]
+        if party is not None:
+            lines.append(f"ssl.keystore.location={self.stores.keystore(party)}")
+        config.write_text("\n".join(lines), encoding="utf-8")
+        command, *rest = arguments
+        options = ["--bootstrap-controller", self.bootstrap_servers, "--command-config"]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "quorate.cli.main", command, *options, str(config), *rest),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(DEADLINE_S):
+            stdout, stderr = await process.communicate()
+        return process.returncode, stdout.decode(), stderr.decode()
+
+    def said(self, node_id: int, words: str) -> int:
+        """How many lines of a node's log hold these words."""
+        lines = self.nodes[node_id].output_path.read_text(errors="replace").splitlines()
+        return sum(words in line for line in lines)
+
+    async def read_anew(self, times: int) -> None:
+        """Wait until every node has taken up new files so many times."""
+
+        async def have_read() -> bool:
+            return all(self.said(node_id, READ_ANEW) >= times for node_id in self.nodes)
+
+        await self.eventually(f"every node has read its certificates {times} times", have_read)

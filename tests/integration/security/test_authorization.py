@@ -1,0 +1,244 @@
+"""Who may call what, over mutual TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+import pytest
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from quorate.controller.replies import CreatedTopic, CreateTopicsReply
+from quorate.controller.requests import CreateTopics, DeleteTopics, NewTopic
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import UUID_BYTES, Epoch, Millis, NodeId, Offset, TopicId
+from quorate.records.voters import Endpoint
+from quorate.rpc import convert_admin, convert_controller, convert_raft
+from quorate.rpc.access import Access
+from quorate.rpc.authorization import CallerInterceptor, forwarding
+from quorate.rpc.channels import open_channel
+from quorate.rpc.controller_client import ControllerClient, RequestRefusedError
+from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
+from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
+from quorate.rpc.refusals import Refusal, refusal_of
+from tests.integration.rpc.conftest import WAIT_S, serve
+from tests.integration.security.identities import IDENTITIES
+from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable
+
+    from quorate.controller.requests import WriteRequest
+    from tests.integration.rpc.conftest import Served
+    from tests.integration.security.stores import Stores
+
+LEADER = m.LeaderInfo(NodeId(1), Epoch(4))
+VOTE = m.VoteRequest(
+    cores.CLUSTER, cores.key(1), cores.key(2), Epoch(3), cores.end(7, 2), pre_vote=True
+)
+FETCH = m.FetchRequest(
+    cores.CLUSTER, cores.key(2), Epoch(4), Offset(0), Epoch(4), Millis(500), 1024
+)
+CREATE = CreateTopics((NewTopic("a"),))
+CREATED = CreateTopicsReply((CreatedTopic("a", topic_id=TopicId(b"t" * UUID_BYTES), partitions=1),))
+
+
+@asynccontextmanager
+async def calling(served: Served, stores: Stores, party: str) -> AsyncIterator[grpc.aio.Channel]:
+    """A channel of somebody."""
+    async with open_channel(*served.address, tls=stores.files(party)) as channel:
+        yield channel
+
+
+async def refusal(call: Awaitable[object]) -> Refusal:
+    """How a call was refused."""
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await asyncio.wait_for(call, WAIT_S)
+    found = refusal_of(raised.value)
+    assert found is not None
+    return found
+
+
+async def test_a_peer_may_vote_and_a_viewer_may_not(guarded: Served, stores: Stores) -> None:
+    request = convert_raft.pb_vote_request(VOTE)
+    async with calling(guarded, stores, "peer") as channel:
+        voting = asyncio.ensure_future(raft_pb2_grpc.RaftStub(channel).Vote(request))
+        granted = m.VoteResponse(ErrorCode.NONE, LEADER, vote_granted=True)
+        (await guarded.raft.asked()).answer.set_result(granted)
+        assert (await voting).vote_granted
+    async with calling(guarded, stores, "viewer") as channel:
+        assert await refusal(raft_pb2_grpc.RaftStub(channel).Vote(request)) == Refusal(
+            grpc.StatusCode.PERMISSION_DENIED,
+            "NOT_AUTHORIZED",
+            "User:CN=viewer may not call quorate.raft.v1.Raft/Vote: it needs ClusterAction on "
+            "Cluster:kafka-cluster",
+            {
+                "principal": "User:CN=viewer",
+                "operation": "ClusterAction",
+                "resource": "Cluster:kafka-cluster",
+                "method": "quorate.raft.v1.Raft/Vote",
+            },
+        )
+    assert guarded.raft.submitted == 1
+
+
+async def test_a_fetch_stream_is_judged_when_it_begins(guarded: Served, stores: Stores) -> None:
+    request = convert_raft.pb_fetch_request(FETCH)
+    async with calling(guarded, stores, "operator") as channel:
+        stream = raft_pb2_grpc.RaftStub(channel).Fetch()
+        assert (await refusal(stream.read())).metadata["operation"] == "ClusterAction"
+    async with calling(guarded, stores, "peer") as channel:
+        stream = raft_pb2_grpc.RaftStub(channel).Fetch()
+        await stream.write(request)
+        fetched = m.FetchResponse(ErrorCode.NONE, LEADER, Offset(3), Offset(0))
+        (await guarded.raft.asked()).answer.set_result(fetched)
+        answer = await stream.read()
+        assert isinstance(answer, raft_pb2.FetchResponse)
+        assert answer.high_watermark == 3
+        # A stream that ends early gives up what it had asked, as without a guard.
+        await stream.write(request)
+        asked = await guarded.raft.asked()
+        stream.cancel()
+        assert await guarded.raft.given_up() == asked.token
+
+
+async def test_voters_are_changed_by_operators_and_by_peers_for_themselves(
+    guarded: Served, stores: Stores
+) -> None:
+    add = m.AddRaftVoterRequest(
+        cores.CLUSTER,
+        cores.key(4),
+        (Endpoint("GRPC", "h", 1),),
+        ack_when_committed=True,
+        timeout_ms=Millis(1000),
+        auto_join=True,
+    )
+    by_itself = convert_admin.pb_add_voter(add)
+    by_hand = convert_admin.pb_add_voter(add)
+    by_hand.auto_join = False
+    changed = m.MembershipResponse(ErrorCode.NONE, "", LEADER)
+    allowed = {("peer", True), ("operator", True), ("operator", False)}
+    for party in ("peer", "operator", "viewer"):
+        async with calling(guarded, stores, party) as channel:
+            stub = raft_pb2_grpc.RaftStub(channel)
+            for request in (by_itself, by_hand):
+                adding = asyncio.ensure_future(stub.AddRaftVoter(request))
+                if (party, request.auto_join) in allowed:
+                    (await guarded.raft.asked()).answer.set_result(changed)
+                    assert (await adding).error_code == 0
+                else:
+                    assert "Alter" in (await refusal(adding)).metadata["operation"]
+
+
+async def test_writes_on_a_stream_are_answered_up_to_the_one_that_is_refused(
+    guarded: Served, stores: Stores
+) -> None:
+    async with calling(guarded, stores, "creator") as channel:
+        stream = controller_pb2_grpc.ControllerStub(channel).WriteStream()
+        requests: tuple[WriteRequest, ...] = (CREATE, DeleteTopics(("a",)), CREATE)
+        for sequence, request in enumerate(requests):
+            message = convert_controller.write_request(request)
+            message.sequence = sequence
+            await stream.write(message)
+        asked, reply = await guarded.controller.asked()
+        reply.set_result(CREATED)
+        assert asked == CREATE
+        answer = await stream.read()
+        assert isinstance(answer, controller_pb2.WriteResponse)
+        assert (answer.first_sequence, answer.last_sequence) == (0, 0)
+        refused = await refusal(stream.read())
+    assert (refused.metadata["operation"], refused.metadata["resource"]) == ("Delete", "Topic:*")
+    assert guarded.controller.writes.empty()
+    assert [caller.principal for caller in guarded.controller.callers] == ["User:CN=creator"]
+
+
+async def test_an_admin_service_calls_for_others_and_nobody_else_does(
+    guarded: Served, stores: Stores
+) -> None:
+    message = convert_controller.write_request(CREATE)
+
+    async def write(party: str, principal: str) -> object:
+        async with calling(guarded, stores, party) as channel:
+            stub = controller_pb2_grpc.ControllerStub(channel)
+            return await stub.Write(message, metadata=forwarding(principal))
+
+    writing = asyncio.ensure_future(write("admin", "User:CN=creator"))
+    (await guarded.controller.asked())[1].set_result(CREATED)
+    await writing
+    assert guarded.controller.callers[0].principal == "User:CN=creator"
+    # It is judged as that one, who may do less than others may.
+    refused = await refusal(write("admin", "User:CN=viewer"))
+    assert refused.metadata["principal"] == "User:CN=viewer"
+    # A super user, too, would lend its rights to whoever it names.
+    for party in ("root", "stranger"):
+        refused = await refusal(write(party, "User:CN=creator"))
+        assert (refused.code, refused.reason, refused.metadata) == (
+            grpc.StatusCode.PERMISSION_DENIED,
+            "FORWARDING_NOT_ALLOWED",
+            {"principal": f"User:CN={party}", "forwarded": "User:CN=creator"},
+        )
+    assert guarded.controller.writes.empty()
+
+
+async def test_a_client_says_at_once_that_it_may_not(guarded: Served, stores: Stores) -> None:
+    tls = stores.files("stranger")
+    words = (
+        r"CLUSTER_AUTHORIZATION_FAILED: .*PERMISSION_DENIED \(NOT_AUTHORIZED\): User:CN=stranger "
+        r"may not call quorate.controller.v1.Controller/Write: it needs Create on .*\[method="
+    )
+    async with ControllerClient([guarded.address], timeout_ms=int(WAIT_S * 1000), tls=tls) as one:
+        with pytest.raises(RequestRefusedError, match=words):
+            await one.write(CREATE)
+        with pytest.raises(RequestRefusedError, match="it needs Describe on Cluster:kafka-cluster"):
+            await one.describe_quorum()
+
+
+async def test_a_refusal_that_repeats_itself_is_logged_once(
+    guarded: Served, stores: Stores, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "quorate.rpc.authorization")
+    request = convert_raft.pb_vote_request(VOTE)
+    async with calling(guarded, stores, "viewer") as channel:
+        stub = raft_pb2_grpc.RaftStub(channel)
+        for _ in range(3):
+            await refusal(stub.Vote(request))
+        await refusal(stub.FetchOnce(convert_raft.pb_fetch_request(FETCH)))
+    said = [record.getMessage() for record in caplog.records]
+    assert [words.split("/")[1].split(":")[0] for words in said] == ["Vote", "FetchOnce"]
+
+
+async def test_reflection_is_for_those_who_may_describe(stores: Stores) -> None:
+    guard = CallerInterceptor(Access(IDENTITIES))
+    one = await serve(tls=stores.files("controller"), guard=guard, has_reflection=True)
+    request = reflection_pb2.ServerReflectionRequest(list_services="")
+    try:
+        async with calling(one, stores, "viewer") as channel:
+            stream = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo()
+            await stream.write(request)
+            answer = await stream.read()
+            names = [service.name for service in answer.list_services_response.service]
+            assert "quorate.raft.v1.Raft" in names
+        async with calling(one, stores, "stranger") as channel:
+            stream = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo()
+            assert (await refusal(stream.read())).metadata["operation"] == "Describe"
+    finally:
+        await one.server.stop()
+
+
+async def test_without_reflection_and_for_unknown_methods_nothing_is_there(
+    guarded: Served, stores: Stores
+) -> None:
+    async with calling(guarded, stores, "root") as channel:
+        for method in (
+            "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+            "/quorate.raft.v1.Raft/Nothing",
+        ):
+            call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(method)
+            with pytest.raises(grpc.aio.AioRpcError) as raised:
+                await call(b"", timeout=WAIT_S)
+            assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED

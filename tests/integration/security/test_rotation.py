@@ -1,0 +1,169 @@
+"""New certificates come into use on both ends while calls go on."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quorate.controller.replies import CreatedTopic, CreateTopicsReply
+from quorate.controller.requests import CreateTopics, NewTopic
+from quorate.raft import messages as m
+from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import UUID_BYTES, CallId, Epoch, Millis, NodeId, Offset, TopicId
+from quorate.rpc import convert_controller
+from quorate.rpc.authorization import CallerInterceptor
+from quorate.rpc.channels import ChannelPool, open_channel
+from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
+from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
+from quorate.rpc.raft_client import RaftClient
+from quorate.rpc.tls import TlsFiles
+from tests.certificates import Authority
+from tests.integration.rpc.conftest import HOST, WAIT_S, Served, serve
+from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.integration.security.stores import Stores
+
+LEADER = m.LeaderInfo(NodeId(1), Epoch(4))
+VOTE = m.VoteRequest(
+    cores.CLUSTER, cores.key(1), cores.key(2), Epoch(3), cores.end(7, 2), pre_vote=True
+)
+CREATE = CreateTopics((NewTopic("a"),))
+CREATED = CreateTopicsReply((CreatedTopic("a", topic_id=TopicId(b"t" * UUID_BYTES), partitions=1),))
+GRANTED = m.VoteResponse(ErrorCode.NONE, LEADER, vote_granted=True)
+
+
+class Peers:
+    """A client that calls a server as the driver does, and what came back."""
+
+    def __init__(self, served: Served, tls: TlsFiles) -> None:
+        self._served = served
+        self.answers: asyncio.Queue[m.PeerResponse | CallFailure] = asyncio.Queue()
+        self.probes: asyncio.Queue[bool] = asyncio.Queue()
+        self.client = RaftClient(
+            on_response=lambda _, answer: self.answers.put_nowait(answer),
+            on_probe=lambda _, refused: self.probes.put_nowait(refused),
+            parse_batches=lambda data: m.FetchedBatches(data, ()),
+            request_timeout_ms=int(WAIT_S * 1000),
+            tls=tls,
+        )
+        self.to = Peer(NodeId(1), HOST, served.port)
+
+    def fetch(self, offset: int) -> None:
+        request = m.FetchRequest(
+            cores.CLUSTER, cores.key(2), Epoch(4), Offset(offset), Epoch(4), Millis(500), 1024
+        )
+        self.client.send(SendRequest(CallId(offset), self.to, request))
+
+    def vote(self) -> None:
+        self.client.send(SendRequest(CallId(0), self.to, VOTE))
+
+    async def answered(self, high_watermark: int) -> m.PeerResponse | CallFailure:
+        """Let the server answer the next Fetch; what the client got."""
+        asked = await self._served.raft.asked()
+        asked.answer.set_result(
+            m.FetchResponse(ErrorCode.NONE, LEADER, Offset(high_watermark), Offset(0))
+        )
+        return await asyncio.wait_for(self.answers.get(), WAIT_S)
+
+
+async def test_a_listener_offers_its_new_certificate_to_new_connections(stores: Stores) -> None:
+    one = await serve(tls=stores.files("controller"))
+    try:
+        async with open_channel(*one.address, tls=stores.files("peer")) as old:
+            stub = raft_pb2_grpc.RaftStub(old)
+            await stub.ApiVersions(raft_pb2.ApiVersionsRequest(), timeout=WAIT_S)
+            following = Authority("next")
+            stores.trust(stores.authority, following)
+            stores.give("controller", following.leaf("controller"))
+            stores.look_again()
+            # This one trusts the new authority only, so it has to see the new certificate.
+            (stores.folder / "next.pem").write_bytes(following.pem)
+            settings = replace(stores.settings("peer"), ca_file=str(stores.folder / "next.pem"))
+            async with open_channel(*one.address, tls=TlsFiles(settings)) as new:
+                await raft_pb2_grpc.RaftStub(new).ApiVersions(
+                    raft_pb2.ApiVersionsRequest(), timeout=WAIT_S
+                )
+            await stub.ApiVersions(raft_pb2.ApiVersionsRequest(), timeout=WAIT_S)
+    finally:
+        await one.server.stop()
+
+
+async def test_a_pool_opens_new_channels_and_drains_the_old_ones(stores: Stores) -> None:
+    one = await serve(tls=stores.files("controller"), guard=CallerInterceptor(None))
+    pool = ChannelPool(stores.files("peer"), drain_s=WAIT_S)
+    message = convert_controller.write_request(CREATE)
+
+    def write() -> asyncio.Future[object]:
+        stub = controller_pb2_grpc.ControllerStub(pool.get(*one.address))
+        return asyncio.ensure_future(stub.Write(message, timeout=WAIT_S))
+
+    try:
+        before = write()
+        _, first = await one.controller.asked()
+        stores.give("peer", stores.authority.leaf("renamed"))
+        stores.look_again()
+        after = write()
+        _, second = await one.controller.asked()
+        # The call that began on the old channel ends there.
+        for reply in (second, first):
+            reply.set_result(CREATED)
+        await asyncio.wait_for(asyncio.gather(before, after), WAIT_S)
+    finally:
+        await pool.close()
+        await one.server.stop()
+    principals = [caller.principal for caller in one.controller.callers]
+    assert principals == ["User:CN=peer", "User:CN=renamed"]
+
+
+async def test_a_fetch_stream_moves_to_the_new_certificate_between_two_answers(
+    guarded: Served, stores: Stores
+) -> None:
+    peers = Peers(guarded, stores.files("peer"))
+    peers.fetch(1)
+    answer = await peers.answered(11)
+    assert isinstance(answer, m.FetchResponse)
+    # While a Fetch is parked the stream stays where it is.
+    peers.fetch(2)
+    stores.give("peer", stores.authority.leaf("root"))
+    stores.look_again()
+    peers.vote()
+    parked, asked = await guarded.raft.asked(), await guarded.raft.asked()
+    asked.answer.set_result(GRANTED)
+    assert await asyncio.wait_for(peers.answers.get(), WAIT_S) == GRANTED
+    parked.answer.set_result(m.FetchResponse(ErrorCode.NONE, LEADER, Offset(12), Offset(0)))
+    assert isinstance(await asyncio.wait_for(peers.answers.get(), WAIT_S), m.FetchResponse)
+    # The next one opens a channel as somebody else; the old stream ends without a failed call.
+    peers.fetch(3)
+    assert isinstance(await peers.answered(13), m.FetchResponse)
+    assert peers.answers.empty()
+    await peers.client.close()
+
+
+async def test_a_probe_needs_no_certificate(guarded: Served, stores: Stores) -> None:
+    peers = Peers(guarded, stores.files("peer"))
+    peers.client.probe(ProbeLeader(CallId(1), peers.to))
+    assert await asyncio.wait_for(peers.probes.get(), WAIT_S) is False
+    await guarded.server.stop()
+    peers.client.probe(ProbeLeader(CallId(2), peers.to))
+    assert await asyncio.wait_for(peers.probes.get(), WAIT_S) is True
+    await peers.client.close()
+
+
+async def test_what_no_retry_mends_is_said_once(
+    guarded: Served, stores: Stores, caplog: pytest.LogCaptureFixture
+) -> None:
+    for party, words in (("stranger", "User:CN=stranger may not call"), (None, "closed the TLS")):
+        caplog.clear()
+        peers = Peers(guarded, stores.files(party))
+        for _ in range(3):
+            peers.vote()
+            failed = await asyncio.wait_for(peers.answers.get(), WAIT_S)
+            assert failed is CallFailure.DISCONNECTED
+        await peers.client.close()
+        (record,) = [one for one in caplog.records if one.name == "quorate.rpc.raft_client"]
+        assert words in record.getMessage()
