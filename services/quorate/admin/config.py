@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import NodeId
+from quorate.rpc.access import read_access
 from quorate.settings.properties import (
     NODE_ID_MAX,
     PORT_MAX,
@@ -13,9 +14,13 @@ from quorate.settings.properties import (
     parse_address,
     read_properties,
 )
+from quorate.settings.tls import read_service_tls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from quorate.rpc.access import Access
+    from quorate.settings.tls import TlsSettings
 
 LOCAL_CONTROLLER: Final = "127.0.0.1:9094"
 
@@ -33,6 +38,8 @@ class AdminConfig:
     health_port: int
     metrics_port: int
     has_reflection: bool
+    tls: TlsSettings | None
+    access: Access | None
     log_level: str
     log_format: str
     effective: Mapping[str, str]
@@ -64,6 +71,8 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         health_port=settings.integer("health.port", 9091, minimum=-1, maximum=PORT_MAX),
         metrics_port=settings.integer("metrics.port", 9465, minimum=-1, maximum=PORT_MAX),
         has_reflection=settings.flag("grpc.reflection.enable", default=False),
+        tls=read_service_tls(settings),
+        access=read_access(settings, has_peers=False),
         log_level=settings.text("log.level", "INFO"),
         log_format=settings.choice("log.format", ("key-value", "json")),
         effective=settings.effective,

@@ -15,7 +15,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId
 from quorate.rpc.admin_errors import NO_LEADER, AdminError
 from quorate.rpc.channels import target
-from quorate.rpc.controller_client import ApiVersions
+from quorate.rpc.controller_client import ApiVersions, RequestRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,11 +72,17 @@ class LeaderFinder:
         self._leader = None
 
     async def find(self, deadline: float) -> Found:
-        """The leader, by `deadline` of the loop's clock. Raises AdminError: NO_LEADER."""
+        """The leader, by `deadline` of the loop's clock.
+
+        Raises AdminError: NO_LEADER, or that the caller may not ask.
+        """
         backoff = Backoff(deadline)
         while True:
             answers: dict[Address, DescribeQuorumResponse | str] = {}
-            found = await self._round(answers, max(0.001, min(ASK_TIMEOUT_S, backoff.left_s)))
+            try:
+                found = await self._round(answers, max(0.001, min(ASK_TIMEOUT_S, backoff.left_s)))
+            except RequestRefusedError as error:
+                raise AdminError(error.error.name, error.error, error.message) from error
             if found is not None:
                 self._leader = found.server
                 self._voters = [address_of(state.endpoints) for state in found.quorum.voters]

@@ -7,6 +7,7 @@ that one's stop. Exit status 0 after a stop, 1 when it cannot start.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -20,8 +21,10 @@ from quorate.admin.config import load_config
 from quorate.admin.membership import MembershipClient
 from quorate.admin.stopping import prepare_stop
 from quorate.rpc.admin_server import AdminServer, AdminService
+from quorate.rpc.authorization import CallerInterceptor
 from quorate.rpc.controller_client import ControllerClient
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
+from quorate.rpc.tls import TlsError, TlsFiles
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.telemetry.logs import LogFormat, configure_logs
 from quorate.telemetry.metrics import MetricsServer
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from quorate.rpc.admin_server import Done, Prepared
 
 log = logging.getLogger(__name__)
+EXPIRY_TICK_S: Final = 60.0
 _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
 
 
@@ -74,21 +78,29 @@ def main_admin(path: str) -> int:
     for warning in config.warnings:
         log.warning(warning)
     log.info("settings: %s", format_settings(config.effective))
-    return uvloop.run(_serve(config))
+    try:
+        tls = None if config.tls is None else TlsFiles(config.tls)
+    except TlsError as error:
+        sys.stderr.write(f"quorate admin: {error}\n")
+        return 1
+    return uvloop.run(_serve(config, tls))
 
 
-async def _serve(config: AdminConfig) -> int:
+async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     calls = CallLog(config.node_id)
     health, metrics = HealthServer(), MetricsServer(calls.registry)
-    async with ControllerClient(config.servers) as client:
+    # Without names there is nobody to call for.
+    guard = None if tls is None and config.access is None else CallerInterceptor(config.access)
+    forwards = guard is not None
+    async with ControllerClient(config.servers, tls=tls, forwards=forwards) as client:
         membership = MembershipClient(client, config.servers)
         sidecar = Sidecar(membership, config.node_id, config.request_timeout_ms)
         server = AdminServer(
-            AdminService(sidecar, calls.record), has_reflection=config.has_reflection
+            AdminService(sidecar, calls.record), has_reflection=config.has_reflection, guard=guard
         )
         try:
             host = config.host or _ANY_HOST
@@ -96,12 +108,12 @@ async def _serve(config: AdminConfig) -> int:
                 await health.start(host, config.health_port)
             if config.metrics_port >= 0:
                 metrics.start(host, config.metrics_port)
-            server.bind(config.host, config.port)
+            server.bind(config.host, config.port, tls=tls)
             await server.start()
             for service in (LIVENESS, STARTUP, READINESS):
                 await health.set(service, serving=True)
             log.info(f"listens on port {config.port}")
-            await stop.wait()
+            await _watch_expiry(tls, stop)
             await health.set(READINESS, serving=False)
         except (OSError, RuntimeError) as error:
             sys.stderr.write(f"quorate admin: {error}\n")
@@ -112,3 +124,13 @@ async def _serve(config: AdminConfig) -> int:
             await health.stop()
     log.info("stopped")
     return 0
+
+
+async def _watch_expiry(tls: TlsFiles | None, stop: asyncio.Event) -> None:
+    """Warn before the own certificate ends, until it is time to stop."""
+    while not stop.is_set():
+        warning = None if tls is None else tls.expiry_warning()
+        if warning is not None:
+            log.warning(warning)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), EXPIRY_TICK_S)

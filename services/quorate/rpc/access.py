@@ -35,7 +35,7 @@ def allow_key(operation: Operation) -> str:
     return f"authorizer.allow{words}"
 
 
-def read_access(settings: Settings) -> Access | None:
+def read_access(settings: Settings, *, has_peers: bool = True) -> Access | None:
     """Who may do what; None is everybody everything, as long as no authoriser is named.
 
     Raises ConfigError, also for lists with which no controller could call another.
@@ -48,7 +48,7 @@ def read_access(settings: Settings) -> Access | None:
         return None
     if name != STANDARD_AUTHORIZER:
         raise ConfigError(f"{AUTHORIZER} is {name!r}: it must be {STANDARD_AUTHORIZER}, or empty")
-    if not super_users and not allowed[Operation.CLUSTER_ACTION]:
+    if has_peers and not super_users and not allowed[Operation.CLUSTER_ACTION]:
         raise ConfigError(
             f"{SUPER_USERS} is missing: list the controllers' identities there or in "
             f"{allow_key(Operation.CLUSTER_ACTION)}, otherwise they refuse each other"

@@ -14,7 +14,8 @@ from quorate.records.errors import ErrorCode
 from quorate.rpc import admin_errors
 from quorate.rpc import convert_sidecar as convert
 from quorate.rpc.admin_errors import AdminError
-from quorate.rpc.channels import make_server, target
+from quorate.rpc.authorization import CALLER
+from quorate.rpc.channels import bind, make_server
 from quorate.rpc.convert_admin import pb_describe_response
 from quorate.rpc.convert_raft import at_least_0, pb_leader
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
+    from quorate.rpc.authorization import CallerInterceptor
     from quorate.rpc.gen.raft.v1 import raft_pb2
+    from quorate.rpc.tls import TlsFiles
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 P = TypeVar("P")
@@ -202,7 +205,7 @@ class AdminService(admin_pb2_grpc.AdminServicer):
             return answer
         finally:
             took_s = loop.time() - start
-            principal, host = principal_of(context), context.peer()
+            principal, host = CALLER.get(), context.peer()
             self._record(CallRecord(method, principal, host, what, outcome, message, took_s))
 
 
@@ -232,25 +235,24 @@ def _in_words(request: Any) -> str:  # noqa: ANN401
     return " ".join(str(request).split())
 
 
-def principal_of(context: Context) -> str:
-    """Without certificates everybody is anonymous, as in Kafka."""
-    del context
-    return "User:ANONYMOUS"
-
-
 class AdminServer:
     """The listener of the sidecar."""
 
-    def __init__(self, service: AdminService, *, has_reflection: bool) -> None:
-        self._server = make_server()
+    def __init__(
+        self,
+        service: AdminService,
+        *,
+        has_reflection: bool,
+        guard: CallerInterceptor | None = None,
+    ) -> None:
+        self._server = make_server(() if guard is None else (guard,))
         admin_pb2_grpc.add_AdminServicer_to_server(service, self._server)
         if has_reflection:
             enable_reflection(self._server, ADMIN)
 
-    def bind(self, host: str, port: int) -> int:
+    def bind(self, host: str, port: int, *, tls: TlsFiles | None = None) -> int:
         """Take the port; returns it. Raises RuntimeError when it cannot be had."""
-        bound: int = self._server.add_insecure_port(target(host, port))
-        return bound
+        return bind(self._server, host, port, tls=tls)
 
     async def start(self) -> None:
         """Listen."""

@@ -72,6 +72,7 @@ _WRITES: Final[Mapping[str, Need]] = {
 
 _RAFT: Final = "/quorate.raft.v1.Raft/"
 _CONTROLLER: Final = "/quorate.controller.v1.Controller/"
+_ADMIN: Final = "/quorate.admin.v1.Admin/"
 _RAW: Final = "/quorate.raw.v1.RawLog/"
 NEEDS: Final[Mapping[str, Need]] = {
     _RAFT + "Vote": _PEER,
@@ -85,6 +86,13 @@ NEEDS: Final[Mapping[str, Need]] = {
     _RAFT + "UpdateRaftVoter": _PEER_OR_ALTER,
     _RAFT + "UpdateFeatures": _ALTER,
     _RAFT + "TransferLeadership": _ALTER,
+    _ADMIN + "AddRaftVoter": _ALTER,
+    _ADMIN + "RemoveRaftVoter": _ALTER,
+    _ADMIN + "UpdateRaftVoter": _ALTER,
+    _ADMIN + "UpdateFeatures": _ALTER,
+    _ADMIN + "TransferLeadership": _ALTER,
+    _ADMIN + "PrepareStop": _ALTER,
+    _ADMIN + "DescribeQuorum": _DESCRIBE,
     _RAW + "Append": _PEER,
     _RAW + "AppendOnce": _PEER,
     _RAW + "RunLoad": _PEER,
@@ -118,12 +126,14 @@ def forwarding(principal: str) -> tuple[tuple[str, str], ...]:
 
 
 class CallerInterceptor(grpc.aio.ServerInterceptor):
-    """Sets CALLER for each call, and with `access` refuses what the caller may not do."""
+    """Sets CALLER for each call, and with `access` refuses what the caller may not do.
 
-    def __init__(self, access: Access | None, needs: Mapping[str, Need] = NEEDS) -> None:
-        """`needs` may name methods of further services; what nothing names needs Alter."""
+    A method that NEEDS does not have needs Alter on the cluster.
+    """
+
+    def __init__(self, access: Access | None) -> None:
+        """Without `access` callers have names and may do anything."""
         self._access = access
-        self._needs = needs
         self._guarded: dict[str, Handler] = {}
         self._remarks = _Remarks()
 
@@ -159,7 +169,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
 
     def _unary(self, method: str, inner: Unary) -> Unary:
         of_requests = NEEDS_OF_REQUESTS.get(method)
-        fixed = self._needs.get(method, _ALTER)
+        fixed = NEEDS.get(method, _ALTER)
 
         async def guarded(request: Message, context: Context) -> Any:  # noqa: ANN401
             caller = await self._caller(context)
@@ -174,7 +184,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
 
     def _stream(self, method: str, inner: Stream) -> Stream:
         of_requests = None if self._access is None else NEEDS_OF_REQUESTS.get(method)
-        fixed = self._needs.get(method, _ALTER)
+        fixed = NEEDS.get(method, _ALTER)
 
         async def guarded(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any]:
             caller = await self._caller(context)

@@ -17,6 +17,7 @@ import grpc.aio
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.rpc import convert_admin, convert_controller
+from quorate.rpc.authorization import CALLER, forwarding
 from quorate.rpc.channels import ChannelPool
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
@@ -95,13 +96,15 @@ class ControllerClient:
         *,
         timeout_ms: int = 30_000,
         tls: TlsFiles | None = None,
+        forwards: bool = False,
     ) -> None:
-        """Plaintext without `tls`."""
+        """Plaintext without `tls`. One that forwards calls for whoever calls this process."""
         if not servers:
             raise ValueError("no server to ask: give at least one HOST:PORT")
         self._servers = list(servers)
         self._timeout_s = timeout_ms / 1000
         self._tls = tls
+        self._forwards = forwards
         self._channels = ChannelPool(tls, drain_s=self._timeout_s)
         self._leader: Address | None = None
         self._turn = 0
@@ -114,6 +117,9 @@ class ControllerClient:
 
     async def close(self) -> None:
         await self._channels.close()
+
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        return forwarding(CALLER.get()) if self._forwards else ()
 
     # --- calls ------------------------------------------------------------------------------------
 
@@ -128,7 +134,7 @@ class ControllerClient:
     async def _write_at(self, server: Address, message: pb.WriteRequest, timeout_s: float) -> Any:
         stub = controller_pb2_grpc.ControllerStub(self._channels.get(*server))
         try:
-            response = await stub.Write(message, timeout=timeout_s)
+            response = await stub.Write(message, timeout=timeout_s, metadata=self._metadata())
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNAVAILABLE and _never_sent(error):
                 raise
@@ -168,7 +174,7 @@ class ControllerClient:
 
     async def _read_at(self, server: Address, message: pb.ReadRequest, timeout_s: float) -> Any:
         stub = controller_pb2_grpc.ControllerStub(self._channels.get(*server))
-        response = await stub.Read(message, timeout=timeout_s)
+        response = await stub.Read(message, timeout=timeout_s, metadata=self._metadata())
         if response.error == ErrorCode.REQUEST_TIMED_OUT:
             raise _Redirect(response.message, None)
         _check(response)
@@ -191,16 +197,20 @@ class ControllerClient:
     ) -> DescribeQuorumResponse:
         """What one server says, leader or not. Raises grpc.aio.AioRpcError."""
         stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
-        response = await stub.DescribeQuorum(raft_pb2.DescribeQuorumRequest(), timeout=timeout_s)
+        response = await stub.DescribeQuorum(
+            raft_pb2.DescribeQuorumRequest(), timeout=timeout_s, metadata=self._metadata()
+        )
         return convert_admin.describe_response(response)
 
     async def try_describe_at(
         self, server: Address, timeout_s: float = ATTEMPT_TIMEOUT_S
     ) -> DescribeQuorumResponse | str:
-        """The same, with what went wrong as words."""
+        """The same, with what went wrong as words. Raises RequestRefusedError."""
         try:
             return await self.describe_at(server, timeout_s)
         except grpc.aio.AioRpcError as error:
+            if _is_denied(error):
+                raise self._outcome(server, error) from error
             return self._said(error)
 
     async def change_at(
@@ -214,7 +224,7 @@ class ControllerClient:
         name, convert = _CHANGES[type(request)]
         call = getattr(raft_pb2_grpc.RaftStub(self._channels.get(*server)), name)
         try:
-            response = await call(convert(request), timeout=timeout_s)
+            response = await call(convert(request), timeout=timeout_s, metadata=self._metadata())
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNAVAILABLE and _never_sent(error):
                 raise QuorumUnavailableError(
@@ -236,7 +246,9 @@ class ControllerClient:
 
     async def _api_versions_at(self, server: Address, _: None, timeout_s: float) -> Any:
         stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
-        answer = await stub.ApiVersions(raft_pb2.ApiVersionsRequest(), timeout=timeout_s)
+        answer = await stub.ApiVersions(
+            raft_pb2.ApiVersionsRequest(), timeout=timeout_s, metadata=self._metadata()
+        )
         return ApiVersions(answer.cluster_id, answer.node.id, answer.software_version)
 
     # --- finding the leader -----------------------------------------------------------------------
@@ -264,7 +276,7 @@ class ControllerClient:
                 self._leader = None
                 raise
             except grpc.aio.AioRpcError as error:
-                if _REFUSALS.get(error.code()) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                if _is_denied(error):
                     # What the caller may not do no other server lets it do.
                     raise self._outcome(server, error) from error
                 said[server] = self._said(error)
@@ -284,8 +296,7 @@ class ControllerClient:
         refusal = _REFUSALS.get(error.code())
         if refusal is None:
             return OutcomeUnknownError(words)
-        is_denied = refusal is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        return RequestRefusedError(refusal, words if is_denied else error.details() or "")
+        return RequestRefusedError(refusal, words if _is_denied(error) else error.details() or "")
 
     def _said(self, error: grpc.aio.AioRpcError | _Redirect) -> str:
         return str(error) if isinstance(error, _Redirect) else words_of(error, self._tls)
@@ -308,6 +319,11 @@ def _check(result: pb.WriteResult | pb.ReadResponse) -> None:
 def _leader_words(leader_id: int | None, epoch: int) -> str:
     known = "knows no leader" if leader_id is None else f"says that node {leader_id} leads"
     return f"{known} (epoch {epoch})"
+
+
+def _is_denied(error: grpc.aio.AioRpcError) -> bool:
+    """Whether it was the caller that was refused, and not the request."""
+    return _REFUSALS.get(error.code()) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _never_sent(error: grpc.aio.AioRpcError) -> bool:

@@ -68,8 +68,20 @@ class TlsSettings:
 
 def read_listener_tls(settings: Settings, listener_name: str) -> TlsSettings:
     """What a listener and the calls to its peers need. Raises ConfigError."""
-    prefix = f"listener.name.{listener_name.lower()}."
-    tls = _read(settings, prefix)
+    return _whole(_read(settings, f"listener.name.{listener_name.lower()}."))
+
+
+def read_service_tls(settings: Settings) -> TlsSettings | None:
+    """What a process needs that has one port and calls controllers, by `security.protocol`.
+
+    None is plaintext. Raises ConfigError.
+    """
+    tls = read_client_tls(settings)
+    return None if tls is None else _whole(tls)
+
+
+def _whole(tls: TlsSettings) -> TlsSettings:
+    """The same, for somebody who serves. Raises ConfigError for what is missing."""
     if not tls.certificate_chain_file:
         raise ConfigError(
             f"{KEYSTORE} is missing: name a PEM file with the certificate chain and the private key"

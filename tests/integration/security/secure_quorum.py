@@ -38,6 +38,7 @@ class SecureQuorum(Quorum):
                 "super.users": "User:CN=root",
                 "authorizer.allow.cluster.action": ";".join(f"User:CN={peer}" for peer in peers),
                 "authorizer.allow.describe": "User:CN=viewer",
+                "authorizer.forwarders": "User:CN=admin",
             },
             controllers=controllers,
         )

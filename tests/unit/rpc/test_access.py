@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.controller.authorizer import ListedIdentities, Operation
+from quorate.controller.authorizer import CLUSTER, ListedIdentities, Operation
 from quorate.rpc.access import STANDARD_AUTHORIZER, allow_key, read_access
 from quorate.settings.properties import ConfigError, Settings
 
@@ -61,3 +61,10 @@ def test_each_operation_has_a_key() -> None:
 def test_identities_that_cannot_work_are_refused(properties: dict[str, str], problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         read_access(Settings(properties, {}))
+
+
+def test_a_process_without_peers_needs_no_list_of_them() -> None:
+    properties = {"authorizer.class.name": STANDARD_AUTHORIZER, "authorizer.allow.alter": "User:a"}
+    access = read_access(Settings(properties, {}), has_peers=False)
+    assert access is not None
+    assert access.authorizer.authorize("User:a", Operation.ALTER, CLUSTER)

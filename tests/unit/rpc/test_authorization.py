@@ -15,6 +15,7 @@ from quorate.rpc.authorization import (
     forwarding,
     kind_of,
 )
+from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from quorate.rpc.gen.raw.v1 import raw_pb2
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def services() -> list[ServiceDescriptor]:
-    files: list[Any] = [raft_pb2, controller_pb2, raw_pb2]
+    files: list[Any] = [raft_pb2, controller_pb2, raw_pb2, admin_pb2]
     return [service for module in files for service in module.DESCRIPTOR.services_by_name.values()]
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from quorate.settings.properties import ConfigError, Settings
-from quorate.settings.tls import ClientAuth, TlsSettings, read_client_tls, read_listener_tls
+from quorate.settings.tls import (
+    ClientAuth,
+    TlsSettings,
+    read_client_tls,
+    read_listener_tls,
+    read_service_tls,
+)
 
 ONE_FILE = {"ssl.keystore.location": "/tls.pem", "ssl.truststore.location": "/ca.pem"}
 CHAIN = "ssl.keystore.certificate.chain.location"
@@ -73,6 +79,16 @@ def test_a_tool_speaks_plaintext_unless_it_is_told() -> None:
     )
     with pytest.raises(ConfigError, match=r"security.protocol is 'SASL_SSL': it must be one of"):
         client(security_protocol="SASL_SSL")
+
+
+def test_a_service_that_speaks_tls_needs_both_stores() -> None:
+    def service(properties: dict[str, str]) -> TlsSettings | None:
+        return read_service_tls(Settings(properties, {}))
+
+    assert service({}) is None
+    assert service(ONE_FILE | {"security.protocol": "SSL"}) == tls(ONE_FILE)
+    with pytest.raises(ConfigError, match=r"ssl.truststore.location is missing"):
+        service({"security.protocol": "SSL", "ssl.keystore.location": "/a"})
 
 
 def test_one_file_goes_by_kafkas_name() -> None:
