@@ -61,6 +61,19 @@ async def test_a_quorum_commits_and_refuses_who_may_not(tmp_path: Path, stores: 
         assert sum(quorum.said(i, "User:CN=stranger may not call") for i in quorum.nodes) > 0
 
 
+async def test_a_killed_leader_is_noticed_by_a_plain_connect(
+    tmp_path: Path, stores: Stores
+) -> None:
+    async with SecureQuorum(tmp_path / "quorum", stores) as quorum:
+        before = (await quorum.leader()).leader
+        assert before.leader_id is not None
+        await quorum.kill(before.leader_id)
+        await quorum.leader(above_epoch=before.epoch)
+        survivors = [node_id for node_id in quorum.nodes if node_id != before.leader_id]
+        assert sum(quorum.said(node_id, "refuses connections") for node_id in survivors) > 0
+        await quorum.client.write(set_config("2"))
+
+
 async def test_certificates_and_authorities_are_rotated_under_load(
     tmp_path: Path, stores: Stores
 ) -> None:
