@@ -141,13 +141,32 @@ def foreseen(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse) -> 
         return None
     match request:
         case m.AddRaftVoterRequest():
-            return _why_not_added(request.voter, quorum)
+            return _why_not_now(quorum) or _why_not_added(request.voter, quorum)
         case m.RemoveRaftVoterRequest():
-            return _why_not_removed(request.voter, quorum)
+            return _why_not_now(quorum) or _why_not_removed(request.voter, quorum)
         case m.TransferLeadershipRequest():
             return _why_no_voter(request.to, quorum)
         case _:
             return None
+
+
+def _why_not_now(quorum: m.DescribeQuorumResponse) -> AdminError | None:
+    change = quorum.uncommitted_voter_change
+    if quorum.kraft_version < 1:
+        return AdminError(
+            m.Reason.KRAFT_VERSION_TOO_OLD.value,
+            ErrorCode.UNSUPPORTED_VERSION,
+            "kraft.version is 0, where the voters stand in the settings: upgrade it first "
+            "(quorate features upgrade --feature kraft.version=1)",
+        )
+    if change is not None:
+        return AdminError(
+            m.Reason.PENDING_VOTER_CHANGE.value,
+            ErrorCode.REQUEST_TIMED_OUT,
+            f"another change is not committed yet ({change.kind.value} {change.voter.key}): try "
+            "again later",
+        )
+    return None
 
 
 def _why_not_added(key: ReplicaKey, quorum: m.DescribeQuorumResponse) -> AdminError | None:
@@ -171,13 +190,6 @@ def _why_not_added(key: ReplicaKey, quorum: m.DescribeQuorumResponse) -> AdminEr
 
 
 def _why_not_removed(key: ReplicaKey, quorum: m.DescribeQuorumResponse) -> AdminError | None:
-    change = quorum.uncommitted_voter_change
-    if change is not None:
-        return AdminError(
-            m.Reason.PENDING_VOTER_CHANGE.value,
-            ErrorCode.REQUEST_TIMED_OUT,
-            f"another change is not committed yet ({change.kind.value} {change.voter.key})",
-        )
     if len(quorum.voters) == 1 and quorum.voters[0].key == key:
         return AdminError(
             m.Reason.LAST_VOTER.value,

@@ -10,7 +10,8 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.output import CommandError, fail, warn
+from quorate.cli.output import CommandError, admin_error, fail, warn
+from quorate.rpc.admin_errors import AdminError
 from quorate.rpc.channels import target
 from quorate.rpc.controller_client import (
     ControllerClient,
@@ -125,6 +126,8 @@ def run_command(
         return 130
     except OutcomeUnknownError as error:
         return fail(f"the change may have been committed, or may still be: {error}")
+    except AdminError as error:
+        return fail(admin_error(error))
     except (CommandError, QuorumUnavailableError, RequestRefusedError, ValueError) as error:
         return fail(str(error))
 
@@ -141,7 +144,7 @@ async def _run(
     servers = servers_of(arguments)
     # The calls of one command share its time. A single call ends first and tells what each server
     # answered meanwhile; after many calls the rest of the time is for asking them once more.
-    reserve_ms = min(REPORT_MS_MAX, timeout_ms // 10)
+    reserve_ms = _reserve_ms(timeout_ms)
     call_ms = timeout_ms - 2 * reserve_ms
     async with ControllerClient(servers, timeout_ms=call_ms, tls=tls_of(arguments)) as client:
         try:
@@ -150,6 +153,17 @@ async def _run(
         except TimeoutError:
             said = await what_servers_say(client, servers, reserve_ms / 1000)
             raise CommandError(f"not done within {timeout_ms} ms; {said}") from None
+
+
+def _reserve_ms(timeout_ms: int) -> int:
+    return min(REPORT_MS_MAX, timeout_ms // 10)
+
+
+def deadline_of(arguments: argparse.Namespace) -> float:
+    """Until when one call may last, by the loop's clock, so that it can tell how it ended."""
+    timeout_ms: int = arguments.timeout_ms
+    left_ms = timeout_ms - 2 * _reserve_ms(timeout_ms)
+    return asyncio.get_running_loop().time() + left_ms / 1000
 
 
 def servers_of(arguments: argparse.Namespace) -> list[Address]:

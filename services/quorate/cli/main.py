@@ -21,7 +21,11 @@ COMMANDS: Final = {
     "controller": ("quorate.cli.controller", "run one controller"),
     "admin": ("quorate.cli.admin", "run the admin sidecar of one controller"),
     "up": ("quorate.cli.up", "run a local quorum of real processes"),
-    "metadata-quorum": ("quorate.cli.quorum", "describe the quorum and its replicas"),
+    "metadata-quorum": (
+        "quorate.cli.quorum",
+        "describe the quorum, change voters and leader",
+    ),
+    "features": ("quorate.cli.features", "describe and upgrade features"),
     "topics": ("quorate.cli.topics", "create, list, describe and delete topics"),
     "brokers": ("quorate.cli.brokers", "register and list brokers"),
     "configs": ("quorate.cli.configs", "describe and alter configs"),

@@ -14,6 +14,8 @@ from quorate.records.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from quorate.rpc.admin_errors import AdminError
+
 
 class CommandError(Exception):
     """The command cannot do what it was asked; the message is for the user, remedy included."""
@@ -30,6 +32,13 @@ def parse_setting(flag: str, text: str) -> tuple[str, str]:
 def item_error(error: ErrorCode, message: str) -> str:
     """One item's error as it is shown."""
     return f"{error.name}: {message}" if message else error.name
+
+
+def admin_error(error: AdminError) -> str:
+    """Kafka's error, the reason in one word, and the sentence with the remedy."""
+    name = error.error.name
+    reason = "" if error.reason == name else f" ({error.reason})"
+    return f"{name}{reason}: {error.message}"
 
 
 def fail(message: str) -> int:

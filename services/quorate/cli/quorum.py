@@ -1,5 +1,7 @@
 """`quorate metadata-quorum describe`: who leads, who follows how far behind, and who needs care.
 
+The actions that change the voters and the leader are in `cli.voters`.
+
 The shapes are those of kafka-metadata-quorum. Below the status stand the remarks of every
 controller that answers: healing voters and refused votes, which only the controller itself knows.
 """
@@ -12,6 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.cli import voters
 from quorate.cli.connection import add_connection_arguments, format_server, run_command, servers_of
 from quorate.cli.output import CommandError, print_json
 from quorate.records.ids import format_uuid
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.raft.messages import DescribeQuorumResponse, ReplicaState
+    from quorate.records.ids import ReplicaKey
     from quorate.rpc.controller_client import Address, ControllerClient
 
 REMARKS_TIMEOUT_S: Final = 2.0
@@ -46,7 +50,7 @@ class Remark:
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    parser = subparsers.add_parser("metadata-quorum", help="describe the quorum")
+    parser = subparsers.add_parser("metadata-quorum", help="describe the quorum, change its voters")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     describe = actions.add_parser("describe", help="the leader's view of all replicas")
     describe.add_argument("--status", action="store_true", help="a summary")
@@ -54,7 +58,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     describe.add_argument(
         "--human-readable", action="store_true", help="ages instead of timestamps"
     )
-    add_connection_arguments(parser, [describe])
+    others = voters.register(actions)
+    add_connection_arguments(parser, [describe, *others])
     describe.set_defaults(run=run)
 
 
@@ -79,10 +84,16 @@ async def _describe(client: ControllerClient, arguments: argparse.Namespace) -> 
         return 0
     identity = await client.api_versions()
     remarks = await collect_remarks(client, servers_of(arguments), quorum)
+    remarks += observer_remarks(quorum)
     status = status_fields(identity.cluster_id, quorum)
     if arguments.output == "json":
         said = [{"server": remark.server, "remark": remark.text} for remark in remarks]
-        print_json(status | {"Remarks": said})
+        observers = [observer_fields(state) for state in quorum.observers]
+        decommissioned = [_who(key) for key in quorum.decommissioned]
+        print_json(
+            status
+            | {"CurrentObservers": observers, "Decommissioned": decommissioned, "Remarks": said}
+        )
     else:
         print(format_status(status, remarks))
     return 0
@@ -117,7 +128,7 @@ def status_fields(cluster_id: str, quorum: DescribeQuorumResponse) -> dict[str, 
     lag_ms = -1
     if all(moment is not None for moment in caught_up):
         lag_ms = max(quorum.now_ms - moment for moment in caught_up if moment is not None)
-    return {
+    status: dict[str, object] = {
         "ClusterId": cluster_id,
         "LeaderId": -1 if quorum.leader.leader_id is None else quorum.leader.leader_id,
         "LeaderEpoch": quorum.leader.epoch,
@@ -127,21 +138,49 @@ def status_fields(cluster_id: str, quorum: DescribeQuorumResponse) -> dict[str, 
         "CurrentVoters": [_member(state) for state in quorum.voters],
         "CurrentObservers": [_member(state) for state in quorum.observers],
     }
+    change = quorum.uncommitted_voter_change
+    if change is not None:
+        status["UncommittedVoterChange"] = {
+            "kind": change.kind.value,
+            **_who(change.voter.key),
+            "endpoints": [str(endpoint) for endpoint in change.voter.endpoints],
+        }
+    return status
 
 
 def _member(state: ReplicaState) -> dict[str, object]:
-    member: dict[str, object] = {"id": state.key.node_id}
-    if state.key.directory_id is not None and any(state.key.directory_id):
-        member["directoryId"] = format_uuid(state.key.directory_id)
+    member = _who(state.key)
     if state.endpoints:
         member["endpoints"] = [str(endpoint) for endpoint in state.endpoints]
     return member
 
 
+def _who(key: ReplicaKey) -> dict[str, object]:
+    who: dict[str, object] = {"id": key.node_id}
+    if key.directory_id is not None and any(key.directory_id):
+        who["directoryId"] = format_uuid(key.directory_id)
+    return who
+
+
+def observer_fields(state: ReplicaState) -> dict[str, object]:
+    """An observer for programs: with why it may not be added to the voters now, or null."""
+    obstacle = None if state.obstacle is None else state.obstacle.value
+    return _member(state) | {"obstacle": obstacle, "obstacleText": state.obstacle_text}
+
+
+def observer_remarks(quorum: DescribeQuorumResponse) -> list[Remark]:
+    """The same for humans, beside what Kafka's tool prints."""
+    return [
+        Remark(f"observer {state.key}", f"may not be added now: {state.obstacle_text}")
+        for state in quorum.observers
+        if state.obstacle is not None
+    ]
+
+
 def format_status(status: dict[str, object], remarks: Sequence[Remark]) -> str:
     """Keys and values in two columns; lists as JSON on one line; a line for each remark."""
     lines = [
-        f"{key + ':':<{_KEY_WIDTH}}{json.dumps(value) if isinstance(value, list) else value}"
+        f"{key + ':':<{_KEY_WIDTH}}{json.dumps(value) if isinstance(value, list | dict) else value}"
         for key, value in status.items()
     ]
     lines += [f"{'Remark:':<{_KEY_WIDTH}}{remark.server}: {remark.text}" for remark in remarks]

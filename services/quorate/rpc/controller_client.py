@@ -74,11 +74,12 @@ class RequestRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ApiVersions:
-    """Who a server is."""
+    """Who a server is; `features` are (name, lowest level, highest level)."""
 
     cluster_id: str
     node_id: int
     software_version: str
+    features: tuple[tuple[str, int, int], ...] = ()
 
 
 class _Redirect(Exception):
@@ -249,7 +250,11 @@ class ControllerClient:
         answer = await stub.ApiVersions(
             raft_pb2.ApiVersionsRequest(), timeout=timeout_s, metadata=self._metadata()
         )
-        return ApiVersions(answer.cluster_id, answer.node.id, answer.software_version)
+        features = tuple(
+            (feature.name, feature.min_version, feature.max_version)
+            for feature in answer.supported_features
+        )
+        return ApiVersions(answer.cluster_id, answer.node.id, answer.software_version, features)
 
     # --- finding the leader -----------------------------------------------------------------------
 

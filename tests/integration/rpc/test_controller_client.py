@@ -152,7 +152,8 @@ async def test_describe_comes_from_the_leader(served: Served, another: Served) -
 
 async def test_versions_say_who_answers(served: Served) -> None:
     async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
-        assert await client.api_versions() == ApiVersions(cores.CLUSTER, 1, "9")
+        features = (("kraft.version", 0, 1),)
+        assert await client.api_versions() == ApiVersions(cores.CLUSTER, 1, "9", features)
 
 
 def test_there_must_be_a_server() -> None:

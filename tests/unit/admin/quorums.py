@@ -1,0 +1,38 @@
+"""Descriptions of small quorums, as their leader gives them."""
+
+from __future__ import annotations
+
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, NodeId, Offset
+from tests.unit.raft import cores
+
+NOW = Millis(10_000)
+
+
+def state(node_id: int, end: int | None = 100) -> m.ReplicaState:
+    """A replica that fetches, unless it has no end."""
+    moment = None if end is None else NOW
+    offset = None if end is None else Offset(end)
+    return m.ReplicaState(cores.key(node_id), offset, moment, moment, cores.endpoints(node_id))
+
+
+def quorum(
+    *voters: m.ReplicaState,
+    leader: int = 1,
+    observers: tuple[m.ReplicaState, ...] = (),
+    pending: m.VoterChange | None = None,
+    high_watermark: int | None = 100,
+    kraft_version: int = 1,
+) -> m.DescribeQuorumResponse:
+    """What the leader of epoch 5 says; voters 1 to 3 unless others are named."""
+    return m.DescribeQuorumResponse(
+        ErrorCode.NONE,
+        m.LeaderInfo(NodeId(leader), Epoch(5)),
+        None if high_watermark is None else Offset(high_watermark),
+        voters or (state(1), state(2), state(3)),
+        observers,
+        NOW,
+        kraft_version=kraft_version,
+        uncommitted_voter_change=pending,
+    )

@@ -1,0 +1,66 @@
+"""What is said when nobody leads; finding itself is tested over sockets in test_membership."""
+
+from __future__ import annotations
+
+import asyncio
+
+from quorate.admin.finding import Backoff, address_of, no_leader
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, NodeId
+from tests.unit.raft import cores
+
+
+def test_the_first_controller_that_answers_tells() -> None:
+    answer = m.DescribeQuorumResponse(
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        m.LeaderInfo(None, Epoch(7)),
+        now_ms=Millis(500),
+        last_leader=m.LeaderInfo(NodeId(2), Epoch(5)),
+        heard=(m.Heard(NodeId(3), Millis(100)),),
+    )
+    error = no_leader({"a:1": "connection refused", "b:2": answer})
+    assert str(error) == (
+        "b:2 knows no leader in epoch 7; the last one that it knew is node 2 of epoch 5; it heard "
+        "node 3 400 ms ago: see that a majority of the voters runs"
+    )
+    assert error.metadata == {
+        "asked": "b:2",
+        "epoch": "7",
+        "last_leader_id": "2",
+        "last_leader_epoch": "5",
+        "heard_3_ms_ago": "400",
+    }
+
+
+def test_a_controller_that_knows_nothing_says_so() -> None:
+    answer = m.DescribeQuorumResponse(
+        ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(None, Epoch(0))
+    )
+    error = no_leader({"a:1": answer})
+    assert "it has followed none since it began; it heard nobody" in str(error)
+    assert error.metadata == {"asked": "a:1", "epoch": "0"}
+
+
+def test_without_any_answer_everybody_is_named() -> None:
+    error = no_leader({"a:1": "connection refused", "b:2": "no answer in time"})
+    assert str(error).startswith(
+        "no controller answers: a:1: connection refused; b:2: no answer in time"
+    )
+    assert error.metadata == {}
+
+
+def test_an_address_is_the_first_listener() -> None:
+    assert address_of(cores.endpoints(2)) == ("node-2", 9094)
+    assert address_of(()) is None
+
+
+async def test_waits_end_at_the_deadline() -> None:
+    loop = asyncio.get_running_loop()
+    backoff = Backoff(loop.time() + 0.2)
+    waits = 0
+    while await backoff.wait():
+        waits += 1
+    assert waits > 0
+    assert backoff.left_s <= 0
+    assert not await backoff.wait()
