@@ -11,8 +11,8 @@ from quorate.admin.membership import MembershipClient
 from quorate.cli.connection import add_connection_arguments, deadline_of, run_command, servers_of
 from quorate.cli.output import CommandError, admin_error, parse_setting, print_json
 from quorate.raft.messages import UpdateFeaturesRequest
+from quorate.records.voters import KRAFT_VERSION
 from quorate.rpc.admin_errors import AdminError
-from quorate.rpc.convert_admin import KRAFT_VERSION
 
 if TYPE_CHECKING:
     import argparse
@@ -106,7 +106,8 @@ async def _update(client: ControllerClient, arguments: argparse.Namespace) -> in
     membership = MembershipClient(client, servers_of(arguments))
     deadline = deadline_of(arguments)
     finalised = (await membership.describe(deadline)).kraft_version
-    if (verb == "downgrade" and level >= finalised) or (verb == "upgrade" and level < finalised):
+    if verb == "downgrade" and level >= finalised:
+        # The leader would take it for an upgrade.
         raise CommandError(
             f"Could not {verb} {KRAFT_VERSION} to {level}. The finalised level is {finalised}"
         )

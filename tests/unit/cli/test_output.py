@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from quorate.cli.output import CommandError, parse_setting, report_errors
+from quorate.cli.output import CommandError, admin_error, parse_setting, report_errors
 from quorate.records.errors import ErrorCode
+from quorate.rpc.admin_errors import AdminError
 
 
 def test_settings_are_split_at_the_first_equals_sign() -> None:
@@ -16,6 +17,13 @@ def test_settings_are_split_at_the_first_equals_sign() -> None:
     assert parse_setting("--config", "k=") == ("k", "")
     with pytest.raises(CommandError, match="--config: 'k' is no KEY=VALUE"):
         parse_setting("--config", "k")
+
+
+def test_an_admin_error_is_kafkas_error_the_reason_and_the_sentence() -> None:
+    error = AdminError("VOTER_LAGGING", ErrorCode.REQUEST_TIMED_OUT, "behind: wait")
+    assert admin_error(error) == "REQUEST_TIMED_OUT (VOTER_LAGGING): behind: wait"
+    same = AdminError("VOTER_NOT_FOUND", ErrorCode.VOTER_NOT_FOUND, "4 is no voter")
+    assert admin_error(same) == "VOTER_NOT_FOUND: 4 is no voter"
 
 
 def test_refused_items_are_reported_one_a_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 import pytest
 
 from quorate.cli import quorum
 from quorate.cli.quorum import Remark
-from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo, ReplicaState
+from quorate.raft.messages import (
+    ChangeKind,
+    DescribeQuorumResponse,
+    LeaderInfo,
+    Reason,
+    ReplicaState,
+    VoterChange,
+)
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Epoch, Millis, NodeId, Offset, ReplicaKey
-from quorate.records.voters import Endpoint
+from quorate.records.voters import Endpoint, Voter
 
 GRPC = Endpoint("GRPC", "127.0.0.1", 9094)
 
@@ -59,6 +67,33 @@ def test_the_status_is_two_columns_and_json_on_one_line() -> None:
     assert lines[7:] == [
         'CurrentObservers:       [{"id": 4}]',
         "Remark:                 h:1: healing",
+    ]
+
+
+def test_a_pending_change_stands_after_the_observers() -> None:
+    change = VoterChange(ChangeKind.ADD, Voter(state(4, 1).key, (GRPC,)))
+    status = quorum.status_fields("cluster", replace(DESCRIBED, uncommitted_voter_change=change))
+    assert quorum.format_status(status, []).splitlines()[7:] == [
+        'CurrentObservers:       [{"id": 4}]',
+        'UncommittedVoterChange: {"kind": "add", "id": 4, "directoryId": "BAQEBAQEBAQEBAQEBAQEBA",'
+        ' "endpoints": ["GRPC://127.0.0.1:9094"]}',
+    ]
+
+
+def test_an_observer_that_may_not_be_added_is_a_remark_and_a_field() -> None:
+    lagging = replace(
+        state(4, 1), obstacle=Reason.VOTER_LAGGING, obstacle_text="node 4 is 9 records behind"
+    )
+    described = replace(DESCRIBED, observers=(lagging, state(5, 12)))
+    assert quorum.observer_remarks(described) == [
+        Remark(
+            "observer 4:BAQEBAQEBAQEBAQEBAQEBA", "may not be added now: node 4 is 9 records behind"
+        )
+    ]
+    shown = [quorum.observer_fields(one) for one in described.observers]
+    assert [(one["id"], one["obstacle"], one["obstacleText"]) for one in shown] == [
+        (4, "VOTER_LAGGING", "node 4 is 9 records behind"),
+        (5, None, ""),
     ]
 
 
