@@ -20,7 +20,7 @@ from quorate.rpc.controller_client import ApiVersions, RequestRefusedError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo
+    from quorate.raft.messages import DescribeQuorumResponse
     from quorate.records.voters import Endpoint
     from quorate.rpc.controller_client import Address, ControllerClient
 
@@ -158,10 +158,19 @@ def no_leader(answers: Mapping[str, DescribeQuorumResponse | str]) -> AdminError
 def _said_by(server: str, answer: DescribeQuorumResponse) -> AdminError:
     metadata = {"asked": server, "epoch": str(answer.leader.epoch)}
     last = answer.last_leader
-    was = "it has followed none since it began"
+    if answer.leader.leader_id is not None:
+        last = answer.leader
+        was = f"takes node {last.leader_id} for the leader of epoch {last.epoch}, which is not one"
+    elif last is not None and last.leader_id is not None:
+        was = (
+            f"knows no leader in epoch {answer.leader.epoch}; the last one that it knew is node "
+            f"{last.leader_id} of epoch {last.epoch}"
+        )
+    else:
+        was = f"knows no leader in epoch {answer.leader.epoch}, and none since it began"
     if last is not None and last.leader_id is not None:
-        was = f"the last one that it knew is node {last.leader_id} of epoch {last.epoch}"
-        metadata |= _leader_metadata(last)
+        metadata["last_leader_id"] = str(last.leader_id)
+        metadata["last_leader_epoch"] = str(last.epoch)
     heard = []
     for one in answer.heard:
         ago_ms = answer.now_ms - one.at_ms
@@ -170,11 +179,7 @@ def _said_by(server: str, answer: DescribeQuorumResponse) -> AdminError:
     return AdminError(
         NO_LEADER,
         ErrorCode.LEADER_NOT_AVAILABLE,
-        f"{server} knows no leader in epoch {answer.leader.epoch}; {was}; it heard "
-        f"{', '.join(heard) or 'nobody'}: see that a majority of the voters runs",
+        f"{server} {was}; it heard {', '.join(heard) or 'nobody'}: see that a majority of the "
+        "voters runs",
         metadata.items(),
     )
-
-
-def _leader_metadata(last: LeaderInfo) -> dict[str, str]:
-    return {"last_leader_id": str(last.leader_id), "last_leader_epoch": str(last.epoch)}

@@ -38,8 +38,24 @@ def test_a_controller_that_knows_nothing_says_so() -> None:
         ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(None, Epoch(0))
     )
     error = no_leader({"a:1": answer})
-    assert "it has followed none since it began; it heard nobody" in str(error)
+    assert str(error).startswith(
+        "a:1 knows no leader in epoch 0, and none since it began; it heard nobody"
+    )
     assert error.metadata == {"asked": "a:1", "epoch": "0"}
+
+
+def test_a_leader_that_is_gone_and_still_believed_in_is_the_last_one() -> None:
+    answer = m.DescribeQuorumResponse(
+        ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(NodeId(3), Epoch(5))
+    )
+    error = no_leader({"a:1": answer, "c:3": "connection refused"})
+    assert str(error).startswith("a:1 takes node 3 for the leader of epoch 5, which is not one;")
+    assert error.metadata == {
+        "asked": "a:1",
+        "epoch": "5",
+        "last_leader_id": "3",
+        "last_leader_epoch": "5",
+    }
 
 
 def test_without_any_answer_everybody_is_named() -> None:

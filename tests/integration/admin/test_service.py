@@ -1,0 +1,208 @@
+"""The sidecar's process beside real controllers."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import urllib.request
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from quorate.records.errors import ErrorCode
+from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
+from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
+from quorate.rpc.gen.raft.v1 import raft_pb2
+from tests.integration.admin.test_errors import refused
+from tests.integration.quorum import DEADLINE_S, OBSERVER_ID, Quorum
+from tests.ports import HOST, free_ports
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+DESCRIBE = raft_pb2.DescribeQuorumRequest()
+
+
+@dataclass(slots=True)
+class Sidecar:
+    """A running `quorate admin`, and a stub to it."""
+
+    process: Process
+    stub: admin_pb2_grpc.AdminAsyncStub
+    health_port: int
+    metrics_port: int
+
+    async def health(self, service: str) -> int:
+        async with grpc.aio.insecure_channel(f"{HOST}:{self.health_port}") as channel:
+            request = health_pb2.HealthCheckRequest(service=service)
+            answer = await health_pb2_grpc.HealthStub(channel).Check(request)
+        status: int = answer.status
+        return status
+
+    async def metrics(self) -> str:
+        url = f"http://{HOST}:{self.metrics_port}/metrics"
+        return await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
+
+
+async def spawn(path: Path) -> Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "quorate.cli.main", "admin", "--config", str(path)),
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+@asynccontextmanager
+async def sidecar_of(quorum: Quorum, node_id: int, folder: Path) -> AsyncIterator[Sidecar]:
+    """Start one beside a controller; it has to end with status 0 on SIGTERM."""
+    port, health_port, metrics_port = free_ports(3)
+    host, controller = quorum.nodes[node_id].address
+    path = folder / f"admin-{node_id}.properties"
+    path.write_text(
+        f"node.id={node_id}\nadmin.listener={HOST}:{port}\nadmin.controller={host}:{controller}\n"
+        f"health.port={health_port}\nmetrics.port={metrics_port}\n"
+        f"controller.quorum.bootstrap.servers={quorum.bootstrap_servers}\n",
+        encoding="utf-8",
+    )
+    process = await spawn(path)
+    try:
+        assert process.stderr is not None
+        async with asyncio.timeout(DEADLINE_S):
+            while b"listens on port" not in (line := await process.stderr.readline()):
+                assert line, "the sidecar ended"
+        async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:
+            yield Sidecar(process, admin_pb2_grpc.AdminStub(channel), health_port, metrics_port)
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(DEADLINE_S):
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+@pytest.fixture
+async def running(tmp_path: Path) -> AsyncIterator[Quorum]:
+    """Three controllers with a leader."""
+    async with Quorum(tmp_path / "quorum") as quorum:
+        yield quorum
+
+
+async def test_a_sidecar_serves_beside_its_controller_and_outlives_it(
+    running: Quorum, tmp_path: Path
+) -> None:
+    async with sidecar_of(running, 1, tmp_path) as sidecar:
+        for service in ("liveness", "readiness", "startup"):
+            assert await sidecar.health(service) == health_pb2.HealthCheckResponse.SERVING
+        assert len((await sidecar.stub.DescribeQuorum(DESCRIBE)).current_voters) == 3
+        await running.stop(1)
+        await running.leader()
+        assert len((await sidecar.stub.DescribeQuorum(DESCRIBE)).current_voters) == 3
+        labels = 'method="DescribeQuorum",node_id="1",outcome="OK"'
+        assert f"quorate_admin_calls_total{{{labels}}} 2.0" in await sidecar.metrics()
+        assert await sidecar.health("readiness") == health_pb2.HealthCheckResponse.SERVING
+
+
+async def test_a_port_that_is_taken_ends_the_process(tmp_path: Path) -> None:
+    server = await asyncio.start_server(lambda *_: None, HOST, 0)
+    port = server.sockets[0].getsockname()[1]
+    path = tmp_path / "admin.properties"
+    path.write_text(
+        f"node.id=1\nadmin.listener={HOST}:{port}\nhealth.port=-1\nmetrics.port=-1\n",
+        encoding="utf-8",
+    )
+    process = await spawn(path)
+    async with asyncio.timeout(DEADLINE_S):
+        _, stderr = await process.communicate()
+    server.close()
+    assert process.returncode == 1
+    assert f"quorate admin: Failed to bind to address {HOST}:{port}" in stderr.decode()
+
+
+async def test_a_controller_joins_leads_and_leaves_for_good(
+    running: Quorum, tmp_path: Path
+) -> None:
+    await running.add_observer()
+    leader_id = await running.leader_id()
+    async with (
+        sidecar_of(running, OBSERVER_ID, tmp_path) as own,
+        sidecar_of(running, leader_id, tmp_path) as leaders,
+    ):
+
+        async def may_be_added() -> bool:
+            observers = (await own.stub.DescribeQuorum(DESCRIBE)).observers
+            return [(one.replica_id, one.obstacle) for one in observers] == [(OBSERVER_ID, "")]
+
+        await running.eventually("the observer may be added", may_be_added)
+        await own.stub.AddRaftVoter(pb.AddRaftVoterRequest(voter_id=OBSERVER_ID))
+        described = await own.stub.DescribeQuorum(DESCRIBE)
+        assert OBSERVER_ID in [voter.replica_id for voter in described.current_voters]
+        assert not described.HasField("uncommitted_voter_change")
+
+        to_new = pb.TransferLeadershipRequest(voter_id=OBSERVER_ID)
+        moved = await leaders.stub.TransferLeadership(to_new)
+        assert moved.current_leader.leader_id == OBSERVER_ID
+
+        leave = pb.PrepareStopRequest(leave=True)
+        first = await own.stub.PrepareStop(leave)
+        assert (first.handed_over, first.removed, first.is_voter) == (True, True, False)
+        second = await own.stub.PrepareStop(leave)
+        assert (second.handed_over, second.removed, second.is_voter) == (False, False, False)
+        voters = (await leaders.stub.DescribeQuorum(DESCRIBE)).current_voters
+        assert [voter.replica_id for voter in voters] == [1, 2, 3]
+
+
+async def test_a_leader_stops_after_it_has_handed_over(running: Quorum, tmp_path: Path) -> None:
+    leader_id = await running.leader_id()
+    async with sidecar_of(running, leader_id, tmp_path) as sidecar:
+        first = await sidecar.stub.PrepareStop(pb.PrepareStopRequest())
+        assert (first.handed_over, first.removed, first.is_voter) == (True, False, True)
+        assert first.current_leader.leader_id != leader_id
+        second = await sidecar.stub.PrepareStop(pb.PrepareStopRequest())
+        assert (second.handed_over, second.is_voter) == (False, True)
+
+
+async def test_a_voter_that_stands_still_is_refused_leadership_with_its_lag(
+    running: Quorum, tmp_path: Path
+) -> None:
+    leader_id = await running.leader_id()
+    lagging = next(node_id for node_id in running.nodes if node_id != leader_id)
+    async with sidecar_of(running, leader_id, tmp_path) as sidecar:
+        running.signal(lagging, signal.SIGSTOP)
+        await running.register_brokers()
+
+        async def is_behind() -> bool:
+            described = await sidecar.stub.DescribeQuorum(DESCRIBE)
+            state = next(s for s in described.current_voters if s.replica_id == lagging)
+            return described.now_ms - state.last_fetch_ms > 2_000
+
+        await running.eventually(f"node {lagging} is late", is_behind)
+        transfer = pb.TransferLeadershipRequest(voter_id=lagging)
+        code, error = await refused(sidecar.stub.TransferLeadership(transfer))
+        running.signal(lagging, signal.SIGCONT)
+    assert (code, error.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "VOTER_LAGGING")
+    assert int(error.metadata["lag"]) > 0
+    assert f"node {lagging} is {error.metadata['lag']} records behind" in error.message
+
+
+async def test_without_a_majority_it_is_told_who_led_and_who_was_heard(
+    running: Quorum, tmp_path: Path
+) -> None:
+    leader = (await running.leader()).leader
+    left, other = (node_id for node_id in running.nodes if node_id != leader.leader_id)
+    async with sidecar_of(running, left, tmp_path) as sidecar:
+        await sidecar.stub.DescribeQuorum(DESCRIBE)
+        await running.kill(int(leader.leader_id or 0), other)
+        code, error = await refused(sidecar.stub.DescribeQuorum(DESCRIBE, timeout=2))
+    assert (code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "NO_LEADER")
+    assert error.error is ErrorCode.LEADER_NOT_AVAILABLE
+    assert error.metadata["last_leader_id"] == str(leader.leader_id)
+    assert error.metadata["last_leader_epoch"] == str(leader.epoch)
+    assert f"heard_{leader.leader_id}_ms_ago" in error.metadata
