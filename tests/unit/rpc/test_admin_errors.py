@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import grpc
 import pytest
 
@@ -9,6 +12,8 @@ from quorate.raft.messages import LeaderInfo, MembershipResponse, Reason
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId
 from quorate.rpc.admin_errors import STATUS_BY_REASON, AdminError
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_leaders_answer_keeps_its_reason_and_metadata() -> None:
@@ -36,6 +41,15 @@ def test_without_a_reason_kafkas_error_decides(error: ErrorCode, code: grpc.Stat
     said = AdminError.of(answer)
     assert (said.reason, said.code) == (error.name, code)
     assert said.metadata == {"leader_epoch": "5"}
+
+
+def test_the_table_of_the_documents_has_the_same_rows() -> None:
+    documented = {}
+    for line in (ROOT / "docs" / "admin.md").read_text(encoding="utf-8").splitlines():
+        row = re.match(r"\| `([A-Z_]+)` \| ([A-Z_]+) \|", line)
+        if row is not None:
+            documented[row[1]] = row[2]
+    assert documented == {reason: code.name for reason, code in STATUS_BY_REASON.items()}
 
 
 def test_every_reason_of_a_leader_has_its_row() -> None:
