@@ -1,0 +1,70 @@
+"""The commands of membership against real controllers, from the new one's own files."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tests.integration.quorum import OBSERVER_ID, Quorum
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+async def refused(quorum: Quorum, *arguments: str) -> str:
+    """Run a command that has to fail; its stderr."""
+    process = await quorum.spawn_cli(*arguments)
+    stdout, stderr = await process.communicate()
+    assert (process.returncode, stdout) == (1, b"")
+    return stderr.decode()
+
+
+async def test_a_controller_is_added_and_the_leader_removed_by_hand(tmp_path: Path) -> None:
+    async with Quorum(tmp_path / "quorum") as quorum:
+        await quorum.add_observer()
+        observer = quorum.nodes[OBSERVER_ID]
+        add = ("metadata-quorum", "add-controller", "--config", str(observer.properties_path))
+
+        async def may_be_added() -> bool:
+            described = await quorum.cli("metadata-quorum", "describe", "--status", "-o", "json")
+            status = json.loads(described)
+            obstacles = [(one["id"], one["obstacle"]) for one in status["CurrentObservers"]]
+            return obstacles == [(OBSERVER_ID, None)]
+
+        await quorum.eventually("the observer may be added", may_be_added)
+        dry = (await quorum.cli(*add, "--dry-run")).splitlines()
+        assert dry[0].startswith(f"DRY RUN of adding controller {OBSERVER_ID} with directory id ")
+        assert len((await quorum.leader()).voters) == 3
+        added = await quorum.cli(*add)
+        assert added == dry[0].replace("DRY RUN of adding", "Added") + "\n"
+        assert "DUPLICATE_VOTER: node 50 is a voter already" in await refused(quorum, *add)
+
+        leader_id = await quorum.leader_id()
+        remove = ("metadata-quorum", "remove-controller", "--controller-id", str(leader_id))
+        removed = await quorum.cli(*remove)
+        assert removed.startswith(f"Removed KRaft controller {leader_id} with directory id ")
+        assert f"{leader_id} is no voter" in await refused(quorum, *remove)
+        status = await quorum.cli("metadata-quorum", "describe", "--status")
+        assert "UncommittedVoterChange" not in status
+        assert await quorum.leader_id() != leader_id
+
+
+async def test_leadership_goes_where_it_is_sent(tmp_path: Path) -> None:
+    async with Quorum(tmp_path / "quorum") as quorum:
+        leader_id = await quorum.leader_id()
+        other = next(node_id for node_id in quorum.nodes if node_id != leader_id)
+        said = await quorum.cli("metadata-quorum", "transfer-leader", "--to", str(other))
+        assert said == f"Transferred leadership to controller {other}\n"
+        assert await quorum.leader_id() == other
+
+
+async def test_kraft_version_does_not_go_back(tmp_path: Path) -> None:
+    async with Quorum(tmp_path / "quorum") as quorum:
+        described = await quorum.cli("features", "describe")
+        assert described.startswith("Feature: kraft.version ")
+        downgrade = ("features", "downgrade", "--feature", "kraft.version=0")
+        stderr = await refused(quorum, *downgrade)
+        assert stderr.startswith("error: Could not downgrade kraft.version to 0. ")
+        assert "INVALID_UPDATE_VERSION: kraft.version is 1 and does not go back to 0" in stderr
+        again = await quorum.cli("features", "upgrade", "--feature", "kraft.version=1")
+        assert again == "kraft.version was upgraded to 1.\n"
