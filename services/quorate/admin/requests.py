@@ -73,6 +73,9 @@ def _observer(key: ReplicaKey, quorum: m.DescribeQuorumResponse) -> m.ReplicaSta
     if key.directory_id is not None:
         return next((state for state in quorum.observers if state.key == key), None)
     observers = [state for state in quorum.observers if state.key.node_id == key.node_id]
+    # A disk that was replaced is listed for minutes beside the new one, and could not be added.
+    able = [state for state in observers if state.obstacle is None]
+    observers = able if len(able) == 1 else observers
     if len(observers) == 1:
         return observers[0]
     if observers:

@@ -39,6 +39,7 @@ def update(key: ReplicaKey) -> m.UpdateRaftVoterRequest:
     return m.UpdateRaftVoterRequest(ANY, Epoch(0), key, cores.endpoints(2), 0, 1)
 
 
+LAGGING = replace(state(4), obstacle=Reason.VOTER_LAGGING, obstacle_text="far behind")
 UPGRADE = m.UpdateFeaturesRequest(1, validate_only=False)
 
 
@@ -75,6 +76,14 @@ def test_a_voter_that_is_added_again_is_left_to_the_leader() -> None:
     whole = completed(add(bare(2)), quorum(), cores.CLUSTER)
     assert isinstance(whole, m.AddRaftVoterRequest)
     assert whole.voter == cores.key(2)
+
+
+def test_a_replaced_disk_is_not_taken_for_the_new_one() -> None:
+    gone = replace(LAGGING, key=ReplicaKey(NodeId(4), cores.key(9).directory_id))
+    for observers in ((gone, state(4)), (state(4), gone)):
+        whole = completed(add(bare(4)), quorum(observers=observers), cores.CLUSTER)
+        assert isinstance(whole, m.AddRaftVoterRequest)
+        assert whole.voter == cores.key(4)
 
 
 @pytest.mark.parametrize(
@@ -118,9 +127,6 @@ def test_a_change_is_done_when_the_set_is_as_asked_and_committed(
     request_: m.MembershipRequest, described: m.DescribeQuorumResponse, where: Standing
 ) -> None:
     assert standing(request_, described) is where
-
-
-LAGGING = replace(state(4), obstacle=Reason.VOTER_LAGGING, obstacle_text="far behind")
 
 
 @pytest.mark.parametrize(
