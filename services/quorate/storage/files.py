@@ -7,6 +7,7 @@ target. Entries of a directory are durable only after `sync_dir`, bytes only aft
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Protocol
 
@@ -108,8 +109,11 @@ class OsFileSystem:
         flags = os.O_RDWR | os.O_CLOEXEC
         try:
             return OsFile(os.open(path, flags | os.O_CREAT if create else flags, 0o644))
-        except PermissionError:
-            # Snapshots have mode 0400: readable, and never to be written again.
+        except OSError as error:
+            # Snapshots have mode 0400: readable, and never to be written again. A surviving disk
+            # may be mounted read-only by whoever wants to compare it.
+            if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
+                raise
             return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
     def read(self, path: str) -> bytes:

@@ -12,6 +12,7 @@ from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.files import remove_durably, write_atomically
 from quorate.storage.meta import MetaProperties, ensure_partition_metadata, read_meta, write_meta
+from quorate.storage.rescue_record import refuse_unfinished
 from quorate.storage.snapshot_writer import SnapshotWriter
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def format_directory(
     """Format a directory, durable on return. Raises StorageError where it is formatted already."""
     path = f"{metadata_log_dir}/{layout.META_PROPERTIES}"
     log_dir = f"{metadata_log_dir}/{layout.LOG_DIR}"
+    refuse_unfinished(fs, metadata_log_dir)
     fs.make_dirs(log_dir)
     if fs.exists(path):
         present = read_meta(fs, path)

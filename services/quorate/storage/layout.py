@@ -17,6 +17,7 @@ FLUSHED_END: Final = "flushed-end"
 HEALING: Final = "healing"
 FIRST_BOOTSTRAP: Final = "first-bootstrap"
 BENCH_RAW: Final = "bench-raw"
+RESCUE: Final = "rescue"
 LOCK: Final = ".lock"
 
 LOG_DIR: Final = "__cluster_metadata-0"
@@ -37,6 +38,11 @@ BOOTSTRAP_ID: Final = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
 
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
 _CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+
+def rescue_record_name(epoch: int) -> str:
+    """`rescue-1005.json`, what stays of a rescue that led to that epoch."""
+    return f"{RESCUE}-{epoch}.json"
 
 
 def segment_name(base_offset: int) -> str:

@@ -27,9 +27,24 @@ class DirectoryLock:
     def acquire(self) -> None:
         """Take the lock. Raises StorageError that names the process which holds it."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._lock(descriptor, fcntl.LOCK_EX)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        self._descriptor = descriptor
+
+    def check(self) -> None:
+        """Raises StorageError that names the process which holds the lock; changes nothing."""
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        self._lock(descriptor, fcntl.LOCK_SH)
+        os.close(descriptor)
+
+    def _lock(self, descriptor: int, kind: int) -> None:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            fcntl.lockf(descriptor, kind | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             owner = os.pread(descriptor, _PID_BYTES_MAX, 0).decode("ascii", "replace").strip()
             os.close(descriptor)
@@ -37,9 +52,6 @@ class DirectoryLock:
                 f"{self.path} is held by {f'process {owner}' if owner else 'another program'}: a "
                 "directory belongs to one process. Stop that one, or use another metadata.log.dir"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        self._descriptor = descriptor
 
     def release(self) -> None:
         """Give the lock back. The file stays, as Kafka's does: removing it would let two in."""

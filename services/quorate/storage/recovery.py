@@ -39,6 +39,7 @@ from quorate.storage.log_scan import ScannedLog, Witnesses, scan_log
 from quorate.storage.meta import MetaProperties, read_meta
 from quorate.storage.quorum_state import read_quorum_state
 from quorate.storage.repair import Repair
+from quorate.storage.rescue_record import refuse_unfinished
 from quorate.storage.segment import Segment
 from quorate.storage.snapshots import SnapshotStore, SnapshotSummary
 
@@ -80,6 +81,22 @@ class Recovered:
     is_damaged: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What a directory is worth, nothing in it changed; `voters` were in force at its furthest end.
+
+    `flushed` and `election` are what the files say, None where there are none.
+    """
+
+    meta: MetaProperties
+    election: ElectionState | None
+    flushed: FlushedEnd | None
+    verdict: Verdict
+    state: RecoveredState
+    voters: tuple[ReplicaKey, ...]
+    findings: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Found:
     """What recovery has read; nothing has been changed yet."""
@@ -99,43 +116,44 @@ class Found:
     log: ScannedLog
 
 
-def recover(fs: FileSystem, metadata_log_dir: str, config: StorageConfig) -> Recovered:
+def recover(
+    fs: FileSystem, metadata_log_dir: str, config: StorageConfig, *, is_rescue: bool = False
+) -> Recovered:
     """Open a directory. Everything in the answer is durable (rule 13).
 
-    Raises StorageError where the directory cannot be used; it is then unchanged.
+    A rescue opens what nobody else may: a directory on which a rescue has begun, and the damaged
+    log of an only voter, whose lost records it gives up. Raises StorageError where the directory
+    cannot be used; it is then unchanged.
     """
-    return _Recovery(fs, metadata_log_dir, config).run()
+    return _Recovery(fs, metadata_log_dir, config, is_rescue=is_rescue).run()
+
+
+def examine(fs: FileSystem, metadata_log_dir: str, config: StorageConfig) -> Examined:
+    """Read and judge a directory as `recover` does, and change nothing. Raises StorageError."""
+    return _Recovery(fs, metadata_log_dir, config, is_rescue=True).examine()
 
 
 class _Recovery:
-    def __init__(self, fs: FileSystem, directory: str, config: StorageConfig) -> None:
+    def __init__(
+        self, fs: FileSystem, directory: str, config: StorageConfig, *, is_rescue: bool
+    ) -> None:
         self.fs = fs
         self.directory = directory
+        self.is_rescue = is_rescue
         self.log_dir = f"{directory}/{layout.LOG_DIR}"
         self.config = config
         self.snapshots = SnapshotStore(fs, self.log_dir)
         self.findings: list[str] = []
 
     def run(self) -> Recovered:
+        if not self.is_rescue:
+            refuse_unfinished(self.fs, self.directory)
         meta = self._identity()
         self.fs.make_dirs(self.log_dir)
         found = self._find(meta)
-        verdict = judge(self._evidence(found))
-        state = self._state(found, verdict)
-        if verdict.keeps_log:
-            flushed_offset = None if found.flushed is None else found.flushed.end.offset
-            check_history(
-                f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}",
-                found.epochs,
-                found.log.epochs,
-                first=found.log.first,
-                end=found.log.end.offset,
-                flushed=flushed_offset,
-            )
-        voters = self._voters_in_force(found, state)
-        if verdict.is_damage and found.healing.remembered_end is None:
+        verdict, state, voters = self._weigh(found)
+        if verdict.is_damage and found.healing.remembered_end is None and not self.is_rescue:
             self._refuse_if_alone(voters, found, verdict)
-        self._report(found, verdict)
         repair = Repair(self.fs, self.directory, meta, found.flushed_file)
         healing = repair.remember(found.healing, verdict, voters, abstains=state.abstains)
         if found.election is None:
@@ -154,6 +172,35 @@ class _Recovery:
         return Recovered(
             log, self.snapshots, state, meta, healing, tuple(self.findings), verdict.is_damage
         )
+
+    def examine(self) -> Examined:
+        meta = self._identity()
+        if not self.fs.exists(self.log_dir):
+            raise StorageError(f"{self.log_dir} is missing: this directory has never been in use")
+        found = self._find(meta)
+        verdict, state, voters = self._weigh(found)
+        for segment in found.log.segments:
+            segment.file.close()
+        found.flushed_file.close()
+        findings = tuple(self.findings)
+        return Examined(meta, found.election, found.flushed, verdict, state, voters, findings)
+
+    def _weigh(self, found: Found) -> tuple[Verdict, RecoveredState, tuple[ReplicaKey, ...]]:
+        """What is kept, what that says, and who voted where the log was longest."""
+        verdict = judge(self._evidence(found))
+        state = self._state(found, verdict)
+        if verdict.keeps_log:
+            flushed_offset = None if found.flushed is None else found.flushed.end.offset
+            check_history(
+                f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}",
+                found.epochs,
+                found.log.epochs,
+                first=found.log.first,
+                end=found.log.end.offset,
+                flushed=flushed_offset,
+            )
+        self._report(found, verdict)
+        return verdict, state, self._voters_in_force(found, state)
 
     # --- reading ----------------------------------------------------------------------------------
 

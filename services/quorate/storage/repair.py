@@ -151,11 +151,16 @@ class Repair:
         return kept
 
     def _keep_prefix(self, segment: Segment, size_bytes: int) -> Segment:
-        """Copy what is sound of a damaged segment, and set the whole of it aside."""
+        """Set a copy of a damaged segment aside, then replace it by what is sound of it.
+
+        In this order: a crash between the two must not take the sound part away, which nobody
+        else may have any more.
+        """
+        whole = segment.file.read_at(0, segment.size_bytes)
+        write_atomically(self.fs, self._name_aside(segment.path), whole)
         sound = segment.path + layout.TEMPORARY_SUFFIX
-        write_durably(self.fs, sound, segment.file.read_at(0, size_bytes))
+        write_durably(self.fs, sound, whole[:size_bytes])
         segment.file.close()
-        self._set_aside(segment.path)
         self.fs.rename(sound, segment.path)
         segment.file = self.fs.open(segment.path)
         segment.size_bytes = size_bytes
@@ -172,12 +177,15 @@ class Repair:
         return [Segment.create(self.fs, self.log_dir, verdict.end.offset)]
 
     def _set_aside(self, path: str) -> None:
+        self.fs.rename(path, self._name_aside(path))
+        self.fs.sync_dir(self.log_dir)
+
+    def _name_aside(self, path: str) -> str:
         target, number = path + layout.DAMAGED_SUFFIX, 1
         while self.fs.exists(target):
             number += 1
             target = f"{path}.{number}{layout.DAMAGED_SUFFIX}"
-        self.fs.rename(path, target)
-        self.fs.sync_dir(self.log_dir)
+        return target
 
     def _write_epochs(self, state: RecoveredState) -> None:
         path = f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}"

@@ -57,10 +57,15 @@ class LogStore:
 
     @classmethod
     def open(
-        cls, fs: FileSystem, metadata_log_dir: str, config: StorageConfig
+        cls,
+        fs: FileSystem,
+        metadata_log_dir: str,
+        config: StorageConfig,
+        *,
+        is_rescue: bool = False,
     ) -> tuple[LogStore, Recovered]:
         """Recover a directory. Raises StorageError where it cannot be used."""
-        recovered = recover(fs, metadata_log_dir, config)
+        recovered = recover(fs, metadata_log_dir, config, is_rescue=is_rescue)
         return cls(fs, metadata_log_dir, recovered, config), recovered
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -66,8 +67,9 @@ def test_a_read_only_file_is_still_read(tmp_path: Path) -> None:
     file.close()
 
 
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
 def test_a_file_that_must_not_be_written_is_opened_for_reading(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     path = str(tmp_path / "a")
     write_atomically(FS, path, b"1")
@@ -75,7 +77,7 @@ def test_a_file_that_must_not_be_written_is_opened_for_reading(
 
     def refuse_writing(name: str, flags: int, mode: int = 0o777) -> int:
         if flags & os.O_RDWR:
-            raise PermissionError(name)
+            raise OSError(number, os.strerror(number), name)
         return real(name, flags, mode)
 
     monkeypatch.setattr(os, "open", refuse_writing)

@@ -9,6 +9,7 @@ import pytest
 from quorate.records.ids import ClusterId, DirectoryId, NodeId
 from quorate.sim.disk import SimulatedDisk
 from quorate.storage.errors import StorageError
+from quorate.storage.files import write_atomically
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.layout import BOOTSTRAP_ID, checkpoint_name
 from quorate.storage.meta import MetaProperties, read_meta
@@ -91,3 +92,12 @@ def test_formatting_that_was_interrupted_can_be_done_again() -> None:
             format_directory(disk, DIRECTORY, JOINING, timestamp_ms=1)
             assert checkpoint_name(BOOTSTRAP_ID) not in disk.files(LOG_DIR)
     assert calls > 20
+
+
+def test_a_directory_with_an_interrupted_rescue_is_not_formatted() -> None:
+    disk = SimulatedDisk()
+    disk.make_dirs(DIRECTORY)
+    write_atomically(disk, f"{DIRECTORY}/rescue", b"{}")
+    with pytest.raises(StorageError, match="/data/rescue"):
+        format_directory(disk, DIRECTORY, JOINING, timestamp_ms=1)
+    assert disk.files(DIRECTORY).keys() == {"rescue"}

@@ -69,3 +69,15 @@ def test_the_file_stays_empty_when_the_lock_is_given_back(tmp_path: Path) -> Non
     lock.release()
     lock.release()
     assert (tmp_path / ".lock").read_bytes() == b""
+
+
+def test_a_check_names_the_holder_and_leaves_no_file(tmp_path: Path) -> None:
+    lock = DirectoryLock(str(tmp_path))
+    lock.check()
+    assert list(tmp_path.iterdir()) == []
+    held = rf"\.lock is held by process {os.getpid()}"
+    with lock, pytest.raises(StorageError, match=held):
+        DirectoryLock(str(tmp_path)).check()
+    lock.check()
+    assert lock.path == str(tmp_path / ".lock")
+    assert (tmp_path / ".lock").read_bytes() == b""

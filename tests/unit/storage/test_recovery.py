@@ -14,6 +14,8 @@ from quorate.records.ids import ClusterId, DirectoryId, Epoch, NodeId, Offset
 from quorate.storage.errors import StorageError
 from quorate.storage.files import write_atomically
 from quorate.storage.healing import Healing, read_healing
+from quorate.storage.meta import encode_meta
+from quorate.storage.recovery import examine
 
 from .conftest import ALONE, DIRECTORY, LOG_DIR, THREE, Replica, at, voter
 
@@ -460,3 +462,25 @@ def test_damage_is_measured_by_what_lies_behind_it_where_the_flushed_end_is_olde
     recovered = tail.open()
     assert known <= recovered.state.end < once
     assert recovered.state.remembered_end is None
+
+
+def test_an_examination_judges_as_recovery_does_and_changes_nothing() -> None:
+    replica = with_history()
+    replica.flip(logs(replica)[1], 80)
+    before = everything(replica)
+    examined = examine(replica.disk, DIRECTORY, replica.config)
+    assert everything(replica) == before
+    recovered = replica.open()
+    assert (examined.state, examined.meta) == (recovered.state, recovered.meta)
+    assert examined.verdict.remembered_end == END
+    assert examined.voters == tuple(voter.key for voter in THREE)
+    assert set(examined.findings) <= set(recovered.findings)
+
+
+def test_a_directory_without_a_log_is_no_subject_of_an_examination() -> None:
+    replica = with_history()
+    replica.disk.wipe()
+    replica.disk.make_dirs(DIRECTORY)
+    write_atomically(replica.disk, META, encode_meta(replica.meta))
+    with pytest.raises(StorageError, match="has never been in use"):
+        examine(replica.disk, DIRECTORY, replica.config)
