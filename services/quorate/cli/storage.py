@@ -7,19 +7,18 @@ and vote again. What is wrong with the flags is said before anything is written.
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.cli import storage_recover
+from quorate.cli.identities import draw_uuid, parse_cluster_id
 from quorate.cli.output import CommandError, fail, parse_setting, print_json
 from quorate.consensus.config import ControllerConfig, load_config
 from quorate.controller.features import METADATA_VERSION, SUPPORTED_FEATURES
 from quorate.records.cluster import FeatureLevelRecord
 from quorate.records.ids import (
-    UUID_BYTES,
-    ClusterId,
     DirectoryId,
     NodeId,
     ReplicaKey,
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 KRAFT_VERSION: Final = "kraft.version"
-_RESERVED_UUIDS: Final = (bytes(UUID_BYTES), bytes(15) + b"\x01")
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -66,6 +64,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     _add_format_arguments(format_)
     format_.set_defaults(run=format_storage)
+    storage_recover.register(commands)
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
@@ -123,17 +122,10 @@ def _add_format_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def random_uuid(arguments: argparse.Namespace) -> int:
-    """Print one id: 16 random bytes in url-safe base64, never one that a flag could be taken for.
-
-    Kafka keeps the ids 0 and 1 to itself, and its tools stumble over a leading dash.
-    """
+    """Print one id, as clusters and directories have it."""
     del arguments
-    while True:
-        identity = secrets.token_bytes(UUID_BYTES)
-        text = format_uuid(identity)
-        if identity not in _RESERVED_UUIDS and not text.startswith("-"):
-            print(text)
-            return 0
+    print(format_uuid(draw_uuid()))
+    return 0
 
 
 # --- format ---------------------------------------------------------------------------------------
@@ -196,10 +188,10 @@ def _is_formatted(plan: Plan, *, may_be: bool) -> bool:
 
 def make_plan(arguments: argparse.Namespace, config: ControllerConfig) -> Plan:
     """Make sense of the flags. Raises CommandError that names the flag and the remedy."""
-    cluster_id = _cluster_id(arguments.cluster_id)
+    cluster_id = parse_cluster_id("--cluster-id", arguments.cluster_id)
     levels = _levels(arguments.feature)
     kraft_version = levels.pop(KRAFT_VERSION, 0 if config.quorum.voters.voters else 1)
-    directory_id = DirectoryId(secrets.token_bytes(UUID_BYTES))
+    directory_id = DirectoryId(draw_uuid())
     kind, voters = "dynamic metadata directory", None
     if kraft_version == 0:
         _check_static(arguments, config)
@@ -249,14 +241,6 @@ def bootstrap_records(levels: Mapping[str, int]) -> list[bytes]:
         encode_record(FeatureLevelRecord(name=name, feature_level=level), 0)
         for name, level in first.items()
     ]
-
-
-def _cluster_id(text: str) -> ClusterId:
-    if not text or text.strip() != text:
-        raise CommandError(
-            f"--cluster-id: {text!r} is no id: take what `quorate storage random-uuid` prints"
-        )
-    return ClusterId(text)
 
 
 def _levels(items: list[str]) -> dict[str, int]:

@@ -1,0 +1,31 @@
+"""Ids of clusters and directories on the command line: drawn, and checked as they are given."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from quorate.cli.output import CommandError
+from quorate.records.ids import UUID_BYTES, ClusterId, format_uuid
+
+_RESERVED_UUIDS: Final = (bytes(UUID_BYTES), bytes(15) + b"\x01")
+
+
+def draw_uuid() -> bytes:
+    """A new id that no flag could be taken for.
+
+    Kafka keeps the ids 0 and 1 to itself, and its tools stumble over a leading dash.
+    """
+    while True:
+        identity = secrets.token_bytes(UUID_BYTES)
+        if identity not in _RESERVED_UUIDS and not format_uuid(identity).startswith("-"):
+            return identity
+
+
+def parse_cluster_id(flag: str, text: str) -> ClusterId:
+    """Any text without blanks around it. Raises CommandError that names the flag."""
+    if not text or text.strip() != text:
+        raise CommandError(
+            f"{flag}: {text!r} is no id: take what `quorate storage random-uuid` prints"
+        )
+    return ClusterId(text)

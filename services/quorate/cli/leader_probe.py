@@ -1,0 +1,127 @@
+"""Asks whether anybody leads, before a command makes a quorum that must not have a rival.
+
+Silence counts only where nobody listens. Whoever accepts a connection and gives no answer that can
+be understood may be a leader that is stopped, overloaded or speaks otherwise: that is not judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from quorate.cli.connection import format_server
+from quorate.cli.output import CommandError
+from quorate.records.errors import ErrorCode
+from quorate.rpc.controller_client import ControllerClient, QuorumUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from quorate.raft.messages import DescribeQuorumResponse
+    from quorate.rpc.controller_client import Address
+
+PROBE_TIMEOUT_S: Final = 3.0
+# A follower that heard its leader more recently than this vouches for it.
+HEARD_LATELY_MS: Final = 10_000
+
+
+class Standing(Enum):
+    """What the answer of a server means for a new quorum."""
+
+    SILENT = "nobody listens"
+    FOREIGN = "another cluster"
+    LEADERLESS = "no leader"
+    LEADS = "a leader"
+    UNCLEAR = "no answer that can be understood"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one server said, in words that follow its address."""
+
+    server: Address
+    standing: Standing
+    words: str
+
+    def __str__(self) -> str:
+        return f"{format_server(self.server)} {self.words}"
+
+
+def ask_for_leader(servers: Iterable[Address], cluster_id: str) -> list[Answer]:
+    """Ask all servers at once, and those that they name as leader; the answers in order."""
+    return asyncio.run(_ask_all(list(dict.fromkeys(servers)), cluster_id))
+
+
+def refuse_leader(answers: Sequence[Answer], *, ignored: Sequence[Address]) -> None:
+    """Raises CommandError where a leader answers, or may be there, that is not to be ignored."""
+    judged = [answer for answer in answers if answer.server not in ignored]
+    for answer in judged:
+        if answer.standing is Standing.LEADS:
+            raise CommandError(
+                f"{answer}: the quorum is alive, and a second one beside it would lose what either"
+                " acknowledges. Use the one that there is, or stop all its controllers first"
+            )
+    for answer in judged:
+        if answer.standing is Standing.UNCLEAR:
+            raise CommandError(
+                f"{answer}: whether a leader is there cannot be judged. Stop what listens there;"
+                f" or, where it is no controller, --ignore-server {format_server(answer.server)}"
+            )
+
+
+async def _ask_all(servers: list[Address], cluster_id: str) -> list[Answer]:
+    answers: dict[Address, Answer] = {}
+    while missing := [server for server in servers if server not in answers]:
+        asked = await asyncio.gather(*(_ask(server, cluster_id) for server in missing))
+        for answer, named in asked:
+            answers[answer.server] = answer
+            servers += [server for server in named if server not in servers]
+    return list(answers.values())
+
+
+async def _ask(server: Address, cluster_id: str) -> tuple[Answer, list[Address]]:
+    """One server's answer, and where the leader listens that it names."""
+    try:
+        async with asyncio.timeout(PROBE_TIMEOUT_S):
+            _, writer = await asyncio.open_connection(*server)
+    except TimeoutError:
+        words = f"cannot be reached within {PROBE_TIMEOUT_S:g} s"
+        return Answer(server, Standing.SILENT, words), []
+    except OSError as error:
+        words = f"does not answer ({error.strerror or error})"
+        return Answer(server, Standing.SILENT, words), []
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+    timeout_ms = int(PROBE_TIMEOUT_S * 1000)
+    async with ControllerClient([server], timeout_ms=timeout_ms) as client:
+        said = await client.try_describe_at(server, PROBE_TIMEOUT_S)
+        if isinstance(said, str):
+            words = f"accepts connections, but: {said}"
+            return Answer(server, Standing.UNCLEAR, words), []
+        try:
+            identity = await client.api_versions()
+        except QuorumUnavailableError as error:
+            return Answer(server, Standing.UNCLEAR, f"does not say who it is: {error}"), []
+    if identity.cluster_id != cluster_id:
+        words = f"is of another cluster, {identity.cluster_id}"
+        return Answer(server, Standing.FOREIGN, words), []
+    standing, words = judge(said, identity.node_id)
+    return Answer(server, standing, words), [(e.host, e.port) for e in said.leader.endpoints]
+
+
+def judge(said: DescribeQuorumResponse, node_id: int) -> tuple[Standing, str]:
+    """What a controller's answer means, in words that follow its address."""
+    leader, epoch = said.leader.leader_id, said.leader.epoch
+    if said.error is ErrorCode.NONE:
+        return Standing.LEADS, f"is node {node_id}, which leads in epoch {epoch}"
+    if leader is None or leader == node_id:
+        return Standing.LEADERLESS, f"is node {node_id}, without a leader in epoch {epoch}"
+    ages = [said.now_ms - heard.at_ms for heard in said.heard if heard.node_id == leader]
+    if ages and min(ages) <= HEARD_LATELY_MS:
+        words = f"is node {node_id}, which heard its leader {leader} {min(ages)} ms ago"
+        return Standing.LEADS, words
+    return Standing.LEADERLESS, f"is node {node_id}, which followed node {leader} in epoch {epoch}"

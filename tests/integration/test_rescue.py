@@ -1,0 +1,157 @@
+"""Real processes whose majority is lost: what is left refuses, until a human makes a new quorum."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.cli.main import main
+from quorate.controller.requests import CreateTopics, NewTopic
+from quorate.records.ids import format_uuid
+from quorate.rpc.controller_client import ControllerClient, QuorumUnavailableError
+from quorate.storage.files import OsFileSystem
+from quorate.storage.meta import MetaProperties, read_meta
+from tests.integration.disks import log_end
+from tests.integration.quorum import DEADLINE_S
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from quorate.cli.local_quorum import NodePlan
+    from tests.integration.quorum import Quorum
+
+
+def topics(*names: str) -> tuple[NewTopic, ...]:
+    return tuple(NewTopic(name, partitions=2, replication_factor=3) for name in names)
+
+
+async def storage(*arguments: str) -> tuple[int, str, str]:
+    """Run `quorate storage` in a process of its own; status, stdout and stderr."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "quorate.cli.main", "storage", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(DEADLINE_S):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+def recover(node: NodePlan, *flags: str) -> tuple[str, ...]:
+    config = ("--config", str(node.properties_path))
+    return ("recover", "--unsafe-new-quorum", *config, *flags)
+
+
+def identity(node: NodePlan) -> MetaProperties:
+    meta = read_meta(OsFileSystem(), str(node.metadata_dir / "meta.properties"))
+    assert meta is not None
+    return meta
+
+
+def files(node: NodePlan) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(node.metadata_dir)): path.read_bytes()
+        for path in sorted(node.metadata_dir.rglob("*"))
+        if path.is_file()
+    }
+
+
+async def wipe_and_format(quorum: Quorum, node_id: int) -> None:
+    """A new disk, and what an init container does at every start."""
+    node = quorum.nodes[node_id]
+    before = identity(node).directory_id
+    shutil.rmtree(node.metadata_dir)
+    command = ("format", "--config", str(node.properties_path), "--cluster-id")
+    flags = ("--no-initial-controllers", "--ignore-formatted")
+    assert (await storage(*command, quorum.plan.cluster_id, *flags))[0] == 0
+    assert identity(node).directory_id != before
+    formatted = files(node)
+    status, out, _ = await storage(*command, quorum.plan.cluster_id, *flags)
+    assert (status, out) == (0, "All of the log directories are already formatted.\n")
+    assert files(node) == formatted
+
+
+async def test_a_quorum_that_lost_its_majority_is_recovered_from_the_disk_that_is_left(
+    quorum: Quorum,
+) -> None:
+    await quorum.create(*topics("a", "b", "c"))
+    before = await quorum.leader()
+    await quorum.assert_logs_agree()
+    described = await quorum.topics_at(1, 0)
+    assert {topic.name for topic in described} == {"a", "b", "c"}
+    await quorum.kill(1, 2, 3)
+    left, lost = quorum.nodes[1], (2, 3)
+    for node_id in lost:
+        await wipe_and_format(quorum, node_id)
+        await quorum.start(node_id)
+    await quorum.start(1)
+
+    # What is left has no majority: it neither leads nor takes a write, and says so.
+    async with ControllerClient(
+        [node.address for node in quorum.nodes.values()], timeout_ms=4000
+    ) as client:
+        with pytest.raises(QuorumUnavailableError, match="knows no leader"):
+            await client.write(CreateTopics(topics("d")))
+    said = await quorum.client.try_describe_at(left.address)
+    assert not isinstance(said, str)
+    assert said.leader.leader_id != 1
+    status, _, err = await storage(*recover(left))
+    assert status == 1
+    assert f"is held by process {quorum.processes[1].pid}" in err
+
+    await quorum.kill(1)
+    untouched = files(left)
+    status, out, err = await storage(*recover(left))
+    assert (status, err) == (0, "")
+    assert "DRY RUN: nothing has been changed" in out
+    assert files(left) == untouched
+    old, end = identity(left), log_end(left)
+    status, out, err = await storage(*recover(left, "--execute", "-o", "json"))
+    assert (status, err) == (0, "")
+    report = json.loads(out)
+    assert report["isExecuted"]
+    new = identity(left)
+    assert new == MetaProperties(old.node_id, old.cluster_id, new.directory_id) != old
+    assert report["newQuorum"]["epoch"] >= before.leader.epoch + 1000
+    assert report["newQuorum"]["directoryId"] == format_uuid(new.directory_id)
+    assert log_end(left) == end + 3
+
+    await quorum.start(1)
+    after = await quorum.leader(above_epoch=report["newQuorum"]["epoch"])
+    assert [voter.key.node_id for voter in after.voters] == [1]
+    assert after.voters[0].key.directory_id == new.directory_id
+    await quorum.create(*topics("d"))
+    high_watermark = await quorum.assert_logs_agree()
+    for node_id in quorum.nodes:
+        found = {topic.name: topic for topic in await quorum.topics_at(node_id, high_watermark)}
+        assert found.keys() == {"a", "b", "c", "d"}
+        for topic in described:
+            assert found[topic.name].topic_id == topic.topic_id
+
+    async def observes() -> bool:
+        """The wiped ones follow; from here on a test may add them as voters again."""
+        leader = await quorum.leader()
+        return {state.key.node_id for state in leader.observers} == set(lost)
+
+    await quorum.eventually("the wiped controllers are observers", observes)
+
+
+async def test_recover_refuses_while_somebody_leads(
+    quorum: Quorum, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await quorum.create(*topics("a"))
+    leader_id = await quorum.leader_id()
+    copy = tmp_path / "copy"
+    shutil.copytree(quorum.nodes[leader_id].metadata_dir, copy)
+    arguments = ["storage", "recover", "--unsafe-new-quorum", "--directory", str(copy)]
+    assert await asyncio.to_thread(main, arguments) == 1
+    err = capsys.readouterr().err
+    host, port = quorum.nodes[leader_id].address
+    assert f"error: {host}:{port} is node {leader_id}, which leads in epoch" in err
+    assert "the quorum is alive" in err
