@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
+import io
 import json
 import shutil
 import sys
@@ -12,18 +15,17 @@ import pytest
 
 from quorate.cli.main import main
 from quorate.controller.requests import CreateTopics, NewTopic
-from quorate.records.ids import format_uuid
+from quorate.records.ids import NodeId, ReplicaKey, format_uuid
 from quorate.rpc.controller_client import ControllerClient, QuorumUnavailableError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.meta import MetaProperties, read_meta
-from tests.integration.disks import log_end
-from tests.integration.quorum import DEADLINE_S
+from tests.integration.disks import log_end, segments, snapshots
+from tests.integration.quorum import DEADLINE_S, Quorum
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from quorate.cli.local_quorum import NodePlan
-    from tests.integration.quorum import Quorum
 
 
 def topics(*names: str) -> tuple[NewTopic, ...]:
@@ -155,3 +157,97 @@ async def test_recover_refuses_while_somebody_leads(
     host, port = quorum.nodes[leader_id].address
     assert f"error: {host}:{port} is node {leader_id}, which leads in epoch" in err
     assert "the quorum is alive" in err
+
+
+async def backup_while_writing(quorum: Quorum, node_id: int, output: Path) -> tuple[set[str], str]:
+    """Take a backup under writes; the topics acknowledged before it began, and what it said."""
+    acknowledged: set[str] = set()
+    is_over = asyncio.Event()
+
+    async def write() -> None:
+        number = 0
+        while not is_over.is_set():
+            names = [f"t-{number + i:05d}" for i in range(5)]
+            await quorum.create(*topics(*names))
+            acknowledged.update(names)
+            number += 5
+
+    writer = asyncio.create_task(write())
+
+    async def has_snapshots() -> bool:
+        return writer.done() or len(snapshots(quorum.nodes[node_id])) > 0
+
+    await quorum.eventually("a snapshot", has_snapshots)
+    before = set(acknowledged)
+    config = ("--config", str(quorum.nodes[node_id].properties_path))
+    status, out, err = await storage("backup", *config, "--output", str(output))
+    is_over.set()
+    await writer
+    assert (status, err) == (0, "")
+    return before, out
+
+
+@pytest.mark.parametrize("of_leader", [True, False], ids=["leader", "follower"])
+async def test_a_backup_under_writes_is_restored_to_a_quorum_that_has_what_was_committed(
+    small_log_quorum: Quorum, tmp_path: Path, *, of_leader: bool
+) -> None:
+    quorum = small_log_quorum
+    leader_id = await quorum.leader_id()
+    node_id = leader_id if of_leader else next(i for i in quorum.nodes if i != leader_id)
+    output = tmp_path / "backup.tar"
+    before, said = await backup_while_writing(quorum, node_id, output)
+    assert "all of it committed" in said
+    assert len(before) > 20
+    node = quorum.nodes[node_id]
+    restoring = ("restore", "--config", str(node.properties_path), "--input", str(output))
+    status, _, err = await storage(*restoring)
+    assert (status, "is not empty" in err) == (1, True)
+
+    await quorum.kill(1, 2, 3)
+    for lost in quorum.nodes.values():
+        shutil.rmtree(lost.metadata_dir)
+    status, restored, err = await storage(*restoring)
+    assert (status, err) == (0, "")
+    digest = hashlib.sha256(output.read_bytes()).hexdigest()
+    assert f"SHA256:     {digest}" in said
+    assert f"SHA256:       {digest}" in restored
+    assert f"ClusterId:    {quorum.plan.cluster_id}" in restored
+    await quorum.start(node_id)
+    quorum.nodes = {node_id: node}
+    after = await quorum.leader(above_epoch=1000)
+    assert [voter.key for voter in after.voters] == [
+        ReplicaKey(NodeId(node_id), identity(node).directory_id)
+    ]
+    await quorum.create(*topics("afterwards"))
+    high_watermark = await quorum.assert_logs_agree()
+    found = {topic.name for topic in await quorum.topics_at(node_id, high_watermark)}
+    assert before | {"afterwards"} <= found
+
+
+async def test_a_quorum_of_one_comes_back_from_its_backup_as_it_was(tmp_path: Path) -> None:
+    async with Quorum(tmp_path / "quorum", controllers=1) as quorum:
+        await quorum.register_brokers()
+        await quorum.create(*topics("a", "b"))
+        before = await quorum.topics_at(1, await quorum.assert_logs_agree())
+        await quorum.stop(1)
+        node, output = quorum.nodes[1], tmp_path / "backup.tar"
+        config = ("--config", str(node.properties_path))
+        status, out, err = await storage("backup", *config, "--output", str(output))
+        assert (status, err) == (0, "")
+        assert "committed or not: no leader answered" in out
+        dumped = dump(node)
+        node.metadata_dir.rename(tmp_path / "lost")
+        assert (await storage("restore", *config, "--input", str(output)))[0] == 0
+        assert dump(node)[: len(dumped)] == dumped
+        await quorum.start(1)
+        await quorum.leader(above_epoch=1000)
+        assert await quorum.topics_at(1, await quorum.assert_logs_agree()) == before
+
+
+def dump(node: NodePlan) -> list[str]:
+    """What dump-log shows of the log, without the names of files."""
+    out = io.StringIO()
+    files = ",".join(str(path) for path in segments(node))
+    with contextlib.redirect_stdout(out):
+        assert main(["dump-log", "--cluster-metadata-decoder", "--files", files]) == 0
+    return [line for line in out.getvalue().splitlines() if not line.startswith("Dumping")]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Name of the command, the module that registers it, and what `quorate --help` says.
 COMMANDS: Final = {
-    "storage": ("quorate.cli.storage", "make ids, format directories, show what they hold"),
+    "storage": ("quorate.cli.storage", "ids, formatting, backups, rescue of directories"),
     "controller": ("quorate.cli.controller", "run one controller"),
     "admin": ("quorate.cli.admin", "run the admin sidecar of one controller"),
     "up": ("quorate.cli.up", "run a local quorum of real processes"),

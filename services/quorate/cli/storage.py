@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli import storage_recover
+from quorate.cli import storage_backup, storage_recover
 from quorate.cli.identities import draw_uuid, parse_cluster_id
 from quorate.cli.output import CommandError, fail, parse_setting, print_json
 from quorate.consensus.config import ControllerConfig, load_config
@@ -46,8 +46,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add the command to `quorate`."""
     parser = subparsers.add_parser(
         "storage",
-        help="make ids, format directories, show what they hold",
-        description="Make ids, format the directory of a controller, show what a directory holds.",
+        help="make ids, format directories, show what they hold, rescue a quorum",
+        description="Make ids, format the directory of a controller, show what a directory holds,"
+        " back it up, and make a new quorum of what is left of one.",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     uuid = commands.add_parser("random-uuid", help="print a new id, for a cluster or a directory")
@@ -65,6 +66,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     _add_format_arguments(format_)
     format_.set_defaults(run=format_storage)
     storage_recover.register(commands)
+    storage_backup.register(commands)
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:

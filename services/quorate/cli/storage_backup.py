@@ -1,0 +1,238 @@
+"""`quorate storage backup` and `restore`: one checksummed file, and a quorum of one out of it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from quorate.cli.identities import draw_uuid, parse_cluster_id
+from quorate.cli.leader_probe import ask_for_leader, refuse_leader
+from quorate.cli.output import CommandError, fail
+from quorate.cli.storage_recover import add_ignore_argument, parse_ignored
+from quorate.consensus.config import load_config
+from quorate.consensus.properties import ConfigError
+from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
+from quorate.rpc.controller_client import ControllerClient, QuorumUnavailableError
+from quorate.storage import layout
+from quorate.storage.backup import local_end, open_source
+from quorate.storage.backup_file import check_backup, digest_of, write_backup
+from quorate.storage.errors import StorageError
+from quorate.storage.files import OsFileSystem
+from quorate.storage.lock import DirectoryLock
+from quorate.storage.meta import read_meta
+from quorate.storage.restore import refuse_unless_empty, restoration, restore
+
+if TYPE_CHECKING:
+    from quorate.consensus.config import ControllerConfig
+    from quorate.rpc.controller_client import Address
+    from quorate.storage.backup import Source
+
+BACKUP: Final = """\
+Write the metadata of one controller's directory into one file: its newest snapshot and the log
+behind that. The controller may be running, nothing is written to its directory.
+
+Where a leader answers, the backup holds exactly what is committed, at least all that was when the
+command began. Without a leader it holds the whole log of this directory, committed or not.
+"""
+RESTORE: Final = """\
+Make a quorum of one controller out of a backup, in an empty directory, under a new directory id and
+in a new epoch. The backup is checked before anything is written. The cluster id is the one in the
+backup; while a leader of that cluster answers, nothing is restored.
+"""
+TIMEOUT_MS_DEFAULT: Final = 30_000
+_LEADER_TIMEOUT_MS: Final = 3_000
+_POLL_S: Final = 0.05
+_FILE_MODE: Final = 0o600
+
+
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the two commands to `quorate storage`."""
+    shape = argparse.RawDescriptionHelpFormatter
+    backup = commands.add_parser(
+        "backup",
+        help="write the metadata into one checksummed file",
+        description=BACKUP,
+        formatter_class=shape,
+    )
+    _add_config(backup)
+    backup.add_argument("--output", required=True, metavar="FILE", help="a file that is not there")
+    backup.add_argument(
+        "--timeout-ms",
+        type=int,
+        default=TIMEOUT_MS_DEFAULT,
+        help="how long to wait until this controller has all that is committed"
+        f" (default: {TIMEOUT_MS_DEFAULT})",
+    )
+    backup.set_defaults(run=run_backup)
+    restore_ = commands.add_parser(
+        "restore",
+        help="make a quorum of one out of a backup",
+        description=RESTORE,
+        formatter_class=shape,
+    )
+    _add_config(restore_)
+    restore_.add_argument("--input", required=True, metavar="FILE", help="what `backup` wrote")
+    restore_.add_argument(
+        "--new-cluster-id", metavar="ID", help="another cluster id, for a copy beside the original"
+    )
+    add_ignore_argument(restore_)
+    restore_.set_defaults(run=run_restore)
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-c", "--config", required=True, metavar="FILE", help="the controller's properties"
+    )
+
+
+# --- backup ---------------------------------------------------------------------------------------
+
+
+def run_backup(arguments: argparse.Namespace) -> int:
+    """Take a backup; 1 when it could not be taken, and then there is no file."""
+    try:
+        _backup(arguments)
+    except (CommandError, ConfigError, StorageError) as error:
+        return fail(str(error))
+    except OSError as error:
+        return fail(f"{error.filename or arguments.output}: {error.strerror}")
+    return 0
+
+
+def _backup(arguments: argparse.Namespace) -> None:
+    config = load_config(arguments.config, os.environ)
+    output: str = arguments.output
+    if os.path.exists(output):
+        raise CommandError(f"--output: {output} exists already: name another file")
+    fs, directory = OsFileSystem(), config.log.directory
+    meta = read_meta(fs, f"{directory}/{layout.META_PROPERTIES}")
+    cluster_id = None if meta is None else meta.cluster_id
+    goal = asyncio.run(_committed(config, cluster_id))
+    if goal is not None:
+        _await_local(directory, goal, arguments.timeout_ms)
+    source = open_source(fs, directory, below=None if goal is None else goal.offset)
+    try:
+        digest = _write(source, output, is_committed=goal is not None)
+    finally:
+        source.close()
+    known = "all of it committed" if goal else "committed or not: no leader answered"
+    print(f"Backup:     {output}")
+    print(f"ClusterId:  {source.meta.cluster_id}")
+    print(f"LogEnd:     {source.end} ({known})")
+    print(f"SHA256:     {digest}")
+
+
+async def _committed(config: ControllerConfig, cluster_id: str | None) -> OffsetAndEpoch | None:
+    """The leader's epoch and high watermark; None where no leader answers. Raises CommandError."""
+    advertised = (config.advertised.host, config.advertised.port)
+    servers: list[Address] = [advertised, *config.quorum.bootstrap_servers]
+    async with ControllerClient(servers, timeout_ms=_LEADER_TIMEOUT_MS) as client:
+        try:
+            identity = await client.api_versions()
+            async with asyncio.timeout(_LEADER_TIMEOUT_MS / 1000):
+                # A leader that was just elected does not know yet what is committed.
+                quorum = await client.describe_quorum()
+                while quorum.high_watermark is None:
+                    await asyncio.sleep(_POLL_S)
+                    quorum = await client.describe_quorum()
+        except (QuorumUnavailableError, TimeoutError):
+            return None
+    if cluster_id is not None and identity.cluster_id != cluster_id:
+        raise CommandError(
+            f"controller.quorum.bootstrap.servers lead to cluster {identity.cluster_id}, but the"
+            f" directory is of {cluster_id}: correct the properties"
+        )
+    return OffsetAndEpoch(epoch=quorum.leader.epoch, offset=quorum.high_watermark)
+
+
+def _await_local(directory: str, goal: OffsetAndEpoch, timeout_ms: int) -> None:
+    """Until this directory has what is committed; its epoch tells that it is the leader's log."""
+    fs, deadline = OsFileSystem(), time.monotonic() + timeout_ms / 1000
+    while True:
+        end = local_end(fs, directory)
+        if end is not None and end.epoch >= goal.epoch and end.offset >= goal.offset:
+            return
+        if time.monotonic() >= deadline:
+            raise CommandError(
+                f"{directory} ends at {end or 'nothing'}, and {goal} is committed: start its"
+                " controller and let it catch up, or take the backup from another one"
+            )
+        time.sleep(_POLL_S)
+
+
+def _write(source: Source, output: str, *, is_committed: bool) -> str:
+    """The file under its name, durable; its SHA-256."""
+    unfinished = output + layout.TEMPORARY_SUFFIX
+    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(unfinished, flags, _FILE_MODE), "r+b") as file:
+            manifest = source.manifest(taken_ms=_now_ms(), is_committed=is_committed)
+            write_backup(manifest, source.parts, file)
+            file.flush()
+            os.fsync(file.fileno())
+            digest = digest_of(file)
+        os.rename(unfinished, output)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(unfinished)
+    OsFileSystem().sync_dir(os.path.dirname(os.path.abspath(output)))
+    return digest
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+# --- restore --------------------------------------------------------------------------------------
+
+
+def run_restore(arguments: argparse.Namespace) -> int:
+    """Restore a backup; 1 when anything stands against it."""
+    try:
+        _restore(arguments)
+    except (CommandError, ConfigError, StorageError) as error:
+        return fail(str(error))
+    except OSError as error:
+        return fail(f"{error.filename or arguments.input}: {error.strerror}")
+    return 0
+
+
+def _restore(arguments: argparse.Namespace) -> None:
+    config = load_config(arguments.config, os.environ)
+    ignored = parse_ignored(arguments.ignore_server)
+    fs, directory = OsFileSystem(), config.log.directory
+    refuse_unless_empty(fs, directory)
+    with open(arguments.input, "rb") as file:
+        backup = check_backup(file, arguments.input)
+        cluster_id = backup.manifest.meta.cluster_id
+        if arguments.new_cluster_id is not None:
+            cluster_id = parse_cluster_id("--new-cluster-id", arguments.new_cluster_id)
+        advertised = (config.advertised.host, config.advertised.port)
+        servers = [advertised, *config.quorum.bootstrap_servers]
+        refuse_leader(ask_for_leader(servers, cluster_id), ignored=ignored)
+        plan = restoration(
+            backup.manifest,
+            arguments.input,
+            node_id=config.node_id,
+            cluster_id=cluster_id,
+            unpacked_as=DirectoryId(draw_uuid()),
+            directory_id=DirectoryId(draw_uuid()),
+            endpoints=(config.advertised,),
+            started_ms=_now_ms(),
+        )
+        fs.make_dirs(directory)
+        with DirectoryLock(directory):
+            end = restore(fs, directory, plan, file, timestamp_ms=_now_ms())
+    print(f"Restored:     {directory}: node {config.node_id} is the only voter")
+    print(f"SHA256:       {backup.digest}")
+    print(f"ClusterId:    {cluster_id}")
+    print(f"DirectoryId:  {format_uuid(plan.after.directory_id)}")
+    print(f"LogEnd:       {backup.manifest.end} in the backup, now {end}")
+    print(
+        f"Brokers whose metadata is ahead of offset {backup.manifest.end.offset} have to be"
+        " formatted again before they start."
+    )
