@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli import storage_backup, storage_recover
+from quorate.cli import storage_rescue
 from quorate.cli.identities import draw_uuid, parse_cluster_id
 from quorate.cli.output import CommandError, fail, parse_setting, print_json
 from quorate.consensus.config import ControllerConfig, load_config
@@ -65,8 +65,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     _add_format_arguments(format_)
     format_.set_defaults(run=format_storage)
-    storage_recover.register(commands)
-    storage_backup.register(commands)
+    storage_rescue.register(commands)
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:

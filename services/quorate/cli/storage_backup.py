@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import time
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.cli.identities import draw_uuid, parse_cluster_id
 from quorate.cli.leader_probe import ask_for_leader, refuse_leader
 from quorate.cli.output import CommandError, fail
-from quorate.cli.storage_recover import add_ignore_argument, parse_ignored
+from quorate.cli.storage_recover import parse_ignored
 from quorate.consensus.config import load_config
 from quorate.consensus.properties import ConfigError
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
@@ -27,66 +26,15 @@ from quorate.storage.meta import read_meta
 from quorate.storage.restore import refuse_unless_empty, restoration, restore
 
 if TYPE_CHECKING:
+    import argparse
+
     from quorate.consensus.config import ControllerConfig
     from quorate.rpc.controller_client import Address
     from quorate.storage.backup import Source
 
-BACKUP: Final = """\
-Write the metadata of one controller's directory into one file: its newest snapshot and the log
-behind that. The controller may be running, nothing is written to its directory.
-
-Where a leader answers, the backup holds exactly what is committed, at least all that was when the
-command began. Without a leader it holds the whole log of this directory, committed or not.
-"""
-RESTORE: Final = """\
-Make a quorum of one controller out of a backup, in an empty directory, under a new directory id and
-in a new epoch. The backup is checked before anything is written. The cluster id is the one in the
-backup; while a leader of that cluster answers, nothing is restored.
-"""
-TIMEOUT_MS_DEFAULT: Final = 30_000
 _LEADER_TIMEOUT_MS: Final = 3_000
 _POLL_S: Final = 0.05
 _FILE_MODE: Final = 0o600
-
-
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the two commands to `quorate storage`."""
-    shape = argparse.RawDescriptionHelpFormatter
-    backup = commands.add_parser(
-        "backup",
-        help="write the metadata into one checksummed file",
-        description=BACKUP,
-        formatter_class=shape,
-    )
-    _add_config(backup)
-    backup.add_argument("--output", required=True, metavar="FILE", help="a file that is not there")
-    backup.add_argument(
-        "--timeout-ms",
-        type=int,
-        default=TIMEOUT_MS_DEFAULT,
-        help="how long to wait until this controller has all that is committed"
-        f" (default: {TIMEOUT_MS_DEFAULT})",
-    )
-    backup.set_defaults(run=run_backup)
-    restore_ = commands.add_parser(
-        "restore",
-        help="make a quorum of one out of a backup",
-        description=RESTORE,
-        formatter_class=shape,
-    )
-    _add_config(restore_)
-    restore_.add_argument("--input", required=True, metavar="FILE", help="what `backup` wrote")
-    restore_.add_argument(
-        "--new-cluster-id", metavar="ID", help="another cluster id, for a copy beside the original"
-    )
-    add_ignore_argument(restore_)
-    restore_.set_defaults(run=run_restore)
-
-
-def _add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-c", "--config", required=True, metavar="FILE", help="the controller's properties"
-    )
 
 
 # --- backup ---------------------------------------------------------------------------------------

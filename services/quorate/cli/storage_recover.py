@@ -6,11 +6,10 @@ so it refuses wherever somebody may lead, whoever holds a directory, and what it
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from quorate.cli.connection import parse_server
 from quorate.cli.identities import draw_uuid, parse_cluster_id
@@ -29,6 +28,7 @@ from quorate.storage.rescue import choose, finish, new_epoch, survey
 from quorate.storage.rescue_record import RescueKind, RescuePlan, read_plan, write_plan
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from quorate.cli.leader_probe import Answer
@@ -36,16 +36,6 @@ if TYPE_CHECKING:
     from quorate.records.voters import Endpoint, Voter, VoterSet
     from quorate.rpc.controller_client import Address
     from quorate.storage.rescue import Survivor
-
-DESCRIPTION: Final = """\
-Make a quorum of one controller out of the disks that are left, where a majority of voters is lost
-for good. Stop every controller first. Name what is left: the properties of each controller whose
-disk survived, and directories (or copies of them) whose properties are lost.
-
-The longest log is kept whole, committed or not; what only lost disks had is gone. Its directory
-gets a new directory id, the only voter of a new set in a new epoch. Nothing is changed without
---execute; a recovery that was interrupted goes on when the same command is run again.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,58 +56,6 @@ class Report:
     answers: tuple[Answer, ...] = ()
     is_continued: bool = False
     end: OffsetAndEpoch | None = None
-
-
-def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to `quorate storage`."""
-    parser = commands.add_parser(
-        "recover",
-        help="make a quorum of one out of what is left when the majority is lost",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--unsafe-new-quorum",
-        action="store_true",
-        required=True,
-        help="you know that records may be lost, and that the old quorum must never run again",
-    )
-    parser.add_argument(
-        "-c",
-        "--config",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="the properties of a controller whose disk is left; may be repeated",
-    )
-    parser.add_argument(
-        "-d",
-        "--directory",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="a directory, or the copy of one, whose properties are lost; may be repeated",
-    )
-    parser.add_argument(
-        "--new-cluster-id",
-        metavar="ID",
-        help="another cluster id, which keeps all brokers and old disks out; kept by default",
-    )
-    add_ignore_argument(parser)
-    parser.add_argument("--execute", action="store_true", help="do it; otherwise it is only shown")
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
-    parser.set_defaults(run=run)
-
-
-def add_ignore_argument(parser: argparse.ArgumentParser) -> None:
-    """The flag of every command that asks for a leader first."""
-    parser.add_argument(
-        "--ignore-server",
-        action="append",
-        default=[],
-        metavar="HOST:PORT",
-        help="what listens there is no controller of this quorum; may be repeated",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -38,8 +38,6 @@ CHECKSUMS: Final = "SHA256SUMS"
 FORMAT: Final = "quorate-backup"
 _VERSION: Final = 1
 _CHUNK_BYTES: Final = 1024 * 1024
-_DIGEST_END: Final = 64
-_NAME_AT: Final = 66
 _NAME: Final = re.compile(
     rf"{re.escape(layout.BOOTSTRAP_CHECKPOINT)}"
     rf"|{layout.LOG_DIR}/\d{{20}}(\.log|-\d{{10}}\.checkpoint)"
@@ -90,8 +88,13 @@ def write_backup(manifest: Manifest, parts: Iterable[Part], output: IO[bytes]) -
         add(MANIFEST, len(data), io.BytesIO(data))
         for part in parts:
             add(part.name, part.size_bytes, _PartReader(part))
-        lines = "".join(f"{digest}  {name}\n" for name, digest in sums).encode()
+        lines = "".join(_checksum_line(digest, name) for name, digest in sums).encode()
         add(CHECKSUMS, len(lines), io.BytesIO(lines))
+
+
+def _checksum_line(digest: str, name: str) -> str:
+    """A line as `sha256sum` writes and reads it."""
+    return f"{digest}  {name}\n"
 
 
 class _PartReader:
@@ -163,12 +166,10 @@ def check_backup(backup: IO[bytes], name: str) -> CheckedBackup:
             found[member] = digest.hexdigest()
     if not sums:
         raise _damaged(name, f"it has no {CHECKSUMS}, so its end is missing")
-    wanted = {
-        line[_NAME_AT:]: line[:_DIGEST_END] for line in sums.decode("utf-8", "replace").splitlines()
-    }
-    wrong = sorted(n for n in {*found, *wanted} if found.get(n) != wanted.get(n))
-    if wrong:
-        raise _damaged(name, f"{wrong[0]} is not what {CHECKSUMS} says")
+    lines = [_checksum_line(digest, member) for member, digest in found.items()]
+    if "".join(lines).encode() != sums:
+        wrong = next((n for n in found if _checksum_line(found[n], n).encode() not in sums), None)
+        raise _damaged(name, f"{wrong or 'the list of files'} is not what {CHECKSUMS} says")
     try:
         decoded = decode_manifest(manifest)
     except (ValueError, KeyError, TypeError) as error:
@@ -208,14 +209,17 @@ def _members(backup: IO[bytes], name: str) -> Iterator[tuple[str, Iterator[bytes
                 content = tar.extractfile(info) if info.isreg() and is_known else None
                 if content is None:
                     raise _damaged(name, f"{info.name!r} does not belong into a backup")
-                yield info.name, _chunks(content)
-    except (tarfile.TarError, EOFError) as error:
+                yield info.name, _chunks(content, name)
+    except tarfile.TarError as error:
         raise _damaged(name, str(error)) from error
 
 
-def _chunks(content: IO[bytes]) -> Iterator[bytes]:
-    while chunk := content.read(_CHUNK_BYTES):
-        yield chunk
+def _chunks(content: IO[bytes], name: str) -> Iterator[bytes]:
+    try:
+        while chunk := content.read(_CHUNK_BYTES):
+            yield chunk
+    except tarfile.TarError as error:
+        raise _damaged(name, str(error)) from error
 
 
 def _damaged(name: str, reason: str) -> StorageError:

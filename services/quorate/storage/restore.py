@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from quorate.storage.backup_file import Manifest
     from quorate.storage.files import FileSystem
 
-# What a new disk holds when nobody has written to it.
-_ALWAYS_THERE: Final = (layout.LOCK, "lost+found")
+# What a new disk may hold before the first file that counts.
+_NOT_COUNTED: Final = (layout.LOCK, layout.RESCUE + layout.TEMPORARY_SUFFIX, "lost+found")
 _KRAFT_VERSION: Final = 1
 
 
@@ -73,7 +73,7 @@ def refuse_unless_empty(fs: FileSystem, directory: str) -> None:
     plan = read_plan(fs, directory)
     if plan is not None and plan.kind is RescueKind.RESTORE:
         return
-    names = [name for name in fs.list_dir(directory) if name not in _ALWAYS_THERE]
+    names = [name for name in fs.list_dir(directory) if name not in _NOT_COUNTED]
     if names:
         raise StorageError(
             f"{directory} is not empty, it holds {names[0]}: a backup is restored into an empty"
@@ -87,8 +87,9 @@ def restore(
     """Restore a backup that was checked; the new log end. Raises StorageError."""
     refuse_unless_empty(fs, directory)
     log_dir = f"{directory}/{layout.LOG_DIR}"
-    fs.make_dirs(log_dir)
+    fs.make_dirs(directory)
     write_plan(fs, directory, plan)
+    fs.make_dirs(log_dir)
     for name in (layout.META_PROPERTIES, layout.FLUSHED_END, layout.BOOTSTRAP_CHECKPOINT):
         remove_durably(fs, f"{directory}/{name}")
     for name in fs.list_dir(log_dir):

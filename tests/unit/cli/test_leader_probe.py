@@ -1,0 +1,66 @@
+"""What the answers of servers mean for a new quorum; real servers are asked by the rescue tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.cli.leader_probe import Answer, Standing, judge, refuse_leader
+from quorate.cli.output import CommandError
+from quorate.raft.messages import DescribeQuorumResponse, Heard, LeaderInfo
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, NodeId, Offset
+
+ONE, TWO = ("one", 9094), ("two", 9094)
+
+
+def said(leader: int | None, *, heard_ms: int | None = None) -> DescribeQuorumResponse:
+    """The answer of somebody who does not lead, 100 seconds after its start."""
+    return DescribeQuorumResponse(
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        LeaderInfo(None if leader is None else NodeId(leader), Epoch(5)),
+        now_ms=Millis(100_000),
+        heard=() if heard_ms is None else (Heard(NodeId(leader or 0), Millis(heard_ms)),),
+    )
+
+
+def test_who_answers_as_leader_leads_also_before_it_knows_what_is_committed() -> None:
+    for high_watermark in (None, Offset(7)):
+        info = LeaderInfo(NodeId(1), Epoch(5))
+        answer = DescribeQuorumResponse(ErrorCode.NONE, info, high_watermark)
+        assert judge(answer, 1) == (Standing.LEADS, "is node 1, which leads in epoch 5")
+
+
+def test_a_follower_that_heard_its_leader_lately_vouches_for_it() -> None:
+    standing, words = judge(said(2, heard_ms=90_000), 1)
+    assert (standing, words) == (
+        Standing.LEADS,
+        "is node 1, which heard its leader 2 10000 ms ago",
+    )
+
+
+def test_who_only_remembers_a_leader_is_without_one() -> None:
+    for answer in (said(2), said(2, heard_ms=89_999)):
+        assert judge(answer, 1) == (
+            Standing.LEADERLESS,
+            "is node 1, which followed node 2 in epoch 5",
+        )
+    without = (Standing.LEADERLESS, "is node 1, without a leader in epoch 5")
+    assert judge(said(None), 1) == without
+    assert judge(said(1), 1) == without
+
+
+def test_silence_another_cluster_and_the_leaderless_stand_against_nothing() -> None:
+    answers = [
+        Answer(ONE, standing, "")
+        for standing in (Standing.SILENT, Standing.FOREIGN, Standing.LEADERLESS)
+    ]
+    refuse_leader(answers, ignored=[])
+
+
+def test_a_leader_is_named_before_what_is_unclear() -> None:
+    answers = [Answer(ONE, Standing.UNCLEAR, "hangs"), Answer(TWO, Standing.LEADS, "leads")]
+    with pytest.raises(CommandError, match=r"^two:9094 leads: the quorum is alive"):
+        refuse_leader(answers, ignored=[])
+    with pytest.raises(CommandError, match=r"^one:9094 hangs: .* --ignore-server one:9094$"):
+        refuse_leader(answers, ignored=[TWO])
+    refuse_leader(answers, ignored=[ONE, TWO])
