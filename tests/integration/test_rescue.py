@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import shutil
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -251,3 +252,26 @@ def dump(node: NodePlan) -> list[str]:
     with contextlib.redirect_stdout(out):
         assert main(["dump-log", "--cluster-metadata-decoder", "--files", files]) == 0
     return [line for line in out.getvalue().splitlines() if not line.startswith("Dumping")]
+
+
+async def test_silence_of_a_listener_is_not_taken_for_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A leader that is stopped accepts connections, as long as its kernel does."""
+
+    async with Quorum(tmp_path / "quorum", controllers=1) as quorum:
+        await quorum.register_brokers()
+        await quorum.create(*topics("a"))
+        copy = tmp_path / "copy"
+        shutil.copytree(quorum.nodes[1].metadata_dir, copy)
+        arguments = ["storage", "recover", "--unsafe-new-quorum", "--directory", str(copy)]
+        quorum.signal(1, signal.SIGSTOP)
+        assert await asyncio.to_thread(main, arguments) == 1
+        host, port = quorum.nodes[1].address
+        err = capsys.readouterr().err
+        assert f"{host}:{port} accepts connections, but: no answer in time" in err
+        assert "cannot be judged" in err
+        assert await asyncio.to_thread(main, [*arguments, "--ignore-server", f"{host}:{port}"]) == 0
+        await quorum.kill(1)
+        assert await asyncio.to_thread(main, arguments) == 0
+        assert f"{host}:{port} does not answer" in capsys.readouterr().out

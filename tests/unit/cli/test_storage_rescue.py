@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
 import pytest
 
-from quorate.cli.main import main
+from quorate.cli.main import main, make_parser
+
+GUIDE = Path(__file__).parents[3] / "docs" / "recovery.md"
 
 
 def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -30,3 +35,17 @@ def test_help_says_what_a_restoration_makes(capsys: pytest.CaptureFixture[str]) 
     text = help_of("restore", capsys)
     assert "Make a quorum of one controller out of a backup" in text
     assert "while a leader of that cluster answers, nothing is restored" in text
+
+
+def commands_in(document: Path) -> list[list[str]]:
+    """The commands that a document shows in blocks, one a line."""
+    lines = (line.strip() for line in document.read_text(encoding="utf-8").splitlines())
+    return [shlex.split(line) for line in lines if line.startswith("quorate ")]
+
+
+def test_every_command_of_the_guide_is_one_that_we_have() -> None:
+    commands = commands_in(GUIDE)
+    assert len(commands) > 7
+    for program, command, *arguments in commands:
+        assert program == "quorate"
+        assert callable(make_parser(command).parse_args([command, *arguments]).run)

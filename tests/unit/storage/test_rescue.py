@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.raft.messages import ElectionState, VotersAt
+from quorate.raft.api import AppendToLog, ControlBatch, SaveElection
+from quorate.raft.messages import ElectionState, KRaftVersionAt, VotersAt
 from quorate.records.batch import iter_batches
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange, control_records
-from quorate.records.ids import ClusterId, DirectoryId, Epoch, NodeId, Offset
+from quorate.records.ids import ClusterId, DirectoryId, Epoch, NodeId, Offset, ReplicaKey
+from quorate.records.voters import VoterSet
 from quorate.sim.disk import Survival
 from quorate.storage.errors import StorageError
 from quorate.storage.meta import MetaProperties
@@ -23,7 +26,6 @@ from .conftest import ALONE, DIRECTORY, LOG_DIR, THREE, Crashed, Replica, at, vo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.records.voters import VoterSet
     from quorate.storage.recovery import Recovered
     from quorate.storage.rescue import Survivor
 
@@ -256,3 +258,24 @@ def test_a_rescue_that_dies_anywhere_is_gone_on_with_to_the_same_end(
         assert (state.end, state.remembered_end, recovered.meta) == (expected, None, plan.after)
         assert state.voters[-1].voters == plan.voters
     assert calls > 60
+
+
+def test_static_voters_become_a_set_in_the_log() -> None:
+    """At kraft.version 0 no directory id tells a new disk from an old one: the version rises."""
+    replica = Replica(None)
+    static = VoterSet.of(replace(v, key=ReplicaKey(v.key.node_id)) for v in THREE)
+    replica.config = StorageConfig(node_id=NodeId(1), static_voters=static, segment_bytes=300)
+    replica.open()
+    state = ElectionState(Epoch(3), NodeId(1), ReplicaKey(NodeId(1)))
+    replica.store.save_election(SaveElection(state, 0, static))
+    change = ControlBatch((LeaderChange(NodeId(1), (NodeId(1),), (NodeId(1),)),))
+    replica.store.append(AppendToLog(Offset(0), at(1, 3), change), timestamp_ms=100)
+    replica.flush()
+    survivor = survivor_of(replica)
+    assert (survivor.voters, survivor.endpoints) == (static, voter(1).endpoints)
+    plan = plan_for(replica)
+    assert rescue(replica, plan) == at(4, 1003)
+    recovered = replica.open().state
+    assert recovered.voters[-1] == VotersAt(Offset(3), plan.voters)
+    assert recovered.kraft_versions[-1] == KRaftVersionAt(Offset(2), 1)
+    assert (recovered.abstains, recovered.remembered_end) == (False, None)
