@@ -34,6 +34,7 @@ from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.layout import META_PROPERTIES
 from quorate.storage.lock import DirectoryLock
 from quorate.storage.meta import MetaProperties, encode_meta, read_meta
+from quorate.storage.rescue_record import refuse_unfinished
 
 if TYPE_CHECKING:
     import argparse
@@ -340,6 +341,10 @@ def show_info(arguments: argparse.Namespace) -> int:
     is_there = fs.exists(directory)
     if not is_there:
         problems.append(f"{directory} is not a directory: format it, or set metadata.log.dir")
+    try:
+        refuse_unfinished(fs, directory)
+    except StorageError as error:
+        problems.append(str(error))
     try:
         meta = read_meta(fs, f"{directory}/{META_PROPERTIES}") if is_there else None
     except StorageError as error:

@@ -27,6 +27,7 @@ from quorate.storage.layout import (
     FIRST_BOOTSTRAP,
     LOG_DIR,
     META_PROPERTIES,
+    RESCUE,
     checkpoint_name,
 )
 from quorate.storage.meta import read_meta
@@ -255,6 +256,13 @@ def test_info_says_what_is_wrong(run: Format, directory: Path) -> None:
     (directory / META_PROPERTIES).write_text("version=1\n")
     status, _, err = run("info")
     assert (status, "node.id is missing" in err) == (1, True)
+
+
+def test_an_interrupted_rescue_is_a_problem(run: Format, directory: Path) -> None:
+    run("format", "-t", CLUSTER, "-s")
+    (directory / RESCUE).write_text("{}")
+    status, _, err = run("info")
+    assert (status, f"{directory / RESCUE}: malformed" in err) == (1, True)
 
 
 def test_info_of_another_node_is_a_problem(run: Format, directory: Path) -> None:

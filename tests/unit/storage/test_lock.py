@@ -53,6 +53,8 @@ def test_a_directory_that_a_stock_server_holds_is_refused(tmp_path: Path) -> Non
         assert server.stdout.readline() == "locked\n"
         with pytest.raises(StorageError, match=r"\.lock is held by another program"):
             DirectoryLock(str(tmp_path)).acquire()
+        with pytest.raises(StorageError, match=r"\.lock is held by another program"):
+            DirectoryLock(str(tmp_path)).check()
         server.communicate()
     with DirectoryLock(str(tmp_path)):
         pass
