@@ -80,9 +80,32 @@ async def wipe_and_format(quorum: Quorum, node_id: int) -> None:
     assert files(node) == formatted
 
 
+@pytest.mark.parametrize("joins", [False, True], ids=["observers", "auto-join"])
 async def test_a_quorum_that_lost_its_majority_is_recovered_from_the_disk_that_is_left(
-    quorum: Quorum,
+    tmp_path: Path, *, joins: bool
 ) -> None:
+    overrides = {"controller.quorum.auto.join.enable": str(joins).lower()}
+    async with Quorum(tmp_path / "quorum", overrides) as quorum:
+        await quorum.register_brokers()
+        await loses_its_majority(quorum)
+
+        async def all_are_back() -> bool:
+            """The wiped ones vote again where they may join by themselves, else they follow."""
+            leader = await quorum.leader()
+            voters = {state.key.node_id for state in leader.voters}
+            observers = {state.key.node_id for state in leader.observers}
+            return (voters, observers) == (({1, 2, 3}, set()) if joins else ({1}, {2, 3}))
+
+        await quorum.eventually("the wiped controllers are back", all_are_back)
+        await quorum.create(*topics("e"))
+        await quorum.assert_logs_agree()
+        after = await quorum.leader()
+        assert [key.node_id for key in after.decommissioned] == [1, 2, 3]
+        assert {voter.key for voter in after.voters}.isdisjoint(after.decommissioned)
+
+
+async def loses_its_majority(quorum: Quorum) -> None:
+    """Two of three disks are wiped, the third is recovered, and has all that it had."""
     await quorum.create(*topics("a", "b", "c"))
     before = await quorum.leader()
     await quorum.assert_logs_agree()
@@ -127,8 +150,7 @@ async def test_a_quorum_that_lost_its_majority_is_recovered_from_the_disk_that_i
 
     await quorum.start(1)
     after = await quorum.leader(above_epoch=report["newQuorum"]["epoch"])
-    assert [voter.key.node_id for voter in after.voters] == [1]
-    assert after.voters[0].key.directory_id == new.directory_id
+    assert after.voters[0].key == ReplicaKey(new.node_id, new.directory_id)
     await quorum.create(*topics("d"))
     high_watermark = await quorum.assert_logs_agree()
     for node_id in quorum.nodes:
@@ -136,13 +158,6 @@ async def test_a_quorum_that_lost_its_majority_is_recovered_from_the_disk_that_i
         assert found.keys() == {"a", "b", "c", "d"}
         for topic in described:
             assert found[topic.name].topic_id == topic.topic_id
-
-    async def observes() -> bool:
-        """The wiped ones follow; from here on a test may add them as voters again."""
-        leader = await quorum.leader()
-        return {state.key.node_id for state in leader.observers} == set(lost)
-
-    await quorum.eventually("the wiped controllers are observers", observes)
 
 
 async def test_recover_refuses_while_somebody_leads(
@@ -156,7 +171,7 @@ async def test_recover_refuses_while_somebody_leads(
     assert await asyncio.to_thread(main, arguments) == 1
     err = capsys.readouterr().err
     host, port = quorum.nodes[leader_id].address
-    assert f"error: {host}:{port} is node {leader_id}, which leads in epoch" in err
+    assert f"{host}:{port} is node {leader_id}, which leads in epoch" in err
     assert "the quorum is alive" in err
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.cli.connection import format_server
 from quorate.cli.output import CommandError
 from quorate.records.errors import ErrorCode
-from quorate.rpc.controller_client import ControllerClient, QuorumUnavailableError
+from quorate.rpc.controller_client import ControllerClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,12 +58,12 @@ def ask_for_leader(servers: Iterable[Address], cluster_id: str) -> list[Answer]:
 def refuse_leader(answers: Sequence[Answer], *, ignored: Sequence[Address]) -> None:
     """Raises CommandError where a leader answers, or may be there, that is not to be ignored."""
     judged = [answer for answer in answers if answer.server not in ignored]
-    for answer in judged:
-        if answer.standing is Standing.LEADS:
-            raise CommandError(
-                f"{answer}: the quorum is alive, and a second one beside it would lose what either"
-                " acknowledges. Use the one that there is, or stop all its controllers first"
-            )
+    leading = "; ".join(str(answer) for answer in judged if answer.standing is Standing.LEADS)
+    if leading:
+        raise CommandError(
+            f"{leading}: the quorum is alive, and a second one beside it would lose what either"
+            " acknowledges. Use the one that there is, or stop all its controllers first"
+        )
     for answer in judged:
         if answer.standing is Standing.UNCLEAR:
             raise CommandError(
@@ -91,21 +91,24 @@ async def _ask(server: Address, cluster_id: str) -> tuple[Answer, list[Address]]
         words = f"cannot be reached within {PROBE_TIMEOUT_S:g} s"
         return Answer(server, Standing.SILENT, words), []
     except OSError as error:
-        words = f"does not answer ({error.strerror or error})"
+        refused = isinstance(error, ConnectionRefusedError)
+        why = "connection refused" if refused else error.strerror or error
+        words = f"does not answer ({why})"
         return Answer(server, Standing.SILENT, words), []
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
-    timeout_ms = int(PROBE_TIMEOUT_S * 1000)
-    async with ControllerClient([server], timeout_ms=timeout_ms) as client:
-        said = await client.try_describe_at(server, PROBE_TIMEOUT_S)
-        if isinstance(said, str):
-            words = f"accepts connections, but: {said}"
+    async with ControllerClient([server]) as client:
+        said, identity = await asyncio.gather(
+            client.try_describe_at(server, PROBE_TIMEOUT_S),
+            client.try_api_versions_at(server, PROBE_TIMEOUT_S),
+        )
+    for answer in (said, identity):
+        if isinstance(answer, str):
+            words = f"accepts connections, but: {answer}"
             return Answer(server, Standing.UNCLEAR, words), []
-        try:
-            identity = await client.api_versions()
-        except QuorumUnavailableError as error:
-            return Answer(server, Standing.UNCLEAR, f"does not say who it is: {error}"), []
+    assert not isinstance(said, str), "words were returned above"
+    assert not isinstance(identity, str), "words were returned above"
     if identity.cluster_id != cluster_id:
         words = f"is of another cluster, {identity.cluster_id}"
         return Answer(server, Standing.FOREIGN, words), []

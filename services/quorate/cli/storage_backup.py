@@ -13,9 +13,9 @@ from quorate.cli.leader_probe import ask_for_leader, refuse_leader
 from quorate.cli.output import CommandError, fail
 from quorate.cli.storage_recover import parse_ignored
 from quorate.consensus.config import load_config
-from quorate.consensus.properties import ConfigError
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
 from quorate.rpc.controller_client import ControllerClient, QuorumUnavailableError
+from quorate.settings.properties import ConfigError
 from quorate.storage import layout
 from quorate.storage.backup import local_end, open_source
 from quorate.storage.backup_file import check_backup, digest_of, write_backup

@@ -16,8 +16,8 @@ from quorate.cli.identities import draw_uuid, parse_cluster_id
 from quorate.cli.leader_probe import ask_for_leader, refuse_leader
 from quorate.cli.output import CommandError, fail, print_json
 from quorate.consensus.config import ControllerConfig, load_config
-from quorate.consensus.properties import ConfigError
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
+from quorate.settings.properties import ConfigError
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
@@ -265,21 +265,30 @@ def losses(report: Report) -> list[str]:
     if longest > plan.end:
         source = next(w.source for w in plan.witnesses if w.highest_end == longest)
         said.append(
-            f"the log of {source} once ended at {longest}: from {plan.end} on its records are lost"
+            f"what the log of {source}, which once ended at {longest}, had from {plan.end} on"
         )
     absent = _absent(plan)
-    if absent:
+    if absent and len(absent) >= plan.voters_before.majority:
         ids = ", ".join(str(voter.key.node_id) for voter in absent)
         said.append(
-            f"whatever was acknowledged above {plan.end} by the disks of {ids}, which are not here,"
-            " is lost; how much that is cannot be known"
+            f"whatever was acknowledged above {plan.end} by the disks of {ids}, which are not here;"
+            " how much that is cannot be known"
         )
-    voters = plan.voters_before
-    if voters.voters and len(voters) - len(absent) >= voters.majority and longest <= plan.end:
-        said.append(
-            f"{len(voters) - len(absent)} of {len(voters)} voters are here, a majority: started"
-            " together they elect a leader by themselves, and nothing is lost"
-        )
+    return said
+
+
+def remarks(report: Report) -> list[str]:
+    """What speaks for another way."""
+    plan = report.plan
+    voters, absent = plan.voters_before, _absent(plan)
+    if not voters.voters or len(absent) >= voters.majority or losses(report):
+        return []
+    said = [
+        f"every majority of the {len(voters)} voters has a disk here: unless one of them is an"
+        " older copy, nothing that was acknowledged is lost"
+    ]
+    if len(voters) - len(absent) >= voters.majority:
+        said.append("they are a majority: started together they elect a leader by themselves")
     return said
 
 
@@ -327,6 +336,7 @@ def report_lines(report: Report) -> list[str]:
         f"   epoch {plan.epoch}",
     ]
     lines += [f"Lost: {loss}" for loss in losses(report)]
+    lines += [f"Note: {remark}" for remark in remarks(report)]
     if report.end is None:
         return [*lines, "DRY RUN: nothing has been changed. Run it with --execute to do this."]
     path = f"{report.directory}/{layout.rescue_record_name(plan.epoch)}"
@@ -371,6 +381,7 @@ def report_fields(report: Report) -> dict[str, object]:
             "endpoints": [str(endpoint) for endpoint in plan.endpoints],
         },
         "lost": losses(report),
+        "notes": remarks(report),
         "isContinued": report.is_continued,
         "isExecuted": is_done,
         "logEnd": None if report.end is None else str(report.end),

@@ -82,7 +82,12 @@ class RescuePlan:
 
     @property
     def voters(self) -> VoterSet:
-        return VoterSet((Voter(self.key, self.endpoints),))
+        """The new set. The old voters do not join it by themselves: their disks are to be wiped."""
+        gone = self.voters_before
+        for voter in self.voters_before:
+            if voter.key.directory_id is not None:
+                gone = gone.without(voter.key)
+        return VoterSet((Voter(self.key, self.endpoints),), gone.decommissioned)
 
 
 def read_plan(fs: FileSystem, metadata_log_dir: str) -> RescuePlan | None:
@@ -141,6 +146,7 @@ def encode_plan(plan: RescuePlan) -> bytes:
             "nodeId": plan.before.node_id,
             "logEnd": _end_fields(plan.end),
             "voters": [_voter_fields(voter) for voter in plan.voters_before],
+            "decommissioned": [_key_fields(key) for key in plan.voters_before.decommissioned],
         },
         "after": {
             "clusterId": plan.after.cluster_id,
@@ -185,7 +191,8 @@ def decode_plan(data: bytes) -> RescuePlan:
         epoch=Epoch(int(after["epoch"])),
         endpoints=_endpoints(after["endpoints"]),
         voters_before=VoterSet.of(
-            Voter(_key(voter), _endpoints(voter["endpoints"])) for voter in before["voters"]
+            (Voter(_key(voter), _endpoints(voter["endpoints"])) for voter in before["voters"]),
+            tuple(_key(key) for key in before["decommissioned"]),
         ),
         witnesses=tuple(
             Witness(

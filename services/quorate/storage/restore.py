@@ -6,6 +6,7 @@ of it. One that was killed begins again: nothing but the backup has ever been th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Final
 
 from quorate.raft.log_state import NO_VOTERS
@@ -104,10 +105,13 @@ def restore(
         voters=NO_VOTERS,
     )
     write_meta(fs, f"{directory}/{layout.META_PROPERTIES}", plan.before)
-    found = examine(fs, directory, StorageConfig(node_id=plan.before.node_id)).state.end
-    if found != plan.end:
+    state = examine(fs, directory, StorageConfig(node_id=plan.before.node_id)).state
+    if state.end != plan.end:
         raise StorageError(
-            f"{directory}: the log of the backup ends at {found}, not at {plan.end} as it says:"
+            f"{directory}: the log of the backup ends at {state.end}, not at {plan.end} as it says:"
             " use another backup"
         )
+    if state.voters:
+        plan = replace(plan, voters_before=state.voters[-1].voters)
+        write_plan(fs, directory, plan)
     return finish(fs, directory, plan, timestamp_ms=timestamp_ms)

@@ -61,6 +61,9 @@ def test_a_leader_is_named_before_what_is_unclear() -> None:
     answers = [Answer(ONE, Standing.UNCLEAR, "hangs"), Answer(TWO, Standing.LEADS, "leads")]
     with pytest.raises(CommandError, match=r"^two:9094 leads: the quorum is alive"):
         refuse_leader(answers, ignored=[])
+    both = [*answers, Answer(ONE, Standing.LEADS, "leads")]
+    with pytest.raises(CommandError, match=r"^two:9094 leads; one:9094 leads: "):
+        refuse_leader(both, ignored=[])
     with pytest.raises(CommandError, match=r"^one:9094 hangs: .* --ignore-server one:9094$"):
         refuse_leader(answers, ignored=[TWO])
     refuse_leader(answers, ignored=[ONE, TWO])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -33,7 +34,7 @@ PLAN = RescuePlan(
     end=at(18, 4),
     epoch=Epoch(1007),
     endpoints=voter(1).endpoints,
-    voters_before=THREE,
+    voters_before=replace(THREE, decommissioned=(voter(8).key,)),
     witnesses=(
         Witness(
             source="/data",
@@ -61,6 +62,12 @@ def a_disk() -> SimulatedDisk:
 
 def test_a_plan_is_read_as_it_was_written() -> None:
     assert decode_plan(encode_plan(PLAN)) == PLAN
+
+
+def test_the_old_voters_are_decommissioned() -> None:
+    keys = [voter(node_id).key for node_id in (8, 1, 2, 3)]
+    assert PLAN.voters.decommissioned == tuple(keys)
+    assert [v.key for v in PLAN.voters] == [PLAN.key]
 
 
 def test_the_file_says_when_and_from_what_to_what() -> None:
