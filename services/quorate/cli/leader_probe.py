@@ -16,10 +16,12 @@ from quorate.cli.connection import format_server
 from quorate.cli.output import CommandError
 from quorate.records.errors import ErrorCode
 from quorate.rpc.controller_client import ControllerClient
+from quorate.rpc.tls import TlsError, TlsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from quorate.consensus.config import ControllerConfig
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.rpc.controller_client import Address
 
@@ -50,9 +52,19 @@ class Answer:
         return f"{format_server(self.server)} {self.words}"
 
 
-def ask_for_leader(servers: Iterable[Address], cluster_id: str) -> list[Answer]:
+def ask_for_leader(
+    servers: Iterable[Address], cluster_id: str, tls: TlsFiles | None
+) -> list[Answer]:
     """Ask all servers at once, and those that they name as leader; the answers in order."""
-    return asyncio.run(_ask_all(list(dict.fromkeys(servers)), cluster_id))
+    return asyncio.run(_ask_all(list(dict.fromkeys(servers)), cluster_id, tls))
+
+
+def tls_of_controller(config: ControllerConfig) -> TlsFiles | None:
+    """The certificates with which this controller calls its peers. Raises CommandError."""
+    try:
+        return None if config.tls is None else TlsFiles(config.tls)
+    except TlsError as error:
+        raise CommandError(str(error)) from error
 
 
 def refuse_leader(answers: Sequence[Answer], *, ignored: Sequence[Address]) -> None:
@@ -72,17 +84,19 @@ def refuse_leader(answers: Sequence[Answer], *, ignored: Sequence[Address]) -> N
             )
 
 
-async def _ask_all(servers: list[Address], cluster_id: str) -> list[Answer]:
+async def _ask_all(servers: list[Address], cluster_id: str, tls: TlsFiles | None) -> list[Answer]:
     answers: dict[Address, Answer] = {}
     while missing := [server for server in servers if server not in answers]:
-        asked = await asyncio.gather(*(_ask(server, cluster_id) for server in missing))
+        asked = await asyncio.gather(*(_ask(server, cluster_id, tls) for server in missing))
         for answer, named in asked:
             answers[answer.server] = answer
             servers += [server for server in named if server not in servers]
     return list(answers.values())
 
 
-async def _ask(server: Address, cluster_id: str) -> tuple[Answer, list[Address]]:
+async def _ask(
+    server: Address, cluster_id: str, tls: TlsFiles | None
+) -> tuple[Answer, list[Address]]:
     """One server's answer, and where the leader listens that it names."""
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_S):
@@ -98,7 +112,7 @@ async def _ask(server: Address, cluster_id: str) -> tuple[Answer, list[Address]]
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
-    async with ControllerClient([server]) as client:
+    async with ControllerClient([server], tls=tls) as client:
         said, identity = await asyncio.gather(
             client.try_describe_at(server, PROBE_TIMEOUT_S),
             client.try_api_versions_at(server, PROBE_TIMEOUT_S),

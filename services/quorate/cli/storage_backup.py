@@ -9,12 +9,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.identities import draw_uuid, parse_cluster_id
-from quorate.cli.leader_probe import ask_for_leader, refuse_leader
+from quorate.cli.leader_probe import ask_for_leader, refuse_leader, tls_of_controller
 from quorate.cli.output import CommandError, fail
 from quorate.cli.storage_recover import parse_ignored
 from quorate.consensus.config import load_config
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
-from quorate.rpc.controller_client import ControllerClient, QuorumUnavailableError
+from quorate.rpc.controller_client import (
+    ControllerClient,
+    QuorumUnavailableError,
+    RequestRefusedError,
+)
 from quorate.settings.properties import ConfigError
 from quorate.storage import layout
 from quorate.storage.backup import local_end, open_source
@@ -78,7 +82,8 @@ async def _committed(config: ControllerConfig, cluster_id: str | None) -> Offset
     """The leader's epoch and high watermark; None where no leader answers. Raises CommandError."""
     advertised = (config.advertised.host, config.advertised.port)
     servers: list[Address] = [advertised, *config.quorum.bootstrap_servers]
-    async with ControllerClient(servers, timeout_ms=_LEADER_TIMEOUT_MS) as client:
+    tls = tls_of_controller(config)
+    async with ControllerClient(servers, timeout_ms=_LEADER_TIMEOUT_MS, tls=tls) as client:
         try:
             identity = await client.api_versions()
             async with asyncio.timeout(_LEADER_TIMEOUT_MS / 1000):
@@ -89,6 +94,8 @@ async def _committed(config: ControllerConfig, cluster_id: str | None) -> Offset
                     quorum = await client.describe_quorum()
         except (QuorumUnavailableError, TimeoutError):
             return None
+        except RequestRefusedError as error:
+            raise CommandError(f"{error}: what is committed cannot be asked for") from error
     if cluster_id is not None and identity.cluster_id != cluster_id:
         raise CommandError(
             f"controller.quorum.bootstrap.servers lead to cluster {identity.cluster_id}, but the"
@@ -161,7 +168,8 @@ def _restore(arguments: argparse.Namespace) -> None:
             cluster_id = parse_cluster_id("--new-cluster-id", arguments.new_cluster_id)
         advertised = (config.advertised.host, config.advertised.port)
         servers = [advertised, *config.quorum.bootstrap_servers]
-        refuse_leader(ask_for_leader(servers, cluster_id), ignored=ignored)
+        tls = tls_of_controller(config)
+        refuse_leader(ask_for_leader(servers, cluster_id, tls), ignored=ignored)
         plan = restoration(
             backup.manifest,
             arguments.input,

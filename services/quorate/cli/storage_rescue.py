@@ -80,6 +80,12 @@ def _register_recover(commands: argparse._SubParsersAction[argparse.ArgumentPars
         help="a directory, or the copy of one, whose properties are lost; may be repeated",
     )
     parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="properties of the connection: security.protocol, ssl.*; by default as --config has"
+        " them",
+    )
+    parser.add_argument(
         "--new-cluster-id",
         metavar="ID",
         help="another cluster id, which keeps all brokers and old disks out; kept by default",

@@ -37,8 +37,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Address]:
     """Nobody listens; the servers that were asked."""
     servers: list[Address] = []
 
-    def ask(addresses: Iterable[Address], cluster_id: str) -> list[Answer]:
-        assert cluster_id == CLUSTER
+    def ask(addresses: Iterable[Address], cluster_id: str, tls: object) -> list[Answer]:
+        assert (cluster_id, tls) == (CLUSTER, None)
         servers.extend(addresses)
         return [Answer(server, Standing.SILENT, "does not answer") for server in servers]
 
