@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-async def refused(quorum: Quorum, *arguments: str) -> str:
+async def refused(quorum: Controllers, *arguments: str) -> str:
     """Run a command that has to fail; its stderr."""
     process = await quorum.spawn_cli(*arguments)
     _, stderr = await process.communicate()
