@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.connection import format_server
+from quorate.cli.connection import format_server, tls_of
 from quorate.cli.output import CommandError
 from quorate.records.errors import ErrorCode
-from quorate.rpc.controller_client import ControllerClient
+from quorate.rpc.controller_client import ControllerClient, RequestRefusedError
 from quorate.rpc.tls import TlsError, TlsFiles
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterable, Sequence
 
     from quorate.consensus.config import ControllerConfig
@@ -59,10 +60,16 @@ def ask_for_leader(
     return asyncio.run(_ask_all(list(dict.fromkeys(servers)), cluster_id, tls))
 
 
-def tls_of_controller(config: ControllerConfig) -> TlsFiles | None:
-    """The certificates with which this controller calls its peers. Raises CommandError."""
+def tls_for(arguments: argparse.Namespace, configs: Iterable[ControllerConfig]) -> TlsFiles | None:
+    """The certificates of `--command-config`, or those with which a controller calls its peers.
+
+    Raises CommandError.
+    """
+    if arguments.command_config is not None:
+        return tls_of(arguments)
+    settings = next((config.tls for config in configs if config.tls is not None), None)
     try:
-        return None if config.tls is None else TlsFiles(config.tls)
+        return None if settings is None else TlsFiles(settings)
     except TlsError as error:
         raise CommandError(str(error)) from error
 
@@ -79,8 +86,9 @@ def refuse_leader(answers: Sequence[Answer], *, ignored: Sequence[Address]) -> N
     for answer in judged:
         if answer.standing is Standing.UNCLEAR:
             raise CommandError(
-                f"{answer}: whether a leader is there cannot be judged. Stop what listens there;"
-                f" or, where it is no controller, --ignore-server {format_server(answer.server)}"
+                f"{answer}: whether a leader is there cannot be judged. Stop what listens there, or"
+                " ask as somebody who may with --command-config; or, where it is no controller of"
+                f" this quorum, --ignore-server {format_server(answer.server)}"
             )
 
 
@@ -113,10 +121,11 @@ async def _ask(
     with suppress(OSError):
         await writer.wait_closed()
     async with ControllerClient([server], tls=tls) as client:
-        said, identity = await asyncio.gather(
-            client.try_describe_at(server, PROBE_TIMEOUT_S),
-            client.try_api_versions_at(server, PROBE_TIMEOUT_S),
-        )
+        try:
+            said = await client.try_describe_at(server, PROBE_TIMEOUT_S)
+            identity = await client.try_api_versions_at(server, PROBE_TIMEOUT_S)
+        except RequestRefusedError as error:
+            return Answer(server, Standing.UNCLEAR, f"refuses to say who leads ({error})"), []
     for answer in (said, identity):
         if isinstance(answer, str):
             words = f"accepts connections, but: {answer}"

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.identities import draw_uuid, parse_cluster_id
-from quorate.cli.leader_probe import ask_for_leader, refuse_leader, tls_of_controller
+from quorate.cli.leader_probe import ask_for_leader, refuse_leader, tls_for
 from quorate.cli.output import CommandError, fail
 from quorate.cli.storage_recover import parse_ignored
 from quorate.consensus.config import load_config
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.config import ControllerConfig
     from quorate.rpc.controller_client import Address
+    from quorate.rpc.tls import TlsFiles
     from quorate.storage.backup import Source
 
 _LEADER_TIMEOUT_MS: Final = 3_000
@@ -63,7 +64,7 @@ def _backup(arguments: argparse.Namespace) -> None:
     fs, directory = OsFileSystem(), config.log.directory
     meta = read_meta(fs, f"{directory}/{layout.META_PROPERTIES}")
     cluster_id = None if meta is None else meta.cluster_id
-    goal = asyncio.run(_committed(config, cluster_id))
+    goal = asyncio.run(_committed(config, cluster_id, tls_for(arguments, [config])))
     if goal is not None:
         _await_local(directory, goal, arguments.timeout_ms)
     source = open_source(fs, directory, below=None if goal is None else goal.offset)
@@ -78,11 +79,12 @@ def _backup(arguments: argparse.Namespace) -> None:
     print(f"SHA256:     {digest}")
 
 
-async def _committed(config: ControllerConfig, cluster_id: str | None) -> OffsetAndEpoch | None:
+async def _committed(
+    config: ControllerConfig, cluster_id: str | None, tls: TlsFiles | None
+) -> OffsetAndEpoch | None:
     """The leader's epoch and high watermark; None where no leader answers. Raises CommandError."""
     advertised = (config.advertised.host, config.advertised.port)
     servers: list[Address] = [advertised, *config.quorum.bootstrap_servers]
-    tls = tls_of_controller(config)
     async with ControllerClient(servers, timeout_ms=_LEADER_TIMEOUT_MS, tls=tls) as client:
         try:
             identity = await client.api_versions()
@@ -95,7 +97,10 @@ async def _committed(config: ControllerConfig, cluster_id: str | None) -> Offset
         except (QuorumUnavailableError, TimeoutError):
             return None
         except RequestRefusedError as error:
-            raise CommandError(f"{error}: what is committed cannot be asked for") from error
+            raise CommandError(
+                f"{error}: what is committed cannot be asked for. Ask as somebody who may, with"
+                " --command-config"
+            ) from error
     if cluster_id is not None and identity.cluster_id != cluster_id:
         raise CommandError(
             f"controller.quorum.bootstrap.servers lead to cluster {identity.cluster_id}, but the"
@@ -168,7 +173,7 @@ def _restore(arguments: argparse.Namespace) -> None:
             cluster_id = parse_cluster_id("--new-cluster-id", arguments.new_cluster_id)
         advertised = (config.advertised.host, config.advertised.port)
         servers = [advertised, *config.quorum.bootstrap_servers]
-        tls = tls_of_controller(config)
+        tls = tls_for(arguments, [config])
         refuse_leader(ask_for_leader(servers, cluster_id, tls), ignored=ignored)
         plan = restoration(
             backup.manifest,

@@ -11,9 +11,9 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from quorate.cli.connection import parse_server, tls_of
+from quorate.cli.connection import parse_server
 from quorate.cli.identities import draw_uuid, parse_cluster_id
-from quorate.cli.leader_probe import ask_for_leader, refuse_leader, tls_of_controller
+from quorate.cli.leader_probe import ask_for_leader, refuse_leader, tls_for
 from quorate.cli.output import CommandError, fail, print_json
 from quorate.consensus.config import ControllerConfig, load_config
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from quorate.records.ids import ClusterId
     from quorate.records.voters import Endpoint, Voter, VoterSet
     from quorate.rpc.controller_client import Address
-    from quorate.rpc.tls import TlsFiles
     from quorate.storage.rescue import Survivor
 
 
@@ -89,7 +88,9 @@ def _recover(arguments: argparse.Namespace) -> Report:
         source, plan = interrupted
         report = Report(plan, source.directory, is_continued=True)
     cluster_id = report.plan.before.cluster_id
-    answers = ask_for_leader(_servers(sources, report), cluster_id, _tls(arguments, sources))
+    configs = [source.config for source in sources if source.config is not None]
+    tls = tls_for(arguments, configs)
+    answers = ask_for_leader(_servers(sources, report), cluster_id, tls)
     refuse_leader(answers, ignored=ignored)
     report = replace(report, answers=tuple(answers))
     return _execute(report) if arguments.execute else report
@@ -149,15 +150,6 @@ def parse_ignored(texts: Sequence[str]) -> list[Address]:
         return [parse_server(text) for text in texts]
     except ValueError as error:
         raise CommandError(f"--ignore-server: {error}") from error
-
-
-def _tls(arguments: argparse.Namespace, sources: Sequence[Source]) -> TlsFiles | None:
-    """Certificates of `--command-config`, or those of the first controller that has any."""
-    if arguments.command_config is not None:
-        return tls_of(arguments)
-    configs = (source.config for source in sources)
-    files = (tls_of_controller(config) for config in configs if config is not None)
-    return next((tls for tls in files if tls is not None), None)
 
 
 def _interrupted(sources: Sequence[Source]) -> tuple[Source, RescuePlan] | None:

@@ -80,16 +80,11 @@ def _register_recover(commands: argparse._SubParsersAction[argparse.ArgumentPars
         help="a directory, or the copy of one, whose properties are lost; may be repeated",
     )
     parser.add_argument(
-        "--command-config",
-        metavar="FILE",
-        help="properties of the connection: security.protocol, ssl.*; by default as --config has"
-        " them",
-    )
-    parser.add_argument(
         "--new-cluster-id",
         metavar="ID",
         help="another cluster id, which keeps all brokers and old disks out; kept by default",
     )
+    _add_connection(parser)
     _add_ignore(parser)
     parser.add_argument("--execute", action="store_true", help="do it; otherwise it is only shown")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
@@ -113,6 +108,7 @@ def _register_backup(commands: argparse._SubParsersAction[argparse.ArgumentParse
         help="how long to wait until this controller has all that is committed"
         f" (default: {TIMEOUT_MS_DEFAULT})",
     )
+    _add_connection(backup)
     backup.set_defaults(run=_later("quorate.cli.storage_backup", "run_backup"))
     restore_ = commands.add_parser(
         "restore",
@@ -125,6 +121,7 @@ def _register_backup(commands: argparse._SubParsersAction[argparse.ArgumentParse
     restore_.add_argument(
         "--new-cluster-id", metavar="ID", help="another cluster id, for a copy beside the original"
     )
+    _add_connection(restore_)
     _add_ignore(restore_)
     restore_.set_defaults(run=_later("quorate.cli.storage_backup", "run_restore"))
 
@@ -132,6 +129,14 @@ def _register_backup(commands: argparse._SubParsersAction[argparse.ArgumentParse
 def _add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-c", "--config", required=True, metavar="FILE", help="the controller's properties"
+    )
+
+
+def _add_connection(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="properties of the connection: security.protocol, ssl.*; by default those of --config",
     )
 
 
