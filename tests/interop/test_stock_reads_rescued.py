@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from quorate.cli.main import main
 from quorate.records.ids import DirectoryId, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from tests.interop.comparison import differences, ours
+from tests.interop.comparison import content, ours
 from tests.unit.cli.directories import make_directory
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ def test_stock_reads_a_recovered_log_and_one_that_was_restored(
     assert main(["storage", "backup", *use(recovered), "--output", str(backup)]) == 0
     restored = tmp_path / "restored"
     assert main(["storage", "restore", *use(restored), "--input", str(backup)]) == 0
-    shown = "\n".join(ours(*log_of(restored)))
-    assert shown.count("KRaftVoters") == 3
-    assert differences(stock, *log_of(recovered), *log_of(restored)) == []
+    logs = [*log_of(recovered), *log_of(restored)]
+    mine = ours(*logs)
+    assert sum("KRaftVoters" in line for line in mine) == 2 + 3
+    said = stock.dump_log(*logs)
+    assert (said.status, said.stderr) == (0, "")
+    # Who is decommissioned stands in a tagged field that stock skips.
+    assert [re.sub(r',"decommissioned":\[[^]]*\]', "", line) for line in mine] == content(
+        said.stdout
+    )
