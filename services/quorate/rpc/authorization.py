@@ -60,6 +60,8 @@ _ALTER: Final = Need((Operation.ALTER,))
 # What peers send by themselves and operators by hand.
 _PEER_OR_ALTER: Final = Need((Operation.CLUSTER_ACTION, Operation.ALTER))
 _DESCRIBE: Final = Need((Operation.DESCRIBE,))
+# Whoever may fetch the log may know who leads: a rescue asks with a controller's certificate.
+_PEER_OR_DESCRIBE: Final = Need((Operation.CLUSTER_ACTION, Operation.DESCRIBE))
 
 _WRITES: Final[Mapping[str, Need]] = {
     "create_topics": Need((Operation.CREATE,)),
@@ -81,8 +83,8 @@ NEEDS: Final[Mapping[str, Need]] = {
     _RAFT + "Fetch": _PEER,
     _RAFT + "FetchOnce": _PEER,
     _RAFT + "FetchSnapshot": _PEER,
-    _RAFT + "ApiVersions": Need((Operation.CLUSTER_ACTION, Operation.DESCRIBE)),
-    _RAFT + "DescribeQuorum": _DESCRIBE,
+    _RAFT + "ApiVersions": _PEER_OR_DESCRIBE,
+    _RAFT + "DescribeQuorum": _PEER_OR_DESCRIBE,
     _RAFT + "UpdateRaftVoter": _PEER_OR_ALTER,
     _RAFT + "UpdateFeatures": _ALTER,
     _RAFT + "TransferLeadership": _ALTER,
