@@ -118,6 +118,10 @@ async def loses_its_majority(quorum: Quorum) -> None:
         await quorum.start(node_id)
     await quorum.start(1)
 
+    async def answers() -> bool:
+        return not isinstance(await quorum.client.try_describe_at(left.address), str)
+
+    await quorum.eventually("what is left answers", answers)
     # What is left has no majority: it neither leads nor takes a write, and says so.
     async with ControllerClient(
         [node.address for node in quorum.nodes.values()], timeout_ms=4000
