@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import NodeId
-from quorate.rpc.access import read_access
+from quorate.rpc.access import anonymous_warning, read_access
 from quorate.settings.properties import (
     NODE_ID_MAX,
     PORT_MAX,
@@ -61,6 +61,9 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
     own = parse_address("admin.controller", settings.text("admin.controller", LOCAL_CONTROLLER))
     key = "controller.quorum.bootstrap.servers"
     others = (parse_address(key, item) for item in settings.items(key, ""))
+    tls = read_service_tls(settings)
+    access = read_access(settings, has_peers=False)
+    anonymous = anonymous_warning(access, tls)
     return AdminConfig(
         node_id=NodeId(settings.integer("node.id", 0, maximum=NODE_ID_MAX)),
         host=host,
@@ -71,10 +74,10 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         health_port=settings.integer("health.port", 9091, minimum=-1, maximum=PORT_MAX),
         metrics_port=settings.integer("metrics.port", 9465, minimum=-1, maximum=PORT_MAX),
         has_reflection=settings.flag("grpc.reflection.enable", default=False),
-        tls=read_service_tls(settings),
-        access=read_access(settings, has_peers=False),
+        tls=tls,
+        access=access,
         log_level=settings.text("log.level", "INFO"),
         log_format=settings.choice("log.format", ("key-value", "json")),
         effective=settings.effective,
-        warnings=settings.warnings(),
+        warnings=settings.warnings() + (() if anonymous is None else (anonymous,)),
     )

@@ -82,7 +82,7 @@ class LeaderFinder:
             try:
                 found = await self._round(answers, max(0.001, min(ASK_TIMEOUT_S, backoff.left_s)))
             except RequestRefusedError as error:
-                raise AdminError(error.error.name, error.error, error.message) from error
+                raise AdminError(error.reason, error.error, error.message) from error
             if found is not None:
                 self._leader = found.server
                 self._voters = [address_of(state.endpoints) for state in found.quorum.voters]
@@ -131,6 +131,8 @@ class LeaderFinder:
         finally:
             for task in tasks:
                 task.cancel()
+            # Nobody waits for the others any more, whatever they would have said.
+            await asyncio.gather(*tasks, return_exceptions=True)
         return None
 
 

@@ -138,7 +138,7 @@ class _Course:
                 m.Reason.NOT_LEADER.value, ErrorCode.NOT_LEADER_OR_FOLLOWER, str(error)
             )
         except RequestRefusedError as error:
-            raise AdminError(error.error.name, error.error, error.message) from error
+            raise AdminError(error.reason, error.error, error.message) from error
         except OutcomeUnknownError as error:
             self._finder.forget()
             self._open = AdminError(OUTCOME_UNKNOWN, ErrorCode.REQUEST_TIMED_OUT, str(error))

@@ -17,6 +17,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis
 from quorate.rpc.admin_errors import NO_LEADER, AdminError
 from quorate.rpc.admin_server import Prepared
+from quorate.rpc.authorization import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
 
 if TYPE_CHECKING:
     from quorate.admin.membership import MembershipClient
@@ -33,7 +34,8 @@ PERMANENT: Final = frozenset(
         m.Reason.INCONSISTENT_CLUSTER_ID.value,
         ErrorCode.UNSUPPORTED_VERSION.name,
         ErrorCode.INVALID_REQUEST.name,
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name,
+        NOT_AUTHORIZED,
+        FORWARDING_NOT_ALLOWED,
     }
 )
 

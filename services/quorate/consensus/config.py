@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from quorate.rpc.access import read_access
+from quorate.rpc.access import anonymous_warning, read_access
 from quorate.settings.properties import (
     NODE_ID_MAX,
     PORT_MAX,
@@ -22,7 +22,7 @@ from quorate.settings.properties import (
     parse_address,
     read_properties,
 )
-from quorate.settings.tls import ClientAuth, read_listener_tls
+from quorate.settings.tls import read_listener_tls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,23 +123,14 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         effective=settings.effective,
         warnings=(),
     )
-    config = replace(config, warnings=_warnings(settings, config))
+    anonymous = anonymous_warning(config.access, config.tls)
+    warnings = settings.warnings() + (() if anonymous is None else (anonymous,))
+    config = replace(config, warnings=warnings)
     if not config.quorum.bootstrap_servers and not config.quorum.voters.voters:
         raise ConfigError(
             "controller.quorum.bootstrap.servers is missing: list the controllers' HOST:PORT"
         )
     return config
-
-
-def _warnings(settings: Settings, config: ControllerConfig) -> tuple[str, ...]:
-    warnings = list(settings.warnings())
-    names_callers = config.tls is not None and config.tls.client_auth is ClientAuth.REQUIRED
-    if config.access is not None and not names_callers:
-        warnings.append(
-            "authorizer.class.name is set, but clients show no certificates, so that every caller "
-            "is User:ANONYMOUS: use a listener of GRPC_SSL with ssl.client.auth=required"
-        )
-    return tuple(warnings)
 
 
 def _quorum(settings: Settings, listener_name: str) -> QuorumSettings:

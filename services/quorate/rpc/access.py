@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.authorizer import ListedIdentities, Operation
 from quorate.settings.properties import ConfigError
+from quorate.settings.tls import ClientAuth
 
 if TYPE_CHECKING:
     from quorate.controller.authorizer import Authorizer
     from quorate.settings.properties import Settings
+    from quorate.settings.tls import TlsSettings
 
 AUTHORIZER: Final = "authorizer.class.name"
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -54,6 +56,16 @@ def read_access(settings: Settings, *, has_peers: bool = True) -> Access | None:
             f"{allow_key(Operation.CLUSTER_ACTION)}, otherwise they refuse each other"
         )
     return Access(ListedIdentities(super_users, allowed), forwarders)
+
+
+def anonymous_warning(access: Access | None, tls: TlsSettings | None) -> str | None:
+    """What is wrong with an authoriser behind a listener that learns nobody's name."""
+    if access is None or (tls is not None and tls.client_auth is ClientAuth.REQUIRED):
+        return None
+    return (
+        "authorizer.class.name is set, but clients show no certificates, so that every caller "
+        "is User:ANONYMOUS: use TLS with ssl.client.auth=required"
+    )
 
 
 def principals(settings: Settings, key: str) -> frozenset[str]:

@@ -16,6 +16,7 @@ import grpc.aio
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.rpc import refusals
+from quorate.rpc.authorization import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
 from quorate.rpc.convert_raft import error_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ STATUS_BY_REASON: Final[dict[str, grpc.StatusCode]] = {
     AMBIGUOUS_OBSERVER: _Code.FAILED_PRECONDITION,
     OBSERVER_NOT_FOUND: _Code.NOT_FOUND,
     FEATURE_UNSUPPORTED: _Code.UNIMPLEMENTED,
+    NOT_AUTHORIZED: _Code.PERMISSION_DENIED,
+    FORWARDING_NOT_ALLOWED: _Code.PERMISSION_DENIED,
     Reason.NOT_LEADER.value: _Code.UNAVAILABLE,
     Reason.INCONSISTENT_CLUSTER_ID.value: _Code.INVALID_ARGUMENT,
     Reason.INVALID_LISTENERS.value: _Code.INVALID_ARGUMENT,

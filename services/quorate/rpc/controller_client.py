@@ -22,7 +22,7 @@ from quorate.rpc.channels import ChannelPool
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
-from quorate.rpc.refusals import words_of
+from quorate.rpc.refusals import refusal_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,12 +64,13 @@ class OutcomeUnknownError(Exception):
 
 
 class RequestRefusedError(Exception):
-    """A server refused the request as a whole, or the caller."""
+    """A server refused the request as a whole, or the caller; `reason` is why, in one word."""
 
-    def __init__(self, error: ErrorCode, message: str) -> None:
+    def __init__(self, error: ErrorCode, message: str, *, reason: str = "") -> None:
         super().__init__(f"{error.name}: {message}")
         self.error = error
         self.message = message
+        self.reason = reason or error.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +302,10 @@ class ControllerClient:
         refusal = _REFUSALS.get(error.code())
         if refusal is None:
             return OutcomeUnknownError(words)
-        return RequestRefusedError(refusal, words if _is_denied(error) else error.details() or "")
+        if not _is_denied(error):
+            return RequestRefusedError(refusal, error.details() or "")
+        said = refusal_of(error)
+        return RequestRefusedError(refusal, words, reason="" if said is None else said.reason)
 
     def _said(self, error: grpc.aio.AioRpcError | _Redirect) -> str:
         return str(error) if isinstance(error, _Redirect) else words_of(error, self._tls)

@@ -12,7 +12,7 @@ from quorate.raft import messages as m
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId
-from quorate.rpc import admin_errors
+from quorate.rpc import admin_errors, authorization
 from quorate.rpc.admin_errors import STATUS_BY_REASON, admin_error
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2
@@ -33,6 +33,9 @@ OWN = [
     admin_errors.AMBIGUOUS_OBSERVER,
     admin_errors.OBSERVER_NOT_FOUND,
     admin_errors.FEATURE_UNSUPPORTED,
+    # Reached in tests/integration/security.
+    authorization.NOT_AUTHORIZED,
+    authorization.FORWARDING_NOT_ALLOWED,
 ]
 
 

@@ -4,88 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
-import urllib.request
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
 import pytest
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
-from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2
+from tests.integration.admin.sidecars import sidecar_of, spawn
 from tests.integration.admin.test_errors import refused
 from tests.integration.quorum import DEADLINE_S, OBSERVER_ID, Quorum
-from tests.ports import HOST, free_ports
+from tests.ports import HOST
 
 if TYPE_CHECKING:
-    from asyncio.subprocess import Process
     from collections.abc import AsyncIterator
     from pathlib import Path
 
 DESCRIBE = raft_pb2.DescribeQuorumRequest()
-
-
-@dataclass(slots=True)
-class Sidecar:
-    """A running `quorate admin`, and a stub to it."""
-
-    process: Process
-    stub: admin_pb2_grpc.AdminAsyncStub
-    health_port: int
-    metrics_port: int
-
-    async def health(self, service: str) -> int:
-        async with grpc.aio.insecure_channel(f"{HOST}:{self.health_port}") as channel:
-            request = health_pb2.HealthCheckRequest(service=service)
-            answer = await health_pb2_grpc.HealthStub(channel).Check(request)
-        status: int = answer.status
-        return status
-
-    async def metrics(self) -> str:
-        url = f"http://{HOST}:{self.metrics_port}/metrics"
-        return await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
-
-
-async def spawn(path: Path) -> Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "quorate.cli.main", "admin", "--config", str(path)),
-        stderr=asyncio.subprocess.PIPE,
-    )
-
-
-@asynccontextmanager
-async def sidecar_of(quorum: Quorum, node_id: int, folder: Path) -> AsyncIterator[Sidecar]:
-    """Start one beside a controller; it has to end with status 0 on SIGTERM."""
-    port, health_port, metrics_port = free_ports(3)
-    host, controller = quorum.nodes[node_id].address
-    path = folder / f"admin-{node_id}.properties"
-    path.write_text(
-        f"node.id={node_id}\nadmin.listener={HOST}:{port}\nadmin.controller={host}:{controller}\n"
-        f"health.port={health_port}\nmetrics.port={metrics_port}\n"
-        f"controller.quorum.bootstrap.servers={quorum.bootstrap_servers}\n",
-        encoding="utf-8",
-    )
-    process = await spawn(path)
-    try:
-        assert process.stderr is not None
-        async with asyncio.timeout(DEADLINE_S):
-            while b"listens on port" not in (line := await process.stderr.readline()):
-                assert line, "the sidecar ended"
-        async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:
-            yield Sidecar(process, admin_pb2_grpc.AdminStub(channel), health_port, metrics_port)
-        process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(DEADLINE_S):
-            assert await process.wait() == 0
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
 
 
 @pytest.fixture

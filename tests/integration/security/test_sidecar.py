@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-import sys
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
 import pytest
 
-from quorate.rpc.channels import open_channel
-from quorate.rpc.gen.admin.v1 import admin_pb2, admin_pb2_grpc
+from quorate.rpc.access import STANDARD_AUTHORIZER
+from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from quorate.rpc.refusals import refusal_of
+from tests.integration.admin.sidecars import sidecar_of
 from tests.integration.quorum import DEADLINE_S
 from tests.integration.security.secure_quorum import SecureQuorum
-from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
@@ -28,44 +24,24 @@ if TYPE_CHECKING:
 
 DESCRIBE = raft_pb2.DescribeQuorumRequest()
 REMOVE = admin_pb2.RemoveRaftVoterRequest(voter_id=1)
+STOP = admin_pb2.PrepareStopRequest()
 
 
-@asynccontextmanager
-async def sidecar_of(quorum: SecureQuorum, folder: Path) -> AsyncIterator[int]:
-    """A running `quorate admin` with the certificate `admin`; its port."""
-    (port,) = free_ports(1)
-    properties = {
-        "node.id": 1,
-        "admin.listener": f"{HOST}:{port}",
-        "admin.controller": quorum.bootstrap_servers,
-        "health.port": -1,
-        "metrics.port": -1,
+@pytest.fixture
+async def secure(tmp_path: Path, stores: Stores) -> AsyncIterator[SecureQuorum]:
+    """One controller, which lets `admin` call for others."""
+    async with SecureQuorum(tmp_path / "quorum", stores, controllers=1) as quorum:
+        yield quorum
+
+
+def certificate_of(stores: Stores, party: str) -> dict[str, str]:
+    """The settings of a sidecar with this certificate."""
+    return {
         "security.protocol": "SSL",
-        "ssl.keystore.location": quorum.stores.keystore("admin"),
-        "ssl.truststore.location": quorum.stores.truststore,
+        "ssl.keystore.location": str(stores.keystore(party)),
+        "ssl.truststore.location": str(stores.truststore),
         "ssl.client.auth": "required",
     }
-    path = folder / "admin.properties"
-    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "quorate.cli.main", "admin", "--config", str(path)),
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stderr is not None
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            while b"listens on port" not in (line := await process.stderr.readline()):
-                assert line, "the sidecar ended"
-        yield port
-        process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(DEADLINE_S):
-            said = (await process.communicate())[1].decode()
-        assert process.returncode == 0
-        assert 'principal="User:CN=root"' in said
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.communicate()
 
 
 async def refused(call: Awaitable[object]) -> str:
@@ -77,25 +53,52 @@ async def refused(call: Awaitable[object]) -> str:
     return f"{refusal.code.name} {refusal.reason}: {refusal.message}"
 
 
-async def test_controllers_judge_whoever_called_the_sidecar(tmp_path: Path, stores: Stores) -> None:
+async def test_controllers_judge_whoever_called_the_sidecar(
+    secure: SecureQuorum, stores: Stores, tmp_path: Path
+) -> None:
+    async with sidecar_of(secure, 1, tmp_path, certificate_of(stores, "admin")) as sidecar:
+        async with sidecar.called_as(stores.files("viewer")) as stub:
+            answer = await stub.DescribeQuorum(DESCRIBE, timeout=DEADLINE_S)
+            assert [voter.replica_id for voter in answer.current_voters] == [1]
+            said = await refused(stub.RemoveRaftVoter(REMOVE, timeout=DEADLINE_S))
+            assert said.startswith("PERMISSION_DENIED NOT_AUTHORIZED")
+            assert "User:CN=viewer may not call quorate.raft.v1.Raft/RemoveRaftVoter" in said
+        async with sidecar.called_as(stores.files("stranger")) as stub:
+            said = await refused(stub.DescribeQuorum(DESCRIBE, timeout=DEADLINE_S))
+            assert said.startswith("PERMISSION_DENIED NOT_AUTHORIZED")
+            assert "User:CN=stranger may not call quorate.raft.v1.Raft/DescribeQuorum" in said
+        async with sidecar.called_as(stores.files("root")) as stub:
+            said = await refused(stub.RemoveRaftVoter(REMOVE, timeout=DEADLINE_S))
+            assert said.startswith("FAILED_PRECONDITION LAST_VOTER")
+        assert 'principal="User:CN=root"' in await sidecar.line("is the last one")
+
+
+async def test_a_sidecar_that_may_not_call_for_others_is_told(
+    secure: SecureQuorum, stores: Stores, tmp_path: Path
+) -> None:
     async with (
-        SecureQuorum(tmp_path / "quorum", stores, controllers=1) as quorum,
-        sidecar_of(quorum, tmp_path) as port,
-        open_channel(HOST, port, tls=stores.files("viewer")) as viewer,
-        open_channel(HOST, port, tls=stores.files("stranger")) as stranger,
-        open_channel(HOST, port, tls=stores.files("root")) as root,
+        sidecar_of(secure, 1, tmp_path, certificate_of(stores, "operator")) as sidecar,
+        sidecar.called_as(stores.files("root")) as stub,
     ):
-        stub = admin_pb2_grpc.AdminStub(viewer)
-        answer = await stub.DescribeQuorum(DESCRIBE, timeout=DEADLINE_S)
-        assert [voter.replica_id for voter in answer.current_voters] == [1]
-        denied = "PERMISSION_DENIED CLUSTER_AUTHORIZATION_FAILED"
-        said = await refused(stub.RemoveRaftVoter(REMOVE, timeout=DEADLINE_S))
-        assert said.startswith(denied)
-        assert "User:CN=viewer may not call quorate.raft.v1.Raft/RemoveRaftVoter" in said
-        stub = admin_pb2_grpc.AdminStub(stranger)
         said = await refused(stub.DescribeQuorum(DESCRIBE, timeout=DEADLINE_S))
-        assert said.startswith(denied)
-        assert "User:CN=stranger may not call quorate.raft.v1.Raft/DescribeQuorum" in said
-        stub = admin_pb2_grpc.AdminStub(root)
-        said = await refused(stub.RemoveRaftVoter(REMOVE, timeout=DEADLINE_S))
-        assert said.startswith("FAILED_PRECONDITION LAST_VOTER")
+    assert said.startswith("PERMISSION_DENIED FORWARDING_NOT_ALLOWED")
+    assert "User:CN=operator may not call for others: list it in authorizer.forwarders" in said
+
+
+async def test_a_sidecar_may_judge_by_lists_of_its_own(
+    secure: SecureQuorum, stores: Stores, tmp_path: Path
+) -> None:
+    lists = {
+        "authorizer.class.name": STANDARD_AUTHORIZER,
+        "authorizer.allow.describe": "User:CN=viewer",
+    }
+    own = certificate_of(stores, "admin") | lists
+    async with sidecar_of(secure, 1, tmp_path, own) as sidecar:
+        async with sidecar.called_as(stores.files("viewer")) as stub:
+            await stub.DescribeQuorum(DESCRIBE, timeout=DEADLINE_S)
+            said = await refused(stub.PrepareStop(STOP, timeout=DEADLINE_S))
+            assert said.startswith("PERMISSION_DENIED NOT_AUTHORIZED: User:CN=viewer may not call")
+            assert "quorate.admin.v1.Admin/PrepareStop: it needs Alter" in said
+        async with sidecar.called_as(stores.files("root")) as stub:
+            said = await refused(stub.DescribeQuorum(DESCRIBE, timeout=DEADLINE_S))
+            assert said.startswith("PERMISSION_DENIED NOT_AUTHORIZED: User:CN=root may not call")

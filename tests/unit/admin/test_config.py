@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.admin.config import load_config, read_config
+from quorate.rpc.access import STANDARD_AUTHORIZER
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def test_a_node_id_is_enough() -> None:
     assert config.servers == (("127.0.0.1", 9094),)
     assert (config.health_port, config.metrics_port) == (9091, 9465)
     assert (config.request_timeout_ms, config.shutdown_timeout_ms) == (30_000, 5_000)
+    assert (config.tls, config.access) == (None, None)
     assert not config.has_reflection
     assert (config.log_level, config.log_format, config.warnings) == ("INFO", "key-value", ())
 
@@ -38,6 +40,14 @@ def test_the_controller_beside_it_is_asked_first(tmp_path: Path) -> None:
     assert config.warnings == ("x is not a setting of this release: it is ignored",)
 
 
+def test_an_authoriser_that_learns_no_names_is_warned_about() -> None:
+    properties = {"node.id": "1", "authorizer.class.name": STANDARD_AUTHORIZER}
+    config = read_config(properties, {})
+    assert config.access is not None
+    assert len(config.warnings) == 1
+    assert config.warnings[0].startswith("authorizer.class.name is set, but")
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -48,6 +58,7 @@ def test_the_controller_beside_it_is_asked_first(tmp_path: Path) -> None:
         {"controller.quorum.bootstrap.servers": "a"},
         {"admin.request.timeout.ms": "0"},
         {"log.format": "xml"},
+        {"security.protocol": "SASL"},
     ],
 )
 def test_bad_values_name_their_key(bad: dict[str, str]) -> None:
