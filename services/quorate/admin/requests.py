@@ -124,7 +124,8 @@ def _is_as_asked(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse)
             return request.voter not in voters
         case m.UpdateRaftVoterRequest():
             state = voters.get(request.voter)
-            return state is not None and state.endpoints == request.listeners
+            # Listeners of other names stay as they are.
+            return state is not None and set(request.listeners) <= set(state.endpoints)
         case m.UpdateFeaturesRequest():
             return quorum.kraft_version == request.kraft_version
         case m.TransferLeadershipRequest():

@@ -10,7 +10,7 @@ from quorate.admin.requests import Standing, completed, foreseen, standing
 from quorate.raft import messages as m
 from quorate.raft.messages import Reason
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, ReplicaKey
-from quorate.records.voters import Voter
+from quorate.records.voters import Endpoint, Voter
 from quorate.rpc.admin_errors import AMBIGUOUS_OBSERVER, OBSERVER_NOT_FOUND, AdminError
 from tests.unit.admin.quorums import quorum, state
 from tests.unit.raft import cores
@@ -40,6 +40,9 @@ def update(key: ReplicaKey) -> m.UpdateRaftVoterRequest:
 
 
 LAGGING = replace(state(4), obstacle=Reason.VOTER_LAGGING, obstacle_text="far behind")
+MANY_WAYS = replace(
+    state(2), endpoints=(Endpoint("CONTROLLER", "node-2", 9093), *cores.endpoints(2))
+)
 UPGRADE = m.UpdateFeaturesRequest(1, validate_only=False)
 
 
@@ -115,6 +118,7 @@ def test_what_names_nobody_or_several_is_refused(
         (remove(cores.key(4)), quorum(), Standing.DONE),
         (remove(cores.key(3)), quorum(), Standing.NOT_DONE),
         (update(cores.key(2)), quorum(), Standing.DONE),
+        (update(cores.key(2)), quorum(MANY_WAYS), Standing.DONE),
         (update(cores.key(3)), quorum(), Standing.NOT_DONE),
         (update(cores.key(4)), quorum(), Standing.NOT_DONE),
         (UPGRADE, quorum(), Standing.DONE),
