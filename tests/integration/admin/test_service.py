@@ -144,3 +144,36 @@ async def test_without_a_majority_it_is_told_who_led_and_who_was_heard(
     assert error.metadata["last_leader_id"] == str(leader.leader_id)
     assert error.metadata["last_leader_epoch"] == str(leader.epoch)
     assert f"heard_{leader.leader_id}_ms_ago" in error.metadata
+
+
+async def test_a_call_in_the_middle_of_a_failover_is_done_by_the_next_leader(
+    running: Quorum, tmp_path: Path
+) -> None:
+    old = (await running.leader()).leader
+    beside, other = (node_id for node_id in running.nodes if node_id != old.leader_id)
+    async with sidecar_of(running, beside, tmp_path) as sidecar:
+        await sidecar.stub.DescribeQuorum(DESCRIBE)
+        await running.kill(int(old.leader_id or 0))
+        removed = await sidecar.stub.RemoveRaftVoter(
+            pb.RemoveRaftVoterRequest(voter_id=int(old.leader_id or 0))
+        )
+        assert removed.current_leader.leader_epoch > old.epoch
+        voters = (await sidecar.stub.DescribeQuorum(DESCRIBE)).current_voters
+        assert {voter.replica_id for voter in voters} == {beside, other}
+
+
+async def test_a_voter_gets_a_further_listener(running: Quorum, tmp_path: Path) -> None:
+    async with sidecar_of(running, 1, tmp_path) as sidecar:
+        (voter, *_) = (await sidecar.stub.DescribeQuorum(DESCRIBE)).current_voters
+        further = raft_pb2.Endpoint(name="CONTROLLER", host=HOST, port=9093)
+        await sidecar.stub.UpdateRaftVoter(
+            pb.UpdateRaftVoterRequest(
+                voter_id=voter.replica_id,
+                listeners=[*voter.endpoints, further],
+                k_raft_version_feature=raft_pb2.KRaftVersionFeature(max_supported_version=1),
+            )
+        )
+        described = await sidecar.stub.DescribeQuorum(DESCRIBE)
+        names = [endpoint.name for endpoint in described.current_voters[0].endpoints]
+        assert sorted(names) == ["CONTROLLER", "GRPC"]
+        assert not described.HasField("uncommitted_voter_change")
