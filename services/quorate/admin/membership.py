@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 # Of the time that is left: the leader gives up first, so that it can say why.
 LEADER_SHARE: Final = 0.8
+# A look for the leader in less time than this says nothing when it finds nobody.
+FAIR_LOOK_S: Final = 0.2
 # What passes by itself, without anything having been changed.
 PASSING: Final = frozenset(
     {m.Reason.NOT_LEADER, m.Reason.PENDING_VOTER_CHANGE, m.Reason.HIGH_WATERMARK_UNKNOWN}
@@ -109,10 +111,11 @@ class _Course:
             log.info(f"asks again: {said.message}", extra={"reason": said.reason})
             if not await self._backoff.wait():
                 raise self._last_word(said)
+            is_fair = self._backoff.left_s > FAIR_LOOK_S
             try:
                 found = await self._finder.find(self._backoff.deadline)
             except AdminError as error:
-                raise self._last_word(error) from error
+                raise self._last_word(error if is_fair else said) from error
 
     def _last_word(self, error: AdminError) -> AdminError:
         """What to tell when time is up; an outcome that is unknown is not hidden."""

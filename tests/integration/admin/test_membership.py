@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ANY = ClusterId("")
 WAIT_S = 20.0
-SHORT_S = 0.5
+SHORT_S = 1.0
 
 
 def within(seconds: float) -> float:

@@ -138,7 +138,7 @@ async def test_without_a_majority_it_is_told_who_led_and_who_was_heard(
     async with sidecar_of(running, left, tmp_path) as sidecar:
         await sidecar.stub.DescribeQuorum(DESCRIBE)
         await running.kill(int(leader.leader_id or 0), other)
-        code, error = await refused(sidecar.stub.DescribeQuorum(DESCRIBE, timeout=2))
+        code, error = await refused(sidecar.stub.DescribeQuorum(DESCRIBE, timeout=4))
     assert (code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "NO_LEADER")
     assert error.error is ErrorCode.LEADER_NOT_AVAILABLE
     assert error.metadata["last_leader_id"] == str(leader.leader_id)

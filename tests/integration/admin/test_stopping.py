@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.integration.admin.conftest import Beside
     from tests.integration.admin.scripted import ScriptedQuorum
 
-SHORT_MS = 400
+SHORT_MS = 1_000
 RESTART = pb.PrepareStopRequest()
 LEAVE = pb.PrepareStopRequest(leave=True)
 
