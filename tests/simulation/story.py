@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft import api, messages
 from quorate.raft.api import ShutdownRequested
 from quorate.records.ids import DirectoryId, Millis, NodeId
+from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.disk import Survival
 from quorate.sim.faults import Options
 from quorate.sim.healing import is_caught_up
 from quorate.sim.network import NetworkOptions
-from quorate.sim.node import CLUSTER_ID
 from quorate.sim.quorum import build, replace_disk
 from quorate.sim.storage import LOG_DIR
 from quorate.sim.world import World

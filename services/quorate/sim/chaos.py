@@ -1,7 +1,7 @@
 """Makes the faults of the seed's mix happen, and takes them all back for the healing phase.
 
-What no quorum could survive is left out: damage to more disks than a minority of any voter set that
-may be in force, and changes of the voters that would leave no live majority.
+What no quorum could survive is left out: damage to more than a minority of any voter set that may
+be in force; who has a new address that the set does not know yet counts as damaged.
 """
 
 from __future__ import annotations
@@ -10,22 +10,19 @@ import math
 from typing import TYPE_CHECKING
 
 from quorate.raft.api import ShutdownRequested, StateMachineProgress
-from quorate.raft.messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from quorate.records.ids import DirectoryId, Millis
-from quorate.records.voters import Voter
-from quorate.sim.node import CLUSTER_ID, SimulatedNode, Status
+from quorate.sim.churn import Churn
+from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.quorum import replace_disk
 from quorate.sim.storage import LOG_DIR, rottable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.raft.messages import MembershipRequest
     from quorate.records.ids import NodeId
     from quorate.sim.world import World
 
 SHUTDOWN_MS = Millis(3000)
-CHANGE_MS = Millis(3000)
 
 
 class Chaos:
@@ -33,6 +30,7 @@ class Chaos:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self.churn = Churn(world)
         self.is_over = False
         self._stopping: dict[NodeId, int] = {}
         world.when_process_dies = self.process_died
@@ -48,9 +46,13 @@ class Chaos:
         self._repeat(options.rot_every_ms, self.rot)
         self._repeat(options.disk_fault_every_ms, self.break_disk)
         self._repeat(options.wipe_every_ms, self.wipe)
-        self._repeat(options.voters_every_ms, self.change_voters)
+        self._repeat(options.voters_every_ms, self.churn.change_voters)
         self._repeat(options.shutdown_every_ms, self.shut_down)
         self._repeat(options.unready_every_ms, self.unready)
+        self._repeat(options.move_every_ms, self.move)
+        self._repeat(options.hand_over_every_ms, self.churn.hand_over)
+        if not options.kraft_version:
+            self._repeat(options.upgrade_every_ms, self.churn.upgrade)
         self._draw_death()
 
     def end(self) -> None:
@@ -222,26 +224,6 @@ class Chaos:
 
         self.world.schedule(self._exponential(4_000_000), repair)
 
-    def may_damage(self, node: SimulatedNode) -> bool:
-        """Whether every set that may be in force keeps a whole majority without this disk."""
-        sets = [other.log.voters for other in self.world.nodes.values()]
-        sets += [
-            entry.voters
-            for other in self.world.nodes.values()
-            for entry in other.log.entries
-            if entry.voters is not None and entry.end > self.world.oracle.end
-        ]
-        for voters in sets:
-            bad = 0
-            for voter in voters:
-                other = self.world.nodes[voter.key.node_id]
-                is_same = other.is_voter(voter)
-                if other is node or not is_same or other.is_healing or other.is_rotten:
-                    bad += 1
-            if voters.voters and bad > (len(voters) - 1) // 2:
-                return False
-        return True
-
     def rot(self) -> None:
         """A bit flips in the flushed part of a log, or in a snapshot, under a process or without.
 
@@ -250,7 +232,7 @@ class Chaos:
         """
         leader = self.world.leader()
         node = self._pick([n for n in self.world.nodes.values() if n is not leader])
-        if node is None or node.status is Status.OFF or not self.may_damage(node):
+        if node is None or node.status is Status.OFF or not self.churn.can_spare(node):
             return
         if self.world.random.random() < 0.7:
             node.kill()
@@ -277,53 +259,20 @@ class Chaos:
     def wipe(self) -> None:
         """A stopped node gets a new, empty disk, and with it a new directory id."""
         node = self._pick([n for n in self.world.nodes.values() if n.status is not Status.RUNNING])
-        if node is None or not self.may_damage(node):
+        if node is None or not self.churn.can_spare(node):
             return
         self.world.remark(f"node {node.node_id} gets an empty disk")
         replace_disk(node, DirectoryId(self.world.draw_id()))
         self._restart_later(node)
 
-    # --- voters -----------------------------------------------------------------------------------
+    # --- addresses --------------------------------------------------------------------------------
 
-    def change_voters(self) -> None:
-        """Add or remove one voter at the leader, as an operator would who looks first."""
-        leader = self.world.leader()
-        if leader is None or leader.is_paused or leader.progress is None:
+    def move(self) -> None:
+        """A process ends and starts again at another address, which only bootstrap names know."""
+        node = self._pick([n for n in self.world.nodes.values() if self.churn.may_move(n)])
+        if node is None:
             return
-        choices = self._possible_changes(leader)
-        if not choices:
-            return
-        request = choices[int(self.world.random.random() * len(choices))]
-        self.world.remark(f"node {leader.node_id} is asked for {request}")
-        leader.ask(request)
-
-    def _possible_changes(self, leader: SimulatedNode) -> list[MembershipRequest]:
-        current = leader.log.voters
-        choices: list[MembershipRequest] = []
-        for node in self.world.nodes.values():
-            voter = current.by_id(node.node_id)
-            force = self.world.random.random() < 0.5
-            if voter is not None:
-                others = [v for v in current if v is not voter]
-                if self._is_live(others):
-                    choices.append(
-                        RemoveRaftVoterRequest(CLUSTER_ID, voter.key, CHANGE_MS, force=force)
-                    )
-            elif self._is_live([*current, Voter(node.key, node.endpoints)]):
-                choices.append(
-                    AddRaftVoterRequest(
-                        CLUSTER_ID, node.key, node.endpoints, CHANGE_MS, force=force
-                    )
-                )
-        return choices
-
-    def _is_live(self, voters: list[Voter]) -> bool:
-        """A majority of the set runs, with whole disks."""
-        alive = [v for v in voters if self._is_well(v.key.node_id, v.key.directory_id)]
-        return bool(voters) and len(alive) > len(voters) // 2
-
-    def _is_well(self, node_id: NodeId, directory_id: DirectoryId | None) -> bool:
-        node = self.world.nodes[node_id]
-        is_whole = not node.is_healing and not node.is_rotten
-        is_same = directory_id in (None, node.directory_id)
-        return is_same and is_whole and node.status is Status.RUNNING
+        node.kill()
+        self.world.move(node)
+        self.world.remark(f"node {node.node_id} moves to {node.endpoints[0]}")
+        self._restart_later(node)

@@ -60,6 +60,9 @@ class Options:
     voters_every_ms: int = 0
     shutdown_every_ms: int = 0
     unready_every_ms: int = 0
+    move_every_ms: int = 0
+    hand_over_every_ms: int = 0
+    upgrade_every_ms: int = 0
     write_every_ms: int = 60
     read_every_ms: int = 150
     follower_read_every_ms: int = 150
@@ -134,6 +137,9 @@ def draw_options(random: Random) -> Options:
         retention_bytes=draw.one((500, 5000, 50_000)),
         spoiled_snapshot_rate=draw.one((0.0, 0.0, 0.0, 0.5)),
         auto_join=draw.chance(0.5),
+        move_every_ms=draw.rarely(2000, 8000, 0.3),
+        hand_over_every_ms=draw.rarely(1500, 6000, 0.3),
+        upgrade_every_ms=draw.rarely(1000, 8000, 0.8),
     )
 
 

@@ -24,8 +24,9 @@ class HealingFailed(AssertionError):
 def check_healed(world: World, workload: Workload) -> None:
     """Wait for the quorum to heal, have it serve a write and a read, compare what it holds."""
     patience_ms = TIMEOUTS_TO_HEAL * world.options.fetch_timeout_ms
-    if not world.run(world.now_ms + patience_ms, stop=lambda: is_caught_up(world)):
-        raise HealingFailed(f"after {patience_ms} ms without faults: {_state(world)}")
+    if not world.run(world.now_ms + patience_ms, stop=lambda: is_settled(world)):
+        why = why_unsettled(world) or ""
+        raise HealingFailed(f"after {patience_ms} ms without faults: {why}{_state(world)}")
     operation = _write(world, workload, patience_ms)
     if not world.run(
         world.now_ms + patience_ms, stop=lambda: operation in world.oracle.acknowledged
@@ -53,6 +54,36 @@ def is_caught_up(world: World) -> bool:
         if node.log.end != end or node.application.machine.applied != end.offset:
             return False
     return True
+
+
+def is_settled(world: World) -> bool:
+    """Everybody is caught up, and the voters are who they should be, and where they are."""
+    return is_caught_up(world) and why_unsettled(world) is None
+
+
+def why_unsettled(world: World) -> str | None:
+    """What the quorum still has to repair by itself; None when it is as it should be.
+
+    A leader votes; voters are where the set says; with auto-join every controller is a voter, new
+    disks in the place of old ones too, but for those that were removed on purpose.
+    """
+    leader = world.leader()
+    if leader is None:
+        return "there is no leader; "
+    voters = leader.log.voters
+    if any(voter.key.directory_id is None for voter in voters):
+        return None
+    for node in world.nodes.values():
+        voter = voters.by_id(node.node_id)
+        is_voter = voter is not None and node.is_voter(voter)
+        if node is leader and not is_voter:
+            return f"leader {node.node_id} is no voter; "
+        if voter is not None and is_voter and voter.endpoints != node.endpoints:
+            return f"voter {node.node_id} is not where the set says; "
+        is_unwanted = node.key in voters.decommissioned
+        if world.options.auto_join and not is_voter and not is_unwanted:
+            return f"node {node.node_id} has not joined; "
+    return None
 
 
 def _write(world: World, workload: Workload, patience_ms: int) -> int:

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 from quorate.records.batch import read_header
-from quorate.records.control import KRaftVoters, control_records
+from quorate.records.control import KRaftVersion, KRaftVoters, control_records
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.records.voters import VoterSet
 
@@ -27,6 +27,7 @@ class Entry:
     sequence: int
     data: bytes
     voters: VoterSet | None = None
+    kraft_version: int | None = None
 
 
 @dataclass(slots=True)
@@ -64,11 +65,13 @@ class LogView:
         while position < len(data):
             header = read_header(data, position)
             batch = data[position : position + header.size_bytes]
-            voters = None
+            voters = kraft_version = None
             if header.is_control:
                 for record in control_records(batch, 0, header):
                     if isinstance(record, KRaftVoters):
                         voters = record.voters
+                    elif isinstance(record, KRaftVersion):
+                        kraft_version = record.kraft_version
             entry = Entry(
                 Offset(header.base_offset),
                 Offset(header.last_offset + 1),
@@ -77,6 +80,7 @@ class LogView:
                 sequence,
                 batch,
                 voters,
+                kraft_version,
             )
             self.entries.append(entry)
             added.append(entry)

@@ -15,13 +15,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api
-from quorate.raft.api import RaftConfig
 from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
 from quorate.raft.messages import (
+    FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
     FetchSnapshotResponse,
     LogRange,
+    MembershipRequest,
     MembershipResponse,
     PeerResponse,
     ProposalResponse,
@@ -32,7 +34,6 @@ from quorate.raft.messages import (
 )
 from quorate.records.control import KRaftVoters
 from quorate.records.ids import (
-    ClusterId,
     DirectoryId,
     Millis,
     NodeId,
@@ -41,8 +42,8 @@ from quorate.records.ids import (
     ReplicaKey,
     ReplyToken,
 )
-from quorate.records.voters import Endpoint, VoterSet
 from quorate.sim.application import Application
+from quorate.sim.configuring import endpoint, raft_config
 from quorate.sim.disk import SimulatedDisk
 from quorate.sim.flushing import Flushing
 from quorate.sim.logview import LogView
@@ -53,14 +54,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.raft.api import Effect, Event, PublishProgress, Random, Update
-    from quorate.raft.messages import MembershipRequest, Response
-    from quorate.records.voters import Voter
+    from quorate.raft.messages import Request, Response
+    from quorate.records.voters import Voter, VoterSet
     from quorate.sim.machine import Machine
     from quorate.sim.world import Caller, World
     from quorate.storage.store import LogStore
 
-CLUSTER_ID: Final = ClusterId("c2ltdWxhdGVkLXF1b3J1bQ")
-PORT: Final = 9094
 _MILLION: Final = 1_000_000
 _FAILING: Final = {
     "full": (errno.ENOSPC, ("write_at",)),
@@ -89,7 +88,8 @@ class SimulatedNode:
         self.random: Random = world.random
         self.node_id = node_id
         self.directory_id = directory_id
-        self.endpoints = (Endpoint("GRPC", f"node-{node_id}", PORT),)
+        self.endpoints = (endpoint(node_id),)
+        self.moves = 0
         self.disk = SimulatedDisk(self._before_disk_call)
         self.status = Status.STOPPED
         self.incarnation = 0
@@ -122,7 +122,8 @@ class SimulatedNode:
 
     def is_voter(self, voter: Voter) -> bool:
         """Whether `voter` means this very disk; without directory ids any of this node."""
-        return self.key in VoterSet((voter,))
+        key = voter.key
+        return key.node_id == self.node_id and key.directory_id in (None, self.directory_id)
 
     @property
     def is_listening(self) -> bool:
@@ -161,7 +162,7 @@ class SimulatedNode:
         self.status = Status.RUNNING
         self.world.remark(f"node {self.node_id} starts: log end {recovered.end}")
         self.world.watch.started(self, recovered)
-        self.core = RaftCore(self._config(), recovered, self.random)
+        self.core = RaftCore(raft_config(self), recovered, self.random)
         self._take("start", self.core.start(self.local_ms))
         self.pump()
 
@@ -179,24 +180,6 @@ class SimulatedNode:
         self._flushing = Flushing(self)
         self.application = Application(self, recovered)
         return recovered
-
-    def _config(self) -> RaftConfig:
-        options = self.world.options
-        return RaftConfig(
-            node_id=self.node_id,
-            directory_id=self.directory_id,
-            cluster_id=CLUSTER_ID,
-            endpoints=self.endpoints,
-            bootstrap_servers=tuple(self.world.addresses),
-            election_timeout_ms=Millis(options.election_timeout_ms),
-            fetch_timeout_ms=Millis(options.fetch_timeout_ms),
-            request_timeout_ms=Millis(options.fetch_timeout_ms),
-            election_backoff_max_ms=Millis(options.election_timeout_ms),
-            fetch_max_wait_ms=Millis(options.fetch_timeout_ms // 4),
-            fetch_max_bytes=options.fetch_max_bytes,
-            fetch_snapshot_max_bytes=options.chunk_bytes,
-            auto_join=options.auto_join,
-        )
 
     def _view_log(self, recovered: api.RecoveredState) -> None:
         """Read the log anew; batches keep the disk writes that they were known to come from."""
@@ -297,11 +280,20 @@ class SimulatedNode:
                 break
 
     def _handle(self, event: Event) -> None:
-        if isinstance(event, api.RequestReceived) and isinstance(event.request, VoteRequest):
-            self._votes[event.token] = event.request
+        if isinstance(event, api.RequestReceived):
+            self._received(event.token, event.request)
         self._take(event, self.core.step(event, self.local_ms))
         if isinstance(event, api.ResponseReceived) and isinstance(event.response, FetchResponse):
             self.world.watch.heard_leader(self)
+
+    def _received(self, token: ReplyToken, request: Request) -> None:
+        """What is remembered, and told, of a request that the core is about to handle."""
+        if isinstance(request, VoteRequest):
+            self._votes[token] = request
+        elif isinstance(request, FetchRequest | FetchSnapshotRequest):
+            self.world.watch.fetching(self, request)
+        elif isinstance(request, MembershipRequest):
+            self.world.watch.asked(self, token, request)
 
     def ask(self, request: MembershipRequest) -> ReplyToken:
         """Ask this process for a change as an operator would; the answer is in `World.answers`."""
@@ -425,8 +417,10 @@ class SimulatedNode:
         if vote is not None and not vote.pre_vote and is_granted:
             self.world.watch.voted(self, vote.replica_epoch, vote.replica)
         caller = self.callers.pop(token, None)
-        if caller is None and isinstance(response, MembershipResponse):
-            self.world.answers[token] = response
+        if isinstance(response, MembershipResponse):
+            self.world.watch.answering(self, token, response)
+            if caller is None:
+                self.world.answers[token] = response
         if caller is not None:
             self.world.send_response(self, caller, self._filled(response))
 
@@ -450,7 +444,7 @@ class SimulatedNode:
                 raise OSError(number, f"the simulated disk is {self.disk_fault}", path)
 
     def _may_die(self) -> None:
-        if self.world.is_time_to_die():
+        if self.world.is_time_to_die(self):
             raise ProcessDied
 
     def _wait_for_disk(self) -> None:

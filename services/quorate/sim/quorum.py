@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from quorate.records.ids import DirectoryId, NodeId, Offset, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
-from quorate.sim.node import CLUSTER_ID, SimulatedNode
+from quorate.sim.configuring import CLUSTER_ID
+from quorate.sim.node import SimulatedNode
 from quorate.sim.storage import format_disk
 
 if TYPE_CHECKING:

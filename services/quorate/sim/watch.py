@@ -9,7 +9,13 @@ from quorate.sim.invariants.invariant import Invariant
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress, RecoveredState
-    from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey
+    from quorate.raft.messages import (
+        FetchRequest,
+        FetchSnapshotRequest,
+        MembershipRequest,
+        MembershipResponse,
+    )
+    from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.sim.logview import Entry
     from quorate.sim.node import SimulatedNode
     from quorate.sim.world import World
@@ -57,6 +63,20 @@ class Watch(Invariant):
     def acknowledging(self, node: SimulatedNode, offset: Offset) -> None:
         for watcher in self.invariants:
             watcher.acknowledging(node, offset)
+
+    def fetching(self, node: SimulatedNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+        for watcher in self.invariants:
+            watcher.fetching(node, request)
+
+    def asked(self, node: SimulatedNode, token: ReplyToken, request: MembershipRequest) -> None:
+        for watcher in self.invariants:
+            watcher.asked(node, token, request)
+
+    def answering(
+        self, node: SimulatedNode, token: ReplyToken, response: MembershipResponse
+    ) -> None:
+        for watcher in self.invariants:
+            watcher.answering(node, token, response)
 
     def heard_leader(self, node: SimulatedNode) -> None:
         for watcher in self.invariants:

@@ -21,6 +21,7 @@ from quorate.raft.api import (
 )
 from quorate.records.ids import CallId, NodeId, ReplyToken
 from quorate.records.voters import VoterSet
+from quorate.sim.configuring import bootstrap_name, endpoint
 from quorate.sim.network import Network
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.oracle import Oracle, Violation
@@ -69,6 +70,7 @@ class World:
         self.answers: dict[ReplyToken, MembershipResponse] = {}
         self.steps = 0
         self.ticks_to_death: int | None = None
+        self.victim: NodeId | None = None
         self.when_process_dies: Callable[[SimulatedNode], None] = SimulatedNode.kill
         self.when_process_stops: Callable[[SimulatedNode], None] = SimulatedNode.kill
         self.is_calm = False
@@ -113,8 +115,18 @@ class World:
 
     def add_node(self, node: SimulatedNode) -> None:
         self.nodes[node.node_id] = node
-        for endpoint in node.endpoints:
-            self.addresses[endpoint.host, endpoint.port] = node.node_id
+        self.addresses[bootstrap_name(node)] = node.node_id
+        for listener in node.endpoints:
+            self.addresses[listener.host, listener.port] = node.node_id
+
+    def move(self, node: SimulatedNode) -> None:
+        """A node whose process is down gets another address; nobody answers at the old one."""
+        for listener in node.endpoints:
+            del self.addresses[listener.host, listener.port]
+        node.moves += 1
+        node.endpoints = (endpoint(node.node_id, node.moves),)
+        for listener in node.endpoints:
+            self.addresses[listener.host, listener.port] = node.node_id
 
     def running(self) -> list[SimulatedNode]:
         """The nodes whose process runs, paused ones included."""
@@ -133,9 +145,12 @@ class World:
 
     # --- draws ------------------------------------------------------------------------------------
 
-    def is_time_to_die(self) -> bool:
-        """Count one effect or one call to a disk; True for the one that a process dies before."""
-        if self.ticks_to_death is None:
+    def is_time_to_die(self, node: SimulatedNode) -> bool:
+        """Count one effect or one call to a disk; True for the one that a process dies before.
+
+        With a `victim` only its own are counted.
+        """
+        if self.ticks_to_death is None or self.victim not in (None, node.node_id):
             return False
         self.ticks_to_death -= 1
         return self.ticks_to_death <= 0

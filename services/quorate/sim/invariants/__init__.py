@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.sim.invariants.acknowledged import AcknowledgedSurvives
+from quorate.sim.invariants.changes import ChangesEndAsTold
+from quorate.sim.invariants.decommissioned import DecommissionedStayAway
 from quorate.sim.invariants.election_safety import ElectionSafety
 from quorate.sim.invariants.epoch_start import CommitsOwnEpochFirst
+from quorate.sim.invariants.joining import LivingVotersStay, NewVotersHaveTheLog
 from quorate.sim.invariants.leader_completeness import LeaderCompleteness
 from quorate.sim.invariants.log_matching import LogMatching
+from quorate.sim.invariants.majorities import MajoritiesMeet
 from quorate.sim.invariants.monotonic import Monotonic
 from quorate.sim.invariants.pre_vote import HealthyLeaderKeepsEpoch
 from quorate.sim.invariants.snapshots import SnapshotEqualsPrefix
 from quorate.sim.invariants.state_machine_safety import StateMachineSafety
 from quorate.sim.invariants.truncation import NoTruncationOfCommitted
+from quorate.sim.invariants.upgrade import UpgradeIsOneBatch
 from quorate.sim.invariants.voter_sets import OneVoterChangeAtATime
 from quorate.sim.invariants.votes import OneVotePerEpoch
 
@@ -33,4 +38,10 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     SnapshotEqualsPrefix,
     HealthyLeaderKeepsEpoch,
     OneVoterChangeAtATime,
+    MajoritiesMeet,
+    ChangesEndAsTold,
+    NewVotersHaveTheLog,
+    LivingVotersStay,
+    DecommissionedStayAway,
+    UpgradeIsOneBatch,
 )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import Offset
     from quorate.records.voters import Voter
     from quorate.sim.node import SimulatedNode
+    from quorate.sim.world import World
 
 
 class AcknowledgedSurvives(Invariant):
@@ -31,19 +32,25 @@ class AcknowledgedSurvives(Invariant):
         self._check(node, offset)
 
     def _check(self, node: SimulatedNode, offset: Offset) -> None:
-        chain = node.log.chain_at(offset)
         voters = node.log.voters
-        holders = [v.key.node_id for v in voters if self._has(v, offset, chain)]
-        if len(holders) < voters.majority:
+        having = holders(self.world, node, offset)
+        if len(having) < voters.majority:
             raise Violation(
-                f"node {node.node_id} commits up to {offset}, which only {holders} of the voters "
+                f"node {node.node_id} commits up to {offset}, which only {having} of the voters "
                 f"{[voter.key.node_id for voter in voters]} have on their platters"
             )
 
-    def _has(self, voter: Voter, offset: Offset, chain: int | None) -> bool:
-        other = self.world.nodes[voter.key.node_id]
-        if not other.is_voter(voter) or other.was_damaged:
-            return True
-        if offset <= other.log.start.offset:
-            return True
-        return other.safe_end() >= offset and other.log.chain_at(offset) == chain
+
+def holders(world: World, node: SimulatedNode, offset: Offset) -> list[int]:
+    """The voters of a leader's latest set with its log up to `offset` on their platters."""
+    chain = node.log.chain_at(offset)
+    return [int(v.key.node_id) for v in node.log.voters if _has(world, v, offset, chain)]
+
+
+def _has(world: World, voter: Voter, offset: Offset, chain: int | None) -> bool:
+    other = world.nodes[voter.key.node_id]
+    if not other.is_voter(voter) or other.was_damaged:
+        return True
+    if offset <= other.log.start.offset:
+        return True
+    return other.safe_end() >= offset and other.log.chain_at(offset) == chain

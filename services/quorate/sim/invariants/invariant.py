@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress, RecoveredState
-    from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey
+    from quorate.raft.messages import (
+        FetchRequest,
+        FetchSnapshotRequest,
+        MembershipRequest,
+        MembershipResponse,
+    )
+    from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.sim.logview import Entry
     from quorate.sim.node import SimulatedNode
     from quorate.sim.world import World
@@ -48,6 +54,17 @@ class Invariant:
 
     def acknowledging(self, node: SimulatedNode, offset: Offset) -> None:
         """A write below `offset` is about to be acknowledged to its client."""
+
+    def fetching(self, node: SimulatedNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+        """A process is about to handle a Fetch, or one for a slice of a snapshot."""
+
+    def asked(self, node: SimulatedNode, token: ReplyToken, request: MembershipRequest) -> None:
+        """A process is about to handle a request for a change of the quorum."""
+
+    def answering(
+        self, node: SimulatedNode, token: ReplyToken, response: MembershipResponse
+    ) -> None:
+        """The answer to such a request is about to leave the process."""
 
     def heard_leader(self, node: SimulatedNode) -> None:
         """A follower has received a Fetch answer of its leader."""

@@ -15,29 +15,38 @@ if TYPE_CHECKING:
 
 
 class OneVoterChangeAtATime(Invariant):
-    """A log holds one uncommitted change of the voter set at most, and a change is of one voter.
+    """A change is of one voter, and a leader begins one only when all before it is committed.
 
-    Source: KIP-853, "Voter Changes"; Ongaro's thesis, section 4.1: only then do the majorities of
+    That is, the set before and a record of its own epoch. Source: KIP-853, "Voter Changes";
+    Ongaro's thesis, section 4.1, and his correction of it: only then do the majorities of
     neighbouring sets share a voter.
     """
 
     def appended(self, node: SimulatedNode, entry: Entry) -> None:
         if entry.voters is None:
             return
-        earlier = [e for e in node.log.entries if e.voters is not None and e.end <= entry.base]
         before = node.log.voters_below(entry.base)
-        if not before.voters or not changed(before, entry.voters):
+        if not before.voters:
             return
         if changed(before, entry.voters) > 1:
             raise Violation(
-                f"node {node.node_id} goes from voters {_ids(before)} to {_ids(entry.voters)} "
+                f"node {node.node_id} goes from voters {ids(before)} to {ids(entry.voters)} "
                 f"at once at offset {entry.base}"
             )
         progress = node.progress
-        if progress is None or not progress.is_leader or not earlier:
+        if progress is None or not progress.is_leader:
             return
-        # The first set of a log only repeats what the bootstrap checkpoint said.
-        if earlier[-1].base >= (progress.high_watermark or 0):
+        high_watermark = progress.high_watermark or 0
+        # The first records of an epoch may repeat the set, with the leader's own address.
+        if entry.base == progress.epoch_start:
+            return
+        if high_watermark <= (progress.epoch_start or 0):
+            raise Violation(
+                f"leader {node.node_id} changes the voters at {entry.base} while nothing of its "
+                f"epoch {progress.epoch} is committed"
+            )
+        earlier = [e for e in node.log.entries if e.voters is not None and e.end <= entry.base]
+        if earlier and earlier[-1].base >= high_watermark:
             raise Violation(
                 f"leader {node.node_id} changes the voters at {entry.base} while the change at "
                 f"{earlier[-1].base} is not committed"
@@ -46,16 +55,23 @@ class OneVoterChangeAtATime(Invariant):
 
 def changed(before: VoterSet, after: VoterSet) -> int:
     """How many voters joined or left; one that gets its directory id with an upgrade stays."""
-    joined = sum(1 for voter in after if voter.key not in before)
+    joined = sum(1 for voter in after if not holds(before, voter.key))
     left = sum(1 for voter in before if not _stays(voter.key, after))
     return joined + left
+
+
+def holds(voters: VoterSet, key: ReplicaKey) -> bool:
+    """Whether that very disk votes; without directory ids any of its node."""
+    voter = voters.by_id(key.node_id)
+    return voter is not None and voter.key.directory_id in (None, key.directory_id)
 
 
 def _stays(key: ReplicaKey, after: VoterSet) -> bool:
     if key.directory_id is None:
         return after.by_id(key.node_id) is not None
-    return key in after
+    return holds(after, key)
 
 
-def _ids(voters: VoterSet) -> list[int]:
+def ids(voters: VoterSet) -> list[int]:
+    """The node ids of a set, for messages."""
     return [int(voter.key.node_id) for voter in voters]

@@ -1,0 +1,81 @@
+"""What whoever asks for a change of the voters is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quorate.raft.messages import (
+    AddRaftVoterRequest,
+    Reason,
+    RemoveRaftVoterRequest,
+    UpdateFeaturesRequest,
+)
+from quorate.records.errors import ErrorCode
+from quorate.sim.invariants.acknowledged import holders
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.voter_sets import holds, ids
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import MembershipRequest, MembershipResponse
+    from quorate.records.ids import NodeId, ReplyToken
+    from quorate.records.voters import VoterSet
+    from quorate.sim.node import SimulatedNode
+    from quorate.sim.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request under way, and the set that was in force when it came."""
+
+    request: MembershipRequest
+    voters: VoterSet
+
+
+class ChangesEndAsTold(Invariant):
+    """An accepted change is committed when its answer leaves, a refused one has changed nothing.
+
+    Sources: KIP-853 (AddRaftVoter, RemoveRaftVoter, UpdateFeatures), KIP-1186 for those who do not
+    wait for the commit. A change whose outcome is open is told as that.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._asked: dict[tuple[NodeId, ReplyToken], Asked] = {}
+
+    def asked(self, node: SimulatedNode, token: ReplyToken, request: MembershipRequest) -> None:
+        self._asked[node.node_id, token] = Asked(request, node.log.voters)
+
+    def answering(
+        self, node: SimulatedNode, token: ReplyToken, response: MembershipResponse
+    ) -> None:
+        asked = self._asked.pop((node.node_id, token))
+        if response.error is ErrorCode.NONE:
+            self._check_committed(node, asked.request)
+            return
+        is_open = response.reason in (Reason.NOT_COMMITTED_IN_TIME, Reason.LEADERSHIP_LOST)
+        if not is_open and node.log.voters != asked.voters:
+            raise Violation(
+                f"node {node.node_id} refuses {asked.request}, yet went from voters "
+                f"{ids(asked.voters)} to {ids(node.log.voters)} meanwhile"
+            )
+
+    def _check_committed(self, node: SimulatedNode, request: MembershipRequest) -> None:
+        voters = node.log.voters
+        match request:
+            case AddRaftVoterRequest(voter=key, ack_when_committed=True):
+                is_done = holds(voters, key)
+            case RemoveRaftVoterRequest(voter=key):
+                is_done = not holds(voters, key)
+            case UpdateFeaturesRequest(kraft_version=1, validate_only=False):
+                is_done = all(voter.key.directory_id is not None for voter in voters)
+            case _:
+                return
+        sets = [entry.end for entry in node.log.entries if entry.voters is not None]
+        having = holders(self.world, node, sets[-1]) if sets else ids(voters)
+        if not is_done or len(having) < voters.majority:
+            raise Violation(
+                f"node {node.node_id} calls {request} done, but only {having} of the voters "
+                f"{ids(voters)} have it on their platters"
+            )

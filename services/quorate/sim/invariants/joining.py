@@ -1,0 +1,98 @@
+"""Who becomes a voter, and in whose place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.messages import RemoveRaftVoterRequest
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.voter_sets import holds, ids
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    from quorate.raft.api import PublishProgress
+    from quorate.raft.messages import (
+        FetchRequest,
+        FetchSnapshotRequest,
+        MembershipRequest,
+        MembershipResponse,
+    )
+    from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey, ReplyToken
+    from quorate.sim.logview import Entry
+    from quorate.sim.node import SimulatedNode
+    from quorate.sim.world import World
+
+
+class NewVotersHaveTheLog(Invariant):
+    """Whoever is added holds on its platter what the leader knew to be committed when elected.
+
+    A voter that had to fetch all of that first would hold up every commit that needs it. Source:
+    KIP-853, "AddVoter", with rule 4: observers are measured against the high watermark.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._known: dict[tuple[NodeId, Epoch], Offset] = {}
+
+    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+        if progress.is_leader and progress.high_watermark is not None:
+            self._known.setdefault((node.node_id, progress.epoch), progress.high_watermark)
+
+    def appended(self, node: SimulatedNode, entry: Entry) -> None:
+        progress = node.progress
+        if entry.voters is None or progress is None or not progress.is_leader:
+            return
+        before = node.log.voters_below(entry.base)
+        needed = self._known[node.node_id, progress.epoch]
+        for voter in entry.voters:
+            other = self.world.nodes[voter.key.node_id]
+            is_new = not holds(before, voter.key)
+            if not is_new or not other.is_voter(voter) or other.was_damaged:
+                continue
+            if other.safe_end() < needed:
+                raise Violation(
+                    f"leader {node.node_id} makes {other.node_id} a voter, whose log ends at "
+                    f"{other.log.end}; {needed} was committed when it was elected"
+                )
+
+
+class LivingVotersStay(Invariant):
+    """Auto-join does not remove a voter that fetched within the fetch timeout.
+
+    Source: rule 6: two that run with one node id must not evict each other.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._fetched_ms: dict[tuple[NodeId, int, Epoch, ReplicaKey], Millis] = {}
+        self._asked: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
+
+    def fetching(self, node: SimulatedNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+        if request.replica is not None:
+            epoch = request.current_leader_epoch
+            key = (node.node_id, node.incarnation, epoch, request.replica)
+            self._fetched_ms[key] = node.local_ms
+
+    def asked(self, node: SimulatedNode, token: ReplyToken, request: MembershipRequest) -> None:
+        if isinstance(request, RemoveRaftVoterRequest) and request.auto_join:
+            self._asked[node.node_id, token] = request.voter
+
+    def answering(
+        self, node: SimulatedNode, token: ReplyToken, response: MembershipResponse
+    ) -> None:
+        self._asked.pop((node.node_id, token), None)
+
+    def appended(self, node: SimulatedNode, entry: Entry) -> None:
+        progress = node.progress
+        if entry.voters is None or progress is None or not progress.is_leader:
+            return
+        before = node.log.voters_below(entry.base)
+        for (asked, _), key in self._asked.items():
+            if asked != node.node_id or not holds(before, key) or holds(entry.voters, key):
+                continue
+            last = self._fetched_ms.get((node.node_id, node.incarnation, progress.epoch, key))
+            if last is not None and node.local_ms - last <= self.world.options.fetch_timeout_ms:
+                raise Violation(
+                    f"{key} fetched {node.local_ms - last} ms ago, and is removed from "
+                    f"{ids(before)} because another disk wants its place"
+                )
