@@ -32,7 +32,9 @@ class Upgrading:
         r = self.r
         target = request.kraft_version
         obstacle = self.changes.why_not_leader(None) or self._why_impossible(target)
-        if obstacle is None and target != r.log.kraft_version:
+        # Who asks once more while the upgrade is on its way must not be told that it is done.
+        is_done = target == r.log.kraft_version and r.log.kraft_version_offset < r.high_watermark
+        if obstacle is None and not is_done:
             assert isinstance(r.role, Leader)
             obstacle = (
                 self.changes.why_uncommitted(r.role)
@@ -42,7 +44,7 @@ class Upgrading:
         if obstacle is not None:
             r.refuse(token, obstacle)
             return
-        if request.validate_only or target == r.log.kraft_version:
+        if request.validate_only or is_done:
             r.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
             return
         assert isinstance(r.role, Leader)

@@ -63,6 +63,16 @@ def test_version_and_voters_are_one_batch_and_in_force_at_once() -> None:
     assert core.replica.high_watermark == 3
 
 
+def test_who_asks_again_meanwhile_is_not_told_that_it_is_done() -> None:
+    core = static_leader()
+    cores.ask(core, UPGRADE, now_ms=4500, token=7)
+    answer = cores.membership(cores.ask(core, UPGRADE, now_ms=4501, token=8))
+    assert (answer.error, answer.reason) == (
+        ErrorCode.REQUEST_TIMED_OUT,
+        m.Reason.PENDING_VOTER_CHANGE,
+    )
+
+
 def test_validation_changes_nothing() -> None:
     core = static_leader()
     answer = cores.membership(cores.ask(core, replace(UPGRADE, validate_only=True), now_ms=4500))
