@@ -169,6 +169,8 @@ class Following:
             return
         self._heard_leader(role)
         self.read_round = (r.epoch, response.read_round)
+        # Known from the voter set alone, it would be lost with a record that removes the leader.
+        r.leader_endpoints = r.leader_endpoints or response.leader.endpoints
         r.leader_high_watermark = response.high_watermark
         if response.diverging is not None:
             self._truncate(call, response.diverging)

@@ -47,8 +47,7 @@ class Joining:
         if not self._is_due() or self.next_ms > r.now or r.calls.in_flight(CallKind.JOIN):
             return
         peer = r.leader_peer()
-        if peer is None:
-            return
+        assert peer is not None
         before = r.voters.by_id(r.node_id)
         self.is_adding = before is None
         timeout_ms = r.config.request_timeout_ms
@@ -78,9 +77,15 @@ class Joining:
             return False
         if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
             return False
+        if r.leader_peer() is None:
+            return False
         # An observer sees what is committed only, so what it knows of the set may be old.
         is_behind = role.download is not None or r.log.end.offset < r.leader_high_watermark
-        return not is_behind and not r.is_healing and r.key not in r.voters.decommissioned
+        return not is_behind and not r.is_healing and not self.is_unwanted()
+
+    def is_unwanted(self) -> bool:
+        """Rule 7: who was removed on purpose does not come back by itself."""
+        return self.r.key in self.r.voters.decommissioned
 
     def _wait_to_retry(self) -> None:
         share = self.r.config.fetch_timeout_ms // RETRY_SHARE

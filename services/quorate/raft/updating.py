@@ -48,9 +48,10 @@ class Updating:
         r = self.r
         if not self._is_due() or self.next_ms > r.now:
             return
-        peer = r.leader_peer()
-        if peer is None or r.calls.in_flight(CallKind.UPDATE_RAFT_VOTER):
+        if r.calls.in_flight(CallKind.UPDATE_RAFT_VOTER):
             return
+        peer = r.leader_peer()
+        assert peer is not None
         entry = self._entry()
         request = UpdateRaftVoterRequest(
             r.config.cluster_id,
@@ -67,6 +68,8 @@ class Updating:
         r = self.r
         role = r.role
         if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
+            return False
+        if r.leader_peer() is None:
             return False
         if r.log.kraft_version < 1:
             return r.is_voter and self.told_epoch != r.epoch

@@ -10,6 +10,7 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.core import RaftCore
 from quorate.raft.roles import Leader
+from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset, ReplicaKey
 from quorate.records.voters import Endpoint, Voter
@@ -59,6 +60,26 @@ def test_a_voter_that_has_moved_tells_the_leader_once_it_hears_it() -> None:
     assert not updates(core.step(api.TimerFired(), Millis(retry - 1)))
     core.replica.role.fetch_deadline = Millis(10_000)  # type: ignore[union-attr]
     assert updates(core.step(api.TimerFired(), Millis(retry)))
+
+
+def test_a_leader_that_is_removed_is_still_found_where_its_answers_say() -> None:
+    """A follower that restarts knows its leader's address from the set alone, at first."""
+    election = m.ElectionState(Epoch(1), cores.key(1).node_id)
+    state = cores.recovered(
+        1, 2, 3, log_end=cores.end(3, 1), epochs=(m.EpochStart(Epoch(1), Offset(0)),)
+    )
+    config = replace(cores.config(2), endpoints=MOVED)
+    core = RaftCore(config, replace(state, election=election), cores.Midway())
+    (call, _), *_ = cores.calls(core.start(Millis(0))).values()
+    leader = m.LeaderInfo(cores.key(1).node_id, Epoch(1), cores.endpoints(1))
+    batch = m.BatchInfo(Offset(3), Offset(3), Epoch(1), (KRaftVoters(cores.voters(2, 3)),))
+    records = m.FetchedBatches(b"", (batch,))
+    answer = m.FetchResponse(ErrorCode.NONE, leader, Offset(3), Offset(0), records=records)
+    cores.answer(core, call, answer, now_ms=1)
+    update = cores.flush(core, now_ms=2)
+    assert core.replica.leader_peer() == api.Peer(cores.key(1).node_id, "node-1", 9094)
+    assert update.wake_at_ms is not None
+    assert update.wake_at_ms > 2
 
 
 def test_a_voter_that_is_where_the_set_says_is_silent() -> None:
