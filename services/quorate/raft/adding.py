@@ -53,10 +53,10 @@ class Adding:
         deadline = r.after(request.timeout_ms or r.config.request_timeout_ms)
         key = request.voter
         what = f"add voter {key}"
-        r.role.pending = PendingChange(token, what, deadline, add=request)
         r.note(f"{what} at {endpoint}: asks for its versions")
         peer = Peer(key.node_id, endpoint.host, endpoint.port)
-        r.send(CallKind.API_VERSIONS, peer, ApiVersionsRequest())
+        call = r.send(CallKind.API_VERSIONS, peer, ApiVersionsRequest())
+        r.role.pending = PendingChange(token, what, deadline, add=request, call=call.call)
 
     def _why_malformed(self, request: AddRaftVoterRequest) -> Obstacle | None:
         if request.voter.directory_id is None:
@@ -72,13 +72,9 @@ class Adding:
         obstacle = self.changes.why_not_now(role)
         if obstacle is not None:
             return obstacle
-        twin = r.voters.by_id(key.node_id)
-        if twin is not None:
-            text = (
-                f"node {key.node_id} is a voter already, with {_directory(twin.key)}: a node id "
-                "votes once; remove that voter first if its disk is gone"
-            )
-            return Obstacle(ErrorCode.DUPLICATE_VOTER, Reason.DUPLICATE_VOTER, text)
+        obstacle = self.why_duplicate(key)
+        if obstacle is not None:
+            return obstacle
         if auto_join and key in r.voters.decommissioned:
             text = (
                 f"node {key.node_id} with {_directory(key)} was removed and does not come back by "
@@ -90,17 +86,26 @@ class Adding:
             return lagging
         return self.changes.why_no_live_majority(role, r.voters.with_voter(Voter(key)))
 
+    def why_duplicate(self, key: ReplicaKey) -> Obstacle | None:
+        """A node id votes once, whichever its directories."""
+        twin = self.r.voters.by_id(key.node_id)
+        if twin is None:
+            return None
+        text = (
+            f"node {key.node_id} is a voter already, with {_directory(twin.key)}: a node id "
+            "votes once; remove that voter first if its disk is gone"
+        )
+        return Obstacle(ErrorCode.DUPLICATE_VOTER, Reason.DUPLICATE_VOTER, text)
+
     def handle_versions(self, call: Call, answer: ApiVersionsResponse | CallFailure) -> None:
         """The new voter has said who it is, or does not answer."""
         r = self.r
         role = r.role
         pending = role.pending if isinstance(role, Leader) else None
-        if pending is None or pending.add is None or pending.offset is not None:
+        if pending is None or pending.add is None or pending.call != call.call:
             return
         assert isinstance(role, Leader)
         request = pending.add
-        if call.to != request.voter.node_id:
-            return
         role.pending = None
         if isinstance(answer, CallFailure):
             self.changes.refuse_unreachable(pending)

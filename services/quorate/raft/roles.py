@@ -134,7 +134,8 @@ class PendingRead:
 class PendingChange:
     """A change of the voters that somebody waits for; a leader has one at a time.
 
-    `offset` is where the new set stands in the log; None while the new voter has not answered.
+    `offset` is where the new set stands in the log; None while the new voter has not answered the
+    request `call`.
     """
 
     token: ReplyToken
@@ -142,6 +143,7 @@ class PendingChange:
     deadline: Millis
     offset: Offset | None = None
     add: AddRaftVoterRequest | None = None
+    call: CallId | None = None
 
 
 @dataclass(slots=True)

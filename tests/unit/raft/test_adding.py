@@ -141,6 +141,21 @@ def test_an_answer_that_takes_longer_than_the_caller_waits_comes_too_late() -> N
     assert core.replica.voters == cores.voters(1, 2, 3)
 
 
+def test_an_answer_to_an_earlier_question_says_nothing_about_this_one() -> None:
+    core = with_observer()
+    first, _ = cores.calls(asked(core))[4]
+    core.step(api.TimerFired(), Millis(5500))
+    cores.ask(core, cores.fetch(4, 3, 1), now_ms=5501, token=60)
+    for node_id in (2, 3):
+        cores.ask(core, cores.fetch(node_id, 3, 1), now_ms=5501, token=60 + node_id)
+    second, _ = cores.calls(cores.ask(core, ADD, now_ms=5502, token=8))[4]
+    assert not cores.memberships(
+        cores.answer(core, first, api.CallFailure.DISCONNECTED, now_ms=5503)
+    )
+    cores.answer(core, second, VERSIONS, now_ms=5504)
+    assert cores.key(4) in core.replica.voters
+
+
 @pytest.mark.parametrize(
     ("versions", "reason"),
     [
