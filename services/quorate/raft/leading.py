@@ -332,8 +332,12 @@ class Leading:
                 fetch.deadline = min(fetch.deadline, r.after(r.config.high_watermark_linger_ms))
         self.reads.committed(role)
         settle(r, role)
-        if not r.is_voter and r.log.voters_offset < r.high_watermark:
+        if self.has_left():
             self.resign("its own removal is committed")
+
+    def has_left(self) -> bool:
+        """Whether this replica is known to be no voter any more."""
+        return not self.r.is_voter and self.r.log.voters_offset < self.r.high_watermark
 
     # --- timers -----------------------------------------------------------------------------------
 

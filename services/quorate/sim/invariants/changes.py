@@ -9,6 +9,7 @@ from quorate.raft.messages import (
     AddRaftVoterRequest,
     Reason,
     RemoveRaftVoterRequest,
+    TransferLeadershipRequest,
     UpdateFeaturesRequest,
 )
 from quorate.records.errors import ErrorCode
@@ -54,6 +55,8 @@ class ChangesEndAsTold(Invariant):
         if response.error is ErrorCode.NONE:
             self._check_committed(node, asked.request)
             return
+        if isinstance(asked.request, TransferLeadershipRequest):
+            return
         is_open = response.reason in (Reason.NOT_COMMITTED_IN_TIME, Reason.LEADERSHIP_LOST)
         if not is_open and node.log.voters != asked.voters:
             raise Violation(
@@ -72,8 +75,14 @@ class ChangesEndAsTold(Invariant):
                 is_done = all(voter.key.directory_id is not None for voter in voters)
             case _:
                 return
-        sets = [entry.end for entry in node.log.entries if entry.voters is not None]
-        having = holders(self.world, node, sets[-1]) if sets else ids(voters)
+        is_upgrade = isinstance(request, UpdateFeaturesRequest)
+        ends = [
+            entry.end
+            for entry in node.log.entries
+            if (entry.kraft_version if is_upgrade else entry.voters) is not None
+        ]
+        # Where no such record is left a snapshot has it, which holds what is committed.
+        having = holders(self.world, node, ends[-1]) if ends else ids(voters)
         if not is_done or len(having) < voters.majority:
             raise Violation(
                 f"node {node.node_id} calls {request} done, but only {having} of the voters "

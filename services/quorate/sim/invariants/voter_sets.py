@@ -33,13 +33,15 @@ class OneVoterChangeAtATime(Invariant):
                 f"node {node.node_id} goes from voters {ids(before)} to {ids(entry.voters)} "
                 f"at once at offset {entry.base}"
             )
+        if changed(before, entry.voters) and entry.epoch != node.log.epoch_before(entry.base):
+            raise Violation(
+                f"epoch {entry.epoch} begins at {entry.base} with a change of the voters: "
+                f"{ids(before)} to {ids(entry.voters)}"
+            )
         progress = node.progress
         if progress is None or not progress.is_leader:
             return
         high_watermark = progress.high_watermark or 0
-        # The first records of an epoch may repeat the set, with the leader's own address.
-        if entry.base == progress.epoch_start:
-            return
         if high_watermark <= (progress.epoch_start or 0):
             raise Violation(
                 f"leader {node.node_id} changes the voters at {entry.base} while nothing of its "

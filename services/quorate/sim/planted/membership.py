@@ -1,0 +1,184 @@
+"""Planted bugs of membership: who may be added or removed when, and what the log says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.adding import Adding
+from quorate.raft.changes import Changes
+from quorate.raft.joining import Joining
+from quorate.raft.leading import Leading
+from quorate.raft.messages import MembershipResponse
+from quorate.raft.removing import Removing
+from quorate.records.errors import ErrorCode
+from quorate.records.voters import VoterSet
+from quorate.sim.node import SimulatedNode
+from quorate.sim.planted.bug import Bug, Patch, always
+from quorate.storage.log import MetadataLog
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import RemoveRaftVoterRequest
+    from quorate.raft.roles import Leader, PendingChange
+    from quorate.raft.waiting import Obstacle
+    from quorate.records.control import ControlRecord
+    from quorate.records.ids import DirectoryId, Offset, ReplicaKey
+    from quorate.records.voters import Voter
+
+_why_not_now = Changes.why_not_now
+_append = Changes.append
+_why_not_add = Adding.why_not
+_why_not_remove = Removing._why_not
+_replace_disk = SimulatedNode.replace_disk
+_voters_below = MetadataLog.voters_below
+
+
+def _change_at_once(self: Changes, role: Leader) -> Obstacle | None:
+    obstacle = self.why_pending(role)
+    return _why_not_now(self, role) if self.r.log.kraft_version < 1 else obstacle
+
+
+def _end_with_itself(self: Leading, role: Leader) -> Offset:
+    ends = [self.replicated_end(role, voter) for voter in self.r.voters]
+    if not self.r.is_voter:
+        ends.append(self.own_end())
+    return sorted(ends, reverse=True)[self.r.voters.majority - 1]
+
+
+def _welcome_back(
+    self: Adding, role: Leader, key: ReplicaKey, *, auto_join: bool = False, force: bool = False
+) -> Obstacle | None:
+    del auto_join
+    return _why_not_add(self, role, key, force=force)
+
+
+def _evict(self: Removing, role: Leader, request: RemoveRaftVoterRequest) -> Obstacle | None:
+    return _why_not_remove(self, role, replace(request, auto_join=False))
+
+
+def _add_and_forget(self: VoterSet, voter: Voter) -> VoterSet:
+    return VoterSet.of((*(v for v in self if v.key.node_id != voter.key.node_id), voter))
+
+
+def _voters_alone(self: MetadataLog, offset: int) -> VoterSet:
+    return VoterSet(_voters_below(self, offset).voters)
+
+
+def _any_directory(self: VoterSet, key: ReplicaKey) -> Voter | None:
+    return self.by_id(key.node_id)
+
+
+def _keep_directory(self: SimulatedNode, directory_id: DirectoryId) -> None:
+    del directory_id
+    _replace_disk(self, self.directory_id)
+
+
+def _append_apart(
+    self: Changes, pending: PendingChange | None, *before: ControlRecord, voters: VoterSet
+) -> None:
+    if before:
+        self.r.append_control(*before)
+    _append(self, pending, voters=voters)
+
+
+def _answer_at_once(
+    self: Changes, pending: PendingChange | None, *before: ControlRecord, voters: VoterSet
+) -> None:
+    if pending is not None:
+        response = MembershipResponse(ErrorCode.NONE, "", self.r.leader_info)
+        self.r.reply(pending.token, response)
+    _append(self, None, *before, voters=voters)
+
+
+BUGS: Final = (
+    Bug(
+        "second-change-while-pending",
+        "a leader begins a change of the voters before the last one is committed",
+        (1,),
+        (Patch(Changes, "why_pending", always(answer=None)),),
+    ),
+    Bug(
+        "change-before-epoch-commit",
+        "a new leader changes the voters before a record of its epoch is committed",
+        (1,),
+        (
+            Patch(Changes, "why_uncommitted", always(answer=None)),
+            Patch(Changes, "why_not_now", _change_at_once),
+        ),
+    ),
+    Bug(
+        "removed-leader-counts-itself",
+        "a leader that has appended its own removal counts its disk for the majority (rule 1)",
+        (1,),
+        (Patch(Leading, "majority_end", _end_with_itself),),
+    ),
+    Bug(
+        "removed-leader-stays",
+        "a leader goes on although its own removal is committed",
+        (1,),
+        (Patch(Leading, "has_left", always(answer=False)),),
+    ),
+    Bug(
+        "new-voter-lags",
+        "a replica becomes a voter, and is counted, before it has caught up (rule 4)",
+        (1,),
+        (Patch(Changes, "why_lagging", always(answer=None)),),
+    ),
+    Bug(
+        "one-id-two-directories",
+        "a node whose old disk still votes is added with its new one",
+        (1,),
+        (Patch(Adding, "why_duplicate", always(answer=None)),),
+    ),
+    Bug(
+        "directory-ids-ignored",
+        "a voter is whoever has its node id, so that an empty disk passes for the old one",
+        (1,),
+        (Patch(VoterSet, "voter", _any_directory),),
+    ),
+    Bug(
+        "wiped-disk-keeps-directory-id",
+        "an empty disk is formatted with the directory id of the one before it",
+        (1,),
+        (Patch(SimulatedNode, "replace_disk", _keep_directory),),
+    ),
+    Bug(
+        "auto-join-evicts-the-living",
+        "a voter that fetches is removed for another disk with its node id (rule 6)",
+        (1,),
+        (Patch(Removing, "_why_not", _evict),),
+    ),
+    Bug(
+        "decommissioned-comes-back",
+        "a voter that was removed on purpose joins again by itself (rule 7)",
+        (1,),
+        (
+            Patch(Joining, "is_unwanted", always(answer=False)),
+            Patch(Adding, "why_not", _welcome_back),
+        ),
+    ),
+    Bug(
+        "update-forgets-decommissioned",
+        "an added or updated voter comes with an empty list of those who were removed (rule 7)",
+        (1,),
+        (Patch(VoterSet, "with_voter", _add_and_forget),),
+    ),
+    Bug(
+        "snapshot-forgets-decommissioned",
+        "a snapshot holds the voters without the list of those who were removed (rule 7)",
+        (1,),
+        (Patch(MetadataLog, "voters_below", _voters_alone),),
+    ),
+    Bug(
+        "upgrade-in-two-batches",
+        "kraft.version and the voters that it needs are appended one after the other",
+        (1,),
+        (Patch(Changes, "append", _append_apart),),
+    ),
+    Bug(
+        "change-answered-when-appended",
+        "whoever asks for a change is told that it is done before it is committed",
+        (1,),
+        (Patch(Changes, "append", _answer_at_once),),
+    ),
+)
