@@ -45,7 +45,7 @@ RECORD_BYTES: Final = 40
 NEVER: Final = 1 << 30
 # A victim comes back while the others still miss it, or after they have a leader again.
 PAUSES_MS: Final = (20, 1500)
-STEPS_MIN: Final = {"leader": 20, "other": 12}
+STEPS_MIN: Final = {"leader": 20, "other": 10}
 
 
 @dataclass(slots=True)
