@@ -257,13 +257,19 @@ class Chaos:
             self._restart_later(leader)
 
     def wipe(self) -> None:
-        """A stopped node gets a new, empty disk, and with it a new directory id."""
-        node = self._pick([n for n in self.world.nodes.values() if n.status is not Status.RUNNING])
+        """A node goes down and gets a new, empty disk, and with it a new directory id.
+
+        Half of the time it is back at once, while its old disk still counts as a living voter.
+        """
+        node = self._pick(list(self.world.nodes.values()))
         if node is None or not self.churn.can_spare(node):
             return
         self.world.remark(f"node {node.node_id} gets an empty disk")
         replace_disk(node, DirectoryId(self.world.draw_id()))
-        self._restart_later(node)
+        if self.world.random.random() < 0.5:
+            node.start()
+        else:
+            self._restart_later(node)
 
     # --- addresses --------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from quorate.raft.messages import (
 from quorate.records.ids import Millis
 from quorate.records.voters import Voter
 from quorate.sim.configuring import CLUSTER_ID
+from quorate.sim.invariants.voter_sets import holds
 from quorate.sim.node import SimulatedNode, Status
 
 if TYPE_CHECKING:
@@ -39,13 +40,16 @@ class Churn:
     # --- what the leader is asked for -------------------------------------------------------------
 
     def change_voters(self) -> None:
-        """Add or remove one voter."""
+        """Add or remove one voter; often one whose disk was replaced, if there is any."""
         leader = self._leader()
         if leader is None:
             return
-        self._ask(
-            leader, [request for node in self._nodes() for request in self._for(leader, node)]
-        )
+        nodes = self._nodes()
+        voters = leader.log.voters
+        replaced = [n for n in nodes if voters.by_id(n.node_id) and not holds(voters, n.key)]
+        if replaced and self.world.random.random() < 0.5:
+            nodes = replaced
+        self._ask(leader, [request for node in nodes for request in self._for(leader, node)])
 
     def upgrade(self) -> None:
         """Ask for kraft.version 1; where it is in force already, that is the answer."""

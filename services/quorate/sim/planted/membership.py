@@ -94,13 +94,13 @@ BUGS: Final = (
     Bug(
         "second-change-while-pending",
         "a leader begins a change of the voters before the last one is committed",
-        (1,),
+        (20, 41),
         (Patch(Changes, "why_pending", always(answer=None)),),
     ),
     Bug(
         "change-before-epoch-commit",
         "a new leader changes the voters before a record of its epoch is committed",
-        (1,),
+        (26, 41),
         (
             Patch(Changes, "why_uncommitted", always(answer=None)),
             Patch(Changes, "why_not_now", _change_at_once),
@@ -109,19 +109,19 @@ BUGS: Final = (
     Bug(
         "removed-leader-counts-itself",
         "a leader that has appended its own removal counts its disk for the majority (rule 1)",
-        (1,),
+        (6, 13),
         (Patch(Leading, "majority_end", _end_with_itself),),
     ),
     Bug(
         "removed-leader-stays",
         "a leader goes on although its own removal is committed",
-        (1,),
+        (20, 66),
         (Patch(Leading, "has_left", always(answer=False)),),
     ),
     Bug(
         "new-voter-lags",
         "a replica becomes a voter, and is counted, before it has caught up (rule 4)",
-        (1,),
+        (97, 124),
         (Patch(Changes, "why_lagging", always(answer=None)),),
     ),
     Bug(
@@ -133,13 +133,13 @@ BUGS: Final = (
     Bug(
         "directory-ids-ignored",
         "a voter is whoever has its node id, so that an empty disk passes for the old one",
-        (1,),
+        (7, 9),
         (Patch(VoterSet, "voter", _any_directory),),
     ),
     Bug(
         "wiped-disk-keeps-directory-id",
         "an empty disk is formatted with the directory id of the one before it",
-        (1,),
+        (7, 9),
         (Patch(SimulatedNode, "replace_disk", _keep_directory),),
     ),
     Bug(
@@ -151,7 +151,7 @@ BUGS: Final = (
     Bug(
         "decommissioned-comes-back",
         "a voter that was removed on purpose joins again by itself (rule 7)",
-        (1,),
+        (4, 6),
         (
             Patch(Joining, "is_unwanted", always(answer=False)),
             Patch(Adding, "why_not", _welcome_back),
@@ -160,25 +160,25 @@ BUGS: Final = (
     Bug(
         "update-forgets-decommissioned",
         "an added or updated voter comes with an empty list of those who were removed (rule 7)",
-        (1,),
+        (4, 6),
         (Patch(VoterSet, "with_voter", _add_and_forget),),
     ),
     Bug(
         "snapshot-forgets-decommissioned",
         "a snapshot holds the voters without the list of those who were removed (rule 7)",
-        (1,),
+        (6, 20),
         (Patch(MetadataLog, "voters_below", _voters_alone),),
     ),
     Bug(
         "upgrade-in-two-batches",
         "kraft.version and the voters that it needs are appended one after the other",
-        (1,),
+        (26, 27),
         (Patch(Changes, "append", _append_apart),),
     ),
     Bug(
         "change-answered-when-appended",
         "whoever asks for a change is told that it is done before it is committed",
-        (1,),
+        (2, 4),
         (Patch(Changes, "append", _answer_at_once),),
     ),
 )
