@@ -317,6 +317,30 @@ class Story:
             messages.RemoveRaftVoterRequest(CLUSTER_ID, voter.key, LIMIT, force="force" in given)
         )
 
+    def do_move(self, given: dict[str, str]) -> str:
+        """`move N`: kill a node's process and start it again at another address."""
+        node = self.node(given)
+        node.kill()
+        self.world.move(node)
+        node.start()
+        return f"{node.node_id} is at {node.endpoints[0]}"
+
+    def do_answers(self, given: dict[str, str]) -> list[str]:
+        """`answers`: what was told so far to those who asked for changes."""
+        del given
+        return [
+            f"{answer.error.name} {answer.reason.value if answer.reason else ''}".strip()
+            for answer in self.world.answers.values()
+        ]
+
+    def do_addresses(self, given: dict[str, str]) -> list[str]:
+        """`addresses`: where each node takes the voters to be."""
+        del given
+        return [
+            f"{node.node_id} knows " + ", ".join(str(v.endpoints[0]) for v in node.log.voters)
+            for node in self.world.nodes.values()
+        ]
+
     def do_hand_over(self, given: dict[str, str]) -> None:
         """`hand-over N`: ask the leader to hand over to a node."""
         self._ask(messages.TransferLeadershipRequest(CLUSTER_ID, self.node(given).key))

@@ -127,8 +127,9 @@ BUGS: Final = (
     Bug(
         "one-id-two-directories",
         "a node whose old disk still votes is added with its new one",
-        (1,),
+        (219,),
         (Patch(Adding, "why_duplicate", always(answer=None)),),
+        within=300,
     ),
     Bug(
         "directory-ids-ignored",
@@ -145,8 +146,9 @@ BUGS: Final = (
     Bug(
         "auto-join-evicts-the-living",
         "a voter that fetches is removed for another disk with its node id (rule 6)",
-        (1,),
+        (143, 215),
         (Patch(Removing, "_why_not", _evict),),
+        within=300,
     ),
     Bug(
         "decommissioned-comes-back",
