@@ -48,19 +48,19 @@ BUGS: Final = (
     Bug(
         "starts-below-snapshot",
         "after a restart the high watermark starts below the newest snapshot (rule 15)",
-        (2, 3),
+        (3,),
         (Patch(Replica, "__init__", _start_below_snapshot),),
     ),
     Bug(
         "snapshot-beyond-flush",
         "a snapshot covers what its own replica has not flushed (rule 15)",
-        (2, 3),
+        (3,),
         (Patch(Application, "may_snapshot", always(answer=True)),),
     ),
     Bug(
         "snapshot-with-a-hole",
         "a snapshot lacks one record",
-        (2, 3),
+        (3,),
         (Patch(Application, "records", _with_a_hole),),
     ),
 )

@@ -109,13 +109,13 @@ BUGS: Final = (
     Bug(
         "removed-leader-counts-itself",
         "a leader that has appended its own removal counts its disk for the majority (rule 1)",
-        (6, 13),
+        (13,),
         (Patch(Leading, "majority_end", _end_with_itself),),
     ),
     Bug(
         "removed-leader-stays",
         "a leader goes on although its own removal is committed",
-        (20, 66),
+        (66,),
         (Patch(Leading, "has_left", always(answer=False)),),
     ),
     Bug(
@@ -134,7 +134,7 @@ BUGS: Final = (
     Bug(
         "directory-ids-ignored",
         "a voter is whoever has its node id, so that an empty disk passes for the old one",
-        (7, 9),
+        (7,),
         (Patch(VoterSet, "voter", _any_directory),),
     ),
     Bug(
@@ -153,7 +153,7 @@ BUGS: Final = (
     Bug(
         "decommissioned-comes-back",
         "a voter that was removed on purpose joins again by itself (rule 7)",
-        (4, 6),
+        (4,),
         (
             Patch(Joining, "is_unwanted", always(answer=False)),
             Patch(Adding, "why_not", _welcome_back),

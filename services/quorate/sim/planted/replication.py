@@ -93,7 +93,7 @@ BUGS: Final = (
     Bug(
         "fetch-before-flush",
         "a follower fetches on, and so acknowledges, before its log is flushed",
-        (1, 2),
+        (1,),
         (Patch(Following, "may_fetch", always(answer=True)),),
     ),
     Bug(
@@ -117,13 +117,13 @@ BUGS: Final = (
     Bug(
         "divergence-ignored",
         "a replica with another epoch at its end is served as if it had the leader's log",
-        (10, 12),
+        (12,),
         (Patch(LogState, "validate", _overlook),),
     ),
     Bug(
         "cut-below-high-watermark",
         "a diverging follower cuts the whole epoch, committed records with it",
-        (4, 5),
+        (4,),
         (
             Patch(LogState, "truncation_point", _cut_whole_epoch),
             Patch(Following, "may_truncate", always(answer=True)),
@@ -144,7 +144,7 @@ BUGS: Final = (
     Bug(
         "view-of-arrival",
         "whether a replica is served as a voter is decided at its first Fetch (rule 3)",
-        (20, 41),
+        (20,),
         (Patch(Leading, "readable_end", _view_of_arrival),),
     ),
     Bug(
@@ -156,7 +156,7 @@ BUGS: Final = (
     Bug(
         "epoch-of-snapshot-forgotten",
         "a log that restarts at a snapshot does not know the epoch of what lies below it",
-        (18, 32),
+        (18,),
         (Patch(LogState, "restart_at", _forget_epoch),),
     ),
     Bug(
