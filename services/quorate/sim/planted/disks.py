@@ -42,7 +42,7 @@ BUGS: Final = (
     Bug(
         "recovery-without-flush",
         "what a killed process left in the page cache is taken for flushed (rule 13)",
-        (12, 26),
+        (1, 28),
         (Patch(SimulatedNode, "_recover", _recover_without_flush),),
     ),
     Bug(

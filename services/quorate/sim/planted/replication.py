@@ -150,7 +150,7 @@ BUGS: Final = (
     Bug(
         "voters-not-rolled-back",
         "a voter set stays in force although the record that brought it was cut",
-        (140, 247),
+        (17, 20),
         (Patch(LogState, "truncate", _keep_voters),),
     ),
     Bug(

@@ -126,7 +126,7 @@ BUGS: Final = (
     Bug(
         "removed-voter-gives-up",
         "a voter whose removal is in its log, but not known committed, does not campaign (rule 1)",
-        (10, 24),
+        (133, 141),
         (Patch(Replica, "may_campaign", property(_only_members_campaign)),),
     ),
     Bug(
@@ -138,7 +138,7 @@ BUGS: Final = (
     Bug(
         "healing-voter-forgets",
         "a damaged voter campaigns and votes by what its log has left (rule 16)",
-        (5, 11),
+        (30, 87),
         (
             Patch(Replica, "may_campaign", property(_campaign_while_healing)),
             Patch(Replica, "vote_bar", property(_bar_of_what_is_left)),
