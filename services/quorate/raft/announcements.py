@@ -19,12 +19,11 @@ from quorate.raft.messages import (
 )
 from quorate.raft.roles import Follower, Leader, Resigned
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Millis
+from quorate.records.ids import Millis, ReplicaKey
 
 if TYPE_CHECKING:
     from quorate.raft.leading import Leading
     from quorate.raft.replica import Replica
-    from quorate.records.ids import ReplicaKey
     from quorate.records.voters import Voter
 
 BEGIN_RETRIES_PER_FETCH_TIMEOUT: Final = 8
@@ -185,9 +184,11 @@ class Announcements:
         longest = r.config.election_backoff_max_ms
         if not preferred:
             return r.draw(UNORDERED_JITTER_MS)
-        if r.key not in preferred:
+        # At kraft.version 0 the leader knows its voters by their node ids alone.
+        own = (r.key, ReplicaKey(r.node_id))
+        index = next((i for i, key in enumerate(preferred) if key in own), None)
+        if index is None:
             return longest
-        index = preferred.index(r.key)
         if index == 0:
             return Millis(0)
         return Millis(min(longest, (longest >> (len(preferred) - 1)) << (index - 1)))

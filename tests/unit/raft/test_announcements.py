@@ -87,6 +87,13 @@ def test_the_turn_doubles_with_the_place_in_the_list(
     assert core.announcements.turn_ms(keys) == turn_ms
 
 
+def test_at_kraft_version_0_successors_are_named_by_their_ids_alone() -> None:
+    core = cores.follower(2)
+    order = (ReplicaKey(NodeId(3)), ReplicaKey(NodeId(2)))
+    assert core.announcements.turn_ms(order) == 500
+    assert core.announcements.turn_ms(order[1:]) == 0
+
+
 def test_a_resigned_leader_tells_every_voter_until_each_has_acknowledged() -> None:
     core = cores.leader()
     update = core.step(api.ResignRequested("the disk is full"), Millis(2001))
