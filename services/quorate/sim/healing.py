@@ -27,11 +27,8 @@ def check_healed(world: World, workload: Workload) -> None:
     if not world.run(world.now_ms + patience_ms, stop=lambda: is_settled(world)):
         why = why_unsettled(world) or ""
         raise HealingFailed(f"after {patience_ms} ms without faults: {why}{_state(world)}")
-    operation = _write(world, workload, patience_ms)
-    if not world.run(
-        world.now_ms + patience_ms, stop=lambda: operation in world.oracle.acknowledged
-    ):
-        raise HealingFailed(f"operation {operation} is not committed: {_state(world)}")
+    while not _commits(world, _write(world, workload, patience_ms), patience_ms):
+        world.remark("the write met a hand-over that was under way: once more")
     reads = world.oracle.reads
     workload.read_current()
     if not world.run(world.now_ms + patience_ms, stop=lambda: world.oracle.reads > reads):
@@ -98,6 +95,18 @@ def _write(world: World, workload: Workload, patience_ms: int) -> int:
         raise HealingFailed(f"nobody takes a write: {_state(world)}")
     assert operation is not None
     return operation
+
+
+def _commits(world: World, operation: int, patience_ms: int) -> bool:
+    """Whether the write is acknowledged; False when its client was told that it is not."""
+    history = world.oracle
+
+    def is_told() -> bool:
+        return any(operation in a for a in (history.acknowledged, history.refused, history.unknown))
+
+    if not world.run(world.now_ms + patience_ms, stop=is_told):
+        raise HealingFailed(f"operation {operation} is not committed: {_state(world)}")
+    return operation in history.acknowledged
 
 
 def _replace_leader(world: World) -> None:
