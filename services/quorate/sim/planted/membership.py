@@ -100,7 +100,7 @@ BUGS: Final = (
     Bug(
         "change-before-epoch-commit",
         "a new leader changes the voters before a record of its epoch is committed",
-        (26, 41),
+        (41,),
         (
             Patch(Changes, "why_uncommitted", always(answer=None)),
             Patch(Changes, "why_not_now", _change_at_once),
@@ -115,13 +115,13 @@ BUGS: Final = (
     Bug(
         "removed-leader-stays",
         "a leader goes on although its own removal is committed",
-        (66,),
+        (13, 79),
         (Patch(Leading, "has_left", always(answer=False)),),
     ),
     Bug(
         "new-voter-lags",
         "a replica becomes a voter, and is counted, before it has caught up (rule 4)",
-        (97, 124),
+        (24, 140),
         (Patch(Changes, "why_lagging", always(answer=None)),),
     ),
     Bug(
@@ -146,7 +146,7 @@ BUGS: Final = (
     Bug(
         "auto-join-evicts-the-living",
         "a voter that fetches is removed for another disk with its node id (rule 6)",
-        (143, 215),
+        (143,),
         (Patch(Removing, "_why_not", _evict),),
         within=300,
     ),
@@ -180,7 +180,7 @@ BUGS: Final = (
     Bug(
         "change-answered-when-appended",
         "whoever asks for a change is told that it is done before it is committed",
-        (2, 4),
+        (4,),
         (Patch(Changes, "append", _answer_at_once),),
     ),
 )

@@ -117,7 +117,7 @@ BUGS: Final = (
     Bug(
         "divergence-ignored",
         "a replica with another epoch at its end is served as if it had the leader's log",
-        (12,),
+        (2, 4),
         (Patch(LogState, "validate", _overlook),),
     ),
     Bug(
