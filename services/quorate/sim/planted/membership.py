@@ -174,7 +174,7 @@ BUGS: Final = (
     Bug(
         "upgrade-in-two-batches",
         "kraft.version and the voters that it needs are appended one after the other",
-        (26, 27),
+        (27,),
         (Patch(Changes, "append", _append_apart),),
     ),
     Bug(

@@ -132,7 +132,7 @@ BUGS: Final = (
     Bug(
         "stale-flush-counts",
         "a flush that began before the log was cut counts for what was appended since (rule 14)",
-        (76, 85),
+        (219,),
         (
             Patch(RaftCore, "is_current", always(answer=True)),
             # Our followers fetch only when nothing waits for a flush; one that claims no more than
@@ -140,6 +140,7 @@ BUGS: Final = (
             Patch(Following, "may_fetch", always(answer=True)),
             Patch(Following, "_fetch_request", _claim_flushed),
         ),
+        within=300,
     ),
     Bug(
         "view-of-arrival",

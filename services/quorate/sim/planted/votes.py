@@ -114,7 +114,7 @@ BUGS: Final = (
     Bug(
         "rivals-split-votes",
         "two that ask for pre-votes at one moment grant each other's",
-        (9, 11),
+        (9,),
         (Patch(Elections, "_reason_to_refuse_pre_vote", _grant_to_rivals),),
     ),
     Bug(
