@@ -5,11 +5,16 @@ Hypothesis has no deadline: a busy machine is no failure.
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 VARIABLE = "QUORATE_KAFKA_FIXTURES"
 
@@ -37,6 +42,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--chaos-controllers", type=int, metavar="N", help="3 or 5 (default both)")
     group.addoption("--chaos-seed", type=int, metavar="N", help="draw the same faults again")
+
+
+@pytest.fixture(autouse=True)
+def root_logger() -> Iterator[logging.Logger]:
+    """The root logger, put back as it was: whoever configures logs does it to the whole process."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield root
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,10 @@ import io
 import json
 import logging
 import warnings
-from typing import TYPE_CHECKING
 
 import pytest
 
 from quorate.telemetry.logs import Field, LogFormat, StructuredFormatter, configure_logs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NOTE = "no fetch from leader 1 for 2000 ms: become prospective, ask for pre-votes"
 
@@ -19,17 +15,6 @@ NOTE = "no fetch from leader 1 for 2000 ms: become prospective, ask for pre-vote
 def record(message: str, *arguments: object, **fields: Field) -> logging.LogRecord:
     attributes = {"name": "quorate.raft", "levelname": "INFO", "created": 1_700_000_000.25}
     return logging.makeLogRecord({**attributes, "msg": message, "args": arguments, **fields})
-
-
-@pytest.fixture
-def root_logger() -> Iterator[logging.Logger]:
-    """The root logger, put back as it was: configure_logs works on the whole process."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield root
-    logging.captureWarnings(capture=False)
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def test_a_line_is_key_value_pairs_that_carry_a_note_as_it_is() -> None:
