@@ -22,10 +22,11 @@ from quorate.admin.membership import MembershipClient
 from quorate.admin.stopping import prepare_stop
 from quorate.rpc.admin_server import AdminServer, AdminService
 from quorate.rpc.authorization import CallerInterceptor
+from quorate.rpc.channels import open_tls
 from quorate.rpc.controller_client import ControllerClient
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
-from quorate.rpc.tls import TlsError, TlsFiles
 from quorate.settings.properties import ConfigError, format_settings
+from quorate.settings.tls import TlsError
 from quorate.telemetry.logs import LogFormat, configure_logs
 from quorate.telemetry.metrics import MetricsServer
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from quorate.raft import messages as m
     from quorate.records.ids import NodeId
     from quorate.rpc.admin_server import Done, Prepared
+    from quorate.rpc.tls import TlsFiles
 
 log = logging.getLogger(__name__)
 EXPIRY_TICK_S: Final = 60.0
@@ -79,7 +81,7 @@ def main_admin(path: str) -> int:
         log.warning(warning)
     log.info("settings: %s", format_settings(config.effective))
     try:
-        tls = None if config.tls is None else TlsFiles(config.tls)
+        tls = open_tls(config.tls)
     except TlsError as error:
         sys.stderr.write(f"quorate admin: {error}\n")
         return 1

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.output import CommandError, admin_error, fail, warn
 from quorate.rpc.admin_errors import AdminError
-from quorate.rpc.channels import target
+from quorate.rpc.channels import open_tls, target
 from quorate.rpc.controller_client import (
     ControllerClient,
     OutcomeUnknownError,
     QuorumUnavailableError,
     RequestRefusedError,
 )
-from quorate.rpc.tls import TlsError, TlsFiles
 from quorate.settings.properties import ConfigError, Settings, read_properties
-from quorate.settings.tls import read_client_tls
+from quorate.settings.tls import TlsError, read_client_tls
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from quorate.rpc.controller_client import Address
+    from quorate.rpc.tls import TlsFiles
 
 TIMEOUT_MS_DEFAULT: Final = 30_000
 REPORT_MS_MAX: Final = 1_000
@@ -195,7 +195,7 @@ def tls_of(arguments: argparse.Namespace) -> TlsFiles | None:
         tls = read_client_tls(settings)
         for warning in settings.warnings():
             warn(f"--command-config: {warning}")
-        return None if tls is None else TlsFiles(tls)
+        return open_tls(tls)
     except (ConfigError, TlsError) as error:
         raise CommandError(f"--command-config: {error}") from error
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 from quorate.cli.connection import format_server, tls_of
 from quorate.cli.output import CommandError
 from quorate.records.errors import ErrorCode
+from quorate.rpc.channels import open_tls
 from quorate.rpc.controller_client import ControllerClient, RequestRefusedError
-from quorate.rpc.tls import TlsError, TlsFiles
+from quorate.settings.tls import TlsError
 
 if TYPE_CHECKING:
     import argparse
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from quorate.consensus.config import ControllerConfig
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.rpc.controller_client import Address
+    from quorate.rpc.tls import TlsFiles
 
 PROBE_TIMEOUT_S: Final = 3.0
 # A follower that heard its leader more recently than this vouches for it.
@@ -69,7 +71,7 @@ def tls_for(arguments: argparse.Namespace, configs: Iterable[ControllerConfig]) 
         return tls_of(arguments)
     settings = next((config.tls for config in configs if config.tls is not None), None)
     try:
-        return None if settings is None else TlsFiles(settings)
+        return open_tls(settings)
     except TlsError as error:
         raise CommandError(str(error)) from error
 

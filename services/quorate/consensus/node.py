@@ -13,7 +13,7 @@ from quorate.consensus.driver import Ending, RaftDriver
 from quorate.consensus.raw_application import RawApplication, check_mark
 from quorate.consensus.resources import DiskSpace
 from quorate.consensus.snapshotting import Snapshotter
-from quorate.controller.authorizer import CLUSTER, Operation
+from quorate.controller.authorizer import ANONYMOUS, CLUSTER, Operation
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
 from quorate.raft import api
@@ -23,7 +23,6 @@ from quorate.raft.describe import api_versions, membership_numbers
 from quorate.records.ids import UUID_BYTES, Epoch, TopicId
 from quorate.records.metadata import decode_record
 from quorate.rpc.authorization import CallerInterceptor
-from quorate.rpc.certificates import ANONYMOUS
 from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.raft_client import RaftClient

@@ -19,15 +19,17 @@ from quorate.consensus.config import load_config
 from quorate.consensus.driver import Ending
 from quorate.consensus.node import Node
 from quorate.consensus.resources import check_descriptors
+from quorate.rpc.channels import open_tls
 from quorate.rpc.health import HealthServer
-from quorate.rpc.tls import TlsError, TlsFiles
 from quorate.settings.properties import ConfigError, format_settings
+from quorate.settings.tls import TlsError
 from quorate.storage.errors import StorageError
 from quorate.storage.lock import DirectoryLock
 from quorate.telemetry.logs import LogFormat, configure_logs
 
 if TYPE_CHECKING:
     from quorate.consensus.config import ControllerConfig
+    from quorate.rpc.tls import TlsFiles
 
 log = logging.getLogger(__name__)
 _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
@@ -60,7 +62,7 @@ def run_controller(config: ControllerConfig, *, is_raw: bool = False) -> int:
         log.warning(few_descriptors)
     lock = DirectoryLock(config.log.directory)
     try:
-        tls = None if config.tls is None else TlsFiles(config.tls)
+        tls = open_tls(config.tls)
         lock.acquire()
     except (OSError, StorageError, TlsError) as error:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")

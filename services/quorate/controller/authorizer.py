@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 EVERYBODY: Final = "User:*"
+ANONYMOUS: Final = "User:ANONYMOUS"
 
 
 class Operation(StrEnum):

@@ -21,8 +21,7 @@ from urllib.parse import quote, unquote
 import grpc
 import grpc.aio
 
-from quorate.controller.authorizer import CLUSTER, TOPICS, Operation, Resource
-from quorate.rpc.certificates import ANONYMOUS, principal_of
+from quorate.controller.authorizer import ANONYMOUS, CLUSTER, TOPICS, Operation, Resource
 from quorate.rpc.refusals import Refusal, abort
 
 if TYPE_CHECKING:
@@ -227,7 +226,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
     async def _caller(self, context: Context) -> str:
         """Who the call is made for. Ends it when the header may not be there."""
         certificates = tuple(context.auth_context().get("x509_pem_cert", ()))
-        connected = principal_of(certificates[0]) if certificates else ANONYMOUS
+        connected = _principal_of(certificates[0]) if certificates else ANONYMOUS
         if self._access is None:
             return connected
         forwarded = _forwarded(context)
@@ -250,6 +249,13 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         return any(
             authorizer.authorize(caller, operation, need.resource) for operation in need.operations
         )
+
+
+def _principal_of(certificate: bytes) -> str:
+    # Loaded where there are certificates: it takes ten mebibytes, and a while.
+    from quorate.rpc.certificates import principal_of
+
+    return principal_of(certificate)
 
 
 class _Remarks:

@@ -17,7 +17,6 @@ from cryptography.hazmat.primitives import serialization
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
-ANONYMOUS: Final = "User:ANONYMOUS"
 # Days ahead of the end at which it is pointed out; 0 is the end itself.
 EXPIRY_DAYS: Final = (0, 1, 7, 14)
 

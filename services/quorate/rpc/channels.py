@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.rpc.tls import TlsFiles
+    from quorate.settings.tls import TlsSettings
 
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024 + 64 * 1024
 
@@ -55,6 +56,18 @@ def target(host: str, port: int) -> str:
     if not host:
         return f"[::]:{port}"
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def open_tls(settings: TlsSettings | None) -> TlsFiles | None:
+    """The certificates that these settings name; None for plaintext. Raises TlsError.
+
+    What reads certificates is loaded here only: it takes ten mebibytes, and a while.
+    """
+    if settings is None:
+        return None
+    from quorate.rpc.tls import TlsFiles
+
+    return TlsFiles(settings)
 
 
 def open_channel(host: str, port: int, *, tls: TlsFiles | None = None) -> grpc.aio.Channel:

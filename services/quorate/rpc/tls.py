@@ -27,17 +27,13 @@ from quorate.rpc.certificates import (
     read_certificates,
     read_pair,
 )
-from quorate.settings.tls import ClientAuth, TlsSettings
+from quorate.settings.tls import ClientAuth, TlsError, TlsSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 POLL_S: Final = 1.0
-
-
-class TlsError(Exception):
-    """The files cannot be used; the message names the setting, the file and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)

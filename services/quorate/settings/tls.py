@@ -27,6 +27,10 @@ _INLINE: Final = {
 }
 
 
+class TlsError(Exception):
+    """The files cannot be used; the message names the setting, the file and the remedy."""
+
+
 class ClientAuth(StrEnum):
     """`ssl.client.auth`. Kafka's third, `requested`, is nothing that gRPC for Python can do."""
 

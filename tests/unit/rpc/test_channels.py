@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from quorate.rpc.channels import (
     CHANNEL_OPTIONS,
     MESSAGE_BYTES_MAX,
@@ -34,3 +37,17 @@ async def test_a_pool_keeps_one_channel_for_each_address() -> None:
     assert pool.get("127.0.0.1", 1) is one
     assert pool.get("127.0.0.1", 2) is not one
     await pool.close()
+
+
+def test_plaintext_loads_nothing_that_reads_certificates() -> None:
+    """Every command and every controller would pay for it, in time and in memory."""
+    code = (
+        "import sys, quorate.consensus.service, quorate.cli.main\n"
+        "from quorate.rpc.channels import open_tls\n"
+        "assert open_tls(None) is None\n"
+        "print('cryptography' in sys.modules)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout == "False\n"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from quorate.rpc.tls import TlsError, TlsFiles
-from quorate.settings.tls import TlsSettings
+from quorate.rpc.tls import TlsFiles
+from quorate.settings.tls import TlsError, TlsSettings
 from tests.certificates import DAY, Authority, Leaf
 
 if TYPE_CHECKING:
