@@ -6,13 +6,13 @@ long, and the log goes to a file at WARN, which spares it a line for every parti
 
 from __future__ import annotations
 
-import secrets
 import shutil
 import subprocess
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.ids import UUID_BYTES, format_uuid
+from quorate.cli.identities import draw_uuid
+from quorate.records.ids import format_uuid
 from tests.bench import kafka_wire
 from tests.bench.processes import READY_S, Members
 from tests.interop.stock_kafka import write_properties
@@ -47,12 +47,6 @@ def problem(jars: Path) -> str | None:
     return None
 
 
-def _uuid() -> str:
-    while (text := format_uuid(secrets.token_bytes(UUID_BYTES))).startswith("-"):
-        pass
-    return text
-
-
 class KafkaMembers(Members):
     """Controllers with their voters in the log."""
 
@@ -62,8 +56,8 @@ class KafkaMembers(Members):
         super().__init__(root, count)
         self._jars = jars
         self._ports = free_ports(count)
-        self.cluster_id = _uuid()
-        self._directories = [_uuid() for _ in range(count)]
+        self.cluster_id = format_uuid(draw_uuid())
+        self._directories = [format_uuid(draw_uuid()) for _ in range(count)]
         self._log4j2 = root / "kafka-log4j2.xml"
         self._log4j2.write_text(_LOG4J2, encoding="utf-8")
         for member in range(count):

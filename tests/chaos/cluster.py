@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from quorate.cli.identities import draw_uuid
 from quorate.cli.local_quorum import LISTENER, NodePlan, format_node
-from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, NodeId, ReplicaKey, format_uuid
+from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey, format_uuid
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.storage.meta import MetaProperties
 from tests.chaos import disks
@@ -64,8 +64,8 @@ class Cluster(Controllers):
             raise
 
     def _format(self, overrides: Mapping[str, str]) -> None:
-        cluster_id = ClusterId(format_uuid(secrets.token_bytes(UUID_BYTES)))
-        directory_ids = {i: DirectoryId(secrets.token_bytes(UUID_BYTES)) for i in self.nodes}
+        cluster_id = ClusterId(format_uuid(draw_uuid()))
+        directory_ids = {i: DirectoryId(draw_uuid()) for i in self.nodes}
         voters = VoterSet.of(
             Voter(
                 ReplicaKey(NodeId(i), directory_ids[i]),

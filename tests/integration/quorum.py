@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import secrets
 import shutil
 import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
+from quorate.cli.identities import draw_uuid
 from quorate.cli.local_quorum import NodePlan, check_ports, format_node, open_quorum, prepare
 from quorate.cli.output import CommandError
 from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply, ListTopicsReply
 from quorate.controller.requests import CreateTopics, DescribeTopics, ListTopics, NewTopic
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import UUID_BYTES, DirectoryId, NodeId
+from quorate.records.ids import DirectoryId, NodeId
 from quorate.rpc.controller_client import ControllerClient, OutcomeUnknownError
 from quorate.storage.meta import MetaProperties
 from tests.integration.disks import committed_batches, log_end, log_start
@@ -294,7 +294,7 @@ class Quorum(Controllers):
         properties = node.properties(self.plan.bootstrap_servers) | self.overrides
         lines = "".join(f"{key}={value}\n" for key, value in properties.items())
         node.properties_path.write_text(lines, encoding="utf-8")
-        directory_id = DirectoryId(secrets.token_bytes(UUID_BYTES))
+        directory_id = DirectoryId(draw_uuid())
         meta = MetaProperties(NodeId(OBSERVER_ID), self.plan.cluster_id, directory_id)
         format_node(node.metadata_dir, meta, None)
         await self.start(OBSERVER_ID)

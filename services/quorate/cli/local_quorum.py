@@ -8,16 +8,15 @@ voter that lost its disk must not come back under its old id and vote again.
 from __future__ import annotations
 
 import json
-import secrets
 import socket
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.cli.identities import draw_uuid
 from quorate.cli.output import CommandError
 from quorate.cli.storage import bootstrap_records
 from quorate.records.ids import (
-    UUID_BYTES,
     ClusterId,
     DirectoryId,
     NodeId,
@@ -198,7 +197,7 @@ def _new_quorum(root: Path, controllers: int, base_port: int) -> LocalQuorum:
     highest = base_port + METRICS_PORT_STEP + controllers - 1
     if base_port < 1 or highest > _PORT_MAX:
         raise CommandError(f"--base-port: {base_port} to {highest} are not all ports")
-    identities = [secrets.token_bytes(UUID_BYTES) for _ in range(controllers + 1)]
+    identities = [draw_uuid() for _ in range(controllers + 1)]
     return LocalQuorum(
         root,
         ClusterId(format_uuid(identities[0])),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import pytest
 
 from quorate.cli.local_quorum import LocalQuorum, check_ports, open_quorum, prepare
 from quorate.cli.output import CommandError
+from quorate.records.ids import format_uuid
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.layout import META_PROPERTIES
@@ -139,3 +141,13 @@ def test_a_busy_port_is_named(tmp_path: Path) -> None:
         quorum = opened(tmp_path, controllers=1, base_port=port)
         with pytest.raises(CommandError, match=rf"port {port} \(controller 1\) is busy"):
             check_ports(quorum)
+
+
+def test_no_id_of_a_local_quorum_looks_like_a_flag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = iter([b"\xf8" + bytes(15), *(bytes([i]) * 16 for i in range(1, 9))])
+    monkeypatch.setattr(secrets, "token_bytes", lambda _: next(drawn))
+    quorum = open_quorum(tmp_path / "quorum", controllers=3, base_port=None)
+    ids = [quorum.cluster_id, *(format_uuid(identity) for identity in quorum.directory_ids)]
+    assert not [text for text in ids if text.startswith("-")]
