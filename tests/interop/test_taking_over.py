@@ -204,6 +204,8 @@ def test_a_voter_that_its_properties_name_is_taken_over_too(
     stock.format(properties, CLUSTER_ID, "--release-version", release)
     with StockServer(stock, properties) as server:
         assert server.hears("Performing controller activation")
+        # Its first records follow; it says that it has started once they are committed.
+        assert server.has_started()
         server.stop()
     before = show(stock, whole_log(tmp_path / "stock", tmp_path / "before")).image
     assert before["/image/features/metadataVersion"] == f"Optional[{release}]"
