@@ -18,20 +18,18 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeGuard
 
-from quorate.consensus.flush_times import FlushTimes
+from quorate.consensus.flushing import LogFlushing
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.ids import Millis, ReplyToken
 from quorate.storage.errors import StorageError
-from quorate.storage.flushed_end import SYNC_AFTER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from concurrent.futures import Future
 
+    from quorate.consensus.flush_times import FlushTimes
     from quorate.raft.core import RaftCore
     from quorate.records.ids import Offset
-    from quorate.storage.log import FlushTicket
     from quorate.storage.store import LogStore
 
 log = logging.getLogger(__name__)
@@ -102,7 +100,6 @@ class RaftDriver:
     ) -> None:
         self.core = core
         self.store = store
-        self.flush_times = FlushTimes()
         self.progress: api.PublishProgress | None = None
         self.ending: Ending | None = None
         self._on_end = on_end
@@ -115,11 +112,8 @@ class RaftDriver:
         self._effects: deque[api.Effect] = deque()
         self._is_pumping = False
         self._barrier: asyncio.Task[None] | None = None
-        self._flight: asyncio.Future[None] | None = None
-        self._is_flush_due = False
-        self._flusher = ThreadPoolExecutor(1, "flush")
         self._disk = ThreadPoolExecutor(1, "disk")
-        self._syncing: asyncio.TimerHandle | None = None
+        self._flushing = LogFlushing(self, self._disk)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = Millis(0)
         self._wake_ms: Millis | None = None
@@ -129,7 +123,7 @@ class RaftDriver:
         """Take up the role that the disk tells."""
         self._transport, self._application = transport, application
         self._take(self.core.start(monotonic_ms()))
-        self._pump()
+        self.pump()
 
     @property
     def high_watermark(self) -> Offset | None:
@@ -138,7 +132,11 @@ class RaftDriver:
 
     @property
     def is_flushing(self) -> bool:
-        return self._flight is not None or self._is_flush_due
+        return self._flushing.is_under_way
+
+    @property
+    def flush_times(self) -> FlushTimes:
+        return self._flushing.times
 
     # --- events -----------------------------------------------------------------------------------
 
@@ -166,9 +164,9 @@ class RaftDriver:
         """An event, or something to do in an event's place which may give one."""
         if self.ending is None:
             self._inbox.append(work)
-            self._pump()
+            self.pump()
 
-    def _pump(self) -> None:
+    def pump(self) -> None:
         """Effects, then events, until nothing is left or a barrier is under way."""
         if self._is_pumping:
             return
@@ -179,13 +177,22 @@ class RaftDriver:
                     self._perform(self._effects.popleft())
                 elif self._inbox:
                     self._turn(self._inbox.popleft())
-                elif not self._flush():
+                elif not self._flushing.begin(leads=self._leads):
                     break
         except Exception as error:
             self.fail(error)
         finally:
             self._is_pumping = False
         self._arm()
+
+    @property
+    def _leads(self) -> bool:
+        return self.progress is not None and self.progress.is_leader
+
+    def flushed(self, event: api.LogFlushed) -> None:
+        """A flush is over; the pump comes to its event."""
+        self._inbox.append(event)
+        self._application.flushed()
 
     def _turn(self, work: Work) -> None:
         event = work() if callable(work) else work
@@ -299,95 +306,19 @@ class RaftDriver:
         if isinstance(error, Exception):
             self.fail(error)
         else:
-            self._pump()
+            self.pump()
 
     async def _truncate(self, effect: api.TruncateLog) -> None:
-        await self._flush_over()
+        await self._flushing.over()
         self.store.truncate(effect)
 
     async def _install(self, effect: api.InstallSnapshot) -> None:
-        await self._flush_over()
+        await self._flushing.over()
         await self._application.pause()
         event = await self._loop.run_in_executor(self._disk, self.store.install, effect)
         # The core has to hear of it before anything else.
         self._inbox.appendleft(event)
         self._application.resume(event)
-
-    async def _flush_over(self) -> None:
-        if self._flight is not None:
-            await asyncio.wait([self._flight])
-
-    # --- flushing ---------------------------------------------------------------------------------
-
-    def _flush(self) -> bool:
-        """Begin to flush what was written, unless a flush is under way; True when it is over."""
-        if self.is_flushing or not self.store.log.is_dirty:
-            return False
-        leads = self.progress is not None and self.progress.is_leader
-        if not leads and self.flush_times.is_fast:
-            ticket = self.store.log.begin_flush()
-            assert ticket is not None, "there is something to flush"
-            self.flush_times.measure(ticket.run)
-            self._finish_flush(ticket)
-            return True
-        # To hand it to the thread takes longer than to answer the fetches that wait for it: those
-        # go first, in the tasks that this turn of the loop has woken.
-        self._is_flush_due = True
-        self._loop.call_soon(self._fly)
-        return False
-
-    def _fly(self) -> None:
-        self._is_flush_due = False
-        if self.ending is not None:
-            return
-        try:
-            ticket = self.store.log.begin_flush()
-        except Exception as error:
-            self.fail(error)
-            return
-        if ticket is None:
-            return
-        self._flight = self._loop.create_future()
-        flight = self._flusher.submit(self.flush_times.measure, ticket.run)
-        flight.add_done_callback(partial(self._landed, ticket))
-
-    def _landed(self, ticket: FlushTicket, flight: Future[None]) -> None:
-        """In the flushing thread."""
-        self._loop.call_soon_threadsafe(self._flushed, ticket, flight)
-
-    def _flushed(self, ticket: FlushTicket, flight: Future[None]) -> None:
-        waiting, self._flight = self._flight, None
-        error = flight.exception()
-        try:
-            if isinstance(error, Exception):
-                self.fail(error)
-            elif self.ending is None:
-                self._finish_flush(ticket)
-        except OSError as failure:
-            self.fail(failure)
-        finally:
-            if waiting is not None:
-                waiting.set_result(None)
-        self._pump()
-
-    def _finish_flush(self, ticket: FlushTicket) -> None:
-        end = self.store.log.finish_flush(ticket)
-        self._inbox.append(api.LogFlushed(end, ticket.generation))
-        self._application.flushed()
-        if self._syncing is None:
-            self._syncing = self._loop.call_later(SYNC_AFTER_MS / 1000, self._sync_flushed_end)
-
-    def _sync_flushed_end(self) -> None:
-        """Bound what a power cut takes from the flushed end, beside everything else."""
-        self._syncing = None
-        if self.ending is None:
-            sync = self._loop.run_in_executor(self._disk, self.store.log.sync_flushed_end)
-            sync.add_done_callback(self._synced)
-
-    def _synced(self, sync: asyncio.Future[None]) -> None:
-        error = sync.exception()
-        if isinstance(error, Exception):
-            self.fail(error)
 
     # --- the end ----------------------------------------------------------------------------------
 
@@ -427,8 +358,8 @@ class RaftDriver:
         self._end(Ending.STOPPED, "closed")
         if self._barrier is not None:
             await asyncio.wait([self._barrier])
-        await self._flush_over()
-        self._flusher.shutdown()
+        await self._flushing.over()
+        self._flushing.shut_down()
         self._disk.shutdown()
         self.store.close()
 

@@ -103,38 +103,3 @@ async def test_a_single_voter_has_nobody_to_hand_over_to(open_stack: Open) -> No
 def test_clocks_count_milliseconds() -> None:
     assert monotonic_ms() <= monotonic_ms()
     assert wall_ms() > 1_600_000_000_000
-
-
-async def test_the_flushed_end_reaches_the_disk_by_itself(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("quorate.consensus.driver.SYNC_AFTER_MS", 0)
-    stack = await open_stack()
-    synced = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    log = stack.driver.store.log
-    sync = log.sync_flushed_end
-
-    def note() -> None:
-        sync()
-        loop.call_soon_threadsafe(synced.set)
-
-    monkeypatch.setattr(log, "sync_flushed_end", note)
-    await stack.register()
-    await asyncio.wait_for(synced.wait(), 20)
-
-
-async def test_a_flushed_end_that_cannot_reach_the_disk_ends_the_core(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("quorate.consensus.driver.SYNC_AFTER_MS", 0)
-    stack = await open_stack()
-
-    def fail() -> None:
-        raise OSError(errno.EIO, "the disk is gone")
-
-    monkeypatch.setattr(stack.driver.store.log, "sync_flushed_end", fail)
-    registering = asyncio.ensure_future(stack.register())
-    assert await asyncio.wait_for(stack.ended, 20) is Ending.DISK_FAILED
-    registering.cancel()
-    await asyncio.gather(registering, return_exceptions=True)
