@@ -13,6 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.driver import monotonic_ms
+from quorate.consensus.expiry import Expiry
 from quorate.consensus.proposing import Proposer
 from quorate.consensus.replies import Arrivals, HeldReplies, not_controller
 from quorate.controller.requests import BrokerHeartbeat, RegisterBroker, UnregisterBroker
@@ -60,11 +61,9 @@ class MetadataApplication:
         linger_ms: int = 0,
         pause_ms: int = 3000,
     ) -> None:
-        """A timer that fires `pause_ms` late tells of a pause, after which sessions start anew."""
         self.controller = controller
         self._driver = driver
         self._snapshotter = snapshotter
-        self._pause_ms = pause_ms
         self._loop = asyncio.get_running_loop()
         self._progress: api.PublishProgress | None = None
         self._proposer = Proposer(driver, linger_ms=linger_ms)
@@ -79,8 +78,7 @@ class MetadataApplication:
         self._has_space = True
         self._has_caught_up = True
         self._is_ready = True
-        self._expiry: asyncio.TimerHandle | None = None
-        self._expiry_ms = 0
+        self._expiry = Expiry(driver, controller, self._accept, pause_ms=pause_ms)
 
     @property
     def is_loaded(self) -> bool:
@@ -232,7 +230,7 @@ class MetadataApplication:
         log.info("the controller is active", extra={"epoch": progress.epoch, "offset": end})
         self._tell_brokers_support()
         self._accept(decision)
-        self._arm_expiry()
+        self._expiry.arm()
 
     def _commit(self, high_watermark: Offset) -> None:
         timestamp_ms = self.controller.image.position.timestamp_ms
@@ -251,9 +249,7 @@ class MetadataApplication:
         self._proposer.stop()
         self._timestamps.clear()
         self.controller.deactivate()
-        if self._expiry is not None:
-            self._expiry.cancel()
-            self._expiry = None
+        self._expiry.stop()
 
     # --- writes -----------------------------------------------------------------------------------
 
@@ -277,7 +273,7 @@ class MetadataApplication:
         elif decision.reply is not None:
             self._confirm(decision.reply, future)
         if isinstance(request, BrokerHeartbeat | RegisterBroker | UnregisterBroker):
-            self._arm_expiry()
+            self._expiry.arm()
         return future
 
     def _is_settled(self, decision: Decision) -> bool:
@@ -339,32 +335,6 @@ class MetadataApplication:
         else:
             self._timestamps.append((batch.end_offset, batch.timestamp_ms))
             self._snapshotter.note(len(batch.data))
-
-    # --- sessions ---------------------------------------------------------------------------------
-
-    def _arm_expiry(self) -> None:
-        wake_ms = self.controller.wake_at_ms
-        if wake_ms is None:
-            return
-        if self._expiry is not None:
-            if self._expiry_ms <= wake_ms:
-                return
-            self._expiry.cancel()
-        now_ms = monotonic_ms()
-        self._expiry_ms = max(wake_ms, now_ms)
-        self._expiry = self._loop.call_later((self._expiry_ms - now_ms) / 1000, self._expire)
-
-    def _expire(self) -> None:
-        self._expiry = None
-        if not self.controller.is_active or self._driver.ending is not None:
-            return
-        now_ms = monotonic_ms()
-        if now_ms - self._expiry_ms > self._pause_ms:
-            self.controller.renew_sessions(now_ms)
-        decision = self.controller.expire(now_ms)
-        if decision is not None:
-            self._accept(decision)
-        self._arm_expiry()
 
     # --- reads ------------------------------------------------------------------------------------
 
