@@ -62,6 +62,7 @@ from quorate.raft.messages import (
 from quorate.raft.reads import Reads
 from quorate.raft.replica import Replica
 from quorate.raft.roles import Follower, Leader, Resigned
+from quorate.raft.starting import start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +88,7 @@ class RaftCore:
     def start(self, now_ms: Millis) -> Update:
         """Take up the role that the disk tells; called once, before the first step."""
         self.replica.now = now_ms
-        self.replica.start()
+        start(self.replica)
         self.following.check_healed()
         return self._finish()
 
@@ -141,7 +142,7 @@ class RaftCore:
                     self.leading.unpark(r.role, token)
                     self.reads.drop(r.role, token)
             case ProbeAnswered():
-                self.elections.handle_probe(event)
+                self.elections.suspecting.handle_probe(event)
             case ReadRequested(token=token):
                 if self.reads.begin(token) and isinstance(r.role, Leader):
                     self.leading.release_voters(r.role)

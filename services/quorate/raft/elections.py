@@ -1,6 +1,6 @@
 """Votes: asked for, counted, granted and refused; and the timers that begin an election.
 
-KIP-595 (votes), KIP-996 (pre-vote), rules 1, 2, 9, 10, 11 and 16.
+KIP-595 (votes), KIP-996 (pre-vote), rules 1, 2, 9, 11 and 16.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.api import CallFailure, Peer, ProbeAnswered, ProbeLeader
+from quorate.raft.api import CallFailure
 from quorate.raft.calls import Call, CallKind
 from quorate.raft.messages import VoteRequest, VoteResponse
 from quorate.raft.replica import Refusal
@@ -19,9 +19,9 @@ from quorate.raft.roles import (
     Promise,
     Prospective,
     Resigned,
-    Suspicion,
     Unattached,
 )
+from quorate.raft.suspecting import SUSPICION_RETRY_MS, Suspecting
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, NodeId
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from quorate.raft.replica import Replica
 
-SUSPICION_DELAY_MS: Final = 50
-SUSPICION_RETRY_MS: Final = 200
 # Parts of the election timeout. A voter gives its pre-vote to nobody else for the first; who was
 # refused asks again after the second, so that it finds the promise over; who gave its own pre-vote
 # to a rival asks nobody and raises no epoch for the third, so that the rival is first again.
@@ -47,6 +45,7 @@ class Elections:
 
     def __init__(self, replica: Replica) -> None:
         self.r = replica
+        self.suspecting = Suspecting(replica)
 
     # --- granting -------------------------------------------------------------------------------
 
@@ -303,7 +302,7 @@ class Elections:
         r = self.r
         match r.role:
             case Unattached(election_deadline=deadline) as role if deadline <= r.now:
-                if not r.may_campaign or self._waits_until_ready():
+                if not r.may_campaign or r.waits_until_ready():
                     role.election_deadline = r.after(r.draw_election_timeout())
                 else:
                     r.become_prospective("no leader was found")
@@ -315,7 +314,7 @@ class Elections:
                 self._leader_is_lost(role)
             case Resigned(election_deadline=deadline) if deadline <= r.now:
                 r.become_unattached(type(r.epoch)(r.epoch + 1), "nobody took over")
-        self._act_on_suspicion()
+        self.suspecting.act()
 
     def _leader_is_lost(self, role: Follower) -> None:
         r = self.r
@@ -326,7 +325,7 @@ class Elections:
             why = f"no fetch from leader {leader} for {r.config.fetch_timeout_ms} ms"
         if not r.may_campaign:
             r.become_unattached(r.epoch, why)
-        elif self._waits_until_ready():
+        elif r.waits_until_ready():
             # It leaves the election to others, so it must not claim to hear the leader.
             deadline = r.after(r.draw_election_timeout())
             r.role = replace(role, fetch_deadline=deadline, has_fetched=False)
@@ -334,86 +333,6 @@ class Elections:
             r.become_prospective(f"leader {leader} resigned")
         else:
             r.become_prospective(why)
-
-    def _waits_until_ready(self) -> bool:
-        """Rule 11: a state machine that could not lead yet waits once an epoch, never for ever."""
-        r = self.r
-        if r.is_ready or r.waited_in_epoch == r.epoch:
-            return False
-        r.waited_in_epoch = r.epoch
-        r.note("not ready to lead: waits one election timeout")
-        return True
-
-    # --- early suspicion (rule 10) ----------------------------------------------------------------
-
-    def stream_broke(self, call: Call) -> None:
-        """The Fetch stream broke: ask by a plain connect whether the leader lives."""
-        r = self.r
-        role = r.role
-        if not isinstance(role, Follower) or role.has_ended or call.to != role.leader_id:
-            return
-        if r.suspicion is None:
-            r.suspicion = Suspicion(role.leader_id, r.epoch)
-        self._probe(r.suspicion)
-
-    def _probe(self, suspicion: Suspicion) -> None:
-        r = self.r
-        suspicion.probe_ms = None
-        peer = self._suspect(suspicion)
-        if peer is None or r.calls.in_flight(CallKind.PROBE):
-            return
-        deadline = r.after(r.config.request_timeout_ms)
-        call = r.calls.open(CallKind.PROBE, suspicion.leader_id, r.epoch, deadline)
-        suspicion.probe = call.call
-        r.emit(ProbeLeader(call.call, peer))
-
-    def _suspect(self, suspicion: Suspicion) -> Peer | None:
-        voter = self.r.voters.by_id(suspicion.leader_id)
-        if self.r.election.leader_id == suspicion.leader_id:
-            return self.r.leader_peer()
-        return self.r.peer(voter) if voter else None
-
-    def handle_probe(self, event: ProbeAnswered) -> None:
-        """Refused means that the process is gone: no need to wait for the fetch timeout."""
-        r = self.r
-        call = r.calls.close(event.call)
-        suspicion = r.suspicion
-        if call is None or suspicion is None or suspicion.probe != event.call:
-            return
-        suspicion.probe = None
-        if not event.refused:
-            suspicion.is_refused = False
-            return
-        again = suspicion.is_refused
-        suspicion.is_refused = True
-        if not r.may_campaign or suspicion.act_ms is not None:
-            return
-        if isinstance(r.role, Prospective) or (
-            isinstance(r.role, Candidate) and not r.role.has_lost
-        ):
-            return
-        suspicion.act_ms = r.now if again else r.after(r.draw(SUSPICION_DELAY_MS))
-        r.note(f"leader {suspicion.leader_id} refuses connections")
-        self._act_on_suspicion()
-
-    def _act_on_suspicion(self) -> None:
-        r = self.r
-        suspicion = r.suspicion
-        if suspicion is None:
-            return
-        if suspicion.probe_ms is not None and suspicion.probe_ms <= r.now:
-            self._probe(suspicion)
-        if suspicion.act_ms is None or suspicion.act_ms > r.now:
-            return
-        if self._waits_until_ready():
-            suspicion.act_ms = r.after(r.draw_election_timeout())
-            return
-        suspicion.act_ms = None
-        match r.role:
-            case Follower(fetch_deadline=deadline, has_ended=False):
-                r.become_prospective("the leader's process is gone", resume_deadline=deadline)
-            case Unattached() | Candidate(has_lost=True):
-                r.become_prospective("the old leader's process is still gone")
 
     def deadlines(self) -> Iterator[Millis]:
         """When an election timer or a suspicion is due."""
@@ -431,12 +350,7 @@ class Elections:
                 | Resigned(election_deadline=deadline)
             ):
                 yield deadline
-        suspicion = self.r.suspicion
-        if suspicion is not None:
-            if suspicion.act_ms is not None:
-                yield suspicion.act_ms
-            if suspicion.probe_ms is not None:
-                yield suspicion.probe_ms
+        yield from self.suspecting.deadlines()
 
 
 def _is_sound(request: VoteRequest) -> bool:

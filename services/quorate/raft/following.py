@@ -162,7 +162,7 @@ class Following:
         if isinstance(response, CallFailure):
             self._back_off(CallKind.FETCH, call)
             if response is CallFailure.DISCONNECTED:
-                self.elections.stream_broke(call)
+                self.elections.suspecting.stream_broke(call)
             return
         if response.error is not ErrorCode.NONE:
             self._refused(CallKind.FETCH, call, response)

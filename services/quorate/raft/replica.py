@@ -193,6 +193,14 @@ class Replica:
         voter = self.voters.by_id(leader_id)
         return self.peer(voter) if voter else None
 
+    def waits_until_ready(self) -> bool:
+        """Rule 11: a state machine that could not lead yet waits once an epoch, never for ever."""
+        if self.is_ready or self.waited_in_epoch == self.epoch:
+            return False
+        self.waited_in_epoch = self.epoch
+        self.note("not ready to lead: waits one election timeout")
+        return True
+
     # --- what every module emits ----------------------------------------------------------------
 
     def note(self, text: str) -> None:
@@ -279,30 +287,6 @@ class Replica:
         names = f"{type(old).__name__.lower()} becomes {type(role).__name__.lower()}"
         self.note(f"{why}: {names} in epoch {self.epoch}")
 
-    def start(self) -> None:
-        """Take up the role that the disk tells (seed: initialization)."""
-        stored = self.election
-        if stored.epoch < self.log.end.epoch:
-            # A stale file: the log has seen a later epoch, in which this replica never voted.
-            self.save_election(ElectionState(self.log.end.epoch))
-            stored = self.election
-        self.role = Unattached(self.after(self.draw_election_timeout()))
-        if self.is_only_voter and self.may_campaign:
-            self.become_prospective("the only voter")
-        elif stored.leader_id == self.node_id:
-            # Unflushed records of this epoch may be lost: leading it on could use an
-            # (offset, epoch) twice, and so could a vote for somebody else.
-            self.role = self._resigned(())
-            self.note(f"led epoch {self.epoch} before the restart: resigned")
-        elif stored.voted == self.key and stored.leader_id is None and self.may_campaign:
-            self._campaign("was a candidate before the restart")
-        elif stored.leader_id is not None and self.leader_peer() is not None:
-            self.become_follower(
-                stored.epoch, stored.leader_id, (), "the leader before the restart"
-            )
-        else:
-            self.note(f"starts unattached in epoch {self.epoch}, log end {self.log.end}")
-
     def become_unattached(
         self,
         epoch: Epoch,
@@ -354,9 +338,10 @@ class Replica:
         self.lost_rounds = 0
         self.leader_endpoints = ()
         self.save_election(ElectionState(Epoch(self.epoch + 1), None, self.key))
-        self._campaign(why)
+        self.campaign(why)
 
-    def _campaign(self, why: str) -> None:
+    def campaign(self, why: str) -> None:
+        """Ask for votes in an epoch in which this replica has voted for itself."""
         deadline = self.after(self.draw_election_timeout())
         role = Candidate(self.new_tally(), deadline)
         if isinstance(self.role, Prospective):
@@ -454,9 +439,10 @@ class Replica:
 
     def become_resigned(self, preferred: tuple[ReplicaKey, ...], why: str) -> None:
         """Give up leadership within the epoch; nothing to save, the epoch's leader stays known."""
-        self._enter(self._resigned(preferred), why)
+        self._enter(self.resigned(preferred), why)
 
-    def _resigned(self, preferred: tuple[ReplicaKey, ...]) -> Resigned:
+    def resigned(self, preferred: tuple[ReplicaKey, ...]) -> Resigned:
+        """The role of who led this epoch and tells all other voters that it is over."""
         others = {v.key.node_id: None for v in self.voters if v.key.node_id != self.node_id}
         return Resigned(self.after(self.draw_election_timeout()), others, preferred)
 

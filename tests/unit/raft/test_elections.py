@@ -234,26 +234,6 @@ def test_a_lost_round_is_repeated_soon_and_then_ever_later() -> None:
     assert waits[-1] == core.replica.draw_election_timeout()
 
 
-def refused_leader(now_ms: int = 10) -> tuple[api.Update, object]:
-    """A follower whose stream broke, and whose connect to the leader was refused."""
-    core = cores.follower()
-    assert isinstance(core.replica.role, Follower)
-    core.replica.role.has_fetched = True
-    call = next(iter(core.replica.calls._by_id.values()))
-    update = cores.answer(core, call.call, api.CallFailure.DISCONNECTED, now_ms=now_ms)
-    (probe,) = [e for e in update.effects if isinstance(e, api.ProbeLeader)]
-    core.step(api.ProbeAnswered(probe.call, refused=True), Millis(now_ms))
-    return update, core
-
-
-def test_rule_10_a_refused_connect_ends_the_wait_for_the_leader() -> None:
-    _, core = refused_leader()
-    granted = cores.ask(core, cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True), now_ms=11)  # type: ignore[arg-type]
-    assert answered(granted).vote_granted
-    core.step(api.TimerFired(), Millis(10 + 25))  # type: ignore[attr-defined]
-    assert isinstance(core.replica.role, Prospective)  # type: ignore[attr-defined]
-
-
 def test_rule_11_a_state_machine_that_loads_waits_once_an_epoch() -> None:
     core = cores.unattached()
     core.step(api.StateMachineProgress(ready=False), Millis(1))

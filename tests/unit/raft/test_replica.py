@@ -7,7 +7,7 @@ import pytest
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.core import RaftCore
-from quorate.raft.roles import Candidate, Follower, Leader, Unattached
+from quorate.raft.roles import Leader, Unattached
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores
@@ -37,32 +37,6 @@ def test_a_vote_is_kept_when_the_leader_of_its_epoch_is_learned() -> None:
     cores.ask(core, cores.vote(2, 1, 1, cores.end(0, 0)), now_ms=1)
     cores.begin(core, 2, 1, now_ms=2)
     assert core.replica.election == m.ElectionState(Epoch(1), NodeId(2), cores.key(2))
-
-
-def test_a_stale_quorum_state_gives_way_to_the_log() -> None:
-    state = cores.recovered(
-        1,
-        2,
-        3,
-        log_end=cores.end(5, 4),
-        epochs=(m.EpochStart(Epoch(4), Offset(0)),),
-        election=m.ElectionState(Epoch(2), None, cores.key(2)),
-    )
-    core = cores.started(1, state)
-    assert core.replica.election == m.ElectionState(Epoch(4))
-
-
-def test_a_candidate_goes_on_after_a_restart() -> None:
-    election = m.ElectionState(Epoch(3), None, cores.key(1))
-    core = cores.started(1, cores.recovered(1, 2, 3, election=election))
-    assert isinstance(core.replica.role, Candidate)
-    assert core.replica.epoch == 3
-
-
-def test_a_follower_goes_on_after_a_restart() -> None:
-    election = m.ElectionState(Epoch(3), NodeId(2), cores.key(2))
-    core = cores.started(1, cores.recovered(1, 2, 3, election=election))
-    assert isinstance(core.replica.role, Follower)
 
 
 def test_rule_1_a_removal_that_is_not_known_committed_does_not_end_campaigning() -> None:

@@ -1,0 +1,39 @@
+"""The role that a replica takes up when its process starts, as its disk tells it.
+
+Seed "KRaft Consensus", initialization; what was promised in an epoch before the restart still
+holds after it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.messages import ElectionState
+from quorate.raft.roles import Unattached
+
+if TYPE_CHECKING:
+    from quorate.raft.replica import Replica
+
+
+def start(replica: Replica) -> None:
+    """Take up the role that the disk tells."""
+    r = replica
+    stored = r.election
+    if stored.epoch < r.log.end.epoch:
+        # A stale file: the log has seen a later epoch, in which this replica never voted.
+        r.save_election(ElectionState(r.log.end.epoch))
+        stored = r.election
+    r.role = Unattached(r.after(r.draw_election_timeout()))
+    if r.is_only_voter and r.may_campaign:
+        r.become_prospective("the only voter")
+    elif stored.leader_id == r.node_id:
+        # Unflushed records of this epoch may be lost: leading it on could use an
+        # (offset, epoch) twice, and so could a vote for somebody else.
+        r.role = r.resigned(())
+        r.note(f"led epoch {r.epoch} before the restart: resigned")
+    elif stored.voted == r.key and stored.leader_id is None and r.may_campaign:
+        r.campaign("was a candidate before the restart")
+    elif stored.leader_id is not None and r.leader_peer() is not None:
+        r.become_follower(stored.epoch, stored.leader_id, (), "the leader before the restart")
+    else:
+        r.note(f"starts unattached in epoch {r.epoch}, log end {r.log.end}")

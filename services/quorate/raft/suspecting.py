@@ -1,0 +1,109 @@
+"""Early suspicion: a leader whose process is gone is missed before the fetch timeout (rule 10).
+
+The Fetch stream broke and a plain connect was refused: such a leader is heard no longer, and a
+voter asks for pre-votes after a small draw.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import Peer, ProbeAnswered, ProbeLeader
+from quorate.raft.calls import Call, CallKind
+from quorate.raft.roles import Candidate, Follower, Prospective, Suspicion, Unattached
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.raft.replica import Replica
+    from quorate.records.ids import Millis
+
+SUSPICION_DELAY_MS: Final = 50
+SUSPICION_RETRY_MS: Final = 200
+
+
+class Suspecting:
+    """What is known of a leader whose stream broke, for one replica."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.r = replica
+
+    def stream_broke(self, call: Call) -> None:
+        """The Fetch stream broke: ask by a plain connect whether the leader lives."""
+        r = self.r
+        role = r.role
+        if not isinstance(role, Follower) or role.has_ended or call.to != role.leader_id:
+            return
+        if r.suspicion is None:
+            r.suspicion = Suspicion(role.leader_id, r.epoch)
+        self._probe(r.suspicion)
+
+    def _probe(self, suspicion: Suspicion) -> None:
+        r = self.r
+        suspicion.probe_ms = None
+        peer = self._suspect(suspicion)
+        if peer is None or r.calls.in_flight(CallKind.PROBE):
+            return
+        deadline = r.after(r.config.request_timeout_ms)
+        call = r.calls.open(CallKind.PROBE, suspicion.leader_id, r.epoch, deadline)
+        suspicion.probe = call.call
+        r.emit(ProbeLeader(call.call, peer))
+
+    def _suspect(self, suspicion: Suspicion) -> Peer | None:
+        voter = self.r.voters.by_id(suspicion.leader_id)
+        if self.r.election.leader_id == suspicion.leader_id:
+            return self.r.leader_peer()
+        return self.r.peer(voter) if voter else None
+
+    def handle_probe(self, event: ProbeAnswered) -> None:
+        """Refused means that the process is gone: no need to wait for the fetch timeout."""
+        r = self.r
+        call = r.calls.close(event.call)
+        suspicion = r.suspicion
+        if call is None or suspicion is None or suspicion.probe != event.call:
+            return
+        suspicion.probe = None
+        if not event.refused:
+            suspicion.is_refused = False
+            return
+        again = suspicion.is_refused
+        suspicion.is_refused = True
+        if not r.may_campaign or suspicion.act_ms is not None:
+            return
+        if isinstance(r.role, Prospective) or (
+            isinstance(r.role, Candidate) and not r.role.has_lost
+        ):
+            return
+        suspicion.act_ms = r.now if again else r.after(r.draw(SUSPICION_DELAY_MS))
+        r.note(f"leader {suspicion.leader_id} refuses connections")
+        self.act()
+
+    def act(self) -> None:
+        """Look again whether the leader is back, or begin the election whose time has come."""
+        r = self.r
+        suspicion = r.suspicion
+        if suspicion is None:
+            return
+        if suspicion.probe_ms is not None and suspicion.probe_ms <= r.now:
+            self._probe(suspicion)
+        if suspicion.act_ms is None or suspicion.act_ms > r.now:
+            return
+        if r.waits_until_ready():
+            suspicion.act_ms = r.after(r.draw_election_timeout())
+            return
+        suspicion.act_ms = None
+        match r.role:
+            case Follower(fetch_deadline=deadline, has_ended=False):
+                r.become_prospective("the leader's process is gone", resume_deadline=deadline)
+            case Unattached() | Candidate(has_lost=True):
+                r.become_prospective("the old leader's process is still gone")
+
+    def deadlines(self) -> Iterator[Millis]:
+        """When to look once more, and when to ask for pre-votes."""
+        suspicion = self.r.suspicion
+        if suspicion is None:
+            return
+        if suspicion.act_ms is not None:
+            yield suspicion.act_ms
+        if suspicion.probe_ms is not None:
+            yield suspicion.probe_ms

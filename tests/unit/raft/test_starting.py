@@ -1,0 +1,34 @@
+"""What the disk tells becomes the role that a replica starts in."""
+
+from __future__ import annotations
+
+from quorate.raft import messages as m
+from quorate.raft.roles import Candidate, Follower
+from quorate.records.ids import Epoch, NodeId, Offset
+from tests.unit.raft import cores
+
+
+def test_a_stale_quorum_state_gives_way_to_the_log() -> None:
+    state = cores.recovered(
+        1,
+        2,
+        3,
+        log_end=cores.end(5, 4),
+        epochs=(m.EpochStart(Epoch(4), Offset(0)),),
+        election=m.ElectionState(Epoch(2), None, cores.key(2)),
+    )
+    core = cores.started(1, state)
+    assert core.replica.election == m.ElectionState(Epoch(4))
+
+
+def test_a_candidate_goes_on_after_a_restart() -> None:
+    election = m.ElectionState(Epoch(3), None, cores.key(1))
+    core = cores.started(1, cores.recovered(1, 2, 3, election=election))
+    assert isinstance(core.replica.role, Candidate)
+    assert core.replica.epoch == 3
+
+
+def test_a_follower_goes_on_after_a_restart() -> None:
+    election = m.ElectionState(Epoch(3), NodeId(2), cores.key(2))
+    core = cores.started(1, cores.recovered(1, 2, 3, election=election))
+    assert isinstance(core.replica.role, Follower)
