@@ -37,7 +37,7 @@ class Diverging:
 
 @dataclass(frozen=True, slots=True)
 class NeedsSnapshot:
-    """The replica is behind our log start, or from before our oldest snapshot."""
+    """The replica is behind our log start, or in an epoch before that of our oldest snapshot."""
 
     snapshot_id: OffsetAndEpoch
 
@@ -136,12 +136,14 @@ class LogState:
         """Whether a replica whose log ends at (offset, epoch) shares ours (seed 000, Fetch)."""
         if self.log_start == 0 and offset == 0 and epoch == 0:
             return Valid()
-        if self.log_start > 0:
-            base_epoch = self.epoch_before(self.log_start)
-            behind = offset < self.log_start or epoch < base_epoch
-            if behind or (offset == self.log_start and epoch != base_epoch):
-                newest = self.newest_snapshot
-                assert newest is not None, "a log that does not start at 0 has a snapshot"
+        if self.snapshots:
+            oldest, newest = self.snapshots[0].snapshot_id, self.snapshots[-1].snapshot_id
+            base_epoch = self.epoch_before(self.log_start) if self.log_start > 0 else oldest.epoch
+            if (
+                offset < self.log_start
+                or epoch < oldest.epoch
+                or (offset == self.log_start and epoch != base_epoch)
+            ):
                 return NeedsSnapshot(newest)
             if offset == self.log_start:
                 return Valid()

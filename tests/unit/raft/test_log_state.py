@@ -86,3 +86,14 @@ def test_an_own_snapshot_forgets_older_sets() -> None:
     log.store_snapshot(SnapshotInfo(cores.end(8, 1), 1))
     assert log.voters == [VotersAt(Offset(5), cores.voters(1, 2))]
     assert log.epoch_before(Offset(8)) == 1
+
+
+def test_an_epoch_older_than_the_oldest_snapshot_is_sent_the_newest_one() -> None:
+    log = history()
+    log.store_snapshot(SnapshotInfo(cores.end(12, 3), 1))
+    log.store_snapshot(SnapshotInfo(cores.end(15, 3), 1))
+    assert log.log_start == 0
+    assert log.validate(Offset(10), Epoch(1)) == NeedsSnapshot(cores.end(15, 3))
+    assert log.validate(Offset(0), Epoch(0)) == Valid()
+    assert log.validate(Offset(11), Epoch(3)) == Valid()
+    assert log.validate(Offset(21), Epoch(3)) == Diverging(cores.end(20, 3))
