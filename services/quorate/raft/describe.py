@@ -59,10 +59,14 @@ def describe(replica: Replica, adding: Adding) -> DescribeQuorumResponse:
         for key, progress in sorted(role.progress.items(), key=lambda item: item[0].node_id)
         if key not in r.voters
     ]
+    if not r.is_voter:
+        # Its own removal is in the log: until that is committed it leads, and is an observer.
+        own = ReplicaState(r.key, r.log.end.offset, r.now, r.now, r.config.endpoints)
+        observers.insert(0, own)
     return replace(
         common,
         error=ErrorCode.NONE,
-        high_watermark=r.high_watermark,
+        high_watermark=role.known(r.high_watermark),
         voters=tuple(voters),
         observers=tuple(observers),
     )
@@ -98,7 +102,8 @@ def membership_numbers(replica: Replica) -> dict[str, float]:
     voters, role = replica.voters, replica.role
     numbers: dict[str, float] = {"number_of_voters": len(voters)}
     if isinstance(role, Leader):
-        numbers["number_of_observers"] = sum(key not in voters for key in tuple(role.progress))
+        fetching = sum(key not in voters for key in tuple(role.progress))
+        numbers["number_of_observers"] = fetching + (not replica.is_voter)
         numbers["uncommitted_voter_change"] = float(_uncommitted_change(replica) is not None)
     return numbers
 

@@ -32,7 +32,7 @@ from quorate.raft.messages import (
 from quorate.raft.roles import Follower, SnapshotDownload, Unattached
 from quorate.records.control import LeaderChange
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, Millis, NodeId, Offset, OffsetAndEpoch
+from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Millis, NodeId, Offset, OffsetAndEpoch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +90,7 @@ class Following:
             r.log.end.epoch,
             max_wait_ms,
             r.config.fetch_max_bytes,
-            r.high_watermark,
+            r.high_watermark or UNKNOWN_OFFSET,
             r.config.endpoints,
             self.read_round[1] if self.read_round[0] == r.epoch else 0,
         )
@@ -171,7 +171,8 @@ class Following:
         self.read_round = (r.epoch, response.read_round)
         # Known from the voter set alone, it would be lost with a record that removes the leader.
         r.leader_endpoints = r.leader_endpoints or response.leader.endpoints
-        r.leader_high_watermark = response.high_watermark
+        if response.high_watermark != UNKNOWN_OFFSET:
+            r.leader_high_watermark = response.high_watermark
         if response.diverging is not None:
             self._truncate(call, response.diverging)
         elif response.snapshot_id is not None:
@@ -295,7 +296,9 @@ class Following:
             return
         if response.error is not ErrorCode.NONE:
             if response.error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
+                # The leader lives, and has a newer one: a plain Fetch tells which.
                 role.download = None
+                self._heard_leader(role)
             self._refused(CallKind.FETCH_SNAPSHOT, call, response)
             return
         self._heard_leader(role)

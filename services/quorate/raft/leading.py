@@ -22,7 +22,14 @@ from quorate.raft.messages import (
 )
 from quorate.raft.roles import Leader, ParkedFetch, Progress
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Millis, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
+from quorate.records.ids import (
+    UNKNOWN_OFFSET,
+    Millis,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+    ReplyToken,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +104,7 @@ class Leading:
         """Answer a Fetch, or park it until there is something to send."""
         r = self.r
         role = r.role
-        error = self._reason_to_refuse(request)
+        error = self._reason_to_refuse(request) or self._malformed(request)
         if error is not None or not isinstance(role, Leader):
             r.reply(token, FetchResponse(error or ErrorCode.NOT_LEADER_OR_FOLLOWER, r.leader_info))
             return
@@ -131,6 +138,13 @@ class Leading:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         if not isinstance(r.role, Leader):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return None
+
+    def _malformed(self, request: FetchRequest) -> ErrorCode | None:
+        """What no replica of ours asks: records of an epoch to come, or this leader's of itself."""
+        is_own = request.replica is not None and request.replica.node_id == self.r.node_id
+        if is_own or request.last_fetched_epoch > request.current_leader_epoch:
+            return ErrorCode.INVALID_REQUEST
         return None
 
     def _known_key(self, replica: ReplicaKey | None) -> ReplicaKey | None:
@@ -170,17 +184,16 @@ class Leading:
         if key is None:
             return
         progress = role.progress[key]
-        before = progress.fetch_offset
         progress.fetch_offset = request.fetch_offset
         progress.endpoints = request.replica_endpoints
         # Rule 4: observers are never served the leader's end, so theirs is the high watermark.
         available = r.log.end.offset if key in r.voters else r.high_watermark
-        caught_up = request.fetch_offset >= available
-        if not caught_up and before is not None and progress.mark is not None:
-            caught_up = request.fetch_offset >= progress.mark
-        if caught_up:
+        if request.fetch_offset >= available:
             progress.last_caught_up_ms = r.now
-        progress.mark = available
+        elif progress.mark is not None and request.fetch_offset >= progress.mark:
+            # It has what there was when it fetched before: that is when it was caught up.
+            progress.last_caught_up_ms = progress.mark_ms
+        progress.mark, progress.mark_ms = available, r.now
 
     def _serve_or_park(self, role: Leader, fetch: ParkedFetch) -> None:
         r = self.r
@@ -194,12 +207,32 @@ class Leading:
             self._reply(role, fetch.token)
             return
         wait = min(request.max_wait_ms, r.config.request_timeout_ms // 2)
-        if request.high_watermark < r.high_watermark:
+        if self._wants_high_watermark(role, fetch):
             wait = min(wait, r.config.high_watermark_linger_ms)
         fetch.deadline = r.after(wait)
         role.parked[fetch.token] = fetch
         if fetch.key is not None:
             role.parked_by[fetch.key] = fetch.token
+
+    def _known_high_watermark(self, role: Leader) -> Offset:
+        known = role.known(self.r.high_watermark)
+        return UNKNOWN_OFFSET if known is None else known
+
+    def _wants_high_watermark(self, role: Leader, fetch: ParkedFetch) -> bool:
+        """Whether the high watermark alone is news to it (KIP-1166).
+
+        Who sends none is told once: it may never send one, and would be answered without end.
+        """
+        known, has = self._known_high_watermark(role), fetch.request.high_watermark
+        if has >= known:
+            return False
+        if has >= 0:
+            return True
+        progress = role.progress.get(fetch.key) if fetch.key is not None else None
+        if progress is None or progress.told_high_watermark >= known:
+            return False
+        progress.told_high_watermark = known
+        return True
 
     def readable_end(self, key: ReplicaKey | None) -> Offset:
         """Rule 3: voters of the latest set get the whole log, others what is committed.
@@ -234,7 +267,7 @@ class Leading:
         response = FetchResponse(
             ErrorCode.NONE,
             r.leader_info,
-            r.high_watermark,
+            self._known_high_watermark(role),
             r.log.log_start,
             diverging,
             snapshot_id,
@@ -328,7 +361,7 @@ class Leading:
         for fetch in list(role.parked.values()):
             if self._serve(role, fetch):
                 self.unpark(role, fetch.token)
-            elif fetch.request.high_watermark < r.high_watermark:
+            elif self._wants_high_watermark(role, fetch):
                 fetch.deadline = min(fetch.deadline, r.after(r.config.high_watermark_linger_ms))
         self.reads.committed(role)
         settle(r, role)

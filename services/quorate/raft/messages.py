@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, Offset, OffsetAndEpoch, ReplicaKey
+from quorate.records.ids import (
+    UNKNOWN_OFFSET,
+    ClusterId,
+    Epoch,
+    Millis,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+)
 
 if TYPE_CHECKING:
     from quorate.records.control import ControlRecord
@@ -131,7 +140,7 @@ class FetchRequest:
     last_fetched_epoch: Epoch
     max_wait_ms: Millis
     max_bytes: int
-    high_watermark: Offset = Offset(-1)
+    high_watermark: Offset = UNKNOWN_OFFSET
     replica_endpoints: tuple[Endpoint, ...] = ()
     read_round: int = 0
 
@@ -145,8 +154,8 @@ class FetchResponse:
 
     error: ErrorCode
     leader: LeaderInfo
-    high_watermark: Offset = Offset(-1)
-    log_start_offset: Offset = Offset(-1)
+    high_watermark: Offset = UNKNOWN_OFFSET
+    log_start_offset: Offset = UNKNOWN_OFFSET
     diverging: OffsetAndEpoch | None = None
     snapshot_id: OffsetAndEpoch | None = None
     records: LogRange | FetchedBatches | None = None

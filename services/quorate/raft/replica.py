@@ -159,7 +159,8 @@ class Replica:
         leader_id = self.election.leader_id
         if leader_id is None:
             return LeaderInfo(None, self.epoch)
-        if isinstance(self.role, Leader):
+        # Not by the role: at a step-down the next leader is known before the role has changed.
+        if leader_id == self.node_id:
             return LeaderInfo(leader_id, self.epoch, self.config.endpoints)
         return LeaderInfo(leader_id, self.epoch, self.leader_endpoints)
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from quorate.records.ids import UNKNOWN_OFFSET
+
 if TYPE_CHECKING:
     from quorate.raft.api import RecordsProposed
     from quorate.raft.messages import AddRaftVoterRequest, FetchRequest
@@ -101,13 +103,19 @@ class Follower:
 
 @dataclass(slots=True)
 class Progress:
-    """What a leader knows of one replica; `fetch_offset` is what that replica has flushed."""
+    """What a leader knows of one replica; `fetch_offset` is what that replica has flushed.
+
+    `mark` is what it could have had at its Fetch before, and `mark_ms` when that was;
+    `told_high_watermark` is for replicas that send none.
+    """
 
     key: ReplicaKey
     fetch_offset: Offset | None = None
     last_fetch_ms: Millis | None = None
     last_caught_up_ms: Millis | None = None
     mark: Offset | None = None
+    mark_ms: Millis | None = None
+    told_high_watermark: Offset = UNKNOWN_OFFSET
     endpoints: tuple[Endpoint, ...] = ()
 
 
@@ -177,6 +185,13 @@ class Leader:
     pending: PendingChange | None = None
     hand_over: HandOver | None = None
     updates: dict[NodeId, Voter] = field(default_factory=dict)
+
+    def known(self, high_watermark: Offset) -> Offset | None:
+        """What this leader may tell of it: nothing before it has committed in its own epoch.
+
+        Until then more may be committed than it knows of.
+        """
+        return high_watermark if high_watermark > self.epoch_start else None
 
 
 @dataclass(slots=True)

@@ -38,6 +38,7 @@ class Updating:
         self.r = changes.r
         self.next_ms = Millis(0)
         self.told_epoch: Epoch | None = None
+        self.unsupported_epoch: Epoch | None = None
         self._compared: VoterSet | None = None
         self._drifted: Voter | None = None
 
@@ -69,7 +70,7 @@ class Updating:
         role = r.role
         if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
             return False
-        if r.leader_peer() is None:
+        if r.leader_peer() is None or self.unsupported_epoch == r.epoch:
             return False
         if r.log.kraft_version < 1:
             return r.is_voter and self.told_epoch != r.epoch
@@ -98,6 +99,9 @@ class Updating:
             self.told_epoch = call.epoch
             self._wait(REPEAT_FETCH_TIMEOUTS)
         else:
+            if answer.error is ErrorCode.UNSUPPORTED_VERSION:
+                # It will not know the request before another one leads.
+                self.unsupported_epoch = call.epoch
             r.note(f"{call.to} refuses UpdateRaftVoter: {answer.message}")
 
     def deadlines(self) -> Iterator[Millis]:

@@ -22,6 +22,7 @@ TopicId = NewType("TopicId", bytes)
 
 UUID_BYTES: Final = 16
 ZERO_UUID: Final = bytes(UUID_BYTES)
+UNKNOWN_OFFSET: Final = Offset(-1)
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)

@@ -93,3 +93,21 @@ def test_kafka_s_metrics_of_the_voters() -> None:
         "uncommitted_voter_change": 1,
     }
     assert membership_numbers(cores.follower().replica) == {"number_of_voters": 3}
+
+
+def test_a_removed_leader_that_still_leads_is_shown_as_an_observer() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(1), Millis(0)), now_ms=4500)
+    answer = describe(core.replica, core.membership.adding)
+    assert answer.error is ErrorCode.NONE
+    assert [voter.key.node_id for voter in answer.voters] == [2, 3]
+    (own,) = answer.observers
+    assert (own.key, own.log_end_offset, own.last_fetch_ms) == (cores.key(1), 4, 4500)
+    assert membership_numbers(core.replica)["number_of_observers"] == 1
+
+
+def test_an_unknown_high_watermark_is_absent() -> None:
+    core = cores.leader()
+    assert describe(core.replica, core.membership.adding).high_watermark is None
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    assert describe(core.replica, core.membership.adding).high_watermark == 3

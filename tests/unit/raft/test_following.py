@@ -125,6 +125,7 @@ def test_a_snapshot_that_is_gone_or_does_not_check_is_begun_anew() -> None:
     cores.answer(core, under_way(core, CallKind.FETCH_SNAPSHOT), gone, now_ms=3)
     assert isinstance(core.replica.role, Follower)
     assert core.replica.role.download is None
+    assert core.replica.role.fetch_deadline == 3 + 2000
     core.step(api.SnapshotRefused(cores.end(9, 1), "crc"), Millis(4))
     assert core.replica.role.download is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.raft import api
@@ -9,7 +10,15 @@ from quorate.raft import messages as m
 from quorate.raft.roles import Leader, Resigned
 from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, Millis, Offset, ReplyToken
+from quorate.records.ids import (
+    DirectoryId,
+    Epoch,
+    Millis,
+    NodeId,
+    Offset,
+    ReplicaKey,
+    ReplyToken,
+)
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -159,3 +168,77 @@ def test_check_quorum_a_leader_that_nobody_fetches_from_resigns_before_it_answer
     assert isinstance(core.replica.role, Resigned)
     errors = [r.error for r in cores.replies(update) if isinstance(r, m.FetchResponse)]
     assert errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+
+
+def test_the_high_watermark_is_unknown_before_the_own_epoch_has_committed() -> None:
+    core = cores.leader()
+    core.replica.high_watermark = Offset(1)
+    core.replica.role.epoch_start = Offset(2)  # type: ignore[union-attr]
+    answer = fetched(cores.ask(core, cores.fetch(2, 0, 0), now_ms=2001))
+    assert answer.high_watermark == -1
+    answer = fetched(cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2002, token=2))
+    assert answer.high_watermark == 3
+
+
+def answers_while_idle(
+    core: RaftCore, request: m.FetchRequest, *, from_ms: int, until_ms: int
+) -> int:
+    """How often a fetcher that asks again at once is answered, with nothing to send."""
+    count, now = 0, Millis(from_ms)
+    update = cores.ask(core, request, now_ms=now, token=from_ms)
+    while now <= until_ms:
+        if any(
+            isinstance(e, api.SendReply) and e.token == from_ms + count for e in update.effects
+        ):
+            count += 1
+            update = cores.ask(core, request, now_ms=now, token=from_ms + count)
+            continue
+        assert update.wake_at_ms is not None
+        now = update.wake_at_ms
+        update = core.step(api.TimerFired(), now)
+    return count
+
+
+def test_a_fetcher_that_never_sends_a_high_watermark_is_told_of_it_once() -> None:
+    core = cores.leader()
+    silent = replace(cores.fetch(7, 3, 1), high_watermark=Offset(-1))
+    assert answers_while_idle(core, silent, from_ms=2010, until_ms=2500) == 0
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2501, token=2)
+    assert answers_while_idle(core, silent, from_ms=2510, until_ms=3000) == 1
+
+
+def test_a_fetch_with_the_leader_s_own_id_is_refused() -> None:
+    core = cores.leader()
+    other = replace(cores.fetch(1, 3, 1), replica=ReplicaKey(NodeId(1), DirectoryId(b"o" * 16)))
+    for request in (cores.fetch(1, 3, 1), other):
+        answer = fetched(cores.ask(core, request, now_ms=2001))
+        assert answer.error is ErrorCode.INVALID_REQUEST
+    assert core.replica.role.progress == {}  # type: ignore[union-attr]
+
+
+def test_a_last_fetched_epoch_above_the_current_one_is_refused() -> None:
+    core = cores.leader()
+    answer = fetched(cores.ask(core, cores.fetch(2, 3, 2), now_ms=2001))
+    assert answer.error is ErrorCode.INVALID_REQUEST
+
+
+def test_a_replica_was_caught_up_when_it_fetched_before() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 0, 0, wait_ms=0), now_ms=2001)
+    progress = core.replica.role.progress[cores.key(2)]  # type: ignore[union-attr]
+    assert progress.last_caught_up_ms is None
+    propose(core, now_ms=2050)
+    cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2100, token=2)
+    assert progress.last_caught_up_ms == 2001
+    cores.ask(core, cores.fetch(2, 5, 1, wait_ms=0), now_ms=2200, token=3)
+    assert progress.last_caught_up_ms == 2200
+
+
+def test_no_hint_at_a_step_down_carries_the_own_endpoints_under_another_s_id() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    request = m.BeginQuorumEpochRequest(
+        cores.CLUSTER, cores.key(1), NodeId(3), Epoch(2), cores.endpoints(3)
+    )
+    hint = fetched(cores.ask(core, request, now_ms=2002, token=2)).leader
+    assert hint == m.LeaderInfo(NodeId(3), Epoch(2), cores.endpoints(3))

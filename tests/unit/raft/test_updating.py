@@ -62,6 +62,18 @@ def test_a_voter_that_has_moved_tells_the_leader_once_it_hears_it() -> None:
     assert updates(core.step(api.TimerFired(), Millis(retry)))
 
 
+def test_a_leader_that_does_not_know_the_request_is_not_asked_again() -> None:
+    core, update = moved_follower()
+    (sent,) = updates(update)
+    unknown = m.MembershipResponse(
+        ErrorCode.UNSUPPORTED_VERSION, "unknown", core.replica.leader_info
+    )
+    cores.answer(core, sent.call, unknown, now_ms=3)
+    for now in range(4000, 40_000, 2000):
+        core.replica.role.fetch_deadline = Millis(now + 9000)  # type: ignore[union-attr]
+        assert not updates(core.step(api.TimerFired(), Millis(now)))
+
+
 def test_a_leader_that_is_removed_is_still_found_where_its_answers_say() -> None:
     """A follower that restarts knows its leader's address from the set alone, at first."""
     election = m.ElectionState(Epoch(1), cores.key(1).node_id)
