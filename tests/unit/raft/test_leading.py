@@ -187,9 +187,7 @@ def answers_while_idle(
     count, now = 0, Millis(from_ms)
     update = cores.ask(core, request, now_ms=now, token=from_ms)
     while now <= until_ms:
-        if any(
-            isinstance(e, api.SendReply) and e.token == from_ms + count for e in update.effects
-        ):
+        if any(isinstance(e, api.SendReply) and e.token == from_ms + count for e in update.effects):
             count += 1
             update = cores.ask(core, request, now_ms=now, token=from_ms + count)
             continue
