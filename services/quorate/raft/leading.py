@@ -186,6 +186,9 @@ class Leading:
         progress = role.progress[key]
         progress.fetch_offset = request.fetch_offset
         progress.endpoints = request.replica_endpoints
+        if request.high_watermark >= 0:
+            # It sends one: should it know of none later, then it has been started anew.
+            progress.told_high_watermark = UNKNOWN_OFFSET
         # Rule 4: observers are never served the leader's end, so theirs is the high watermark.
         available = r.log.end.offset if key in r.voters else r.high_watermark
         if request.fetch_offset >= available:

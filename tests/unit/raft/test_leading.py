@@ -205,6 +205,16 @@ def test_a_fetcher_that_never_sends_a_high_watermark_is_told_of_it_once() -> Non
     assert answers_while_idle(core, silent, from_ms=2510, until_ms=3000) == 1
 
 
+def test_a_replica_that_starts_anew_is_told_the_high_watermark_again() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    silent = replace(cores.fetch(3, 3, 1), high_watermark=Offset(-1))
+    for start in (2100, 2600):
+        known = replace(silent, high_watermark=Offset(3), max_wait_ms=Millis(0))
+        cores.ask(core, known, now_ms=start, token=start - 1)
+        assert answers_while_idle(core, silent, from_ms=start, until_ms=start + 300) == 1
+
+
 def test_a_fetch_with_the_leader_s_own_id_is_refused() -> None:
     core = cores.leader()
     other = replace(cores.fetch(1, 3, 1), replica=ReplicaKey(NodeId(1), DirectoryId(b"o" * 16)))
