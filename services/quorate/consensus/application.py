@@ -230,7 +230,7 @@ class MetadataApplication:
         log.info("the controller is active", extra={"epoch": progress.epoch, "offset": end})
         self._tell_brokers_support()
         self._accept(decision)
-        self._expiry.arm()
+        self._expiry.begin()
 
     def _commit(self, high_watermark: Offset) -> None:
         timestamp_ms = self.controller.image.position.timestamp_ms
@@ -240,6 +240,7 @@ class MetadataApplication:
         self._tell_brokers_support()
         self._held.release(high_watermark)
         self._arrivals.reached(self.controller.image.position.end_offset)
+        self._expiry.committed(high_watermark)
         self._proposer.consider()
         self._consider_snapshot()
 

@@ -1,9 +1,14 @@
-"""What the active controller decides without being asked: when, and how it goes into the log."""
+"""What the active controller decides without being asked: when, and how it goes into the log.
+
+Fencing a broker may concern every partition there is. It is decided in slices, each a few
+milliseconds and one decision; the next one waits until the last is committed, so that the quorum
+is never behind by more than one, and what clients write goes in between.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.driver import monotonic_ms
 
@@ -13,6 +18,11 @@ if TYPE_CHECKING:
     from quorate.consensus.driver import RaftDriver
     from quorate.controller.controller import Controller
     from quorate.controller.decision import Decision
+    from quorate.records.ids import Offset
+
+# A new leader looks through everything that its predecessor may have left undone. Those who wait
+# to write since the last one died go first.
+SWEEP_AFTER_MS: Final = 100
 
 
 class Expiry:
@@ -34,12 +44,26 @@ class Expiry:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
+        self._begins_ms = 0
+        self._awaited: Offset | None = None
+
+    def begin(self) -> None:
+        """The controller has become active."""
+        self._begins_ms = monotonic_ms() + SWEEP_AFTER_MS
+        self.arm()
+
+    def committed(self, high_watermark: Offset) -> None:
+        """Everything below is committed: go on if the last slice is."""
+        if self._awaited is not None and self._awaited <= high_watermark:
+            self._awaited = None
+            self.arm()
 
     def arm(self) -> None:
         """See to it that nothing is decided later than it should be."""
         wake_ms = self._controller.wake_at_ms
-        if wake_ms is None:
+        if wake_ms is None or self._awaited is not None:
             return
+        wake_ms = max(wake_ms, self._begins_ms)
         if self._timer is not None:
             if self._timer_ms <= wake_ms:
                 return
@@ -49,7 +73,8 @@ class Expiry:
         self._timer = self._loop.call_later((self._timer_ms - now_ms) / 1000, self._expire)
 
     def stop(self) -> None:
-        """Leadership is lost."""
+        """Leadership is lost; whoever is active next finds what was left undone."""
+        self._awaited = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -62,6 +87,7 @@ class Expiry:
         if now_ms - self._timer_ms > self._pause_ms:
             self._controller.renew_sessions(now_ms)
         decision = self._controller.expire(now_ms)
-        if decision is not None:
+        if decision is not None and decision.values:
+            self._awaited = decision.end_offset
             self._accept(decision)
         self.arm()

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.controller.decision import Context, Outcome, Proposal
-from quorate.controller.elections import changes_without
 from quorate.controller.errors import RefusedError, ReplayError
 from quorate.controller.features import (
     CORDONED_DIRECTORIES_LEVEL,
@@ -18,6 +17,7 @@ from quorate.controller.heartbeats import Session
 from quorate.controller.image import Broker
 from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
 from quorate.controller.replies import RegisterBrokerReply, UnregisterBrokerReply
+from quorate.controller.settling import settle
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ZERO_UUID, DirectoryId, Offset, format_uuid
 from quorate.records.metadata import (
@@ -55,7 +55,7 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
     except RefusedError as refused:
         return Outcome(proposal, RegisterBrokerReply(refused.error, refused.message))
     record = _registration(request, level, epoch=context.next_offset)
-    unsettled = None
+    outcome = None
     if existing is not None and existing.registration.incarnation_id == request.incarnation_id:
         record = replace(
             record,
@@ -63,20 +63,17 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
             fenced=existing.registration.fenced,
             in_controlled_shutdown=existing.registration.in_controlled_shutdown,
         )
+    elif existing is not None and not existing.registration.fenced:
+        active = image.brokers.active - {request.broker_id}
+        outcome = settle(context, (record,), (request.broker_id,), active)
+    if outcome is None:
         proposal.add((record,))
-    else:
-        proposal.add((record,))
-        if existing is not None and not existing.registration.fenced:
-            active = image.brokers.active - {request.broker_id}
-            changes = changes_without(image, active, request.broker_id)
-            if not proposal.add_while_they_fit(changes):
-                unsettled = request.broker_id
+        outcome = Outcome(proposal, None)
     session = Session(broker_epoch=record.broker_epoch, contact_ms=context.now_ms)
-    return Outcome(
-        proposal,
-        RegisterBrokerReply(broker_epoch=record.broker_epoch),
+    return replace(
+        outcome,
+        reply=RegisterBrokerReply(broker_epoch=record.broker_epoch),
         session=(request.broker_id, session),
-        unsettled=unsettled,
     )
 
 
@@ -184,24 +181,17 @@ def _registration(request: RegisterBroker, level: int, *, epoch: int) -> Registe
 def decide_unregister(context: Context, request: UnregisterBroker) -> Outcome:
     """Take a broker out of the cluster; what it led is led by others, where they are in sync."""
     image = context.image
-    proposal = Proposal(metadata_version(image.features))
     existing = image.brokers.by_id.get(request.broker_id)
     if existing is None:
         message = f"No broker is registered with the id {request.broker_id}; list the brokers."
         reply = UnregisterBrokerReply(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
-        return Outcome(proposal, reply)
+        return Outcome(Proposal(metadata_version(image.features)), reply)
     record = UnregisterBrokerRecord(
         broker_id=request.broker_id, broker_epoch=existing.registration.broker_epoch
     )
-    proposal.add((record,))
     active = image.brokers.active - {request.broker_id}
-    fits = proposal.add_while_they_fit(changes_without(image, active, request.broker_id))
-    return Outcome(
-        proposal,
-        UnregisterBrokerReply(),
-        ended=request.broker_id,
-        unsettled=None if fits else request.broker_id,
-    )
+    outcome = settle(context, (record,), (request.broker_id,), active)
+    return replace(outcome, reply=UnregisterBrokerReply(), ended=request.broker_id)
 
 
 def broker_record(broker: Broker, level: int) -> RegisterBrokerRecord:

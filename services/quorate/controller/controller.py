@@ -2,7 +2,7 @@
 
 How a driver uses it. Standby: `replay` every committed batch in order, control batches without
 records. Elected, once everything below the epoch's start is committed and replayed: `activate`.
-Active: append what `decide`, `expire` and `settle` return as (parts of) batches at exactly their
+Active: append what `decide` and `expire` return as (parts of) batches at exactly their
 base offsets, call `advance` for whatever else was appended, and `commit` when the high watermark
 moves; a reply may go out once its `end_offset` is committed. Leadership lost, or an append at
 another offset: `deactivate`, answer OUTCOME_UNKNOWN to what is pending, and go on with `replay`.
@@ -20,10 +20,9 @@ from quorate.controller.brokers import decide_register, decide_unregister
 from quorate.controller.configs import decide_alter_configs
 from quorate.controller.decision import Context, Decision, Outcome, Proposal
 from quorate.controller.delta import MetadataDelta
-from quorate.controller.elections import changes_for_all
 from quorate.controller.errors import NotActiveError
 from quorate.controller.features import METADATA_VERSION, metadata_version
-from quorate.controller.heartbeats import Sessions, decide_expiry, decide_heartbeat, settle
+from quorate.controller.heartbeats import Sessions, decide_expiry, decide_heartbeat
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.reads import answer
 from quorate.controller.replay import Replayer, replay_record
@@ -36,6 +35,7 @@ from quorate.controller.requests import (
     RegisterBroker,
     UnregisterBroker,
 )
+from quorate.controller.settling import Settling, decide_rest
 from quorate.controller.topics import decide_create_topics, decide_delete_topics
 from quorate.records.ids import Epoch, Offset
 from quorate.records.metadata import (
@@ -192,40 +192,28 @@ class Controller:
         return active.take(outcome)
 
     def expire(self, now_ms: int) -> Decision | None:
-        """What has to be decided without a request, one batch at a time; None when nothing is.
+        """What has to be decided without a request, a slice at a time; None when nothing is.
 
-        Partitions whose leaders could not all be changed in one batch go first, then the broker
-        whose session ended first is fenced. Raises NotActiveError when not active.
+        Brokers whose sessions are over are fenced first, then the partitions go on that are not
+        settled. A slice that found nothing to change has no records, and others may follow. Raises
+        NotActiveError when not active.
         """
         active = self._required()
-        while active.needs_sweep or active.unsettled:
-            outcome = self._unfinished(self._context(_ITSELF, now_ms))
-            if outcome.proposal.records:
-                return active.take(outcome)
-        expired = decide_expiry(self._context(_ITSELF, now_ms))
-        return None if expired is None else active.take(expired)
-
-    def _unfinished(self, context: Context) -> Outcome:
-        active = self._required()
-        if active.needs_sweep:
-            image = active.image
-            proposal = Proposal(metadata_version(image.features))
-            changes = changes_for_all(image, image.brokers.active)
-            active.needs_sweep = not proposal.add_while_they_fit(changes)
-            return Outcome(proposal, None)
-        broker_id = next(iter(active.unsettled))
-        del active.unsettled[broker_id]
-        return settle(context, broker_id)
+        context = self._context(_ITSELF, now_ms)
+        outcome = decide_expiry(context) or decide_rest(context)
+        if outcome is None:
+            return None
+        decision = active.take(outcome)
+        return decision if decision.records or not active.settling.is_over else None
 
     @property
     def wake_at_ms(self) -> int | None:
         """When `expire` has something to do next: 0 for at once, None for never."""
         if self._active is None:
             return None
-        if self._active.needs_sweep or self._active.unsettled:
+        if not self._active.settling.is_over:
             return 0
-        first = self._active.sessions.first_to_expire(self._active.image.brokers)
-        return None if first is None else first[0]
+        return self._active.sessions.first_to_expire(self._active.image.brokers)
 
     def renew_sessions(self, now_ms: int) -> None:
         """Start all sessions anew, after a pause of this process in which nobody was heard."""
@@ -251,7 +239,15 @@ class Controller:
     def _context(self, caller: Caller, now_ms: int) -> Context:
         active = self._required()
         next_offset = active.image.position.end_offset
-        return Context(active.image, next_offset, active.sessions, self._settings, caller, now_ms)
+        return Context(
+            image=active.image,
+            next_offset=next_offset,
+            sessions=active.sessions,
+            settling=active.settling,
+            settings=self._settings,
+            caller=caller,
+            now_ms=now_ms,
+        )
 
 
 class _Active:
@@ -261,8 +257,7 @@ class _Active:
         self.epoch = epoch
         self.image = image
         self.sessions = sessions
-        self.unsettled: dict[int, None] = {}
-        self.needs_sweep = True
+        self.settling = Settling(is_sweep=len(image.topics) > 0)
         self._pending: deque[MetadataImage] = deque()
 
     def take(self, outcome: Outcome) -> Decision:
@@ -281,8 +276,8 @@ class _Active:
             self.sessions.set(*outcome.session)
         if outcome.ended is not None:
             self.sessions.end(outcome.ended)
-        if outcome.unsettled is not None:
-            self.unsettled[outcome.unsettled] = None
+        if outcome.settling is not None:
+            self.settling = outcome.settling
         return Decision(
             records=records,
             values=tuple(outcome.proposal.values),

@@ -13,12 +13,13 @@ from quorate.controller.features import encode_at
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from quorate.controller.heartbeats import Session, Sessions
     from quorate.controller.image import MetadataImage
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import Caller
+    from quorate.controller.settling import Settling
     from quorate.records.ids import ClusterId, Offset, TopicId
     from quorate.records.metadata import MetadataRecord
 
@@ -49,6 +50,7 @@ class Context:
     image: MetadataImage
     next_offset: Offset
     sessions: Sessions
+    settling: Settling
     settings: ControllerSettings
     caller: Caller
     now_ms: int
@@ -76,24 +78,20 @@ class Proposal:
         self.values.extend(values)
         return True
 
-    def add_while_they_fit(self, records: Iterable[MetadataRecord]) -> bool:
-        """Take one after the other; False when some had to stay behind."""
-        return all(self.add((record,)) for record in records)
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a subject decided: records, the reply, and the soft state that goes with them.
 
     `session` replaces the broker's session, None leaves it; `ended` ends that of a broker.
-    `unsettled` is a broker whose partitions' changes did not all fit: they are decided next.
+    `settling` is what is left to look at after it, None what was left before.
     """
 
     proposal: Proposal
     reply: WriteReply | None
     session: tuple[int, Session] | None = None
     ended: int | None = None
-    unsettled: int | None = None
+    settling: Settling | None = None
 
 
 @dataclass(frozen=True, slots=True)

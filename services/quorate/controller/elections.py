@@ -2,7 +2,7 @@
 
 All of it is derived from the image: a broker that is fenced, shutting down or gone leaves the ISR
 unless nobody would remain, and a partition without a leader gets one as soon as somebody may lead.
-So a change that is too large for one batch is simply asked for again after the first part.
+So what one controller did not come to is found by the next.
 """
 
 from __future__ import annotations
@@ -23,51 +23,19 @@ from quorate.controller.partitions import NO_LEADER, RECOVERING
 from quorate.records.metadata import PartitionChangeRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from quorate.controller.image import MetadataImage, Topic
     from quorate.controller.partitions import Bits, Chunk, Partition, Rows
     from quorate.records.ids import TopicId
 
 
-def leads_any(image: MetadataImage, broker_id: int) -> bool:
-    """Whether the broker leads at least one partition."""
-    return any(
-        topic.partitions.select(lambda chunk: chunk.leaders == broker_id)
-        for topic in image.topics.values()
-    )
+def needs_look(active: frozenset[int]) -> Callable[[Chunk], Bits]:
+    """Which partitions may have to change when these brokers may lead, as columns.
 
-
-def changes_without(
-    image: MetadataImage, active: frozenset[int], broker_id: int
-) -> Iterator[PartitionChangeRecord]:
-    """What takes a broker that is not in `active` out of leaderships and ISRs."""
-
-    def is_touched(chunk: Chunk) -> Bits:
-        in_sync: Bits = (chunk.isr == broker_id).any(axis=1)
-        leads: Bits = chunk.leaders == broker_id
-        return leads | (in_sync & (chunk.isr_sizes > 1))
-
-    return _changes(image, active, is_touched)
-
-
-def changes_with(
-    image: MetadataImage, active: frozenset[int], broker_id: int
-) -> Iterator[PartitionChangeRecord]:
-    """What gives leaders to partitions that waited for a broker that is in `active` now."""
-
-    def is_touched(chunk: Chunk) -> Bits:
-        has_replica: Bits = (chunk.replicas == broker_id).any(axis=1)
-        is_leaderless: Bits = chunk.leaders == NO_LEADER
-        return is_leaderless & has_replica
-
-    return _changes(image, active, is_touched)
-
-
-def changes_for_all(
-    image: MetadataImage, active: frozenset[int]
-) -> Iterator[PartitionChangeRecord]:
-    """What a predecessor as active controller may have left undone."""
+    Whose leader may not, who has one out of sync that is listed in sync beside others that are,
+    and who has no leader although somebody may lead.
+    """
     # A last id that no broker has keeps every place that is looked up inside the array.
     ids = np.array([*sorted(active), np.iinfo(np.int32).max], dtype=np.int32)
 
@@ -75,29 +43,32 @@ def changes_for_all(
         return np.equal(np.take(ids, np.searchsorted(ids, brokers)), brokers)
 
     def is_touched(chunk: Chunk) -> Bits:
-        is_missing = (chunk.isr >= 0) & ~is_active(chunk.isr)
-        out_of_sync: Bits = np.logical_or.reduce(is_missing, axis=1)
-        return chunk.present & (~is_active(chunk.leaders) | (out_of_sync & (chunk.isr_sizes > 1)))
+        is_in_sync = is_active(chunk.isr)
+        is_missing = (chunk.isr >= 0) & ~is_in_sync
+        has_in_sync: Bits = np.logical_or.reduce(is_in_sync, axis=1)
+        may_shrink: Bits = has_in_sync & np.logical_or.reduce(is_missing, axis=1)
+        has_candidate: Bits = has_in_sync | np.logical_or.reduce(is_active(chunk.replicas), axis=1)
+        is_leaderless: Bits = chunk.leaders == NO_LEADER
+        is_led_wrongly: Bits = ~is_leaderless & ~is_active(chunk.leaders)
+        touched: Bits = is_led_wrongly | may_shrink | (is_leaderless & has_candidate)
+        return chunk.present & touched
 
-    return _changes(image, active, is_touched)
+    return is_touched
 
 
-def _changes(
-    image: MetadataImage, active: frozenset[int], is_touched: Callable[[Chunk], Bits]
-) -> Iterator[PartitionChangeRecord]:
-    """The changes of all partitions selected, by topic name: maps have no order of their own."""
-    touched: list[tuple[str, Topic, list[int]]] = []
-    for topic in image.topics.values():
-        partition_ids = topic.partitions.select(is_touched)
-        if partition_ids:
-            touched.append((topic.name, topic, partition_ids))
+def change_of(
+    image: MetadataImage, topic: Topic, partition_id: int, active: frozenset[int]
+) -> PartitionChangeRecord | None:
+    """What gives a partition the leader and the ISR that it should have; None when it has them."""
+    partition = topic.partitions.get(partition_id)
+    if partition is None:
+        return None
+    unclean = allows_unclean_election(image, topic.name)
+    choice = _choose(partition, active, allows_unclean=unclean)
+    if choice == _Choice(partition.leader, partition.isr):
+        return None
     level = metadata_version(image.features)
-    for name, topic, partition_ids in sorted(touched, key=lambda item: item[0]):
-        unclean = allows_unclean_election(image, name)
-        for partition_id, partition in topic.partitions.pick(partition_ids):
-            choice = _choose(partition, active, allows_unclean=unclean)
-            if choice != _Choice(partition.leader, partition.isr):
-                yield _record(topic.topic_id, partition_id, partition, choice, level)
+    return _record(topic.topic_id, partition_id, partition, choice, level)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,24 +6,28 @@ anew when it becomes active, and they change with what is decided on a heartbeat
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.decision import Context, Outcome, Proposal
-from quorate.controller.elections import changes_with, changes_without, leads_any
 from quorate.controller.features import metadata_version
+from quorate.controller.partition_records import NO_LEADER_CHANGE
 from quorate.controller.replies import BrokerHeartbeatReply
+from quorate.controller.settling import settle
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Offset
-from quorate.records.metadata import BrokerRegistrationChangeRecord
+from quorate.records.ids import Offset, TopicId
+from quorate.records.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
 
 if TYPE_CHECKING:
-    from quorate.controller.image import Broker, Brokers
+    from quorate.controller.image import Broker, Brokers, MetadataImage
     from quorate.controller.requests import BrokerHeartbeat
 
 FENCE: Final = 1
 UNFENCE: Final = -1
 IN_CONTROLLED_SHUTDOWN: Final = 1
+# A record each, and a set of brokers for each that shares nothing with the last one.
+FENCED_TOGETHER_MAX: Final = 100
 _NO_OFFSET: Final = Offset(-1)
 
 
@@ -47,16 +51,22 @@ class Sessions:
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
         self._sessions: dict[int, Session] = {}
+        # When each was heard, in that order, so that the first to expire is the first; of those
+        # that are fenced some are still in it.
+        self._contacts: OrderedDict[int, int] = OrderedDict()
 
     def get(self, broker_id: int) -> Session | None:
         return self._sessions.get(broker_id)
 
     def set(self, broker_id: int, session: Session) -> None:
         self._sessions[broker_id] = session
+        self._contacts[broker_id] = session.contact_ms
+        self._contacts.move_to_end(broker_id)
 
     def end(self, broker_id: int) -> None:
         """Forget a broker, so that its next incarnation may register at once."""
         self._sessions.pop(broker_id, None)
+        self._contacts.pop(broker_id, None)
 
     def renew(self, brokers: Brokers, now_ms: int) -> None:
         """Give every unfenced broker a whole session: nobody could be heard until now."""
@@ -64,7 +74,7 @@ class Sessions:
             if not broker.registration.fenced:
                 epoch = broker.registration.broker_epoch
                 session = self._sessions.get(broker_id, Session(broker_epoch=epoch, contact_ms=0))
-                self._sessions[broker_id] = replace(session, contact_ms=now_ms)
+                self.set(broker_id, replace(session, contact_ms=now_ms))
 
     def is_live(self, broker_id: int, *, broker_epoch: int, now_ms: int) -> bool:
         """Whether the broker of that epoch was heard within the timeout."""
@@ -75,16 +85,25 @@ class Sessions:
             and now_ms < session.contact_ms + self.timeout_ms
         )
 
-    def first_to_expire(self, brokers: Brokers) -> tuple[int, int] | None:
-        """Which unfenced broker's session ends first, and when: (time in ms, broker id)."""
-        return min(
-            (
-                (session.contact_ms + self.timeout_ms, broker_id)
-                for broker_id, session in self._sessions.items()
-                if (broker := brokers.by_id.get(broker_id)) and not broker.registration.fenced
-            ),
-            default=None,
-        )
+    def first_to_expire(self, brokers: Brokers) -> int | None:
+        """When the session of an unfenced broker ends next, in ms."""
+        while self._contacts:
+            broker_id, contact_ms = next(iter(self._contacts.items()))
+            if _is_unfenced(brokers, broker_id):
+                return contact_ms + self.timeout_ms
+            # It is heard from before it is unfenced.
+            del self._contacts[broker_id]
+        return None
+
+    def expired(self, brokers: Brokers, now_ms: int, at_most: int) -> list[int]:
+        """The unfenced brokers whose sessions are over, the first to end first."""
+        found: list[int] = []
+        for broker_id, contact_ms in self._contacts.items():
+            if contact_ms + self.timeout_ms > now_ms or len(found) == at_most:
+                break
+            if _is_unfenced(brokers, broker_id):
+                found.append(broker_id)
+        return found
 
     def lowest_active_offset(self, brokers: Brokers) -> Offset | None:
         """How far the slowest active broker has replayed; None when no broker is active."""
@@ -93,6 +112,11 @@ class Sessions:
     def _replayed(self, broker_id: int) -> Offset:
         session = self._sessions.get(broker_id)
         return _NO_OFFSET if session is None else session.metadata_offset
+
+
+def _is_unfenced(brokers: Brokers, broker_id: int) -> bool:
+    broker = brokers.by_id.get(broker_id)
+    return broker is not None and not broker.registration.fenced
 
 
 def decide_heartbeat(context: Context, request: BrokerHeartbeat) -> Outcome:
@@ -132,7 +156,9 @@ class _Heartbeat:
         if registration.fenced:
             if request.want_shut_down:
                 return self._shut_down()
-            if self._is_caught_up and not request.want_fence:
+            # What its last incarnation led is led by others before this one may lead anything.
+            is_settled = not self._context.settling.concerns(request.broker_id)
+            if self._is_caught_up and is_settled and not request.want_fence:
                 return self._unfence()
             return self._stay(is_fenced=True)
         if registration.in_controlled_shutdown:
@@ -140,9 +166,7 @@ class _Heartbeat:
         if request.want_fence:
             return self._shut_down() if request.want_shut_down else self._fence()
         if request.want_shut_down:
-            if leads_any(self._context.image, request.broker_id):
-                return self._begin_shutting_down()
-            return self._shut_down()
+            return self._begin_shutting_down()
         return self._stay(is_fenced=False)
 
     def _reply(self, *, is_fenced: bool, should_shut_down: bool = False) -> BrokerHeartbeatReply:
@@ -161,20 +185,30 @@ class _Heartbeat:
         )
 
     def _unfence(self) -> Outcome:
-        outcome = settle(self._context, self._request.broker_id, fenced=UNFENCE)
+        """It may lead, unless it was let go before, which only a log of another controller has."""
+        broker_id = self._request.broker_id
+        active = self._context.image.brokers.active
+        if not self._broker.registration.in_controlled_shutdown:
+            active |= {broker_id}
+        change = _change(self._context.image, broker_id, fenced=UNFENCE)
         return replace(
-            outcome,
+            settle(self._context, (change,), (broker_id,), active),
             reply=self._reply(is_fenced=False),
-            session=(self._request.broker_id, self._session),
+            session=(broker_id, self._session),
         )
 
     def _fence(self) -> Outcome:
-        outcome = settle(self._context, self._request.broker_id, fenced=FENCE)
         return replace(
-            outcome,
+            self._without(fenced=FENCE),
             reply=self._reply(is_fenced=True),
             session=(self._request.broker_id, self._session),
         )
+
+    def _without(self, **change: int) -> Outcome:
+        """It may not lead any more."""
+        image, broker_id = self._context.image, self._request.broker_id
+        record = _change(image, broker_id, **change)
+        return settle(self._context, (record,), (broker_id,), image.brokers.active - {broker_id})
 
     def _shut_down(self) -> Outcome:
         """It may go; its session ends too, so that it can register at once when it is back."""
@@ -183,14 +217,17 @@ class _Heartbeat:
         if self._broker.registration.fenced:
             outcome = Outcome(Proposal(metadata_version(self._context.image.features)), reply)
         else:
-            outcome = settle(self._context, broker_id, fenced=FENCE)
+            outcome = self._without(fenced=FENCE)
         return replace(outcome, reply=reply, ended=broker_id)
 
     def _begin_shutting_down(self) -> Outcome:
+        """It may go at once where it is known to lead nothing."""
         broker_id = self._request.broker_id
-        outcome = settle(self._context, broker_id, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN)
+        outcome = self._without(in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN)
         session = self._session
-        if outcome.unsettled is None:
+        if outcome.settling is not None and not outcome.settling.concerns(broker_id):
+            if not _has_led(self._context.image, broker_id, outcome):
+                return self._shut_down()
             end = self._context.next_offset + len(outcome.proposal.records)
             session = replace(session, shutdown_offset=Offset(end - 1))
         reply = self._reply(is_fenced=False)
@@ -202,7 +239,7 @@ class _Heartbeat:
         known = self._context.sessions.get(broker_id)
         shutdown_offset = None if known is None else known.shutdown_offset
         if shutdown_offset is None:
-            if leads_any(self._context.image, broker_id):
+            if self._context.settling.concerns(broker_id):
                 return self._stay(is_fenced=False)
             shutdown_offset = Offset(self._context.next_offset - 1)
         lowest = self._context.sessions.lowest_active_offset(self._context.image.brokers)
@@ -212,35 +249,34 @@ class _Heartbeat:
 
 
 def decide_expiry(context: Context) -> Outcome | None:
-    """Fence the broker that was silent for longest, if its session is over."""
-    first = context.sessions.first_to_expire(context.image.brokers)
-    if first is None or first[0] > context.now_ms:
-        return None
-    return settle(context, first[1], fenced=FENCE)
+    """Fence the brokers whose sessions are over, those that were silent for longest first.
 
-
-def settle(
-    context: Context, broker_id: int, *, fenced: int = 0, in_controlled_shutdown: int = 0
-) -> Outcome:
-    """Change a broker's standing, then the leaders and ISRs of its partitions as far as they fit.
-
-    The record about the broker comes first: what does not fit any more follows from it, for
-    whoever is the active controller then. Without a change it is that rest.
+    All at once, so that none of them is given what another one led.
     """
-    image = context.image
-    proposal = Proposal(metadata_version(image.features))
-    active = image.brokers.active
-    if fenced or in_controlled_shutdown:
-        registration = image.brokers.by_id[broker_id].registration
-        change = BrokerRegistrationChangeRecord(
-            broker_id=broker_id,
-            broker_epoch=registration.broker_epoch,
-            fenced=fenced,
-            in_controlled_shutdown=in_controlled_shutdown,
-        )
-        proposal.add((change,))
-        is_active = fenced == UNFENCE and not registration.in_controlled_shutdown
-        active = active | {broker_id} if is_active else active - {broker_id}
-    find = changes_with if broker_id in active else changes_without
-    fits = proposal.add_while_they_fit(find(image, active, broker_id))
-    return Outcome(proposal, None, unsettled=None if fits else broker_id)
+    expired = context.sessions.expired(context.image.brokers, context.now_ms, FENCED_TOGETHER_MAX)
+    if not expired:
+        return None
+    records = [_change(context.image, broker_id, fenced=FENCE) for broker_id in expired]
+    return settle(context, records, expired, context.image.brokers.active.difference(expired))
+
+
+def _change(
+    image: MetadataImage, broker_id: int, *, fenced: int = 0, in_controlled_shutdown: int = 0
+) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(
+        broker_id=broker_id,
+        broker_epoch=image.brokers.by_id[broker_id].registration.broker_epoch,
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+    )
+
+
+def _has_led(image: MetadataImage, broker_id: int, outcome: Outcome) -> bool:
+    """Whether the outcome takes a leadership from the broker."""
+    for record in outcome.proposal.records:
+        if isinstance(record, PartitionChangeRecord) and record.leader != NO_LEADER_CHANGE:
+            partitions = image.topics[TopicId(record.topic_id)].partitions
+            partition = partitions.get(record.partition_id)
+            if partition is not None and partition.leader == broker_id:
+                return True
+    return False

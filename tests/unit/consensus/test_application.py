@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from quorate.controller.replies import CreateTopicsReply, DeleteTopicsReply
-from quorate.controller.requests import CreateTopics, DeleteTopics, ListTopics, NewTopic
+from quorate.controller.requests import (
+    BrokerHeartbeat,
+    CreateTopics,
+    DeleteTopics,
+    ListTopics,
+    NewTopic,
+)
 from quorate.raft import api
 from quorate.raft.messages import (
     LeaderInfo,
@@ -28,6 +35,7 @@ from tests.unit.consensus.conftest import CALLER, CLUSTER, eventually
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from quorate.controller.decision import Decision
     from tests.unit.consensus.conftest import Stack
 
     Open = Callable[..., Awaitable[Stack]]
@@ -213,3 +221,48 @@ async def test_lost_leadership_leaves_appended_writes_open(open_stack: Open) -> 
     stack.application.progressed(replace(before, epoch=Epoch(before.epoch + 1), is_leader=False))
     errors = [written.exception(), unsent.exception()]
     assert [getattr(error, "outcome_unknown", None) for error in errors] == [True, False]
+
+
+async def test_a_silent_broker_is_fenced_in_slices_and_others_write_in_between(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.controller.settling.RECORDS_SLICE", 2)
+    stack = await open_stack()
+    await stack.register()
+    await stack.create(*(f"topic-{number}" for number in range(12)))
+    before = stack.driver.store.log.end.offset
+    controller = stack.application.controller
+    brokers = controller.image.brokers.by_id
+    epoch = brokers[1].registration.broker_epoch
+    expire = controller.expire
+    decided: list[tuple[Offset, Offset]] = []
+    committed: list[Offset | None] = []
+
+    def noting(now_ms: int) -> Decision | None:
+        decision = expire(now_ms)
+        if decision is not None and decision.values:
+            decided.append((decision.base_offset, decision.end_offset))
+            committed.append(stack.driver.high_watermark)
+            delete = DeleteTopics((f"topic-{len(decided)}",))
+            asyncio.get_running_loop().call_soon(stack.application.write, delete, CALLER)
+        return decision
+
+    monkeypatch.setattr(controller, "expire", noting)
+    fence = BrokerHeartbeat(
+        broker_id=1, broker_epoch=epoch, current_metadata_offset=Offset(0), want_fence=True
+    )
+    await stack.write(fence)
+
+    def leaders() -> set[int]:
+        topics = controller.image.topics.values()
+        partitions = (topic.partitions.get(0) for topic in topics)
+        return {partition.leader for partition in partitions if partition is not None}
+
+    await eventually(lambda: leaders() == {-1})
+    assert len(decided) > 1
+    for (_, end), high_watermark in zip(decided, committed[1:], strict=False):
+        assert high_watermark is not None
+        assert high_watermark >= end
+    # Each of the writes lies between two slices.
+    assert all(later > end for (_, end), (later, _) in itertools.pairwise(decided))
+    assert decided[0][0] > before

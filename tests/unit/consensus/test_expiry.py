@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.consensus.expiry import Expiry
+from quorate.consensus.expiry import SWEEP_AFTER_MS, Expiry
+from quorate.controller.decision import Decision
+from quorate.records.ids import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,19 +16,23 @@ if TYPE_CHECKING:
 
 @dataclass
 class Decider:
-    """A controller of which only the sessions are left; time stands still unless it is set."""
+    """A controller of which only its own decisions are left; it has `slices` to decide."""
 
     wake_at_ms: int | None = None
+    slices: list[Decision | None] = field(default_factory=lambda: [None])
     is_active: bool = True
     ending: None = None
     asked_ms: list[int] = field(default_factory=list)
     renewed_ms: list[int] = field(default_factory=list)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def expire(self, now_ms: int) -> None:
+    def expire(self, now_ms: int) -> Decision | None:
         self.asked_ms.append(now_ms)
-        self.wake_at_ms = None
         self.asked.set()
+        decision, *self.slices = self.slices
+        if not self.slices:
+            self.wake_at_ms = None
+        return decision
 
     def renew_sessions(self, now_ms: int) -> None:
         self.renewed_ms.append(now_ms)
@@ -43,8 +49,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return set_ms
 
 
-def expiry_of(decider: Any) -> Expiry:  # noqa: ANN401 - a stand-in for driver and controller
-    return Expiry(decider, decider, lambda _: None, pause_ms=3000)
+def expiry_of(
+    decider: Any,  # noqa: ANN401 - a stand-in for driver and controller
+    accept: Callable[[Decision], None] = lambda _: None,
+) -> Expiry:
+    return Expiry(decider, decider, accept, pause_ms=3000)
 
 
 @pytest.mark.parametrize(("fires_at_ms", "renewed"), [(4000, []), (4001, [4001])])
@@ -80,5 +89,83 @@ async def test_who_does_not_lead_any_more_decides_nothing() -> None:
     expiry.arm()
     decider.is_active = False
     await asyncio.sleep(0)
-    await asyncio.sleep(0.001)
+    await asyncio.sleep(0)
     assert decider.asked_ms == []
+
+
+@pytest.mark.usefixtures("clock")
+async def test_the_next_slice_waits_until_the_last_one_is_committed() -> None:
+    slices = [slice_of(4, 7), slice_of(7, 7), slice_of(7, 9), None]
+    decider = Decider(0, list(slices))
+    accepted: list[Decision] = []
+    expiry = expiry_of(decider, accepted.append)
+    expiry.arm()
+    await decider.asked.wait()
+    assert accepted == slices[:1]
+    decider.asked.clear()
+    for _ in range(3):
+        expiry.arm()
+        expiry.committed(Offset(6))
+        await asyncio.sleep(0)
+    assert not decider.asked.is_set()
+    expiry.committed(Offset(7))
+    # What found nothing to change has nothing to wait for.
+    await until(lambda: len(accepted) == 2)
+    assert accepted[1] == slices[2]
+    expiry.committed(Offset(12))
+    await until(lambda: not decider.slices)
+    assert len(accepted) == 2
+
+
+@pytest.mark.usefixtures("clock")
+async def test_lost_leadership_waits_for_no_commit_any_more() -> None:
+    decider = Decider(0, [slice_of(4, 7), slice_of(4, 7)])
+    accepted: list[Decision] = []
+    expiry = expiry_of(decider, accepted.append)
+    expiry.arm()
+    await until(lambda: len(accepted) == 1)
+    expiry.stop()
+    expiry.arm()
+    await until(lambda: len(accepted) == 2)
+
+
+async def test_writers_go_before_what_a_predecessor_left(clock: Callable[[int], None]) -> None:
+    decider = Decider(wake_at_ms=0)
+    delays: list[float] = []
+    expiry = expiry_of(decider)
+    expiry._loop = Timers(delays)  # type: ignore[assignment]
+    expiry.begin()
+    clock(1000 + SWEEP_AFTER_MS)
+    expiry.stop()
+    expiry.arm()
+    assert delays == [SWEEP_AFTER_MS / 1000, 0]
+
+
+class Timers:
+    """A loop that only notes for how long it is asked to wait."""
+
+    def __init__(self, delays: list[float]) -> None:
+        self._delays = delays
+
+    def call_later(self, delay_s: float, _: Callable[[], None]) -> Timers:
+        self._delays.append(delay_s)
+        return self
+
+    def cancel(self) -> None: ...
+
+
+def slice_of(base: int, end: int) -> Decision:
+    return Decision(
+        records=(),
+        values=(b"",) * (end - base),
+        reply=None,
+        base_offset=Offset(base),
+        end_offset=Offset(end),
+    )
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the loop run, as often as it takes."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - what is looked at has no event
+            await asyncio.sleep(0)

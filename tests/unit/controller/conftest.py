@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from quorate.records.metadata import MetadataRecord
 
 CALLER = Caller("User:test", "127.0.0.1")
+SLICE = 4
 
 
 def uuid(number: int) -> bytes:
@@ -119,11 +120,25 @@ class Cluster:
         assert partition is not None
         return partition
 
+    def settle(self) -> list[tuple[MetadataRecord, ...]]:
+        """Decide what is left to decide now, each slice once the last one is committed."""
+        slices = []
+        while decision := self.controller.expire(self.now_ms):
+            slices.append(self.commit(decision).records)
+        return slices
+
     def leading(self, name: str) -> list[tuple[int, tuple[int, ...]]]:
         """Leader and ISR of each partition."""
         topic = self.image.topic(name)
         assert topic is not None
         return [(partition.leader, partition.isr) for _, partition in topic.partitions.items()]
+
+
+@pytest.fixture
+def short_slices(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Slices of so many records, for topics that do not fit into one."""
+    monkeypatch.setattr("quorate.controller.settling.RECORDS_SLICE", SLICE)
+    return SLICE
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from quorate.controller.brokers import (
     replay_unfence,
     replay_unregister,
 )
-from quorate.controller.decision import RECORDS_MAX
 from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import ReplayError
 from quorate.controller.features import SUPPORTED_FEATURES
@@ -133,22 +132,35 @@ def test_a_new_incarnation_ends_the_leaderships_of_the_old(cluster: Cluster) -> 
     assert broker.registration.fenced
 
 
-def test_leaderships_that_do_not_fit_into_the_batch_follow(cluster: Cluster) -> None:
-    count = RECORDS_MAX - 1
-    cluster.create("a", *[(1, 2)] * count)
-    cluster.create("b", *[(1, 2)] * 3)
+def test_leaderships_that_do_not_fit_into_a_slice_follow(
+    cluster: Cluster, short_slices: int
+) -> None:
+    cluster.create("a", *[(1, 2)] * (short_slices + 3))
     cluster.now_ms = 8000
     for broker_id in (2, 3):
         cluster.ask(cluster.heartbeat(broker_id))
     cluster.now_ms = 9000
     decision = cluster.decide(cluster.registration(1, incarnation_id=uuid(99)))
-    assert len(decision.records) == RECORDS_MAX
-    rest = cluster.controller.expire(cluster.now_ms)
-    assert rest is not None
-    assert len(rest.records) == 3
-    cluster.commit(rest)
-    assert set(cluster.leading("a") + cluster.leading("b")) == {(2, (2,))}
-    assert cluster.controller.expire(cluster.now_ms) is None
+    assert len(decision.records) == 1 + short_slices
+    assert [len(records) for records in cluster.settle()] == [3]
+    assert set(cluster.leading("a")) == {(2, (2,))}
+
+
+def test_a_new_incarnation_leads_nothing_of_what_the_old_one_led(
+    cluster: Cluster, short_slices: int
+) -> None:
+    """It may have lost what was in sync: it is fenced until all of that is led by others."""
+    cluster.create("a", *[(1, 2)] * (short_slices + 3))
+    cluster.now_ms = 8000
+    for broker_id in (2, 3):
+        cluster.ask(cluster.heartbeat(broker_id))
+    cluster.now_ms = 9000
+    cluster.ask(cluster.registration(1, incarnation_id=uuid(99)))
+    waiting = cluster.decide(cluster.heartbeat(1))
+    assert (waiting.records, waiting.reply.is_fenced) == ((), True)  # type: ignore[union-attr]
+    cluster.settle()
+    assert not cluster.ask(cluster.heartbeat(1)).is_fenced
+    assert set(cluster.leading("a")) == {(2, (2,))}
 
 
 @pytest.mark.parametrize(
@@ -247,13 +259,13 @@ def test_an_unregistered_broker_is_gone_and_leads_nothing(cluster: Cluster) -> N
     assert cluster.ask(cluster.registration(1, incarnation_id=uuid(99))).error is ErrorCode.NONE
 
 
-def test_what_an_unregistered_broker_led_is_settled_in_several_batches(cluster: Cluster) -> None:
-    cluster.create("a", *[(1, 2)] * (RECORDS_MAX - 1))
+def test_what_an_unregistered_broker_led_is_settled_in_slices(
+    cluster: Cluster, short_slices: int
+) -> None:
+    cluster.create("a", *[(1, 2)] * short_slices)
     cluster.create("b", (1, 2))
-    assert len(cluster.records(UnregisterBroker(1))) == RECORDS_MAX
-    rest = cluster.controller.expire(cluster.now_ms)
-    assert rest is not None
-    assert len(rest.records) == 1
+    assert len(cluster.records(UnregisterBroker(1))) == 1 + short_slices
+    assert [len(records) for records in cluster.settle()] == [1]
 
 
 def test_a_broker_that_is_not_registered_cannot_be_unregistered(cluster: Cluster) -> None:

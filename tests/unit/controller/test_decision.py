@@ -40,13 +40,6 @@ def test_what_fits_in_bytes_fits_into_a_batch(count: int) -> None:
     assert BATCH_BYTES_MAX - 200 < len(batch) <= BATCH_BYTES_MAX
 
 
-def test_records_are_taken_one_by_one_while_they_fit() -> None:
-    proposal = Proposal(30)
-    assert proposal.add_while_they_fit([NOTHING] * (RECORDS_MAX - 1))
-    assert not proposal.add_while_they_fit([NOTHING] * 2)
-    assert len(proposal.records) == RECORDS_MAX
-
-
 def test_the_message_asks_to_split_the_request() -> None:
     assert too_large("The topic 'a'") == (
         "The topic 'a' does not fit into one batch of at most 10000 records and 8388608 bytes with"

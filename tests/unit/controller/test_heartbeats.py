@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from immutables import Map
 
-from quorate.controller.decision import RECORDS_MAX
+from quorate.controller import heartbeats
 from quorate.controller.heartbeats import Session, Sessions
 from quorate.controller.image import Broker, Brokers
 from quorate.controller.replies import BrokerHeartbeatReply
@@ -78,11 +78,44 @@ def test_a_session_lives_until_its_timeout_for_its_epoch_only() -> None:
 
 def test_whoever_was_silent_for_longest_expires_first_and_fenced_brokers_never() -> None:
     sessions = Sessions(9000)
-    for broker_id, contact_ms in ((1, 1), (2, 7), (3, 5), (4, 2)):
+    for broker_id, contact_ms in ((1, 1), (4, 2), (2, 3), (3, 5), (2, 7)):
         sessions.set(broker_id, Session(broker_epoch=0, contact_ms=contact_ms))
     members = brokers(fenced=(1,), unfenced=(2, 3))
-    assert sessions.first_to_expire(members) == (9005, 3)
+    assert sessions.first_to_expire(members) == 9005
+    assert [sessions.expired(members, now_ms, 9) for now_ms in (9004, 9005, 9007)] == [
+        [],
+        [3],
+        [3, 2],
+    ]
+    assert sessions.expired(members, 9007, 1) == [3]
     assert sessions.first_to_expire(brokers(fenced=(1,))) is None
+
+
+def test_a_heartbeat_looks_at_one_broker_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at = []
+    is_unfenced = heartbeats._is_unfenced
+
+    def noting(members: Brokers, broker_id: int) -> bool:
+        looked_at.append(broker_id)
+        return is_unfenced(members, broker_id)
+
+    monkeypatch.setattr(heartbeats, "_is_unfenced", noting)
+    fenced, unfenced = tuple(range(100)), tuple(range(100, 1000))
+    members = brokers(fenced=fenced, unfenced=unfenced)
+    sessions = Sessions(9000)
+    for broker_id in (*fenced, *unfenced):
+        sessions.set(broker_id, Session(broker_epoch=0, contact_ms=1))
+    # Those who were fenced since they were heard are passed once.
+    assert sessions.first_to_expire(members) == 9001
+    assert looked_at == [*fenced, unfenced[0]]
+    looked_at.clear()
+    for broker_id in unfenced[:10]:
+        sessions.set(broker_id, Session(broker_epoch=0, contact_ms=2))
+        assert sessions.first_to_expire(members) == 9001
+        assert sessions.expired(members, 9000, 100) == []
+    assert looked_at == list(unfenced[1:11])
 
 
 def test_renewal_gives_unfenced_brokers_a_session_and_keeps_what_it_knew() -> None:
@@ -188,28 +221,41 @@ def test_a_broker_that_is_silent_for_its_session_is_fenced_and_led_around(
     assert cluster.controller.wake_at_ms == 14000
 
 
-def test_brokers_expire_one_batch_at_a_time(cluster: Cluster) -> None:
-    fenced = []
-    while decision := cluster.controller.expire(9000):
-        cluster.commit(decision)
-        fenced.append(decision.records)
-    assert fenced == [(change(cluster, broker_id, fenced=1),) for broker_id in (1, 2, 3)]
+def test_brokers_that_went_silent_together_are_fenced_together(cluster: Cluster) -> None:
+    """None of them is given what another one led."""
+    cluster.create("a", (1, 2, 3))
+    cluster.create("b", (2, 1))
+    cluster.now_ms = 5000
+    keep_alive(cluster, 3)
+    decision = cluster.controller.expire(9000)
+    assert decision is not None
+    cluster.commit(decision)
+    assert decision.records[:2] == (change(cluster, 1, fenced=1), change(cluster, 2, fenced=1))
+    assert cluster.leading("a") == [(3, (3,))]
+    assert cluster.leading("b") == [(-1, (2, 1))]
+    assert cluster.controller.expire(9000) is None
+
+
+def test_no_more_brokers_are_fenced_together_than_a_turn_can_bear(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeats, "FENCED_TOGETHER_MAX", 2)
+    cluster.now_ms = 9000
+    assert [len(records) for records in cluster.settle()] == [2, 1]
     assert cluster.controller.wake_at_ms is None
 
 
-def test_unfencing_that_does_not_fit_into_a_batch_goes_on_in_the_next(cluster: Cluster) -> None:
-    cluster.create("a", *[(1,)] * (RECORDS_MAX - 1))
+def test_unfencing_that_does_not_fit_into_a_slice_goes_on_in_the_next(
+    cluster: Cluster, short_slices: int
+) -> None:
+    cluster.create("a", *[(1,)] * short_slices)
     cluster.create("b", (1,))
     cluster.ask(cluster.heartbeat(1, want_fence=True))
     assert cluster.controller.wake_at_ms == 0
-    rest = cluster.controller.expire(0)
-    assert rest is not None
-    cluster.commit(rest)
+    cluster.settle()
     assert {leader for leader, _ in cluster.leading("a") + cluster.leading("b")} == {-1}
-    assert len(cluster.records(cluster.heartbeat(1))) == RECORDS_MAX
-    rest = cluster.controller.expire(0)
-    assert rest is not None
-    cluster.commit(rest)
+    assert len(cluster.records(cluster.heartbeat(1))) == 1 + short_slices
+    cluster.settle()
     assert {leader for leader, _ in cluster.leading("a") + cluster.leading("b")} == {1}
 
 
@@ -276,19 +322,32 @@ def test_the_last_broker_has_nobody_to_wait_for(make_cluster: Callable[..., Clus
     assert cluster.leading("a") == [(-1, (1,))]
 
 
-def test_leaderships_that_move_in_several_batches_hold_a_broker_back(cluster: Cluster) -> None:
-    cluster.create("a", *[(1, 2)] * (RECORDS_MAX - 1))
-    cluster.create("b", (1, 2))
+def test_leaderships_that_move_in_several_slices_hold_a_broker_back(
+    cluster: Cluster, short_slices: int
+) -> None:
+    cluster.create("a", *[(1, 2)] * (short_slices + 1))
     cluster.ask(cluster.heartbeat(1, want_shut_down=True))
     keep_alive(cluster, 2, 3)
     assert not cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down
-    rest = cluster.controller.expire(0)
-    assert rest is not None
-    cluster.commit(rest)
+    cluster.settle()
     held = cluster.ask(cluster.heartbeat(1, want_shut_down=True))
     assert not held.should_shut_down
     keep_alive(cluster, 2, 3)
     assert cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down
+
+
+def test_a_broker_of_which_nobody_knows_yet_what_it_leads_shuts_down_in_two_steps(
+    cluster: Cluster, short_slices: int
+) -> None:
+    cluster.create("a", *[(2, 1)] * (short_slices + 1))
+    asked = cluster.decide(cluster.heartbeat(1, want_shut_down=True))
+    assert asked.records[0] == change(cluster, 1, in_controlled_shutdown=1)
+    cluster.settle()
+    keep_alive(cluster, 2, 3)
+    cluster.ask(cluster.heartbeat(1, want_shut_down=True))
+    keep_alive(cluster, 2, 3)
+    assert cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down
+    assert set(cluster.leading("a")) == {(2, (2,))}
 
 
 def test_a_broker_that_the_last_controller_let_go_on_shutting_down_is_released(
@@ -300,6 +359,8 @@ def test_a_broker_that_the_last_controller_let_go_on_shutting_down_is_released(
     controller.deactivate()
     end = controller.end_offset
     cluster.commit(controller.activate(controller.image.position.epoch, end, 0))
+    assert not cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down
+    cluster.settle()
     assert not cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down
     keep_alive(cluster, 2, 3)
     assert cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down

@@ -15,6 +15,7 @@ from quorate.controller.partitions import (
     UNASSIGNED_DIR,
     Partition,
     PartitionTable,
+    select_rows,
 )
 from quorate.records.ids import DirectoryId, format_uuid
 
@@ -118,6 +119,34 @@ def test_a_scan_finds_partitions_in_every_chunk() -> None:
 
     assert table.select(led_by_seven) == wanted
     assert table.select(lambda chunk: np.zeros(len(chunk), dtype=np.bool_)) == []
+
+
+def test_rows_of_many_chunks_are_looked_at_as_one() -> None:
+    wide = replace(ONE, replicas=(1, 2, 7), isr=(1, 2, 7))
+    other = replace(ONE, leader=7)
+    tables = [
+        PartitionTable().with_changes(changes)
+        for changes in ({0: other, 1: ONE}, {0: wide}, {}, {1: ONE, 3: other}, {0: wide, 1: other})
+    ]
+    chunks = [chunk for table in tables for _, chunk in table.chunks_from(0)]
+    looked_at: list[int] = []
+
+    def led_by_seven(chunk: Chunk) -> Bits:
+        looked_at.append(len(chunk))
+        bits: Bits = chunk.leaders == 7
+        return bits
+
+    assert select_rows(chunks, led_by_seven) == [(0, 0), (2, 3), (3, 1)]
+    # Once for each width, whatever the number of chunks.
+    assert sorted(looked_at) == [3, 6]
+    assert select_rows([], led_by_seven) == []
+
+
+def test_chunks_begin_with_that_of_the_partition_asked_for() -> None:
+    table = PartitionTable().with_changes({0: ONE, 2 * CHUNK_ROWS: ONE})
+    begins = [begin for begin, _ in table.chunks_from(CHUNK_ROWS + 1)]
+    assert begins == [CHUNK_ROWS, 2 * CHUNK_ROWS]
+    assert list(table.chunks_from(3 * CHUNK_ROWS)) == []
 
 
 def test_columns_show_the_partitions_of_a_chunk() -> None:

@@ -1,0 +1,168 @@
+"""Leaders and ISRs of all partitions after brokers came and went, a slice at a time.
+
+One decision may concern every partition of the cluster, and one turn of the loop may not last that
+long. So the record about the broker is decided at once, with the first slice; a cursor goes on
+through the other topics, and each slice is an ordinary decision that others may come between. Who
+may lead is always taken from the newest image: a broker that goes while a pass is under way counts
+for the rest of it, and another pass follows for what lay before.
+
+Nothing of this is in the log. A partition that was not reached yet says so itself, by a leader or
+a replica in sync that is not active, and whoever is the active controller next looks at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.decision import Outcome, Proposal
+from quorate.controller.elections import change_of, needs_look
+from quorate.controller.features import metadata_version
+from quorate.controller.partitions import CHUNK_ROWS, select_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quorate.controller.decision import Context
+    from quorate.controller.image import MetadataImage
+    from quorate.controller.partitions import Chunk
+    from quorate.records.ids import TopicId
+    from quorate.records.metadata import MetadataRecord
+
+# What a slice does at most; a few milliseconds each. A record is made, encoded and replayed; a
+# partition that turns out to be as it should was still unpacked; the rest is compared in columns.
+RECORDS_SLICE: Final = 32
+EXAMINED_SLICE: Final = 128
+CHUNKS_SLICE: Final = 512
+ROWS_SLICE: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a pass has come.
+
+    Topics and partition say where it goes on to compare columns. `found` are the partitions that
+    the last comparison found, of which `taken` were looked at: each may have changed since.
+    """
+
+    topic_ids: tuple[TopicId, ...]
+    index: int = 0
+    partition_id: int = 0
+    found: tuple[tuple[TopicId, int], ...] = ()
+    taken: int = 0
+
+    @property
+    def is_at_end(self) -> bool:
+        return self.taken == len(self.found) and self.index == len(self.topic_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """What is left to look at.
+
+    `brokers` are those for whom the pass under way was begun, `later` those for whom another one
+    has to follow. A sweep is the first pass of an active controller, and concerns everybody.
+    """
+
+    cursor: Cursor | None = None
+    brokers: frozenset[int] = frozenset()
+    later: frozenset[int] = frozenset()
+    is_sweep: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every partition has the leader and the ISR that it should have."""
+        return self.cursor is None and not self.later and not self.is_sweep
+
+    def concerns(self, broker_id: int) -> bool:
+        """Whether partitions may still be as if that broker had not come or gone."""
+        return self.is_sweep or broker_id in self.brokers or broker_id in self.later
+
+    def begun(self, image: MetadataImage) -> Settling:
+        """The next pass begins."""
+        return replace(
+            self, cursor=Cursor(tuple(image.topics)), brokers=self.later, later=frozenset()
+        )
+
+
+def settle(
+    context: Context,
+    records: Iterable[MetadataRecord],
+    broker_ids: Iterable[int],
+    active: frozenset[int],
+) -> Outcome:
+    """Change the standing of brokers, then leaders and ISRs as far as one slice goes.
+
+    The records about the brokers come first: what is left to do follows from them, for whoever is
+    the active controller then. `active` is who may lead once they are replayed.
+    """
+    proposal = Proposal(metadata_version(context.image.features))
+    proposal.add(tuple(records))
+    settling = context.settling
+    settling = replace(settling, later=settling.later.union(broker_ids))
+    if settling.cursor is None and not settling.is_sweep:
+        settling = _go_on(settling.begun(context.image), context.image, active, proposal)
+    return Outcome(proposal, None, settling=settling)
+
+
+def decide_rest(context: Context) -> Outcome | None:
+    """The next slice of what is left; None when nothing is."""
+    settling = context.settling
+    if settling.is_over:
+        return None
+    if settling.cursor is None:
+        settling = settling.begun(context.image)
+    proposal = Proposal(metadata_version(context.image.features))
+    active = context.image.brokers.active
+    return Outcome(proposal, None, settling=_go_on(settling, context.image, active, proposal))
+
+
+def _go_on(
+    settling: Settling, image: MetadataImage, active: frozenset[int], proposal: Proposal
+) -> Settling:
+    """One slice of the pass under way."""
+    cursor = settling.cursor
+    assert cursor is not None, "a pass is under way"
+    if cursor.taken == len(cursor.found):
+        cursor = _compare(cursor, image, active)
+    full = len(proposal.records) + RECORDS_SLICE
+    last = min(cursor.taken + EXAMINED_SLICE, len(cursor.found))
+    taken = cursor.taken
+    while taken < last and len(proposal.records) < full:
+        topic_id, partition_id = cursor.found[taken]
+        topic = image.topics.get(topic_id)
+        record = None if topic is None else change_of(image, topic, partition_id, active)
+        if record is not None:
+            proposal.add((record,))
+        taken += 1
+    cursor = replace(cursor, taken=taken)
+    if cursor.is_at_end:
+        return replace(settling, cursor=None, brokers=frozenset(), is_sweep=False)
+    return replace(settling, cursor=cursor)
+
+
+def _compare(cursor: Cursor, image: MetadataImage, active: frozenset[int]) -> Cursor:
+    """Find what may have to change in the next so many chunks."""
+    chunks: list[Chunk] = []
+    places: list[tuple[TopicId, int]] = []
+    rows = 0
+    index, begin = cursor.index, cursor.partition_id
+    while index < len(cursor.topic_ids) and len(chunks) < CHUNKS_SLICE and rows < ROWS_SLICE:
+        topic_id = cursor.topic_ids[index]
+        topic = image.topics.get(topic_id)
+        place = None if topic is None else next(topic.partitions.chunks_from(begin), None)
+        if place is None:
+            index, begin = index + 1, 0
+            continue
+        first, chunk = place
+        chunks.append(chunk)
+        places.append((topic_id, first))
+        rows += len(chunk)
+        begin = first + CHUNK_ROWS
+    found = select_rows(chunks, needs_look(active))
+    return Cursor(
+        topic_ids=cursor.topic_ids,
+        index=index,
+        partition_id=begin,
+        found=tuple((places[at][0], places[at][1] + row) for at, row in found),
+    )

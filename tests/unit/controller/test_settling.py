@@ -1,0 +1,187 @@
+"""Fencing, unfencing and unregistering in slices: bounded, complete, whatever comes in between."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.controller import settling
+from quorate.controller.elections import change_of
+from quorate.controller.partitions import select_rows
+from quorate.controller.requests import DeleteTopics, UnregisterBroker
+from quorate.records.ids import Epoch
+from quorate.records.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.controller.image import MetadataImage
+    from quorate.controller.partitions import Bits, Chunk
+    from tests.unit.controller.conftest import Cluster
+
+
+def assert_settled(image: MetadataImage) -> None:
+    """Nobody leads who may not, nobody stays in sync beside others who are, nobody is left out."""
+    active = image.brokers.active
+    for topic in image.topics.values():
+        for partition_id in range(len(topic.partitions)):
+            partition = topic.partitions.get(partition_id)
+            assert partition is not None
+            in_sync = set(partition.isr)
+            assert partition.leader == -1 or partition.leader in active
+            assert in_sync <= active or not in_sync & active
+            assert (partition.leader == -1) is not bool(in_sync & active)
+
+
+@pytest.fixture
+def topics(cluster: Cluster) -> Cluster:
+    """Many small topics and a large one; the brokers 2 and 3 are heard for longer than 1."""
+    for number in range(20):
+        cluster.create(f"small-{number}", (1, 2), (2, 3))
+    cluster.create("large", *[(1, 2)] * 30)
+    cluster.now_ms = 5000
+    for broker_id in (2, 3):
+        cluster.ask(cluster.heartbeat(broker_id))
+    cluster.now_ms = 9000
+    return cluster
+
+
+def test_a_slice_has_a_bound_and_the_record_about_the_broker_comes_first(
+    topics: Cluster, short_slices: int
+) -> None:
+    slices = topics.settle()
+    assert isinstance(slices[0][0], BrokerRegistrationChangeRecord)
+    changes = [record for records in slices for record in records][1:]
+    assert all(isinstance(record, PartitionChangeRecord) for record in changes)
+    assert len(changes) == 20 + 30
+    assert max(map(len, slices[1:])) == short_slices == len(slices[0]) - 1
+    assert_settled(topics.image)
+
+
+def test_a_slice_compares_so_many_chunks_and_rows_and_no_more(
+    topics: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "CHUNKS_SLICE", 3)
+    monkeypatch.setattr(settling, "ROWS_SLICE", 5)
+    looked_at: list[int] = []
+
+    def noting(chunks: list[Chunk], condition: Callable[[Chunk], Bits]) -> list[tuple[int, int]]:
+        looked_at.append(len(chunks))
+        assert sum(map(len, chunks[:-1])) < 5
+        return select_rows(chunks, condition)
+
+    monkeypatch.setattr(settling, "select_rows", noting)
+    topics.settle()
+    assert_settled(topics.image)
+    assert max(looked_at) <= 3
+    assert sum(looked_at) >= 21
+
+
+def test_partitions_that_stay_as_they_are_count_as_well(
+    topics: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that wait for somebody in sync are unpacked each time and seldom change."""
+    monkeypatch.setattr(settling, "EXAMINED_SLICE", 5)
+    examined: list[int] = []
+
+    def noting(*arguments: object) -> PartitionChangeRecord | None:
+        examined[-1] += 1
+        return change_of(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(settling, "change_of", noting)
+    while not topics.controller.wake_at_ms or topics.controller.wake_at_ms <= topics.now_ms:
+        examined.append(0)
+        decision = topics.controller.expire(topics.now_ms)
+        if decision is None:
+            break
+        topics.commit(decision)
+    assert max(examined) == 5
+    assert_settled(topics.image)
+
+
+def test_others_decide_in_between(topics: Cluster, short_slices: int) -> None:
+    first = topics.controller.expire(topics.now_ms)
+    assert first is not None
+    topics.commit(first)
+    assert len(first.records) == 1 + short_slices
+    created = topics.create("new", (2, 3))
+    topics.ask(DeleteTopics(("large", "small-0")))
+    topics.settle()
+    assert created in topics.image.topics
+    assert_settled(topics.image)
+
+
+@pytest.mark.usefixtures("short_slices")
+def test_a_broker_that_goes_while_others_are_settled_is_settled_by_another_pass(
+    topics: Cluster,
+) -> None:
+    first = topics.controller.expire(topics.now_ms)
+    assert first is not None
+    topics.commit(first)
+    # What lies before the cursor is led by 2 by now.
+    topics.ask(UnregisterBroker(2))
+    topics.settle()
+    assert_settled(topics.image)
+    led = {leader for leader, _ in topics.leading("large")}
+    assert led == {-1}
+
+
+@pytest.mark.usefixtures("short_slices")
+def test_a_new_controller_finds_what_the_last_one_left(topics: Cluster) -> None:
+    first = topics.controller.expire(topics.now_ms)
+    assert first is not None
+    topics.commit(first)
+    controller = topics.controller
+    controller.deactivate()
+    topics.commit(controller.activate(Epoch(2), controller.end_offset, topics.now_ms))
+    # Nobody is unfenced before everything was looked at.
+    assert topics.ask(topics.heartbeat(1)).is_fenced
+    topics.settle()
+    assert_settled(topics.image)
+    assert topics.image.brokers.active == {2, 3}
+    assert not topics.ask(topics.heartbeat(1)).is_fenced
+    topics.settle()
+    assert_settled(topics.image)
+
+
+def test_whatever_comes_and_goes_in_between_everything_is_settled_in_the_end(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed = secrets.randbits(32)
+    sys.stdout.write(f"to repeat it, set seed = {seed}\n")
+    draw = random.Random(seed)
+    monkeypatch.setattr(settling, "RECORDS_SLICE", draw.randint(1, 6))
+    monkeypatch.setattr(settling, "EXAMINED_SLICE", draw.randint(1, 6))
+    monkeypatch.setattr(settling, "CHUNKS_SLICE", draw.randint(1, 6))
+    monkeypatch.setattr(settling, "ROWS_SLICE", draw.randint(1, 12))
+    cluster.start_brokers(4, 5, 6)
+    ids = [1, 2, 3, 4, 5, 6]
+    for number in range(15):
+        count = draw.choice([1, 2, 9])
+        cluster.create(f"t{number}", *[tuple(draw.sample(ids, 3)) for _ in range(count)])
+    for _ in range(120):
+        broker_id = draw.choice(ids)
+        match draw.randint(0, 9):
+            case 0:
+                cluster.ask(cluster.heartbeat(broker_id, want_fence=True))
+            case 1:
+                cluster.ask(cluster.heartbeat(broker_id, want_shut_down=True))
+            case 2:
+                incarnation = draw.randbytes(16)
+                cluster.ask(cluster.registration(broker_id, incarnation_id=incarnation))
+            case 3:
+                cluster.now_ms += 4000
+            case 4 | 5:
+                for one in ids:
+                    cluster.ask(cluster.heartbeat(one))
+            case _:
+                decision = cluster.controller.expire(cluster.now_ms)
+                if decision is not None:
+                    cluster.commit(decision)
+    cluster.settle()
+    assert_settled(cluster.image)
+    assert cluster.controller.wake_at_ms != 0
