@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.decision import Context, Outcome, Proposal
@@ -28,6 +29,7 @@ UNFENCE: Final = -1
 IN_CONTROLLED_SHUTDOWN: Final = 1
 # A record each, and a set of brokers for each that shares nothing with the last one.
 FENCED_TOGETHER_MAX: Final = 100
+_REPLAYED_MIN: Final = 64
 _NO_OFFSET: Final = Offset(-1)
 
 
@@ -54,6 +56,8 @@ class Sessions:
         # When each was heard, in that order, so that the first to expire is the first; of those
         # that are fenced some are still in it.
         self._contacts: OrderedDict[int, int] = OrderedDict()
+        # A heap of how far each had replayed when it was heard, of late and now and then before.
+        self._replayed: list[tuple[int, int]] = []
 
     def get(self, broker_id: int) -> Session | None:
         return self._sessions.get(broker_id)
@@ -62,6 +66,7 @@ class Sessions:
         self._sessions[broker_id] = session
         self._contacts[broker_id] = session.contact_ms
         self._contacts.move_to_end(broker_id)
+        self._note_replayed(broker_id, session.metadata_offset)
 
     def end(self, broker_id: int) -> None:
         """Forget a broker, so that its next incarnation may register at once."""
@@ -107,11 +112,21 @@ class Sessions:
 
     def lowest_active_offset(self, brokers: Brokers) -> Offset | None:
         """How far the slowest active broker has replayed; None when no broker is active."""
-        return min((self._replayed(broker_id) for broker_id in brokers.active), default=None)
+        while self._replayed:
+            offset, broker_id = self._replayed[0]
+            session = self._sessions.get(broker_id)
+            is_current = session is not None and session.metadata_offset == offset
+            if is_current and broker_id in brokers.active:
+                return Offset(offset)
+            # It was heard again since, or it is before it becomes active.
+            heappop(self._replayed)
+        return None
 
-    def _replayed(self, broker_id: int) -> Offset:
-        session = self._sessions.get(broker_id)
-        return _NO_OFFSET if session is None else session.metadata_offset
+    def _note_replayed(self, broker_id: int, offset: Offset) -> None:
+        if len(self._replayed) > 2 * len(self._sessions) + _REPLAYED_MIN:
+            self._replayed = [(s.metadata_offset, id_) for id_, s in self._sessions.items()]
+            heapify(self._replayed)
+        heappush(self._replayed, (offset, broker_id))
 
 
 def _is_unfenced(brokers: Brokers, broker_id: int) -> bool:

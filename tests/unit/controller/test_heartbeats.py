@@ -141,8 +141,21 @@ def test_the_lowest_offset_is_that_of_the_slowest_active_broker() -> None:
             broker_id, Session(broker_epoch=0, contact_ms=0, metadata_offset=Offset(offset))
         )
     assert sessions.lowest_active_offset(brokers(fenced=(1,), unfenced=(2, 3))) == 8
-    assert sessions.lowest_active_offset(brokers(unfenced=(2, 4))) == -1
+    assert sessions.lowest_active_offset(brokers(unfenced=(2,))) == 9
     assert sessions.lowest_active_offset(brokers(fenced=(1,))) is None
+
+
+def test_the_lowest_offset_is_known_without_looking_at_all_brokers() -> None:
+    sessions = Sessions(9000)
+    members = brokers(unfenced=tuple(range(100)))
+    for offset in range(50):
+        for broker_id in range(100):
+            heard = Session(broker_epoch=0, contact_ms=0, metadata_offset=Offset(offset))
+            sessions.set(broker_id, heard)
+            expected = offset if not offset or broker_id == 99 else offset - 1
+            assert sessions.lowest_active_offset(members) == expected
+    # What was heard before is forgotten.
+    assert len(sessions._replayed) <= 2 * 100 + 65
 
 
 # --- who may not be heard -------------------------------------------------------------------------
