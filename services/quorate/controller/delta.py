@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class MetadataDelta:
-    """What has changed since `image`; the attributes are the maps of MetadataImage, unfrozen."""
+    """What has changed since `image`; the attributes are the maps of MetadataImage, unfrozen.
+
+    `unknown` are those that came since: every decision makes a delta, and the others may be many.
+    """
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
@@ -32,7 +35,7 @@ class MetadataDelta:
         self.similar_names = image.similar_names.mutate()
         self.configs = image.configs.mutate()
         self.rows = image.rows.mutate()
-        self.unknown: list[UnknownRecord] = list(image.unknown)
+        self.unknown: list[UnknownRecord] = []
         self._partition_count = image.partition_count
         self._partitions: dict[TopicId, dict[int, Partition]] = {}
 
@@ -95,6 +98,7 @@ class MetadataDelta:
         """The new image at `position`; the delta is used up."""
         for topic_id in list(self._partitions):
             self.flush_partitions(topic_id)
+        old = self._image.unknown
         return MetadataImage(
             position=position,
             features=self.features.finish(),
@@ -109,5 +113,5 @@ class MetadataDelta:
             partition_count=self._partition_count,
             configs=self.configs.finish(),
             rows=self.rows.finish(),
-            unknown=tuple(self.unknown),
+            unknown=(*old, *self.unknown) if self.unknown else old,
         )

@@ -8,6 +8,7 @@ from quorate.controller.errors import ReplayError
 from quorate.controller.image import Brokers, LogPosition, MetadataImage, Topic
 from quorate.controller.partitions import UNASSIGNED_DIR, Partition, PartitionTable
 from quorate.records.ids import Epoch, Offset, TopicId
+from quorate.records.metadata import UnknownRecord
 
 THERE = LogPosition(Offset(5), Epoch(1), 3)
 TOPIC_ID = TopicId(b"t" * 16)
@@ -21,10 +22,13 @@ def with_topic(delta: MetadataDelta) -> MetadataDelta:
 
 
 def test_without_changes_the_image_is_the_same_further_on() -> None:
-    image = MetadataImage(features=Map(a=1), brokers=Brokers())
+    image = MetadataImage(
+        features=Map(a=1), brokers=Brokers(), unknown=(UnknownRecord(99, 0, b""),)
+    )
     applied = MetadataDelta(image).apply(THERE)
     assert applied == image.at(THERE)
     assert applied.brokers is image.brokers
+    assert applied.unknown is image.unknown
 
 
 def test_changes_do_not_show_in_the_old_image() -> None:
