@@ -21,7 +21,7 @@ from quorate.controller.features import metadata_version
 from quorate.controller.partitions import CHUNK_ROWS, select_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from quorate.controller.decision import Context
     from quorate.controller.image import MetadataImage
@@ -41,19 +41,22 @@ ROWS_SLICE: Final = 4096
 class Cursor:
     """How far a pass has come.
 
-    Topics and partition say where it goes on to compare columns. `found` are the partitions that
-    the last comparison found, of which `taken` were looked at: each may have changed since.
+    `topic_ids` are the topics that were not reached, of the image with which the pass began; to
+    list them takes too long where there are many. `topic_id` and `partition_id` say where columns
+    are compared next, None for the next topic. `found` are the partitions that the last comparison
+    found, of which `taken` were looked at: each may have changed since.
     """
 
-    topic_ids: tuple[TopicId, ...]
-    index: int = 0
+    topic_ids: Iterator[TopicId]
+    topic_id: TopicId | None = None
     partition_id: int = 0
     found: tuple[tuple[TopicId, int], ...] = ()
     taken: int = 0
+    is_last: bool = False
 
     @property
     def is_at_end(self) -> bool:
-        return self.taken == len(self.found) and self.index == len(self.topic_ids)
+        return self.is_last and self.taken == len(self.found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +83,8 @@ class Settling:
 
     def begun(self, image: MetadataImage) -> Settling:
         """The next pass begins."""
-        return replace(
-            self, cursor=Cursor(tuple(image.topics)), brokers=self.later, later=frozenset()
-        )
+        cursor = Cursor(iter(image.topics))
+        return replace(self, cursor=cursor, brokers=self.later, later=frozenset())
 
 
 def settle(
@@ -145,14 +147,20 @@ def _compare(cursor: Cursor, image: MetadataImage, active: frozenset[int]) -> Cu
     """Find what may have to change in the next so many chunks."""
     chunks: list[Chunk] = []
     places: list[tuple[TopicId, int]] = []
-    rows = 0
-    index, begin = cursor.index, cursor.partition_id
-    while index < len(cursor.topic_ids) and len(chunks) < CHUNKS_SLICE and rows < ROWS_SLICE:
-        topic_id = cursor.topic_ids[index]
+    topic_id, begin = cursor.topic_id, cursor.partition_id
+    topics = rows = 0
+    is_last = False
+    while max(topics, len(chunks)) < CHUNKS_SLICE and rows < ROWS_SLICE:
+        if topic_id is None:
+            topic_id, begin = next(cursor.topic_ids, None), 0
+            topics += 1
+            if topic_id is None:
+                is_last = True
+                break
         topic = image.topics.get(topic_id)
         place = None if topic is None else next(topic.partitions.chunks_from(begin), None)
         if place is None:
-            index, begin = index + 1, 0
+            topic_id = None
             continue
         first, chunk = place
         chunks.append(chunk)
@@ -162,7 +170,8 @@ def _compare(cursor: Cursor, image: MetadataImage, active: frozenset[int]) -> Cu
     found = select_rows(chunks, needs_look(active))
     return Cursor(
         topic_ids=cursor.topic_ids,
-        index=index,
+        topic_id=topic_id,
         partition_id=begin,
         found=tuple((places[at][0], places[at][1] + row) for at, row in found),
+        is_last=is_last,
     )
