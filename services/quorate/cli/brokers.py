@@ -11,7 +11,12 @@ import signal
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.connection import add_connection_arguments, pinned, run_command
+from quorate.cli.connection import (
+    add_connection_arguments,
+    made_progress,
+    pinned,
+    run_command,
+)
 from quorate.cli.output import CommandError, item_error, print_json, print_offset
 from quorate.controller.features import SUPPORTED_FEATURES
 from quorate.controller.replies import BrokerHeartbeatReply, ListBrokersReply, RegisterBrokerReply
@@ -19,6 +24,8 @@ from quorate.controller.requests import BrokerHeartbeat, ListBrokers, Listener, 
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ClusterId, Offset, format_uuid
 from quorate.rpc.controller_client import OutcomeUnknownError, QuorumUnavailableError
+from quorate.settings.numbers import whole_number
+from quorate.settings.properties import NODE_ID_MAX
 
 if TYPE_CHECKING:
     import argparse
@@ -69,9 +76,14 @@ def parse_ids(text: str) -> tuple[int, ...]:
     ids: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise CommandError(f"--ids: {part!r} is no id and no range such as 1-6")
-        numbers = range(int(first), int(last if dash else first) + 1)
+        try:
+            lowest = whole_number(first, maximum=NODE_ID_MAX)
+            highest = whole_number(last, maximum=NODE_ID_MAX) if dash else lowest
+        except ValueError as error:
+            raise CommandError(
+                f"--ids: {part!r} is no id and no range such as 1-6: {error}"
+            ) from None
+        numbers = range(lowest, highest + 1)
         if not numbers or len(numbers) + len(ids) > BROKERS_MAX:
             raise CommandError(f"--ids: {part!r} holds no id, or more than {BROKERS_MAX}")
         ids.update(numbers)
@@ -100,6 +112,7 @@ async def _register(client: ControllerClient, arguments: argparse.Namespace) -> 
             log_dirs=(secrets.token_bytes(UUID_BYTES),),
         )
         registrations.append(await _register_one(client, request))
+        made_progress()
     registrations = await _beat(client, registrations)
     _print_registered(registrations, arguments.output)
     while not arguments.once and not stopped.is_set():

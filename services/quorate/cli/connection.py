@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
+from quorate.cli.arguments import number
 from quorate.cli.output import CommandError, admin_error, fail, warn
 from quorate.rpc.admin_errors import AdminError
 from quorate.rpc.channels import open_tls, target
@@ -19,7 +21,8 @@ from quorate.rpc.controller_client import (
     QuorumUnavailableError,
     RequestRefusedError,
 )
-from quorate.settings.properties import ConfigError, Settings, read_properties
+from quorate.settings.numbers import INT32_MAX, is_whole_number
+from quorate.settings.properties import PORT_MAX, ConfigError, Settings, read_properties
 from quorate.settings.tls import TlsError, read_client_tls
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_MS_DEFAULT: Final = 30_000
 REPORT_MS_MAX: Final = 1_000
-PORT_MAX: Final = 65_535
+_on_progress: ContextVar[Callable[[], None] | None] = ContextVar("on_progress", default=None)
 
 
 def parse_server(text: str) -> Address:
@@ -39,7 +42,7 @@ def parse_server(text: str) -> Address:
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host:
         raise ValueError(f"{text!r} is no HOST:PORT")
-    if not port.isdecimal() or not 0 < int(port) <= PORT_MAX:
+    if not is_whole_number(port, minimum=1, maximum=PORT_MAX):
         raise ValueError(f"{text!r}: the port must be a number from 1 to {PORT_MAX}")
     return host, int(port)
 
@@ -76,6 +79,7 @@ def _add_arguments(parser: argparse.ArgumentParser, *, has_pin: bool, has_defaul
 
     parser.add_argument(
         "--bootstrap-controller",
+        "--bootstrap-server",
         metavar="HOST:PORT[,HOST:PORT]",
         default=default(None),
         help="controllers to ask first; the leader is found through them",
@@ -88,9 +92,10 @@ def _add_arguments(parser: argparse.ArgumentParser, *, has_pin: bool, has_defaul
     )
     parser.add_argument(
         "--timeout-ms",
-        type=int,
+        type=number(1, INT32_MAX),
         default=default(TIMEOUT_MS_DEFAULT),
-        help=f"the command ends within this time (default: {TIMEOUT_MS_DEFAULT})",
+        help="how long the command may take; one that works through a list, without getting any"
+        f" further (default: {TIMEOUT_MS_DEFAULT})",
     )
     parser.add_argument(
         "-o", "--output", choices=("text", "json"), default=default("text"), help="the format"
@@ -104,7 +109,7 @@ def _add_arguments(parser: argparse.ArgumentParser, *, has_pin: bool, has_defaul
         )
         parser.add_argument(
             "--min-offset",
-            type=int,
+            type=number(),
             default=default(0),
             help="a read waits until it reflects everything below this offset",
         )
@@ -118,7 +123,8 @@ def run_command(
 ) -> int:
     """Run a command against the quorum and return its exit status.
 
-    Every call ends within `--timeout-ms`; so does the whole command, unless `is_endless`.
+    Every call ends within `--timeout-ms`; so does the whole command, unless it makes progress
+    meanwhile, or `is_endless`.
     """
     try:
         return asyncio.run(_run(command, arguments, is_endless=is_endless))
@@ -139,20 +145,32 @@ async def _run(
     is_endless: bool,
 ) -> int:
     timeout_ms: int = arguments.timeout_ms
-    if timeout_ms <= 0:
-        raise CommandError(f"--timeout-ms: {timeout_ms} is not above 0")
     servers = servers_of(arguments)
     # The calls of one command share its time. A single call ends first and tells what each server
     # answered meanwhile; after many calls the rest of the time is for asking them once more.
     reserve_ms = _reserve_ms(timeout_ms)
     call_ms = timeout_ms - 2 * reserve_ms
+    limit_s = (timeout_ms - reserve_ms) / 1000
+    loop = asyncio.get_running_loop()
     async with ControllerClient(servers, timeout_ms=call_ms, tls=tls_of(arguments)) as client:
         try:
-            async with asyncio.timeout(None if is_endless else (timeout_ms - reserve_ms) / 1000):
+            async with asyncio.timeout(None if is_endless else limit_s) as clock:
+                if not is_endless:
+                    _on_progress.set(lambda: clock.reschedule(loop.time() + limit_s))
                 return await command(client, arguments)
         except TimeoutError:
             said = await what_servers_say(client, servers, reserve_ms / 1000)
             raise CommandError(f"not done within {timeout_ms} ms; {said}") from None
+
+
+def made_progress() -> None:
+    """One thing of many is done: the time of the command begins anew.
+
+    However long a list is, only a quorum that stands still ends the command.
+    """
+    on_progress = _on_progress.get()
+    if on_progress is not None:
+        on_progress()
 
 
 def _reserve_ms(timeout_ms: int) -> int:

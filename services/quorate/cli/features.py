@@ -13,6 +13,7 @@ from quorate.cli.output import CommandError, admin_error, parse_setting, print_j
 from quorate.raft.messages import UpdateFeaturesRequest
 from quorate.records.voters import KRAFT_VERSION
 from quorate.rpc.admin_errors import AdminError
+from quorate.settings.numbers import INT16_MAX, whole_number
 
 if TYPE_CHECKING:
     import argparse
@@ -85,11 +86,12 @@ def parse_levels(texts: list[str]) -> dict[str, int]:
     levels: dict[str, int] = {}
     for text in texts:
         name, level = parse_setting("--feature", text)
-        if not level.isdecimal():
-            raise CommandError(f"--feature: {text!r}: the level is a number, 0 or more")
         if name in levels:
             raise CommandError(f"--feature: {name} is named twice")
-        levels[name] = int(level)
+        try:
+            levels[name] = whole_number(level, maximum=INT16_MAX)
+        except ValueError as error:
+            raise CommandError(f"--feature: {text!r}: the level: {error}") from None
     return levels
 
 

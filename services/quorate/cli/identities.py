@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from typing import Final
 
 from quorate.cli.output import CommandError
 from quorate.records.ids import UUID_BYTES, ClusterId, format_uuid
 
+_CLUSTER_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _RESERVED_UUIDS: Final = (bytes(UUID_BYTES), bytes(15) + b"\x01")
 
 
@@ -23,9 +25,10 @@ def draw_uuid() -> bytes:
 
 
 def parse_cluster_id(flag: str, text: str) -> ClusterId:
-    """Any text without blanks around it. Raises CommandError that names the flag."""
-    if not text or text.strip() != text:
+    """A short word that every tool and log takes. Raises CommandError that names the flag."""
+    if _CLUSTER_ID.fullmatch(text) is None:
         raise CommandError(
-            f"{flag}: {text!r} is no id: take what `quorate storage random-uuid` prints"
+            f"{flag}: {text!r} is no id: take what `quorate storage random-uuid` prints, or up to"
+            " 64 letters, digits, dots, dashes and underscores"
         )
     return ClusterId(text)

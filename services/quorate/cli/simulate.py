@@ -10,13 +10,16 @@ import argparse
 import os
 import sys
 
+from quorate.cli.arguments import number
+from quorate.settings.numbers import is_whole_number
+
 LINES_DEFAULT = 40
 
 
 def parse_seeds(text: str) -> tuple[int, int]:
     """`A-B` or a single seed `A`. Raises ValueError that says what is wrong."""
     first, dash, last = text.partition("-")
-    if not first.isdecimal() or (dash and not last.isdecimal()):
+    if not is_whole_number(first) or (dash and not is_whole_number(last)):
         raise ValueError(f"{text!r} is neither a seed nor a range such as 1-200")
     seeds = int(first), int(last or first)
     if seeds[0] > seeds[1]:
@@ -35,11 +38,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--seeds", type=_seeds, required=True, metavar="A-B", help="seeds to run, or one to replay"
     )
     parser.add_argument(
-        "--jobs", type=_positive, default=None, metavar="N", help="processes; default: one a core"
+        "--jobs", type=number(1), default=None, metavar="N", help="processes; default: one a core"
     )
     parser.add_argument(
         "--lines",
-        type=_positive,
+        type=number(1),
         default=LINES_DEFAULT,
         metavar="N",
         help=f"transcript lines to show of a seed that fails (default {LINES_DEFAULT})",
@@ -88,9 +91,3 @@ def _seeds(text: str) -> tuple[int, int]:
         return parse_seeds(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return int(text)

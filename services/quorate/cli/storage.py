@@ -27,7 +27,8 @@ from quorate.records.ids import (
 )
 from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from quorate.settings.properties import ConfigError, parse_address
+from quorate.settings.numbers import is_whole_number, whole_number
+from quorate.settings.properties import NODE_ID_MAX, ConfigError, parse_address
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
@@ -253,12 +254,13 @@ def _levels(items: list[str]) -> dict[str, int]:
         known = ranges.get(name)
         if known is None:
             raise CommandError(f"--feature: {name} is not known: use one of {', '.join(ranges)}")
-        level = int(text) if text.isdecimal() else -1
-        if not known.min_level <= level <= known.max_level:
+        try:
+            level = whole_number(text, minimum=known.min_level, maximum=known.max_level)
+        except ValueError:
             raise CommandError(
                 f"--feature: {name} has no level {text!r}: use {known.min_level} to"
                 f" {known.max_level}"
-            )
+            ) from None
         if name in levels:
             raise CommandError(f"--feature: {name} is given twice: name each feature once")
         levels[name] = level
@@ -292,7 +294,7 @@ def _initial_voters(text: str, config: ControllerConfig) -> VoterSet:
     for item in text.split(","):
         node_text, at, rest = item.strip().partition("@")
         address, _, directory = rest.rpartition(":")
-        if not at or ":" not in address or not node_text.isdecimal():
+        if not at or ":" not in address or not is_whole_number(node_text, maximum=NODE_ID_MAX):
             raise CommandError(
                 f"--initial-controllers: {item!r}: write ID@HOST:PORT:DIRECTORY, the directory's"
                 " id as `quorate storage random-uuid` prints it"

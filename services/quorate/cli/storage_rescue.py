@@ -9,6 +9,9 @@ import argparse
 import importlib
 from typing import TYPE_CHECKING, Final
 
+from quorate.cli.arguments import number
+from quorate.settings.numbers import INT32_MAX
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -103,7 +106,7 @@ def _register_backup(commands: argparse._SubParsersAction[argparse.ArgumentParse
     backup.add_argument("--output", required=True, metavar="FILE", help="a file that is not there")
     backup.add_argument(
         "--timeout-ms",
-        type=int,
+        type=number(0, INT32_MAX),
         default=TIMEOUT_MS_DEFAULT,
         help="how long to wait until this controller has all that is committed"
         f" (default: {TIMEOUT_MS_DEFAULT})",

@@ -7,10 +7,17 @@ in the JSON, and on stderr beside the text.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quorate.cli.connection import add_connection_arguments, pinned, run_command
+from quorate.cli.arguments import number
+from quorate.cli.connection import (
+    add_connection_arguments,
+    made_progress,
+    pinned,
+    run_command,
+)
 from quorate.cli.output import (
     CommandError,
     item_error,
@@ -31,12 +38,13 @@ from quorate.controller.requests import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
+from quorate.settings.numbers import INT16_MAX, INT32_MAX, whole_number
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from quorate.controller.replies import DescribedTopic
+    from quorate.controller.replies import DescribedPartition, DescribedTopic
     from quorate.rpc.controller_client import ControllerClient
 
 
@@ -48,19 +56,38 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     what = create.add_mutually_exclusive_group(required=True)
     what.add_argument("--topic", metavar="NAME")
     what.add_argument("--file", type=Path, metavar="F.yaml", help="definitions of many topics")
-    create.add_argument("--partitions", type=int, default=USE_DEFAULT)
-    create.add_argument("--replication-factor", type=int, default=USE_DEFAULT)
+    create.add_argument("--partitions", type=number(1, INT32_MAX), default=USE_DEFAULT, metavar="N")
+    create.add_argument(
+        "--replication-factor", type=number(1, INT16_MAX), default=USE_DEFAULT, metavar="N"
+    )
     create.add_argument(
         "--replica-assignment",
         metavar="ID:ID,ID:ID",
         help="brokers of partition 0, 1, ..., the preferred leader first",
     )
     create.add_argument("--config", action="append", default=[], metavar="KEY=VALUE")
+    create.add_argument(
+        "--if-not-exists",
+        action="store_true",
+        help="a topic that exists is fine, even where it is defined differently",
+    )
     listing = actions.add_parser("list", help="all names")
     describe = actions.add_parser("describe", help="partitions and configs")
     describe.add_argument("--topic", action="append", default=[], metavar="NAME")
+    describe.add_argument(
+        "--under-replicated-partitions",
+        action="store_true",
+        help="only partitions with a replica that is not in sync",
+    )
+    describe.add_argument(
+        "--unavailable-partitions", action="store_true", help="only partitions without a leader"
+    )
     delete = actions.add_parser("delete", help="delete topics")
     delete.add_argument("--topic", action="append", required=True, metavar="NAME")
+    for action in (describe, delete):
+        action.add_argument(
+            "--if-exists", action="store_true", help="a topic that does not exist is no error"
+        )
     add_connection_arguments(parser, [create, listing, describe, delete], has_pin=True)
     parser.set_defaults(run=run)
 
@@ -102,10 +129,13 @@ def parse_assignment(text: str | None) -> tuple[tuple[int, ...], ...]:
     if text is None:
         return ()
     try:
-        return tuple(tuple(int(i) for i in part.split(":")) for part in text.split(","))
-    except ValueError:
+        return tuple(
+            tuple(whole_number(i, maximum=INT32_MAX) for i in part.split(":"))
+            for part in text.split(",")
+        )
+    except ValueError as error:
         raise CommandError(
-            f"--replica-assignment: {text!r} is no list such as 1:2,2:3 of broker ids"
+            f"--replica-assignment: {text!r} is no list such as 1:2,2:3 of broker ids: {error}"
         ) from None
 
 
@@ -113,18 +143,21 @@ async def _create(client: ControllerClient, arguments: argparse.Namespace) -> in
     topics = topics_to_create(arguments)
     applied: list[AppliedTopic] = []
     is_text = arguments.output == "text"
+    may_differ: bool = arguments.if_not_exists
 
     def on_applied(topic: AppliedTopic) -> None:
+        made_progress()
         applied.append(topic)
         if topic.error is not ErrorCode.NONE:
             print(f"error: {topic.name}: {item_error(topic.error, topic.message)}", file=sys.stderr)
         elif is_text:
-            existed = f"Topic {topic.name} exists already, as defined."
+            how = "" if may_differ else ", as defined"
+            existed = f"Topic {topic.name} exists already{how}."
             # Flushed, so that what was acknowledged is known even if this process is killed.
             print(existed if topic.existed else f"Created topic {topic.name}.", flush=True)
 
     try:
-        await apply_topics(client, topics, on_applied)
+        await apply_topics(client, topics, on_applied, may_differ=may_differ)
     finally:
         refused = sum(topic.error is not ErrorCode.NONE for topic in applied)
         if len(topics) > 1 and len(applied) - refused < len(topics):
@@ -172,15 +205,46 @@ async def _describe(client: ControllerClient, arguments: argparse.Namespace) -> 
         controller=pinned(arguments),
     )
     assert isinstance(reply, DescribeTopicsReply)
+    wanted = partition_filter(arguments)
+    found = [t for t in reply.topics if not (arguments.if_exists and _is_unknown(t.error))]
+    if wanted is not None:
+        found = list(filtered(found, wanted))
     if arguments.output == "json":
-        topics = [topic_json(topic) for topic in reply.topics]
-        print_json({"offset": reply.offset, "topics": topics})
+        print_json({"offset": reply.offset, "topics": [topic_json(topic) for topic in found]})
     else:
-        for topic in reply.topics:
+        for topic in found:
             if topic.error is ErrorCode.NONE:
-                print("\n".join(topic_lines(topic)))
+                # As kafka-topics: the summary of a topic stands over all of its partitions only.
+                print("\n".join(topic_lines(topic)[0 if wanted is None else 1 :]))
         print_offset(reply.offset)
-    return report_errors([(t.name, t.error, t.message) for t in reply.topics])
+    return report_errors([(t.name, t.error, t.message) for t in found])
+
+
+def _is_unknown(error: ErrorCode) -> bool:
+    return error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def partition_filter(arguments: argparse.Namespace) -> Callable[[DescribedPartition], bool] | None:
+    """Which partitions are asked for, None for all. Raises CommandError."""
+    if arguments.under_replicated_partitions and arguments.unavailable_partitions:
+        raise CommandError(
+            "--unavailable-partitions: give it or --under-replicated-partitions, not both"
+        )
+    if arguments.under_replicated_partitions:
+        return lambda partition: len(partition.isr) < len(partition.replicas)
+    if arguments.unavailable_partitions:
+        return lambda partition: partition.leader < 0
+    return None
+
+
+def filtered(
+    topics: Iterable[DescribedTopic], wanted: Callable[[DescribedPartition], bool]
+) -> Iterator[DescribedTopic]:
+    """Topics with their wanted partitions only; those without any are left out, errors stay."""
+    for topic in topics:
+        partitions = tuple(partition for partition in topic.partitions if wanted(partition))
+        if partitions or topic.error is not ErrorCode.NONE:
+            yield replace(topic, partitions=partitions)
 
 
 def topic_lines(topic: DescribedTopic) -> list[str]:
@@ -235,13 +299,12 @@ def topic_json(topic: DescribedTopic) -> dict[str, object]:
 async def _delete(client: ControllerClient, arguments: argparse.Namespace) -> int:
     reply = await client.write(DeleteTopics(tuple(arguments.topic)))
     assert isinstance(reply, DeleteTopicsReply)
+    found = [t for t in reply.topics if not (arguments.if_exists and _is_unknown(t.error))]
     if arguments.output == "json":
-        topics = [
-            {"name": t.name, "error": t.error.name, "message": t.message} for t in reply.topics
-        ]
+        topics = [{"name": t.name, "error": t.error.name, "message": t.message} for t in found]
         print_json({"topics": topics})
     else:
-        for topic in reply.topics:
+        for topic in found:
             if topic.error is ErrorCode.NONE:
                 print(f"Deleted topic {topic.name}.")
-    return report_errors([(t.name, t.error, t.message) for t in reply.topics])
+    return report_errors([(t.name, t.error, t.message) for t in found])

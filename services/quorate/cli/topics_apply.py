@@ -29,7 +29,7 @@ RETRY_PAUSE_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class AppliedTopic:
-    """What became of one topic: `existed` when it was there already, just as it should be."""
+    """What became of one topic: `existed` when it was there already, and that is fine."""
 
     name: str
     existed: bool = False
@@ -76,16 +76,22 @@ async def apply_topics(
     client: ControllerClient,
     topics: Sequence[NewTopic],
     on_applied: Callable[[AppliedTopic], None],
+    *,
+    may_differ: bool = False,
 ) -> None:
     """Create all topics, and report each as soon as it is known to be committed or refused.
 
-    Raises what the client raises; the caller bounds the time.
+    With `may_differ` a topic that exists is fine, however it is defined. Raises what the client
+    raises; the caller bounds the time.
     """
     for batch in batches(topics):
         reply = await _create(client, CreateTopics(batch))
         wanted = {topic.name: topic for topic in batch}
         existing = [t.name for t in reply.topics if t.error is ErrorCode.TOPIC_ALREADY_EXISTS]
-        compared = await _compare(client, [wanted[name] for name in existing])
+        if may_differ:
+            compared = {name: AppliedTopic(name, existed=True) for name in existing}
+        else:
+            compared = await _compare(client, [wanted[name] for name in existing])
         for topic in reply.topics:
             applied = compared.get(topic.name)
             on_applied(

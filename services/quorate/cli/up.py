@@ -17,11 +17,13 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from quorate.cli.local_quorum import check_ports, open_quorum, prepare
+from quorate.cli.arguments import number
+from quorate.cli.local_quorum import CONTROLLERS_MAX, check_ports, open_quorum, prepare
 from quorate.cli.output import CommandError, fail
 from quorate.cli.supervisor import Supervisor
 from quorate.records.errors import ErrorCode
 from quorate.rpc.controller_client import ControllerClient
+from quorate.settings.properties import PORT_MAX
 from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -53,13 +55,15 @@ class Row:
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
     parser = subparsers.add_parser("up", help="run a local quorum until Ctrl-C")
-    parser.add_argument("--controllers", type=int, metavar="N", help="how many (default: 3)")
+    parser.add_argument(
+        "--controllers", type=number(1, CONTROLLERS_MAX), metavar="N", help="how many (default: 3)"
+    )
     parser.add_argument(
         "--data-dir", type=Path, default=Path("data"), metavar="DIR", help="default: %(default)s"
     )
     parser.add_argument(
         "--base-port",
-        type=int,
+        type=number(1, PORT_MAX),
         metavar="P",
         help="node i listens on P+i-1, its health on P+100+i-1, its metrics on P+200+i-1"
         " (default: 9094)",
@@ -84,8 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
 async def _run(quorum: LocalQuorum) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signal_number, stopped.set)
     console = Console()
     servers = [node.address for node in quorum.nodes]
     async with ControllerClient(servers) as client:

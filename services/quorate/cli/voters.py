@@ -8,9 +8,10 @@ changed.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.admin.membership import MembershipClient
+from quorate.cli.arguments import number
 from quorate.cli.connection import deadline_of, run_command, servers_of
 from quorate.cli.output import CommandError, admin_error, fail, print_json
 from quorate.consensus.config import load_config
@@ -25,7 +26,7 @@ from quorate.records.ids import (
     parse_uuid,
 )
 from quorate.records.voters import Endpoint
-from quorate.settings.properties import ConfigError, parse_address
+from quorate.settings.properties import NODE_ID_MAX, ConfigError, parse_address
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.layout import META_PROPERTIES
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from quorate.rpc.controller_client import ControllerClient
 
 _ANY_CLUSTER = ClusterId("")
+NODE_ID: Final = number(0, NODE_ID_MAX)
 
 
 def register(
@@ -53,7 +55,7 @@ def register(
         "the observer fills in the rest.",
     )
     add.add_argument("-c", "--config", metavar="FILE", help="the new controller's properties")
-    add.add_argument("--controller-id", type=int, metavar="ID", help="its node id")
+    add.add_argument("--controller-id", type=NODE_ID, metavar="ID", help="its node id")
     add.add_argument("--controller-directory-id", metavar="UUID", help="its directory id")
     add.add_argument(
         "--endpoint",
@@ -63,7 +65,7 @@ def register(
         help="where the voters reach it; may be repeated",
     )
     remove = actions.add_parser("remove-controller", help="take a voter out of the quorum")
-    remove.add_argument("-i", "--controller-id", type=int, required=True, metavar="ID")
+    remove.add_argument("-i", "--controller-id", type=NODE_ID, required=True, metavar="ID")
     remove.add_argument(
         "-d",
         "--controller-directory-id",
@@ -77,7 +79,7 @@ def register(
             help="override the check that a majority of the voters is alive, and nothing else",
         )
     transfer = actions.add_parser("transfer-leader", help="let another voter lead")
-    transfer.add_argument("--to", type=int, required=True, metavar="ID", help="its node id")
+    transfer.add_argument("--to", type=NODE_ID, required=True, metavar="ID", help="its node id")
     parsers = [add, remove, transfer]
     for parser in parsers:
         parser.add_argument(
@@ -145,8 +147,6 @@ def transfer_request(arguments: argparse.Namespace) -> m.TransferLeadershipReque
 
 
 def _key(node_id: int, directory: str | None) -> ReplicaKey:
-    if node_id < 0:
-        raise CommandError(f"{node_id} is no node id: it is 0 or more")
     try:
         directory_id = None if directory is None else DirectoryId(parse_uuid(directory))
     except ValueError as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.rpc.access import anonymous_warning, read_access
+from quorate.settings.numbers import is_whole_number
 from quorate.settings.properties import (
     NODE_ID_MAX,
     PORT_MAX,
@@ -227,7 +228,7 @@ def _endpoints(key: str, items: list[str]) -> dict[str, Endpoint]:
 
 def _voter(key: str, item: str, listener_name: str) -> Voter:
     node_id, at, address = item.partition("@")
-    if not at or not node_id.isdecimal():
+    if not at or not is_whole_number(node_id, maximum=NODE_ID_MAX):
         raise ConfigError(f"{key} has {item!r}: write ID@HOST:PORT")
     host, port = parse_address(key, address)
     return Voter(ReplicaKey(NodeId(int(node_id))), (Endpoint(listener_name, host, port),))

@@ -10,12 +10,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from quorate.settings.numbers import INT32_MAX, INT64_MAX, is_whole_number, whole_number
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ENVIRONMENT_PREFIX: Final = "QUORATE_"
 PORT_MAX: Final = 65_535
-NODE_ID_MAX: Final = 2**31 - 1
+NODE_ID_MAX: Final = INT32_MAX
 _PAIR: Final = re.compile(r"\s*((?:\\.|[^\s=:\\])+)(?:\s*[=:]\s*|\s+|\s*$)(.*)", re.DOTALL)
 _COMMENTS: Final = ("#", "!")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
@@ -75,7 +77,8 @@ def parse_address(key: str, text: str, *, may_lack_host: bool = False) -> tuple[
     """`HOST:PORT`, an IPv6 host in brackets. Raises ConfigError that names the key."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if (not host and not may_lack_host) or not port.isdecimal() or not 0 < int(port) <= PORT_MAX:
+    is_port = is_whole_number(port, minimum=1, maximum=PORT_MAX)
+    if (not host and not may_lack_host) or not is_port:
         raise ConfigError(f"{key} has {text!r}: write HOST:PORT with a port of 1 to {PORT_MAX}")
     return host, int(port)
 
@@ -120,17 +123,13 @@ class Settings:
             raise ConfigError(f"{key} is missing: {remedy}")
         return value
 
-    def integer(self, key: str, default: int, *, minimum: int = 0, maximum: int = 2**63 - 1) -> int:
+    def integer(self, key: str, default: int, *, minimum: int = 0, maximum: int = INT64_MAX) -> int:
         """A whole number within bounds. Raises ConfigError."""
         value = self.text(key, str(default))
         try:
-            number = int(value)
-        except ValueError:
-            raise ConfigError(f"{key} is {value!r}: a whole number is needed") from None
-        if not minimum <= number <= maximum:
-            bounds = f"{minimum} or more" if maximum == 2**63 - 1 else f"{minimum} to {maximum}"
-            raise ConfigError(f"{key} is {number}: it must be {bounds}")
-        return number
+            return whole_number(value, minimum=minimum, maximum=maximum)
+        except ValueError as error:
+            raise ConfigError(f"{key} is {error}") from None
 
     def flag(self, key: str, *, default: bool) -> bool:
         """true or false. Raises ConfigError."""

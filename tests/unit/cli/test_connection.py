@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from quorate.cli.connection import (
     add_connection_arguments,
     format_server,
+    made_progress,
     parse_server,
     parse_servers,
     pinned,
@@ -87,12 +89,58 @@ def test_a_failed_command_says_why_and_exits_with_1(
     assert capsys.readouterr().err.endswith("h:1: gone\n")
 
 
-def test_a_timeout_that_is_no_time_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    async def never(_: ControllerClient, __: argparse.Namespace) -> int:
-        raise AssertionError
+@pytest.mark.parametrize(
+    ("flag", "text", "words"),
+    [
+        ("--timeout-ms", "0", "argument --timeout-ms: 0: it must be 1 to 2147483647"),
+        ("--timeout-ms", "9_000", "argument --timeout-ms: '9_000': a whole number is needed"),
+        ("--min-offset", "-1", "argument --min-offset: -1: it must be 0 or more"),
+        ("--min-offset", "٣", "argument --min-offset: '٣': a whole number is needed"),
+    ],
+)
+def test_a_number_that_does_not_fit_names_its_flag(
+    flag: str, text: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parsed("act", "--controller", "h:1", flag, text)
+    assert words in capsys.readouterr().err
 
-    assert run_command(never, parsed("act", "--controller", "h:1", "--timeout-ms", "0")) == 1
-    assert capsys.readouterr().err == "error: --timeout-ms: 0 is not above 0\n"
+
+def test_servers_may_be_given_as_kafkas_tools_take_them() -> None:
+    assert parsed("act", "--bootstrap-server", "h:1").bootstrap_controller == "h:1"
+
+
+def test_a_list_ends_its_command_only_where_it_stands_still(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each item gets the whole time, however many there are before it."""
+    done = []
+
+    async def command(_: ControllerClient, __: argparse.Namespace) -> int:
+        loop = asyncio.get_running_loop()
+        real_time, passed_s = loop.time, 0.0
+
+        def time() -> float:
+            return real_time() + passed_s
+
+        loop.time = time  # type: ignore[method-assign]
+        for item in range(4):
+            passed_s += 15
+            made_progress()
+            await asyncio.sleep(0)
+            done.append(item)
+        passed_s += 15
+        await asyncio.sleep(0)
+        passed_s += 15
+        await asyncio.Event().wait()
+        return 0
+
+    arguments = parsed("act", "--controller", "127.0.0.1:1", "--timeout-ms", "20000")
+    assert run_command(command, arguments) == 1
+    assert done == [0, 1, 2, 3]
+    assert capsys.readouterr().err.startswith(
+        "error: not done within 20000 ms; tried 127.0.0.1:1: "
+    )
 
 
 # --- certificates ---------------------------------------------------------------------------------

@@ -18,8 +18,9 @@ def test_a_drawn_id_is_none_of_kafkas_own_and_never_looks_like_a_flag(
     assert draw_uuid() == b"\x05" * 16
 
 
-def test_a_cluster_id_is_any_text_without_blanks_around_it() -> None:
-    assert parse_cluster_id("--cluster-id", "my cluster") == "my cluster"
-    for text in ("", " x", "x\n"):
+def test_a_cluster_id_is_a_word_that_every_tool_takes() -> None:
+    for word in ("my-cluster_1.eu", "5L6g3nShT-eMCtK--X86sw"):
+        assert parse_cluster_id("--cluster-id", word) == word
+    for text in ("", " x", "x\n", "my cluster!", "a=b", "ключ", "x" * 65):
         with pytest.raises(CommandError, match=r"^--new-cluster-id: "):
             parse_cluster_id("--new-cluster-id", text)

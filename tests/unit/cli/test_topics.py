@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,6 +75,23 @@ def test_a_topic_is_shown_as_kafka_shows_it() -> None:
         "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\tElr: \tLastKnownElr: ",
         "\tTopic: t\tPartition: 1\tLeader: none\tReplicas: 2,3\tIsr: \tElr: 2\tLastKnownElr: 3",
     ]
+
+
+def test_only_the_partitions_that_are_asked_for_are_shown() -> None:
+    def shown(*flags: str) -> list[tuple[str, list[int]]]:
+        parser = argparse.ArgumentParser()
+        topics.register(parser.add_subparsers())
+        wanted = topics.partition_filter(parser.parse_args(["topics", "describe", *flags]))
+        assert wanted is not None
+        whole = replace(DESCRIBED, name="whole", partitions=DESCRIBED.partitions[:1])
+        missing = DescribedTopic("u", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no such topic")
+        found = topics.filtered([whole, DESCRIBED, missing], wanted)
+        return [(t.name, [p.partition for p in t.partitions]) for t in found]
+
+    assert shown("--under-replicated-partitions") == [("t", [1]), ("u", [])]
+    assert shown("--unavailable-partitions") == [("t", [1]), ("u", [])]
+    with pytest.raises(CommandError, match="not both"):
+        shown("--under-replicated-partitions", "--unavailable-partitions")
 
 
 def test_a_topic_as_json() -> None:

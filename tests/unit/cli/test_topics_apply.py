@@ -89,6 +89,14 @@ async def test_a_new_topic_is_created_and_a_different_one_is_refused() -> None:
     ]
 
 
+async def test_a_topic_that_may_differ_is_there_as_it_is() -> None:
+    applied: list[AppliedTopic] = []
+    quorum = cast("ControllerClient", FakeQuorum(present("b", (1,))))
+    wanted = [NewTopic("a", 1, 1), NewTopic("b", 2, 1)]
+    await apply_topics(quorum, wanted, applied.append, may_differ=True)
+    assert applied == [AppliedTopic("a"), AppliedTopic("b", existed=True)]
+
+
 @pytest.mark.parametrize(
     ("wanted", "differs"),
     [
