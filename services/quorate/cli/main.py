@@ -40,6 +40,15 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(1, f"{self.prog}: {message}\nsee `{self.prog} --help`\n")
 
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse at the action that was given what it does not know: its help has the flags."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unknown arguments: {' '.join(unknown)}")
+        return parsed, unknown
+
 
 def overview() -> str:
     """The commands, for `quorate --help`."""

@@ -28,6 +28,18 @@ def test_an_unknown_command_is_named_with_those_that_exist(
     assert capsys.readouterr().err.startswith("quorate: unknown command 'topic': it is one of ")
 
 
+def test_an_unknown_flag_points_to_the_help_of_the_action_that_was_given(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["topics", "create", "--topic", "t", "--partitons", "3"])
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == (
+        "quorate topics create: unknown arguments: --partitons 3\n"
+        "see `quorate topics create --help`\n"
+    )
+
+
 def test_bad_input_ends_with_status_1_and_says_which_argument(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
