@@ -63,19 +63,21 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"quorate dump-log: --files: {name}: {error.strerror}", file=sys.stderr)
             status = 1
             continue
+        unparsed: list[str] = []
         lines = (
-            json_lines(name, data)
+            json_lines(name, data, unparsed)
             if arguments.output == "json"
             else text_lines(
                 name,
                 data,
+                unparsed,
                 has_payload=arguments.cluster_metadata_decoder,
                 has_places=not arguments.skip_record_metadata,
             )
         )
         for line in lines:
             print(line)
-        for finding in damage(name):
+        for finding in (*unparsed, *damage(name)):
             print(finding, file=sys.stderr)
             status = 1
     return status
@@ -148,8 +150,10 @@ def _batches(data: bytes) -> Iterator[tuple[int, BatchHeader, bool]]:
         position += header.size_bytes
 
 
-def text_lines(name: str, data: bytes, *, has_payload: bool, has_places: bool) -> Iterator[str]:
-    """The file in the shape of kafka-dump-log."""
+def text_lines(
+    name: str, data: bytes, unparsed: list[str], *, has_payload: bool, has_places: bool
+) -> Iterator[str]:
+    """The file in the shape of kafka-dump-log. What does not parse is added to `unparsed`, too."""
     yield f"Dumping {name}"
     yield _first_line(Path(name).name)
     end = 0
@@ -161,6 +165,8 @@ def text_lines(name: str, data: bytes, *, has_payload: bool, has_places: bool) -
                 yield _record_line(record, header, has_payload=has_payload, has_place=has_places)
         except ValueError as error:
             yield f"Error at {header.base_offset}, skipping. {error}"
+            if is_valid:
+                unparsed.append(f"{name}: batch at byte {position}: {error}")
     if end < len(data):
         yield f"Found {len(data) - end} invalid bytes at the end of {name}"
 
@@ -214,18 +220,31 @@ def _record_line(record: Record, header: BatchHeader, *, has_payload: bool, has_
     return line
 
 
-def json_lines(name: str, data: bytes) -> Iterator[str]:
-    """One object a batch, its records in it."""
+def _record_form(record: Record, header: BatchHeader) -> dict[str, object]:
+    """A record as an object; one whose bytes do not parse is an error among the others."""
+    try:
+        if header.is_control:
+            label, fields = control_to_json(record.key or b"", record.value or b"")
+            return {"type": label.strip(" :"), "data": fields}
+        return record_to_json(*decode_record(record.value or b""))
+    except ValueError as error:
+        return {"error": str(error)}
+
+
+def json_lines(name: str, data: bytes, unparsed: list[str]) -> Iterator[str]:
+    """One object a batch, its records in it. What does not parse is added to `unparsed`, too."""
     for position, header, is_valid in _batches(data):
         records: list[dict[str, object]] = []
-        if is_valid:
-            for record in read_records(data, position, header):
-                if header.is_control:
-                    label, fields = control_to_json(record.key or b"", record.value or b"")
-                    form: dict[str, object] = {"type": label.strip(" :"), "data": fields}
-                else:
-                    form = record_to_json(*decode_record(record.value or b""))
+        unread: dict[str, object] = {}
+        try:
+            for record in read_records(data, position, header) if is_valid else ():
+                form = _record_form(record, header)
                 records.append({"offset": record.offset, **form})
+                if "error" in form:
+                    unparsed.append(f"{name}: offset {record.offset}: {form['error']}")
+        except CorruptBatchError as error:
+            unread = {"error": str(error)}
+            unparsed.append(f"{name}: batch at byte {position}: {error}")
         yield _compact(
             {
                 "file": name,
@@ -238,6 +257,7 @@ def json_lines(name: str, data: bytes) -> Iterator[str]:
                 "size": header.size_bytes,
                 "isvalid": is_valid,
                 "records": records,
+                **unread,
             }
         )
 

@@ -96,6 +96,26 @@ def test_json_has_an_object_for_every_batch(
     assert batches[0]["records"][0]["type"] == "LeaderChange"
 
 
+def test_json_names_a_record_that_does_not_parse_and_shows_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change = encode_control_batch(
+        [LeaderChange(NodeId(1), (NodeId(1),), (NodeId(1),))], timestamp_ms=5, epoch=1
+    )
+    odd = encode_batch([LEVEL, LEVEL[:-2], b"", LEVEL], timestamp_ms=5, base_offset=1, epoch=1)
+    path = written(tmp_path, change + odd)
+    (tmp_path / "leader-epoch-checkpoint").unlink()
+    assert main(["dump-log", "-o", "json", "--files", str(path)]) == 1
+    shown = capsys.readouterr()
+    batches = [json.loads(line) for line in shown.out.splitlines()]
+    kinds = ["error" if "error" in record else "sound" for record in batches[1]["records"]]
+    assert kinds == ["sound", "error", "error", "sound"]
+    assert [line.split(": ")[:2] for line in shown.err.splitlines()] == [
+        [str(path), "offset 2"],
+        [str(path), "offset 3"],
+    ]
+
+
 def test_records_are_printed_without_their_place_where_it_is_not_wanted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
