@@ -105,10 +105,12 @@ class LeaderFinder:
         self, answers: dict[Address, DescribeQuorumResponse | str], timeout_s: float
     ) -> Found | None:
         """Ask the last leader, and if that is over everybody at once; the first leader counts."""
-        if self._leader is not None:
-            answer = await self._client.try_describe_at(self._leader, timeout_s)
+        # Another request may forget the leader, or find a new one, while this one waits.
+        leader = self._leader
+        if leader is not None:
+            answer = await self._client.try_describe_at(leader, timeout_s)
             if not isinstance(answer, str) and answer.error is ErrorCode.NONE:
-                return Found(self._leader, answer)
+                return Found(leader, answer)
         tasks: dict[asyncio.Task[DescribeQuorumResponse | str], Address] = {}
 
         def ask(server: Address | None) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING, cast
 
-from quorate.admin.finding import Backoff, address_of, no_leader
+from quorate.admin.finding import Backoff, LeaderFinder, address_of, no_leader
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId
 from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from quorate.rpc.controller_client import Address, ControllerClient
 
 
 def test_the_first_controller_that_answers_tells() -> None:
@@ -69,6 +73,21 @@ def test_without_any_answer_everybody_is_named() -> None:
 def test_an_address_is_the_first_listener() -> None:
     assert address_of(cores.endpoints(2)) == ("node-2", 9094)
     assert address_of(()) is None
+
+
+async def test_a_leader_that_another_request_forgets_meanwhile_is_still_an_address() -> None:
+    """Requests of several callers share one finder."""
+    leads = m.DescribeQuorumResponse(ErrorCode.NONE, m.LeaderInfo(NodeId(1), Epoch(3)))
+
+    class Client:
+        async def try_describe_at(self, _: Address, __: float) -> m.DescribeQuorumResponse:
+            finder.forget()
+            return leads
+
+    finder = LeaderFinder(cast("ControllerClient", Client()), [("a", 1)])
+    deadline = asyncio.get_running_loop().time() + 60
+    assert (await finder.find(deadline)).server == ("a", 1)
+    assert (await finder.find(deadline)).server == ("a", 1)
 
 
 async def test_waits_end_at_the_deadline() -> None:
