@@ -82,6 +82,36 @@ async def test_up_is_ready_heals_a_death_stops_and_resumes(tmp_path: Path) -> No
             await process.communicate()
 
 
+async def ended(pid: int) -> None:
+    """Wait for the end of a process that is nobody's child here."""
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    descriptor = os.pidfd_open(pid)
+    try:
+        loop.add_reader(descriptor, over.set)
+        async with asyncio.timeout(DEADLINE_S):
+            await over.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+async def test_controllers_end_with_up_even_where_it_is_killed(tmp_path: Path) -> None:
+    root = tmp_path / "quorum"
+    process = await up(root, "--base-port", str(free_quorum(root).base_port))
+    started: dict[int, int] = {}
+    try:
+        started = pids(await read_until(process, "^ready$"))
+        process.kill()
+        await asyncio.gather(*(ended(pid) for pid in started.values()))
+        logs = [(root / str(node) / "controller.log").read_text() for node in started]
+        assert [log for log in logs if "ending=STOPPED" not in log] == []
+    finally:
+        for pid in filter(is_alive, started.values()):
+            os.kill(pid, signal.SIGKILL)
+        await process.communicate()
+
+
 async def test_a_busy_port_is_an_error_that_names_it(tmp_path: Path) -> None:
     root = tmp_path / "quorum"
     base_port = free_quorum(root).base_port

@@ -25,6 +25,7 @@ from quorate.rpc.authorization import CallerInterceptor
 from quorate.rpc.channels import open_tls
 from quorate.rpc.controller_client import ControllerClient
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
+from quorate.settings.ports import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
 from quorate.telemetry.logs import LogFormat, configure_logs
@@ -107,17 +108,20 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
         try:
             host = config.host or _ANY_HOST
             if config.health_port >= 0:
-                await health.start(host, config.health_port)
+                with taking_port("health.port", host, config.health_port):
+                    await health.start(host, config.health_port)
             if config.metrics_port >= 0:
-                metrics.start(host, config.metrics_port)
-            server.bind(config.host, config.port, tls=tls)
+                with taking_port("metrics.port", host, config.metrics_port):
+                    metrics.start(host, config.metrics_port)
+            with taking_port("admin.listener", config.host, config.port):
+                server.bind(config.host, config.port, tls=tls)
             await server.start()
             for service in (LIVENESS, STARTUP, READINESS):
                 await health.set(service, serving=True)
             log.info(f"listens on port {config.port}")
             await _watch_expiry(tls, stop)
             await health.set(READINESS, serving=False)
-        except (OSError, RuntimeError) as error:
+        except (ConfigError, OSError, RuntimeError) as error:
             sys.stderr.write(f"quorate admin: {error}\n")
             return 1
         finally:

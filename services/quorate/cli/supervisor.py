@@ -3,6 +3,8 @@
 A controller that dies is started again: after one second, after twice as long each time it dies
 again, after half a minute at most; one that lived for a while starts from one second again. Each
 has a session of its own, so that Ctrl-C reaches only the supervisor, which stops them in order.
+Their standard input is a pipe that nobody writes to: it ends with the supervisor, however that
+ends, and the controllers stop with it.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from asyncio.subprocess import DEVNULL
+from asyncio.subprocess import PIPE
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -116,7 +118,8 @@ async def _spawn(node: NodePlan) -> Process:
             "quorate.consensus",
             "--config",
             str(node.properties_path),
-            stdin=DEVNULL,
+            "--stop-with-stdin",
+            stdin=PIPE,
             stdout=output,
             stderr=output,
             start_new_session=True,

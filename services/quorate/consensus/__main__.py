@@ -13,8 +13,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="quorate controller")
     parser.add_argument("--config", required=True, help="a properties file in Kafka's style")
     parser.add_argument("--bench-raw", action="store_true", help="a log of opaque records")
+    parser.add_argument(
+        "--stop-with-stdin",
+        action="store_true",
+        help="stop when standard input ends, as it does with the process that started this one",
+    )
     arguments = parser.parse_args()
-    return main_controller(arguments.config, is_raw=arguments.bench_raw)
+    return main_controller(
+        arguments.config,
+        is_raw=arguments.bench_raw,
+        stops_with_stdin=arguments.stop_with_stdin,
+    )
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from quorate.rpc.raft_client import RaftClient
 from quorate.rpc.raft_server import RaftService
 from quorate.rpc.raw_server import RawService
 from quorate.rpc.server import ControllerServer
+from quorate.settings.ports import taking_port
 from quorate.storage import layout
 from quorate.storage.files import OsFileSystem
 from quorate.storage.recovery import StorageConfig
@@ -105,7 +106,9 @@ class Node:
             raft, service, has_reflection=config.has_reflection, guard=make_guard(config, self._tls)
         )
         # A port that is taken must be known before the core does anything.
-        self._server.bind(config.listener.host, config.listener.port, tls=self._tls)
+        host, port = config.listener.host, config.listener.port
+        with taking_port("listeners", host, port):
+            self._server.bind(host, port, tls=self._tls)
         driver.start(self._client, application)
         application.begin(_newest_snapshot(recovered))
         await self._server.start()

@@ -21,6 +21,7 @@ from quorate.consensus.node import Node
 from quorate.consensus.resources import check_descriptors
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import HealthServer
+from quorate.settings.ports import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
 from quorate.storage.errors import StorageError
@@ -37,7 +38,7 @@ _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other 
 _SHUTDOWN_MARGIN_S: Final = 2.0
 
 
-def main_controller(path: str, *, is_raw: bool = False) -> int:
+def main_controller(path: str, *, is_raw: bool = False, stops_with_stdin: bool = False) -> int:
     """Read the properties file and run the controller; errors go to stderr."""
     try:
         config = load_config(path, os.environ)
@@ -49,11 +50,13 @@ def main_controller(path: str, *, is_raw: bool = False) -> int:
     except (ConfigError, ValueError) as error:
         sys.stderr.write(f"quorate controller: {error}\n")
         return 1
-    return run_controller(config, is_raw=is_raw)
+    return run_controller(config, is_raw=is_raw, stops_with_stdin=stops_with_stdin)
 
 
-def run_controller(config: ControllerConfig, *, is_raw: bool = False) -> int:
-    """Run until SIGTERM or SIGINT; the exit status."""
+def run_controller(
+    config: ControllerConfig, *, is_raw: bool = False, stops_with_stdin: bool = False
+) -> int:
+    """Run until SIGTERM, SIGINT or, where that is asked for, the end of stdin; the exit status."""
     for warning in config.warnings:
         log.warning(warning)
     log.info("settings: %s", format_settings(config.effective))
@@ -68,7 +71,7 @@ def run_controller(config: ControllerConfig, *, is_raw: bool = False) -> int:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1
     with contextlib.closing(_Release(lock)):
-        return uvloop.run(_serve(config, tls, is_raw=is_raw))
+        return uvloop.run(_serve(config, tls, is_raw=is_raw, stops_with_stdin=stops_with_stdin))
 
 
 class _Release:
@@ -87,26 +90,43 @@ def _refusal(config: ControllerConfig, error: Exception) -> str:
     return str(error)
 
 
-async def _serve(config: ControllerConfig, tls: TlsFiles | None, *, is_raw: bool) -> int:
+async def _serve(
+    config: ControllerConfig, tls: TlsFiles | None, *, is_raw: bool, stops_with_stdin: bool
+) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    if stops_with_stdin:
+        _stop_with_stdin(loop, stop)
     health = HealthServer()
     try:
         if config.health_port >= 0:
-            await health.start(_port_host(config), config.health_port)
+            with taking_port("health.port", _port_host(config), config.health_port):
+                await health.start(_port_host(config), config.health_port)
         while True:
             node = Node(config, health, tls=tls, is_raw=is_raw)
             ending = await _run_once(config, node, stop)
             if ending is not Ending.DAMAGED or stop.is_set():
                 return 1 if ending in (Ending.CRASHED, Ending.DISK_FAILED) else 0
             log.warning("opening %s again: recovery heals what it can", config.log.directory)
-    except (OSError, StorageError, RuntimeError) as error:
+    except (ConfigError, OSError, StorageError, RuntimeError) as error:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1
     finally:
         await health.stop()
+
+
+def _stop_with_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Stop at the end of standard input: whoever started this process is gone."""
+    descriptor = sys.stdin.fileno()
+
+    def readable() -> None:
+        if not os.read(descriptor, 4096):
+            loop.remove_reader(descriptor)
+            stop.set()
+
+    loop.add_reader(descriptor, readable)
 
 
 def _port_host(config: ControllerConfig) -> str:
@@ -119,7 +139,8 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
     metrics = node.metrics_server()
     try:
         if config.metrics_port >= 0:
-            metrics.start(_port_host(config), config.metrics_port)
+            with taking_port("metrics.port", _port_host(config), config.metrics_port):
+                metrics.start(_port_host(config), config.metrics_port)
         await _first(stop, node.ended)
         if node.ending is None:
             node.request_shutdown()

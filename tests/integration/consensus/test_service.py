@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
 from typing import TYPE_CHECKING
+
+import pytest
 
 from quorate.consensus.service import main_controller
 from quorate.storage.lock import DirectoryLock
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 WAIT_S = 30
 
@@ -58,6 +59,24 @@ async def test_a_second_process_on_the_directory_is_refused(
             error = (await process.communicate())[1]
     assert process.returncode == 1
     assert b"is held by process" in error
+
+
+@pytest.mark.parametrize("setting", ["listeners", "health.port", "metrics.port"])
+async def test_a_port_that_is_taken_is_named_with_its_setting(
+    tmp_path: Path, properties: dict[str, str], setting: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        value = f"GRPC://127.0.0.1:{port}" if setting == "listeners" else str(port)
+        process = await spawn(write(tmp_path, {**properties, setting: value}))
+        async with asyncio.timeout(WAIT_S):
+            error = (await process.communicate())[1].decode()
+    assert process.returncode == 1
+    refusal = next(line for line in error.splitlines() if line.startswith("quorate controller: "))
+    assert refusal == (
+        f"quorate controller: {setting}: 127.0.0.1:{port} cannot be listened on: Address already "
+        "in use: stop what listens there, or choose another address"
+    )
 
 
 def test_a_malformed_setting_ends_the_process(

@@ -1,0 +1,38 @@
+"""A port that is taken: the message has setting, address, reason and remedy."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from quorate.settings.ports import taking_port, why_not
+from quorate.settings.properties import ConfigError
+
+
+def test_a_taken_port_is_named_with_its_setting_and_the_systems_reason() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        words = (
+            rf"^listeners: 127\.0\.0\.1:{port} cannot be listened on: Address already in use: stop "
+            "what listens there, or choose another address$"
+        )
+        with pytest.raises(ConfigError, match=words), taking_port("listeners", "127.0.0.1", port):
+            raise RuntimeError("failed to bind")
+
+
+def test_where_the_system_has_no_objection_the_failure_itself_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    assert why_not("127.0.0.1", port) is None
+    words = f"port {port} cannot be listened on: out of luck"
+    with pytest.raises(ConfigError, match=words), taking_port("health.port", "", port):
+        raise RuntimeError("out of luck")
+
+
+def test_an_ipv6_host_stands_in_brackets() -> None:
+    with (
+        pytest.raises(ConfigError, match=r"metrics\.port: \[::2\]:9 cannot be listened on: "),
+        taking_port("metrics.port", "::2", 9),
+    ):
+        raise OSError(99, "Cannot assign requested address")
