@@ -196,8 +196,16 @@ class Application:
         self.clean()
 
     def clean(self) -> None:
-        """Let the storage drop what its retention no longer keeps."""
-        cleaned = self.node.store.clean(Offset(self.machine.applied))
-        if isinstance(cleaned, LogCleaned):
-            self.node.log.drop_before(cleaned.log_start)
-            self.node.deliver(cleaned)
+        """Let the storage drop what its retention no longer keeps.
+
+        In the turn of its event, as in production: the core may name a range of the log at any
+        moment before.
+        """
+
+        def work() -> LogCleaned | None:
+            cleaned = self.node.store.clean(Offset(self.machine.applied))
+            if cleaned is not None:
+                self.node.log.drop_before(cleaned.log_start)
+            return cleaned
+
+        self.node.deliver(work)

@@ -101,6 +101,13 @@ class LogView:
             self.start_chain = last.chain
             del self.entries[:index]
 
+    def chain_up_to(self, end: OffsetAndEpoch) -> int | None:
+        """The chain of everything below `end`; None when no batch of that epoch ends there.
+
+        At one offset may stand a record that never was committed, and the end of a snapshot.
+        """
+        return self.chain_at(end.offset) if self.epoch_before(end.offset) == end.epoch else None
+
     def chain_at(self, offset: Offset) -> int | None:
         """The chain of everything below `offset`; None when this log has no batch end there."""
         if offset == self.start.offset:

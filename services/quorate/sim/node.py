@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from quorate.sim.world import Caller, World
     from quorate.storage.store import LogStore
 
+    Work = Event | Callable[[], Event | None]
+
 _MILLION: Final = 1_000_000
 _FAILING: Final = {
     "full": (errno.ENOSPC, ("write_at",)),
@@ -107,7 +109,7 @@ class SimulatedNode:
         self.store: LogStore
         self.application: Application
         self._votes: dict[ReplyToken, VoteRequest] = {}
-        self._inbox: deque[Event] = deque()
+        self._inbox: deque[Work] = deque()
         self._effects: deque[Effect] = deque()
         self._is_busy = False
         self._is_pumping = False
@@ -185,15 +187,15 @@ class SimulatedNode:
         """Read the log anew; batches keep the disk writes that they were known to come from."""
         known = {(entry.end, entry.epoch): entry.sequence for entry in self.log.entries}
         start = recovered.log_start
-        chain = self.log.chain_at(start)
+        chain = self.log.chain_up_to(self.store.start)
         if chain is None:
             chain = self.world.oracle.chains.get(start, 0)
         view = LogView(self.store.start, chain, self.world.oracle.voters_at(start))
         data = self.store.read_range(LogRange(start, recovered.end.offset, 1 << 30))
-        for entry in view.append(data, self.disk.sequence):
+        for index, entry in enumerate(view.append(data, self.disk.sequence)):
             sequence = known.get((entry.end, entry.epoch))
             if sequence is not None:
-                view.entries[view.entries.index(entry)] = replace(entry, sequence=sequence)
+                view.entries[index] = replace(entry, sequence=sequence)
         self.log = view
 
     def kill(self) -> None:
@@ -253,8 +255,8 @@ class SimulatedNode:
 
     # --- events -----------------------------------------------------------------------------------
 
-    def deliver(self, event: Event) -> None:
-        """Hand an event to the process, which may be busy or paused just now."""
+    def deliver(self, event: Work) -> None:
+        """Hand an event, or what gives one, to a process that may be busy or paused just now."""
         if self.status is not Status.RUNNING:
             return
         self._inbox.append(event)
@@ -279,7 +281,10 @@ class SimulatedNode:
             else:
                 break
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, work: Work) -> None:
+        event = work() if callable(work) else work
+        if event is None:
+            return
         if isinstance(event, api.RequestReceived):
             self._received(event.token, event.request)
         self._take(event, self.core.step(event, self.local_ms))

@@ -43,6 +43,13 @@ def test_equal_prefixes_have_equal_chains_and_others_do_not() -> None:
     assert one.chain_at(Offset(2)) != other.chain_at(Offset(2))
 
 
+def test_a_chain_belongs_to_an_end_with_its_epoch() -> None:
+    view = a_view()
+    assert view.chain_up_to(end(4, 2)) == view.chain_at(Offset(4))
+    assert view.chain_up_to(end(4, 1)) is None
+    assert view.chain_up_to(end(9, 2)) is None
+
+
 def test_inside_a_batch_there_is_no_chain() -> None:
     assert a_view().chain_at(Offset(1)) is None
 
