@@ -284,6 +284,13 @@ class Story:
     def do_resume(self, given: dict[str, str]) -> None:
         self.node(given).resume()
 
+    def do_hang(self, given: dict[str, str]) -> None:
+        """`hang N`: no flush of a node returns until `release N`."""
+        self.node(given).flushing.hang()
+
+    def do_release(self, given: dict[str, str]) -> None:
+        self.node(given).flushing.release()
+
     def do_stop(self, given: dict[str, str]) -> None:
         """`stop N`: ask a process to hand over and end."""
         self.node(given).deliver(ShutdownRequested(Millis(5000)))

@@ -240,7 +240,9 @@ class RaftCore:
         r = self.replica
         if not self.is_current(event):
             return
-        r.log.flushed = max(r.log.flushed, event.end.offset)
+        if event.end.offset > r.log.flushed:
+            r.log.flushed = event.end.offset
+            r.unflushed_since = None
         self.following.check_healed()
         self.leading.update_high_watermark()
 
@@ -269,6 +271,7 @@ class RaftCore:
         self.following.drive()
         self.announcements.drive()
         self._maybe_complete_shutdown()
+        r.note_unflushed()
         r.publish()
         effects, notes = tuple(r.effects), tuple(r.notes)
         r.effects.clear()

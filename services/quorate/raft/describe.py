@@ -136,4 +136,10 @@ def remarks(replica: Replica) -> list[str]:
         lines.append("abstains from votes: an empty directory at kraft.version 0")
     if not replica.is_ready:
         lines.append("the state machine is still loading")
+    if replica.is_disk_hanging:
+        assert replica.unflushed_since is not None
+        age_s = (replica.now - replica.unflushed_since) / 1000
+        lines.append(
+            f"the disk has not confirmed a flush for {age_s:.1f} s: look after metadata.log.dir"
+        )
     return lines + refusals(replica)

@@ -395,9 +395,21 @@ class Leading:
         if role.check_quorum_deadline <= r.now and not r.is_only_voter:
             self.resign("no majority of the voters has fetched within the check-quorum interval")
             return
+        if self.must_yield():
+            assert r.unflushed_since is not None
+            age_ms = r.now - r.unflushed_since
+            self.resign(f"its disk has not confirmed a flush for {age_ms} ms")
+            return
         for fetch in [f for f in role.parked.values() if f.deadline <= r.now]:
             self.unpark(role, fetch.token)
             self._reply(role, fetch.token)
+
+    def must_yield(self) -> bool:
+        """Rule 24: followers flush for a leader whose disk hangs, but it must not rely on that.
+
+        An only voter has nobody to lead in its place.
+        """
+        return self.r.is_disk_hanging and not self.r.is_only_voter
 
     def forget_observers(self, role: Leader) -> None:
         """Observers that have not fetched for their session time are gone."""
@@ -413,6 +425,8 @@ class Leading:
         if isinstance(role, Leader):
             if not self.r.is_only_voter:
                 yield role.check_quorum_deadline
+                if self.r.flush_deadline is not None:
+                    yield self.r.flush_deadline
             yield role.begin_epoch_deadline
             for fetch in role.parked.values():
                 yield fetch.deadline

@@ -89,6 +89,8 @@ class Replica:
         self.remembered_end = recovered.remembered_end
         self.abstains = recovered.abstains
         self.is_ready = True
+        # Since when the disk has owed a flush without any progress; None while it owes none.
+        self.unflushed_since: Millis | None = None
         self.waited_in_epoch: Epoch | None = None
         self.suspicion: Suspicion | None = None
         self.promise: Promise | None = None
@@ -150,6 +152,26 @@ class Replica:
         return self.log.possible_voter_sets(self.high_watermark)
 
     @property
+    def flush_deadline(self) -> Millis | None:
+        """When a flush that is under way has taken too long (rule 24); None when there is none."""
+        if self.unflushed_since is None:
+            return None
+        return Millis(self.unflushed_since + self.config.fetch_timeout_ms * 3 // 2)
+
+    @property
+    def is_disk_hanging(self) -> bool:
+        """Whether the disk owes a flush for longer than a leader may wait for its voters."""
+        deadline = self.flush_deadline
+        return deadline is not None and deadline <= self.now
+
+    def note_unflushed(self) -> None:
+        """Begin or end to count how long the disk takes."""
+        if self.log.flushed >= self.log.end.offset:
+            self.unflushed_since = None
+        elif self.unflushed_since is None:
+            self.unflushed_since = self.now
+
+    @property
     def is_only_voter(self) -> bool:
         return len(self.voters) == 1 and self.is_voter
 
@@ -196,6 +218,8 @@ class Replica:
 
     def waits_until_ready(self) -> bool:
         """Rule 11: a state machine that could not lead yet waits once an epoch, never for ever."""
+        if self.is_disk_hanging:
+            return True
         if self.is_ready or self.waited_in_epoch == self.epoch:
             return False
         self.waited_in_epoch = self.epoch

@@ -45,6 +45,7 @@ class Chaos:
         self._repeat(options.pause_every_ms, self.pause)
         self._repeat(options.rot_every_ms, self.rot)
         self._repeat(options.disk_fault_every_ms, self.break_disk)
+        self._repeat(options.hang_every_ms, self.hang_disk)
         self._repeat(options.wipe_every_ms, self.wipe)
         self._repeat(options.voters_every_ms, self.churn.change_voters)
         self._repeat(options.shutdown_every_ms, self.shut_down)
@@ -64,6 +65,8 @@ class Chaos:
             node.disk_fault = None
             if node.status is Status.FAILED:
                 node.power_off()
+            if node.status is Status.RUNNING:
+                node.flushing.release()
             if node.is_paused:
                 node.resume()
             if node.is_rotten or self._stopping.get(node.node_id) == node.incarnation:
@@ -223,6 +226,22 @@ class Chaos:
                 node.start()
 
         self.world.schedule(self._exponential(4_000_000), repair)
+
+    def hang_disk(self) -> None:
+        """Flushes do not return for a while; what was to be flushed is not lost by that."""
+        node = self._pick_running()
+        if node is None or node.flushing.is_hanging:
+            return
+        self.world.remark(f"the disk of node {node.node_id} hangs")
+        flushing = node.flushing
+        flushing.hang()
+
+        def release() -> None:
+            if node.flushing is flushing and flushing.is_hanging:
+                self.world.remark(f"the disk of node {node.node_id} goes on")
+                flushing.release()
+
+        self.world.schedule(self._exponential(self.world.options.hang_ms * 1000), release)
 
     def rot(self) -> None:
         """A bit flips in the flushed part of a log, or in a snapshot, under a process or without.

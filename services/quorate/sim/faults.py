@@ -56,6 +56,8 @@ class Options:
     pause_ms: int = 3000
     rot_every_ms: int = 0
     disk_fault_every_ms: int = 0
+    hang_every_ms: int = 0
+    hang_ms: int = 4000
     wipe_every_ms: int = 0
     voters_every_ms: int = 0
     shutdown_every_ms: int = 0
@@ -140,6 +142,8 @@ def draw_options(random: Random) -> Options:
         move_every_ms=draw.rarely(2000, 8000, 0.3),
         hand_over_every_ms=draw.rarely(1500, 6000, 0.3),
         upgrade_every_ms=draw.rarely(1000, 8000, 0.8),
+        hang_every_ms=draw.rarely(3000, 10_000, 0.3),
+        hang_ms=draw.between(500, 10_000),
     )
 
 

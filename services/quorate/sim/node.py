@@ -113,7 +113,7 @@ class SimulatedNode:
         self._effects: deque[Effect] = deque()
         self._is_busy = False
         self._is_pumping = False
-        self._flushing: Flushing
+        self.flushing: Flushing
         self._waits_for_flush = False
         self._wake_us: int | None = None
         self._timer_us: int | None = None
@@ -130,6 +130,11 @@ class SimulatedNode:
     @property
     def is_listening(self) -> bool:
         return self.status is Status.RUNNING
+
+    @property
+    def is_stepping(self) -> bool:
+        """Whether it handles events now: not paused, and not behind a barrier."""
+        return self.is_listening and not self.is_paused and not self._is_busy
 
     @property
     def refuses_connections(self) -> bool:
@@ -179,7 +184,7 @@ class SimulatedNode:
         self.is_rotten = False
         self.was_damaged = self.was_damaged or self.is_healing
         self._view_log(recovered)
-        self._flushing = Flushing(self)
+        self.flushing = Flushing(self)
         self.application = Application(self, recovered)
         return recovered
 
@@ -246,7 +251,7 @@ class SimulatedNode:
 
     def resume(self) -> None:
         self.is_paused = False
-        self._flushing.resumed()
+        self.flushing.resumed()
         self.pump()
 
     def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> tuple[Machine, VoterSet | None]:
@@ -353,7 +358,7 @@ class SimulatedNode:
                 self._publish(effect)
             case api.SaveElection():
                 self._save_election(effect)
-            case api.TruncateLog() | api.InstallSnapshot() if self._flushing.is_under_way:
+            case api.TruncateLog() | api.InstallSnapshot() if self.flushing.is_under_way:
                 self._effects.appendleft(effect)
                 self._waits_for_flush = self._is_busy = True
             case api.TruncateLog(to=to):
@@ -380,7 +385,7 @@ class SimulatedNode:
         data = self.store.read_range(LogRange(effect.base_offset, effect.end.offset, 1 << 30))
         for entry in self.log.append(data, self.disk.sequence):
             self.world.watch.appended(self, entry)
-        self._flushing.begin()
+        self.flushing.begin()
 
     def _save_election(self, effect: api.SaveElection) -> None:
         state = effect.state
@@ -455,13 +460,12 @@ class SimulatedNode:
     def _wait_for_disk(self) -> None:
         """A flush that the process waits for: nothing else happens in it meanwhile."""
         self._is_busy = True
-        delay = self.world.draw_fsync_us()
-        self.world.schedule(delay, partial(self._waited, self.incarnation))
+        self.flushing.wait()
 
-    def _waited(self, incarnation: int) -> None:
-        if incarnation == self.incarnation and self.status is Status.RUNNING:
-            self._is_busy = False
-            self.pump()
+    def waited(self) -> None:
+        """That flush is over."""
+        self._is_busy = False
+        self.pump()
 
     def flush_ended(self, end: OffsetAndEpoch, generation: int) -> None:
         """A flush of the log is over: tell the core, go on with what waited for it."""

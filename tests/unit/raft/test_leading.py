@@ -250,3 +250,57 @@ def test_no_hint_at_a_step_down_carries_the_own_endpoints_under_another_s_id() -
     )
     hint = fetched(cores.ask(core, request, now_ms=2002, token=2)).leader
     assert hint == m.LeaderInfo(NodeId(3), Epoch(2), cores.endpoints(3))
+
+
+def owing_a_flush(*node_ids: int) -> RaftCore:
+    """A leader that has appended a batch at 2,001 ms which its disk does not confirm."""
+    core = cores.leader(1, *node_ids)
+    propose(core)
+    return core
+
+
+def test_rule_24_a_leader_whose_flush_does_not_return_resigns_although_others_commit() -> None:
+    core = owing_a_flush(1, 2, 3)
+    for token, now_ms in enumerate(range(2100, 5000, 100), 100):
+        for node_id in (2, 3):
+            request = cores.fetch(node_id, 5, 1)
+            update = cores.ask(core, request, now_ms=now_ms, token=token * 10 + node_id)
+    assert core.replica.high_watermark == 5
+    assert update.wake_at_ms is not None
+    assert update.wake_at_ms <= 2001 + 3000
+    assert isinstance(core.replica.role, Leader)
+    core.step(api.TimerFired(), Millis(5001))
+    assert isinstance(core.replica.role, Resigned)
+    assert "has not confirmed a flush for 3.0 s" in " ".join(core.remarks())
+
+
+def test_a_disk_that_confirms_something_is_slow_and_does_not_hang() -> None:
+    core = owing_a_flush(1, 2, 3)
+    cores.ask(core, cores.fetch(2, 5, 1), now_ms=4000, token=2)
+    propose(core, now_ms=4000)
+    half = api.LogFlushed(cores.end(5, 1), core.replica.log.generation)
+    core.step(half, Millis(4999))
+    core.step(api.TimerFired(), Millis(5001))
+    assert isinstance(core.replica.role, Leader)
+    assert core.replica.flush_deadline == 4999 + 3000
+    cores.flush(core, now_ms=5002)
+    assert core.replica.flush_deadline is None
+
+
+def test_an_only_voter_with_a_disk_that_hangs_has_nobody_to_yield_to() -> None:
+    core = owing_a_flush(1)
+    update = core.step(api.TimerFired(), Millis(9000))
+    assert isinstance(core.replica.role, Leader)
+    assert core.replica.is_disk_hanging
+    assert update.wake_at_ms is None or update.wake_at_ms > 9000
+
+
+def test_nobody_campaigns_while_its_own_disk_hangs() -> None:
+    core = owing_a_flush(1, 2, 3)
+    core.step(api.TimerFired(), Millis(5001))
+    cores.begin(core, 2, 2, now_ms=5100)
+    for now_ms in range(5200, 60_000, 1000):
+        update = core.step(api.TimerFired(), Millis(now_ms))
+        votes = [r for _, r in cores.calls(update).values() if isinstance(r, m.VoteRequest)]
+        assert votes == []
+    assert not core.hears_leader

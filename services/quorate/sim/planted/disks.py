@@ -58,6 +58,12 @@ BUGS: Final = (
         (Patch(Application, "may_snapshot", always(answer=True)),),
     ),
     Bug(
+        "hung-disk-leads",
+        "a leader whose flush does not return leads on, as long as others flush (rule 24)",
+        (26, 57, 35),
+        (Patch(Replica, "flush_deadline", property(always(answer=None))),),
+    ),
+    Bug(
         "snapshot-with-a-hole",
         "a snapshot lacks one record",
         (3,),
