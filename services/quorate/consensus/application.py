@@ -155,6 +155,9 @@ class MetadataApplication:
             return
         if self.controller.is_active or self._driver.ending is not None:
             return
+        if self._driver.has_log_alone:
+            # `log_changed` goes on.
+            return
         try:
             self._replay_slice(progress.high_watermark)
         except StorageError as error:
@@ -429,13 +432,21 @@ class MetadataApplication:
             else:
                 self._advance()
 
+    def disk_hangs(self) -> None:
+        """The core cannot tell who leads or what is committed: refuse what is asked (rule 24)."""
+        if self.controller.is_active:
+            self._step_down(self._proposer.base_offset)
+        for read in tuple(self._reads.values()):
+            read.cancel()
+
+    def log_changed(self) -> None:
+        """Replay, or lead, on."""
+        self._advance()
+
     async def close(self) -> None:
         """End what runs in the background."""
         await self.pause()
-        for read in tuple(self._reads.values()):
-            read.cancel()
-        if self.controller.is_active:
-            self._step_down(self._proposer.base_offset)
+        self.disk_hangs()
 
 
 def _retrieve(future: asyncio.Future[WriteReply]) -> None:

@@ -1,8 +1,10 @@
 """Drives the consensus core: events in, effects performed strictly in order, one timer.
 
-Everything runs on one event loop. Only the flush of the log, quorum-state and the installation of
-a snapshot wait for the disk in threads. Effects behind a barrier wait until it is over; the flush
+Everything runs on one event loop, and what may wait for the disk in threads; appends alone are
+written in place, into the page cache. Effects behind a barrier wait until it is over; the flush
 runs beside everything else, so replies to parked fetches are on their way before it ends.
+A barrier that lasts too long leaves the core standing: then nothing new is taken, and what waits is
+given up, until the disk is back (rule 24).
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ import itertools
 import logging
 import time
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeGuard, TypeVar
 
+from quorate.consensus.disk_calls import DiskCalls, DiskThread
 from quorate.consensus.flushing import LogFlushing
 from quorate.raft import api
 from quorate.raft import messages as m
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Work: TypeAlias = "api.Event | Callable[[], api.Event | None]"
 # What is left to do for a leader that read damage: resign, and let the answers go out.
 RESIGNATION_S: Final = 0.2
@@ -81,6 +84,14 @@ class Application(Protocol):
 
     def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None: ...
 
+    def disk_hangs(self) -> None:
+        """The core stands still: step down, nobody can be answered."""
+        ...
+
+    def log_changed(self) -> None:
+        """The log was cut or cleaned, or the disk is back: go on."""
+        ...
+
 
 def monotonic_ms() -> Millis:
     """The core's clock."""
@@ -112,7 +123,13 @@ class RaftDriver:
         self._effects: deque[api.Effect] = deque()
         self._is_pumping = False
         self._barrier: asyncio.Task[None] | None = None
-        self._disk = ThreadPoolExecutor(1, "disk")
+        self.disk_calls = DiskCalls()
+        self.is_standing = False
+        self.has_log_alone = False
+        self._standing: asyncio.TimerHandle | None = None
+        self._disk = DiskThread("disk", self.disk_calls)
+        self._reader = DiskThread("read", self.disk_calls)
+        self._reads: dict[asyncio.Future[m.Response], asyncio.Future[m.Response]] = {}
         self._flushing = LogFlushing(self, self._disk)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = Millis(0)
@@ -148,7 +165,7 @@ class RaftDriver:
         """Hand a request of a peer or a client to the core; the future is its answer."""
         token = self.next_token()
         answer: asyncio.Future[m.Response] = self._loop.create_future()
-        if self.ending is not None:
+        if self.ending is not None or self.is_standing:
             answer.cancel()
             return token, answer
         self._answers[token] = answer
@@ -195,11 +212,13 @@ class RaftDriver:
         self._application.flushed()
 
     def _turn(self, work: Work) -> None:
-        event = work() if callable(work) else work
+        if callable(work):
+            self._begin_barrier(self._clean(work))
+            return
+        event = work
         if _may_append_control(event) and not self._is_first(event):
             return
-        if event is not None:
-            self._take(self.core.step(event, monotonic_ms()))
+        self._take(self.core.step(event, monotonic_ms()))
 
     def _is_first(self, event: api.Event) -> bool:
         """Whether nothing that was decided before is still to be proposed; else it goes first.
@@ -253,15 +272,17 @@ class RaftDriver:
                 self._application.progressed(effect)
             case api.SaveElection():
                 save = partial(self.store.save_election, effect)
-                self._begin_barrier(self._loop.run_in_executor(self._disk, save))
+                self._begin_barrier(self._disk.run("saving quorum-state", save))
             case api.TruncateLog():
                 self._begin_barrier(self._truncate(effect))
             case api.InstallSnapshot():
                 self._begin_barrier(self._install(effect))
             case api.WriteSnapshotChunk():
-                self.store.write_chunk(effect)
+                write = partial(self.store.write_chunk, effect)
+                self._begin_barrier(self._disk.run("writing a fetched snapshot", write))
             case api.ForgetRememberedEnd():
-                self.store.forget_remembered_end()
+                forget = self.store.forget_remembered_end
+                self._begin_barrier(self._disk.run("forgetting the remembered end", forget))
             case api.ProbeLeader():
                 self._transport.probe(effect)
             case api.ShutdownComplete():
@@ -274,20 +295,42 @@ class RaftDriver:
         answer = self._answers.pop(token, None)
         if answer is None or answer.done():
             return
-        try:
-            answer.set_result(self._filled(response))
-        except StorageError as error:
-            answer.cancel()
-            self.damaged(str(error))
-
-    def _filled(self, response: m.Response) -> m.Response:
-        """Put the bytes where the core only named a range of the log or of a snapshot."""
         match response:
             case m.FetchResponse(records=m.LogRange() as span):
-                return replace(response, records=m.FetchedBatches(self.store.read_range(span), ()))
+                cached = self.store.cached_range(span)
+                if cached is None:
+                    self._read(answer, partial(self._with_records, response, span))
+                else:
+                    answer.set_result(replace(response, records=m.FetchedBatches(cached, ())))
             case m.FetchSnapshotResponse(chunk=m.SnapshotRange() as part):
-                return replace(response, chunk=self.store.read_chunk(part))
-        return response
+                self._read(answer, partial(self._with_chunk, response, part))
+            case _:
+                answer.set_result(response)
+
+    def _with_records(self, response: m.FetchResponse, span: m.LogRange) -> m.Response:
+        return replace(response, records=m.FetchedBatches(self.store.read_range(span), ()))
+
+    def _with_chunk(self, response: m.FetchSnapshotResponse, part: m.SnapshotRange) -> m.Response:
+        return replace(response, chunk=self.store.read_chunk(part))
+
+    def _read(self, answer: asyncio.Future[m.Response], fill: Callable[[], m.Response]) -> None:
+        """Fetch from the disk what the core only named; whatever changes the log waits for it."""
+        read = self._reader.run("a read for a Fetch", fill)
+        self._reads[read] = answer
+        read.add_done_callback(self._was_read)
+
+    def _was_read(self, read: asyncio.Future[m.Response]) -> None:
+        answer = self._reads.pop(read)
+        error = read.exception()
+        if error is None:
+            if not answer.done():
+                answer.set_result(read.result())
+            return
+        answer.cancel()
+        if isinstance(error, StorageError):
+            self.damaged(str(error))
+        elif isinstance(error, Exception):
+            self.fail(error)
 
     # --- barriers ---------------------------------------------------------------------------------
 
@@ -295,27 +338,65 @@ class RaftDriver:
         async def wait() -> None:
             await work
 
+        self._standing = self._loop.call_later(self.deadline_ms / 1000, self._stand)
         self._barrier = self._loop.create_task(wait())
         self._barrier.add_done_callback(self._barrier_over)
 
+    @property
+    def deadline_ms(self) -> int:
+        """How long a call to the disk may take (rule 24)."""
+        return self.core.replica.config.fetch_timeout_ms * 3 // 2
+
+    def _stand(self) -> None:
+        """The disk has not answered in time: whoever waits for the core waits in vain."""
+        self.is_standing = True
+        for answer in self._answers.values():
+            answer.cancel()
+        self._answers.clear()
+        kept = [work for work in self._inbox if not isinstance(work, api.RequestReceived)]
+        self._inbox = deque(kept)
+        self._application.disk_hangs()
+
     def _barrier_over(self, task: asyncio.Task[None]) -> None:
         self._barrier = None
+        if self._standing is not None:
+            self._standing.cancel()
         if task.cancelled():
             return
         error = task.exception()
         if isinstance(error, Exception):
             self.fail(error)
-        else:
-            self.pump()
+            return
+        was_standing, self.is_standing = self.is_standing, False
+        self.pump()
+        if was_standing and self.ending is None:
+            self._application.log_changed()
+
+    async def _alone(self, what: str, work: Callable[[], T]) -> T:
+        """Change the log while nobody flushes or reads it."""
+        self.has_log_alone = True
+        try:
+            await self._flushing.over()
+            if self._reads:
+                await asyncio.wait(self._reads)
+            return await self._disk.run(what, work)
+        finally:
+            self.has_log_alone = False
 
     async def _truncate(self, effect: api.TruncateLog) -> None:
-        await self._flushing.over()
-        self.store.truncate(effect)
+        await self._alone("cutting the log", partial(self.store.truncate, effect))
+        self._application.log_changed()
+
+    async def _clean(self, work: Callable[[], api.Event | None]) -> None:
+        event = await self._alone("cleaning the log", work)
+        if event is not None:
+            self._inbox.appendleft(event)
+        self._application.log_changed()
 
     async def _install(self, effect: api.InstallSnapshot) -> None:
-        await self._flushing.over()
         await self._application.pause()
-        event = await self._loop.run_in_executor(self._disk, self.store.install, effect)
+        install = partial(self.store.install, effect)
+        event = await self._alone("installing a snapshot", install)
         # The core has to hear of it before anything else.
         self._inbox.appendleft(event)
         self._application.resume(event)
@@ -348,23 +429,38 @@ class RaftDriver:
         self._inbox.clear()
         if self._timer is not None:
             self._timer.cancel()
-        for answer in self._answers.values():
+        for answer in (*self._answers.values(), *self._reads.values()):
             answer.cancel()
         self._answers.clear()
         self._on_end(ending, message)
 
-    async def close(self) -> None:
-        """Wait for the disk, then close the files."""
+    async def close(self, limit_s: float | None = None) -> bool:
+        """Wait for the disk, then close the files; False where it did not answer within the limit.
+
+        Files of a disk that hangs stay open: whoever waits for them in a thread still uses them.
+        """
         self._end(Ending.STOPPED, "closed")
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._quiesce()
+        except TimeoutError:
+            return False
+        finally:
+            for thread in (self._flushing, self._disk, self._reader):
+                thread.close()
+        self.store.close()
+        return True
+
+    async def _quiesce(self) -> None:
         if self._barrier is not None:
             await asyncio.wait([self._barrier])
         await self._flushing.over()
-        self._flushing.shut_down()
-        self._disk.shutdown()
-        self.store.close()
+        if self._reads:
+            await asyncio.wait(self._reads)
+        await self._disk.run("the last call", lambda: None)
 
 
-def _may_append_control(event: api.Event | None) -> TypeGuard[api.Event]:
+def _may_append_control(event: api.Event) -> TypeGuard[api.Event]:
     """Whether a leader may append a voter set because of it."""
     match event:
         case api.RequestReceived(request=request):

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from quorate.consensus.disk_calls import DiskThread
 from quorate.consensus.flush_times import FlushTimes
 from quorate.raft import api
 from quorate.storage.flushed_end import SYNC_AFTER_MS
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from quorate.consensus.driver import RaftDriver
     from quorate.storage.log import FlushTicket
+
+# A fast disk is done within a part of this. A slower one is not waited for on the loop.
+BRIEFLY_S: Final = 0.002
 
 
 class LogFlushing:
     """The flushes of one driver's log."""
 
-    def __init__(self, driver: RaftDriver, disk: ThreadPoolExecutor) -> None:
+    def __init__(self, driver: RaftDriver, disk: DiskThread) -> None:
         """`disk` is the thread for what may wait behind other calls."""
         self.times = FlushTimes()
         self._driver = driver
         self._log = driver.store.log
         self._disk = disk
         self._loop = asyncio.get_running_loop()
-        self._thread = ThreadPoolExecutor(1, "flush")
+        self._thread = DiskThread("flush", driver.disk_calls)
         self._flight: asyncio.Future[None] | None = None
         self._is_due = False
         self._syncing: asyncio.TimerHandle | None = None
@@ -44,9 +45,13 @@ class LogFlushing:
         if not leads and self.times.is_fast:
             ticket = self._log.begin_flush()
             assert ticket is not None, "there is something to flush"
-            self.times.measure(ticket.run)
-            self._finish(ticket)
-            return True
+            flight = self._run(ticket, wait_s=BRIEFLY_S)
+            if flight.done():
+                flight.result()
+                self._finish(ticket)
+                return True
+            self._await(flight, ticket)
+            return False
         # To hand it to the thread takes longer than to answer the fetches that wait for it: those
         # go first, in the tasks that this turn of the loop has woken.
         self._is_due = True
@@ -58,44 +63,42 @@ class LogFlushing:
         if self._flight is not None:
             await asyncio.wait([self._flight])
 
-    def shut_down(self) -> None:
-        """The flush under way is over, and no other begins."""
-        self._thread.shutdown()
+    def close(self) -> None:
+        """No other flush begins."""
+        self._thread.close()
+        if self._syncing is not None:
+            self._syncing.cancel()
+
+    def _run(self, ticket: FlushTicket, *, wait_s: float = 0.0) -> asyncio.Future[None]:
+        work = partial(self.times.measure, ticket.run)
+        return self._thread.run("the flush of the log", work, wait_s=wait_s)
 
     def _fly(self) -> None:
         self._is_due = False
         driver = self._driver
-        if driver.ending is not None:
+        if driver.ending is not None or driver.has_log_alone:
+            # What changes the log alone flushes it too, and the pump comes back to what is left.
             return
         try:
             ticket = self._log.begin_flush()
         except Exception as error:
             driver.fail(error)
             return
-        if ticket is None:
-            return
-        self._flight = self._loop.create_future()
-        flight = self._thread.submit(self.times.measure, ticket.run)
-        flight.add_done_callback(partial(self._landed, ticket))
+        if ticket is not None:
+            self._await(self._run(ticket), ticket)
 
-    def _landed(self, ticket: FlushTicket, flight: Future[None]) -> None:
-        """In the flushing thread."""
-        self._loop.call_soon_threadsafe(self._flushed, ticket, flight)
+    def _await(self, flight: asyncio.Future[None], ticket: FlushTicket) -> None:
+        self._flight = flight
+        flight.add_done_callback(partial(self._flushed, ticket))
 
-    def _flushed(self, ticket: FlushTicket, flight: Future[None]) -> None:
-        waiting, self._flight = self._flight, None
-        error = flight.exception()
+    def _flushed(self, ticket: FlushTicket, flight: asyncio.Future[None]) -> None:
+        self._flight = None
         driver = self._driver
-        try:
-            if isinstance(error, Exception):
-                driver.fail(error)
-            elif driver.ending is None:
-                self._finish(ticket)
-        except OSError as failure:
-            driver.fail(failure)
-        finally:
-            if waiting is not None:
-                waiting.set_result(None)
+        error = flight.exception()
+        if isinstance(error, Exception):
+            driver.fail(error)
+        elif driver.ending is None:
+            self._finish(ticket)
         driver.pump()
 
     def _finish(self, ticket: FlushTicket) -> None:
@@ -108,7 +111,7 @@ class LogFlushing:
         """Bound what a power cut takes from the flushed end, beside everything else."""
         self._syncing = None
         if self._driver.ending is None:
-            sync = self._loop.run_in_executor(self._disk, self._log.sync_flushed_end)
+            sync = self._disk.run("the flush of flushed-end", self._log.sync_flushed_end)
             sync.add_done_callback(self._synced)
 
     def _synced(self, sync: asyncio.Future[None]) -> None:

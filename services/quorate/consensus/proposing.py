@@ -63,11 +63,12 @@ class Proposer:
         """Whether a batch is on its way: what arrives meanwhile becomes the next one.
 
         A disk that flushes faster than followers answer would otherwise cut many small batches,
-        each with its own messages and flushes everywhere.
+        each with its own messages and flushes everywhere. What the others have committed does not
+        wait for this disk: it may be the slowest of all, or hang (rule 24).
         """
         high_watermark = self._driver.high_watermark
         has_open = high_watermark is None or high_watermark < self._driver.store.log.end.offset
-        return has_open or bool(self._sent) or self._driver.is_flushing
+        return has_open or bool(self._sent)
 
     def _cut_due(self) -> None:
         if not self._linger_s and self._awaits_more():

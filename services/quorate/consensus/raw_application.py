@@ -147,6 +147,13 @@ class RawApplication:
     def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None:
         """Nothing to load again."""
 
+    def disk_hangs(self) -> None:
+        """Nobody can be told what is committed."""
+        self._step_down()
+
+    def log_changed(self) -> None:
+        """What is in the log does not matter here."""
+
     async def close(self) -> None:
         """End what clients wait for."""
         self._step_down()

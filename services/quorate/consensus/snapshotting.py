@@ -45,6 +45,8 @@ class Snapshotter:
         position = image.position
         if self._task is not None or not self._is_due() or not image.features:
             return
+        if self._driver.has_log_alone:
+            return
         taken = self.newest.offset if self.newest is not None else 0
         if not taken < position.end_offset <= self._store.log.flushed_end.offset:
             return

@@ -370,7 +370,9 @@ class PublishProgress:
 
 @dataclass(frozen=True, slots=True)
 class ShutdownComplete:
-    """Nothing is left to hand over: the process may end."""
+    """The process may end: nothing is left to hand over, or (not `in_time`) the time is over."""
+
+    in_time: bool = True
 
 
 Effect: TypeAlias = (

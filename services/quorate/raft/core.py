@@ -23,7 +23,6 @@ from quorate.raft.api import (
     RequestReceived,
     ResignRequested,
     ResponseReceived,
-    ShutdownComplete,
     ShutdownRequested,
     SnapshotInstalled,
     SnapshotRefused,
@@ -61,8 +60,9 @@ from quorate.raft.messages import (
 )
 from quorate.raft.reads import Reads
 from quorate.raft.replica import Replica
-from quorate.raft.roles import Follower, Leader, Resigned
+from quorate.raft.roles import Leader
 from quorate.raft.starting import start
+from quorate.raft.stopping import Stopping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random, RecoveredState
     from quorate.raft.calls import Call
     from quorate.raft.messages import PeerResponse, Request
-    from quorate.records.ids import Millis
+    from quorate.records.ids import Millis, NodeId
 
 
 class RaftCore:
@@ -84,6 +84,7 @@ class RaftCore:
         self.leading = Leading(self.replica, self.reads)
         self.announcements = Announcements(self.replica, self.leading)
         self.membership = Membership(self.replica, self.leading)
+        self.stopping = Stopping(self.replica, self.leading)
 
     def start(self, now_ms: Millis) -> Update:
         """Take up the role that the disk tells; called once, before the first step."""
@@ -123,7 +124,9 @@ class RaftCore:
                 call = self.replica.calls.close(call_id)
                 if call is not None:
                     if not isinstance(response, CallFailure):
-                        self.replica.heard_ms[call.to] = self.replica.now
+                        self._was_heard(call.to)
+                    elif response is CallFailure.DISCONNECTED:
+                        self.replica.unreachable.add(call.to)
                     self._handle_response(call, response)
             case LogFlushed():
                 self._handle_flushed(event)
@@ -162,9 +165,7 @@ class RaftCore:
             case ResignRequested(reason=reason):
                 self.leading.resign(reason)
             case ShutdownRequested(timeout_ms=timeout_ms):
-                r.shutdown_deadline = r.after(timeout_ms)
-                if not r.is_only_voter:
-                    self.leading.resign("shutting down")
+                self.stopping.begin(timeout_ms)
             case _:
                 raise AssertionError(event)
 
@@ -210,7 +211,11 @@ class RaftCore:
             case _:
                 return
         if node_id is not None and self.replica.voters.by_id(node_id) is not None:
-            self.replica.heard_ms[node_id] = self.replica.now
+            self._was_heard(node_id)
+
+    def _was_heard(self, node_id: NodeId) -> None:
+        self.replica.heard_ms[node_id] = self.replica.now
+        self.replica.unreachable.discard(node_id)
 
     def _handle_response(self, call: Call, response: PeerResponse | CallFailure) -> None:
         match call.kind, response:
@@ -255,6 +260,7 @@ class RaftCore:
     def _expire(self) -> None:
         r = self.replica
         self.leading.expire()
+        self.stopping.expire()
         for call in r.calls.expired(r.now):
             if call.kind is CallKind.PROBE:
                 if r.suspicion is not None and r.suspicion.probe == call.call:
@@ -269,10 +275,11 @@ class RaftCore:
         self.membership.drive()
         self.elections.ask()
         self.following.drive()
+        self.stopping.drive()
         self.announcements.drive()
-        self._maybe_complete_shutdown()
         r.note_unflushed()
         r.publish()
+        self.stopping.complete()
         effects, notes = tuple(r.effects), tuple(r.notes)
         r.effects.clear()
         r.notes.clear()
@@ -285,21 +292,4 @@ class RaftCore:
         yield from self.following.deadlines()
         yield from self.membership.deadlines()
         yield from r.calls.deadlines(r.now)
-        if r.shutdown_deadline is not None:
-            yield r.shutdown_deadline
-
-    def _maybe_complete_shutdown(self) -> None:
-        """Over when somebody else leads, when there is nobody to hand over to, or out of time."""
-        r = self.replica
-        if r.shutdown_deadline is None:
-            return
-        match r.role:
-            case Follower(has_ended=False):
-                is_over = True
-            case Leader() | Resigned():
-                is_over = r.is_only_voter
-            case _:
-                is_over = not r.is_voter or r.is_only_voter
-        if is_over or r.shutdown_deadline <= r.now:
-            r.shutdown_deadline = None
-            r.emit(ShutdownComplete())
+        yield from self.stopping.deadlines()

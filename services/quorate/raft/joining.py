@@ -73,7 +73,7 @@ class Joining:
     def _is_due(self) -> bool:
         r = self.r
         role = r.role
-        if not r.config.auto_join or r.log.kraft_version < 1 or r.is_voter:
+        if not r.config.auto_join or r.is_stopping or r.log.kraft_version < 1 or r.is_voter:
             return False
         if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
             return False

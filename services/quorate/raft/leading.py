@@ -53,7 +53,7 @@ class Leading:
         """Append a proposer's batch at once; the disk and the followers work on it side by side."""
         r = self.r
         role = r.role
-        if not isinstance(role, Leader) or event.epoch != r.epoch:
+        if not isinstance(role, Leader) or event.epoch != r.epoch or r.is_stopping:
             r.reply(event.token, ProposalResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, r.leader_info))
             return
         if role.hand_over is not None:

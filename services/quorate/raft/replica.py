@@ -100,6 +100,10 @@ class Replica:
         self.heard_ms: dict[NodeId, Millis] = {}
         self.calls = Calls()
         self.shutdown_deadline: Millis | None = None
+        # Rule 25: a stop was asked for; a leader owes a successor since, or has to say so.
+        self.is_stopping = self.owes_successor = False
+        # Voters whose processes could not be connected to when that was last tried.
+        self.unreachable: set[NodeId] = set()
         self.refusals: dict[NodeId, Refusal] = {}
         self.effects: list[Effect] = []
         self.notes: list[str] = []
@@ -143,7 +147,7 @@ class Replica:
         Rule 1: one whose removal is in its log but not known committed still campaigns, or a quorum
         whose leader died right after appending the removal could stay without a leader for ever.
         """
-        if self.abstains or self.is_healing:
+        if self.abstains or self.is_healing or self.is_stopping:
             return False
         return any(self.key in voters for voters in self.possible_voter_sets())
 

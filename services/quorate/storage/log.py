@@ -2,7 +2,7 @@
 
 Appends go to the page cache at once and are flushed in groups: `begin_flush` names what there is to
 flush, `FlushTicket.run` waits for the disk (in another thread, while appends go on), `finish_flush`
-writes the flushed-end file and says what may now be acknowledged. All else is for one thread.
+says what may now be acknowledged. All else is for one thread.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class FlushTicket:
     segments: tuple[Segment, ...]
     has_new_entries: bool
     epochs: bytes | None
+    flushed_end: FlushedEnd
     is_done: bool = field(default=False)
 
     def run(self) -> None:
@@ -68,6 +69,8 @@ class FlushTicket:
             if self.epochs is not None:
                 path = f"{self.log.directory}/{EPOCH_CHECKPOINT}"
                 write_atomically(self.log.fs, path, self.epochs)
+            if self.generation == self.log.generation:
+                self.log.write_flushed_end(self.flushed_end)
         except OSError as error:
             self.log.fail(error)
             raise
@@ -236,6 +239,7 @@ class MetadataLog:
             tuple(self._dirty),
             self._has_new_entries,
             epochs,
+            self._flushed_entry(self.state.end, self._last_crc),
         )
         self._dirty.clear()
         self._has_new_entries = self._are_epochs_dirty = False
@@ -251,8 +255,11 @@ class MetadataLog:
         if ticket.generation == state.generation and ticket.end.offset > state.flushed:
             state.flushed = ticket.end.offset
             self._flushed_crc = ticket.last_crc
-            self._flushed_end_file.write(self._flushed_entry(ticket.end, ticket.last_crc))
         return state.flushed_end
+
+    def write_flushed_end(self, entry: FlushedEnd) -> None:
+        """The last thing that a ticket does, in its thread: a write may block, too."""
+        self._flushed_end_file.write(entry)
 
     def sync_flushed_end(self) -> None:
         """Let a power cut bring back no older flushed end than this; may run in a thread."""
@@ -282,12 +289,16 @@ class MetadataLog:
 
         Raises DamagedLogError when a batch on the disk does not check any more.
         """
+        cached = self.cached(start, end=end, bytes_max=bytes_max)
+        return self._read_disk(start, end, bytes_max) if cached is None else cached
+
+    def cached(self, start: Offset, *, end: Offset, bytes_max: int) -> bytes | None:
+        """What `read` would give, from memory; None where that does not have it."""
         if start < self.state.log_start:
             raise ValueError(f"offset {start} is below the log's start {self.state.log_start}")
         if start >= min(end, self.state.end.offset):
             return b""
-        cached = self._cache.read(start, end=end, bytes_max=bytes_max)
-        return self._read_disk(start, end, bytes_max) if cached is None else cached
+        return self._cache.read(start, end=end, bytes_max=bytes_max)
 
     def _read_disk(self, start: Offset, end: Offset, bytes_max: int) -> bytes:
         parts: list[bytes] = []

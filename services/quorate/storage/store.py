@@ -132,6 +132,10 @@ class LogStore:
         """The batches that a Fetch answer names. Raises DamagedLogError (rule 17)."""
         return self.log.read(span.start, end=span.end, bytes_max=span.bytes_max)
 
+    def cached_range(self, span: LogRange) -> bytes | None:
+        """The same from memory; None where the disk would have to be read."""
+        return self.log.cached(span.start, end=span.end, bytes_max=span.bytes_max)
+
     def read_chunk(self, part: SnapshotRange) -> bytes:
         """The bytes that a FetchSnapshot answer names."""
         return self.snapshots.read(

@@ -43,6 +43,7 @@ def test_an_only_voter_is_never_without_a_quorum() -> None:
 
 def test_a_shutdown_hands_over_and_completes_when_somebody_else_leads() -> None:
     core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
     update = core.step(api.ShutdownRequested(Millis(5000)), Millis(2001))
     assert isinstance(core.replica.role, Resigned)
     assert api.ShutdownComplete() not in update.effects
@@ -54,13 +55,7 @@ def test_a_shutdown_does_not_wait_for_ever() -> None:
     core = cores.leader()
     core.step(api.ShutdownRequested(Millis(50)), Millis(2001))
     update = core.step(api.TimerFired(), Millis(2051))
-    assert api.ShutdownComplete() in update.effects
-
-
-def test_followers_and_only_voters_stop_at_once() -> None:
-    for core in (cores.follower(), cores.unattached(1, 1)):
-        update = core.step(api.ShutdownRequested(Millis(5000)), Millis(3))
-        assert api.ShutdownComplete() in update.effects
+    assert api.ShutdownComplete(in_time=False) in update.effects
 
 
 def test_a_former_leader_starts_resigned() -> None:

@@ -17,6 +17,7 @@ from quorate.sim.invariants.monotonic import Monotonic
 from quorate.sim.invariants.pre_vote import HealthyLeaderKeepsEpoch
 from quorate.sim.invariants.snapshots import SnapshotEqualsPrefix
 from quorate.sim.invariants.state_machine_safety import StateMachineSafety
+from quorate.sim.invariants.stopping import WhoStopsBeginsNothing
 from quorate.sim.invariants.truncation import NoTruncationOfCommitted
 from quorate.sim.invariants.upgrade import UpgradeIsOneBatch
 from quorate.sim.invariants.voter_sets import OneVoterChangeAtATime
@@ -44,4 +45,5 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     LivingVotersStay,
     DecommissionedStayAway,
     UpgradeIsOneBatch,
+    WhoStopsBeginsNothing,
 )

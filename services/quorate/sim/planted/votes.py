@@ -35,7 +35,7 @@ def _grant_again(self: Elections, request: VoteRequest) -> str | None:
 
 
 def _only_members_campaign(self: Replica) -> bool:
-    return self.is_voter and not self.abstains and not self.is_healing
+    return self.is_voter and not (self.abstains or self.is_healing or self.is_stopping)
 
 
 _reason_to_refuse_pre_vote = Elections._reason_to_refuse_pre_vote
@@ -61,6 +61,10 @@ _is_meant_for_us = Elections._is_meant_for_us
 def _only_members_vote(self: Elections, request: VoteRequest) -> bool:
     knows_both = self.r.is_voter and request.replica in self.r.voters
     return knows_both and _is_meant_for_us(self, request)
+
+
+def _campaign_while_stopping(self: Replica) -> bool:
+    return self.is_voter and not (self.abstains or self.is_healing)
 
 
 def _campaign_while_healing(self: Replica) -> bool:
@@ -143,6 +147,12 @@ BUGS: Final = (
             Patch(Replica, "may_campaign", property(_campaign_while_healing)),
             Patch(Replica, "vote_bar", property(_bar_of_what_is_left)),
         ),
+    ),
+    Bug(
+        "stopping-voter-campaigns",
+        "who was asked to stop, and has no successor yet, asks for votes again (rule 25)",
+        (1,),
+        (Patch(Replica, "may_campaign", property(_campaign_while_stopping)),),
     ),
     Bug(
         "stale-leader-keeps-committing",
