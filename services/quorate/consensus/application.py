@@ -18,7 +18,7 @@ from quorate.consensus.proposing import Proposer
 from quorate.consensus.replies import Arrivals, HeldReplies, not_controller
 from quorate.controller.requests import BrokerHeartbeat, RegisterBroker, UnregisterBroker
 from quorate.raft import api
-from quorate.raft.messages import LogRange, ProposalResponse, ReadResponse
+from quorate.raft.messages import LeaderInfo, LogRange, ProposalResponse, ReadResponse
 from quorate.records.batch import read_header, read_records
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from quorate.controller.image import Brokers
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import Caller, ReadRequest, WriteRequest
-    from quorate.raft.messages import LeaderInfo
     from quorate.records.ids import OffsetAndEpoch, ReplyToken
 
 log = logging.getLogger(__name__)
@@ -87,7 +86,13 @@ class MetadataApplication:
 
     @property
     def _leader(self) -> LeaderInfo:
-        return self._driver.core.replica.leader_info
+        known = self._driver.core.replica.leader_info
+        return LeaderInfo(None, known.epoch) if self._driver.is_stopping else known
+
+    @property
+    def _decides(self) -> bool:
+        driver = self._driver
+        return self.controller.is_active and driver.ending is None and not driver.is_stopping
 
     def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:
         """The core has started: load the newest snapshot, or replay from the log's beginning."""
@@ -95,7 +100,7 @@ class MetadataApplication:
         if snapshot_id is not None:
             self.load(snapshot_id)
         else:
-            self._advance()
+            self.advance()
 
     def metrics(self) -> Mapping[str, float]:
         """Numbers for a scrape."""
@@ -120,14 +125,18 @@ class MetadataApplication:
         """Step down, commit, replay or become active, as the progress says."""
         self._progress = progress
         if self.controller.is_active and self.controller.epoch != self._led_epoch():
+            if self.controller.epoch == progress.epoch and progress.high_watermark is not None:
+                # The last commit of a leader and its resignation are often one step.
+                self._held.release(progress.high_watermark)
             self._step_down(self._proposer.base_offset)
-        self._advance()
+        self.advance()
 
     def _led_epoch(self) -> Epoch | None:
         progress = self._progress
         return progress.epoch if progress is not None and progress.is_leader else None
 
-    def _advance(self) -> None:
+    def advance(self) -> None:
+        """Commit, or replay on."""
         progress = self._progress
         if progress is None or progress.high_watermark is None:
             return
@@ -153,10 +162,8 @@ class MetadataApplication:
         progress = self._progress
         if progress is None or progress.high_watermark is None or not self.is_loaded:
             return
-        if self.controller.is_active or self._driver.ending is not None:
-            return
-        if self._driver.has_log_alone:
-            # `log_changed` goes on.
+        driver = self._driver
+        if self.controller.is_active or driver.ending is not None or driver.has_log_alone:
             return
         try:
             self._replay_slice(progress.high_watermark)
@@ -261,7 +268,7 @@ class MetadataApplication:
         """Decide on a request; the future is its reply, or ControllerApiError."""
         future: asyncio.Future[WriteReply] = self._loop.create_future()
         future.add_done_callback(_retrieve)
-        if not self.controller.is_active or self._driver.ending is not None:
+        if not self._decides:
             future.set_exception(not_controller(self._leader, "this controller is not active"))
             return future
         try:
@@ -381,6 +388,9 @@ class MetadataApplication:
         """Ask whether this controller leads, and up to where a current read has to look."""
         token = self._driver.next_token()
         future: asyncio.Future[ReadResponse] = self._loop.create_future()
+        if self._driver.is_standing:
+            future.set_result(self._refused_read())
+            return token, future
         self._reads[token] = future
         self._driver.deliver(api.ReadRequested(token))
         return token, future
@@ -409,7 +419,7 @@ class MetadataApplication:
         self.controller.load(image)
         self._arrivals.reached(image.position.end_offset)
         self._set_caught_up(has_caught_up=True)
-        self._advance()
+        self.advance()
 
     async def pause(self) -> None:
         """A fetched snapshot is about to replace the log."""
@@ -430,23 +440,29 @@ class MetadataApplication:
             if newest is not None and self.controller.end_offset < newest.offset:
                 self.load(newest)
             else:
-                self._advance()
+                self.advance()
 
     def disk_hangs(self) -> None:
         """The core cannot tell who leads or what is committed: refuse what is asked (rule 24)."""
+        self._give_up()
+        refused = self._refused_read()
+        for read in tuple(self._reads.values()):
+            if not read.done():
+                read.set_result(refused)
+
+    def _give_up(self) -> None:
         if self.controller.is_active:
             self._step_down(self._proposer.base_offset)
-        for read in tuple(self._reads.values()):
-            read.cancel()
 
-    def log_changed(self) -> None:
-        """Replay, or lead, on."""
-        self._advance()
+    def _refused_read(self) -> ReadResponse:
+        return ReadResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, self._leader)
 
     async def close(self) -> None:
         """End what runs in the background."""
         await self.pause()
-        self.disk_hangs()
+        for read in tuple(self._reads.values()):
+            read.cancel()
+        self._give_up()
 
 
 def _retrieve(future: asyncio.Future[WriteReply]) -> None:

@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import replace
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from quorate.consensus.disk_calls import DiskCalls, DiskThread
 from quorate.consensus.flushing import LogFlushing
@@ -46,6 +46,7 @@ class Ending(Enum):
     """Why the core is never stepped again."""
 
     STOPPED = "handed over"
+    LATE = "stopped before somebody else led"
     DAMAGED = "the log is damaged"
     DISK_FAILED = "the disk failed"
     CRASHED = "a defect of this program, or a log that contradicts it"
@@ -88,7 +89,7 @@ class Application(Protocol):
         """The core stands still: step down, nobody can be answered."""
         ...
 
-    def log_changed(self) -> None:
+    def advance(self) -> None:
         """The log was cut or cleaned, or the disk is back: go on."""
         ...
 
@@ -124,7 +125,7 @@ class RaftDriver:
         self._is_pumping = False
         self._barrier: asyncio.Task[None] | None = None
         self.disk_calls = DiskCalls()
-        self.is_standing = False
+        self.is_standing = self.is_stopping = False
         self.has_log_alone = False
         self._standing: asyncio.TimerHandle | None = None
         self._disk = DiskThread("disk", self.disk_calls)
@@ -202,6 +203,11 @@ class RaftDriver:
             self._is_pumping = False
         self._arm()
 
+    def shut_down(self, timeout_ms: Millis) -> None:
+        """Take nothing new, finish what is decided, hand over, end (rule 25)."""
+        self.is_stopping = True
+        self.deliver(api.ShutdownRequested(timeout_ms))
+
     @property
     def _leads(self) -> bool:
         return self.progress is not None and self.progress.is_leader
@@ -216,7 +222,7 @@ class RaftDriver:
             self._begin_barrier(self._clean(work))
             return
         event = work
-        if _may_append_control(event) and not self._is_first(event):
+        if _comes_after_decisions(event) and not self._is_first(event):
             return
         self._take(self.core.step(event, monotonic_ms()))
 
@@ -255,6 +261,10 @@ class RaftDriver:
         self._timer = None
         self.deliver(api.TimerFired())
 
+    def look(self, what: str, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Read something from the disk, beside everything else."""
+        return self._reader.run(what, work)
+
     # --- effects ----------------------------------------------------------------------------------
 
     def _perform(self, effect: api.Effect) -> None:
@@ -285,8 +295,10 @@ class RaftDriver:
                 self._begin_barrier(self._disk.run("forgetting the remembered end", forget))
             case api.ProbeLeader():
                 self._transport.probe(effect)
-            case api.ShutdownComplete():
+            case api.ShutdownComplete(in_time=True):
                 self._end(Ending.STOPPED, "handed over")
+            case api.ShutdownComplete():
+                self._end(Ending.LATE, "the time to stop is over, and nobody else leads")
 
     def _reply(self, token: ReplyToken, response: m.Response) -> None:
         if isinstance(response, m.ProposalResponse | m.ReadResponse):
@@ -349,6 +361,8 @@ class RaftDriver:
 
     def _stand(self) -> None:
         """The disk has not answered in time: whoever waits for the core waits in vain."""
+        if self.ending is not None:
+            return
         self.is_standing = True
         for answer in self._answers.values():
             answer.cancel()
@@ -370,7 +384,7 @@ class RaftDriver:
         was_standing, self.is_standing = self.is_standing, False
         self.pump()
         if was_standing and self.ending is None:
-            self._application.log_changed()
+            self._application.advance()
 
     async def _alone(self, what: str, work: Callable[[], T]) -> T:
         """Change the log while nobody flushes or reads it."""
@@ -385,13 +399,13 @@ class RaftDriver:
 
     async def _truncate(self, effect: api.TruncateLog) -> None:
         await self._alone("cutting the log", partial(self.store.truncate, effect))
-        self._application.log_changed()
+        self._application.advance()
 
     async def _clean(self, work: Callable[[], api.Event | None]) -> None:
         event = await self._alone("cleaning the log", work)
         if event is not None:
             self._inbox.appendleft(event)
-        self._application.log_changed()
+        self._application.advance()
 
     async def _install(self, effect: api.InstallSnapshot) -> None:
         await self._application.pause()
@@ -460,9 +474,11 @@ class RaftDriver:
         await self._disk.run("the last call", lambda: None)
 
 
-def _may_append_control(event: api.Event) -> TypeGuard[api.Event]:
-    """Whether a leader may append a voter set because of it."""
+def _comes_after_decisions(event: api.Event) -> bool:
+    """Whether a leader may append a voter set because of it, or takes no more records after it."""
     match event:
+        case api.ShutdownRequested():
+            return True
         case api.RequestReceived(request=request):
             return isinstance(request, m.MembershipRequest)
         case api.ResponseReceived(response=response):

@@ -81,7 +81,8 @@ class Expiry:
 
     def _expire(self) -> None:
         self._timer = None
-        if not self._controller.is_active or self._driver.ending is not None:
+        driver = self._driver
+        if not self._controller.is_active or driver.ending is not None or driver.is_stopping:
             return
         now_ms = monotonic_ms()
         if now_ms - self._timer_ms > self._pause_ms:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import quorate
 from quorate.consensus.application import MetadataApplication
+from quorate.consensus.disk_calls import DiskCalls, DiskThread, UnderWay
 from quorate.consensus.driver import Ending, RaftDriver
 from quorate.consensus.raw_application import RawApplication, check_mark
 from quorate.consensus.resources import DiskSpace
@@ -80,12 +81,33 @@ class Node:
         self._health_state: dict[str, bool] = {}
         self._ticks = 0
         self._has_space = True
+        self._looking: asyncio.Future[str | None] | None = None
+        self._hangs = False
+
+    def open(self) -> asyncio.Future[tuple[LogStore, Recovered]]:
+        """Recover the directory, in a thread: the loop goes on to hear signals and probes.
+
+        What is opened goes to `serve`, or is closed. Raises StorageError, OSError.
+        """
+        directory = self._config.log.directory
+
+        def recover() -> tuple[LogStore, Recovered]:
+            fs = OsFileSystem()
+            check_mark(fs, directory, is_raw=self._is_raw)
+            return LogStore.open(fs, directory, _storage_config(self._config))
+
+        thread = DiskThread("recovery", DiskCalls())
+        recovery = thread.run("recovery", recover)
+        thread.close()
+        return recovery
 
     async def start(self) -> None:
-        """Recover, then serve. Raises StorageError, OSError, RuntimeError where a port is taken."""
-        config, fs = self._config, OsFileSystem()
-        check_mark(fs, config.log.directory, is_raw=self._is_raw)
-        store, recovered = LogStore.open(fs, config.log.directory, _storage_config(config))
+        """Recover, then serve."""
+        await self.serve(*await self.open())
+
+    async def serve(self, store: LogStore, recovered: Recovered) -> None:
+        """Serve. Raises StorageError, OSError, and RuntimeError where a port is taken."""
+        config = self._config
         for finding in recovered.findings:
             log.warning(finding)
         meta = recovered.meta
@@ -139,17 +161,18 @@ class Node:
     def request_shutdown(self) -> None:
         """Hand over, then stop: `ended` is set when that is done or its time is over."""
         if self.ending is None:
-            timeout_ms = self._config.shutdown_timeout_ms
             log.info("shutting down: leadership is handed over first")
-            self.driver.deliver(api.ShutdownRequested(timeout_ms))
+            self.driver.shut_down(self._config.shutdown_timeout_ms)
 
     def _ended(self, ending: Ending, message: str) -> None:
         self.ending, self.message = ending, message
         if ending is not Ending.STOPPED:
             log.error("the core has stopped: %s", message, extra={"ending": ending.name})
         if self._server is not None:
-            # Peers fail over as soon as the listener refuses them (rule 17).
-            self._spawn(self._server.stop())
+            # Peers fail over as soon as the listener refuses them (rule 17). Who stops in order has
+            # replies to send of what it has committed.
+            is_orderly = ending in (Ending.STOPPED, Ending.LATE)
+            self._spawn(self._server.stop(_STOP_GRACE_S if is_orderly else None))
         self._spawn(self._tell_health())
         self.ended.set()
 
@@ -158,8 +181,20 @@ class Node:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def stop(self) -> None:
-        """Close everything, in the order in which nothing is answered wrongly."""
+    async def stop(self, limit_s: float | None = None) -> bool:
+        """Close everything, in the order in which nothing is answered wrongly.
+
+        False where the disk did not let it within the limit: then the process should end.
+        """
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._stop()
+        except TimeoutError:
+            pass
+        log.error("could not stop in %s s: %s", limit_s, _words(self.driver.disk_calls.oldest()))
+        return False
+
+    async def _stop(self) -> bool:
         if self._housekeeping is not None:
             self._housekeeping.cancel()
             await asyncio.wait([self._housekeeping])
@@ -170,6 +205,7 @@ class Node:
         await self.driver.close()
         if self._background:
             await asyncio.wait(self._background)
+        return True
 
     # --- housekeeping -----------------------------------------------------------------------------
 
@@ -182,6 +218,7 @@ class Node:
 
     def _tick(self) -> None:
         self._application.tick()
+        self._tell_hanging()
         expiry = None if self._tls is None else self._tls.expiry_warning()
         if expiry is not None:
             log.warning(expiry)
@@ -195,13 +232,36 @@ class Node:
             if slow is not None:
                 log.warning(slow)
 
+    @property
+    def _late(self) -> UnderWay | None:
+        """The call for which the disk takes too long (rule 24)."""
+        return self.driver.disk_calls.late(self.driver.deadline_ms)
+
+    def _tell_hanging(self) -> None:
+        """Say once that the disk does not answer, and once that it does again."""
+        late = self._late
+        if (late is not None) is self._hangs:
+            return
+        self._hangs = late is not None
+        if self._hangs:
+            log.error("the disk hangs, this controller is not ready: %s", _words(late))
+        else:
+            log.warning("the disk answers again")
+
     def check_space(self) -> None:
-        """Look how full the disk is: a leader without room for records hands over, once."""
-        try:
-            warning = self._space.look()
-        except OSError as error:
+        """Look how full the disk is, unless it has not answered the last time."""
+        if self._looking is None:
+            self._looking = self.driver.look("the look at free space", self._space.look)
+            self._looking.add_done_callback(self._has_looked)
+
+    def _has_looked(self, looking: asyncio.Future[str | None]) -> None:
+        """A leader without room for records hands over, once."""
+        self._looking = None
+        error = looking.exception()
+        if isinstance(error, Exception):
             self.driver.fail(error)
             return
+        warning = looking.result()
         if warning is not None and self._ticks % _REMARKS_EVERY == 0:
             log.warning(warning)
         # Once only: where no disk has room, or nobody else may lead, resigning again and again
@@ -219,7 +279,7 @@ class Node:
         Neither waits for a quorum that has to begin: its pods may be started one by one.
         """
         core = self.driver.core
-        is_started = self.ending is None and self._application.is_loaded
+        is_started = self.ending is None and self._application.is_loaded and self._late is None
         await self._set_health(LIVENESS, serving=True)
         await self._set_health(READINESS, serving=is_started and (core.hears_leader or core.is_new))
         if is_started:
@@ -234,6 +294,7 @@ class Node:
         """Numbers for a scrape; read from another thread, each of them whole."""
         driver, progress = self.driver, self.driver.progress
         times, replica = driver.flush_times, driver.core.replica
+        oldest = driver.disk_calls.oldest()
         values: dict[str, float] = {
             "log_end_offset": driver.store.log.end.offset,
             "log_start_offset": driver.store.log.log_start,
@@ -242,6 +303,7 @@ class Node:
             "flush_seconds_total": times.total_s,
             "flushes_total": times.count,
             "flush_p99_seconds": times.quantile_s(0.99),
+            "disk_call_age_seconds": 0.0 if oldest is None else oldest.age_s,
             "disk_free_bytes": self._space.free_bytes,
             **self._application.metrics(),
             **membership_numbers(replica),
@@ -260,6 +322,12 @@ class Node:
         """A server for these numbers."""
         readings = Readings(self.metrics, {"node_id": str(self._config.node_id)})
         return MetricsServer(readings.registry())
+
+
+def _words(call: UnderWay | None) -> str:
+    if call is None:
+        return "no call to the disk is under way"
+    return f"{call.what} has not returned for {call.age_s:.1f} s"
 
 
 def make_guard(config: ControllerConfig, tls: TlsFiles | None) -> CallerInterceptor | None:

@@ -81,7 +81,7 @@ class RawApplication:
 
         Raises RawLogError where this replica does not lead, or they are too many bytes.
         """
-        if self._proposer.epoch is None:
+        if self._proposer.epoch is None or self._driver.is_stopping:
             raise RawLogError("this replica does not lead: ask another", is_here=False)
         if not values or sum(map(len, values)) > APPEND_BYTES_MAX:
             raise RawLogError(f"records: send 1 or more, of {APPEND_BYTES_MAX} bytes at most")
@@ -151,7 +151,7 @@ class RawApplication:
         """Nobody can be told what is committed."""
         self._step_down()
 
-    def log_changed(self) -> None:
+    def advance(self) -> None:
         """What is in the log does not matter here."""
 
     async def close(self) -> None:

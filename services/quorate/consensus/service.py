@@ -1,17 +1,17 @@
 """The controller process: configuration, signals, and starting over after damage.
 
-Exit status 0 after a graceful stop, 1 when the process cannot start or cannot go on.
+Exit status 0 after a graceful stop, 1 when the process cannot start, cannot go on, or could not
+stop in time. A stop may come at any moment, a second one changes nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 
@@ -31,6 +31,8 @@ from quorate.telemetry.logs import LogFormat, configure_logs
 if TYPE_CHECKING:
     from quorate.consensus.config import ControllerConfig
     from quorate.rpc.tls import TlsFiles
+    from quorate.storage.recovery import Recovered
+    from quorate.storage.store import LogStore
 
 log = logging.getLogger(__name__)
 _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
@@ -70,18 +72,11 @@ def run_controller(
     except (OSError, StorageError, TlsError) as error:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1
-    with contextlib.closing(_Release(lock)):
-        return uvloop.run(_serve(config, tls, is_raw=is_raw, stops_with_stdin=stops_with_stdin))
-
-
-class _Release:
-    """`close` for a lock that is held already."""
-
-    def __init__(self, lock: DirectoryLock) -> None:
-        self._lock = lock
-
-    def close(self) -> None:
-        self._lock.release()
+    status = uvloop.run(_serve(config, tls, is_raw=is_raw, stops_with_stdin=stops_with_stdin))
+    if status == 0:
+        lock.release()
+    # Otherwise a thread may still wait for the disk: the lock goes with the process.
+    return status
 
 
 def _refusal(config: ControllerConfig, error: Exception) -> str:
@@ -108,7 +103,7 @@ async def _serve(
             node = Node(config, health, tls=tls, is_raw=is_raw)
             ending = await _run_once(config, node, stop)
             if ending is not Ending.DAMAGED or stop.is_set():
-                return 1 if ending in (Ending.CRASHED, Ending.DISK_FAILED) else 0
+                return 0 if ending in (Ending.STOPPED, Ending.DAMAGED) else 1
             log.warning("opening %s again: recovery heals what it can", config.log.directory)
     except (ConfigError, OSError, StorageError, RuntimeError) as error:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
@@ -135,32 +130,53 @@ def _port_host(config: ControllerConfig) -> str:
 
 
 async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -> Ending:
-    await node.start()
+    limit_s = config.shutdown_timeout_ms / 1000 + _SHUTDOWN_MARGIN_S
+    recovery = node.open()
+    await _first(recovery, _event(stop))
+    if stop.is_set():
+        return await _stop_recovery(recovery, limit_s)
+    await node.serve(*await recovery)
     metrics = node.metrics_server()
+    ending = Ending.CRASHED
     try:
         if config.metrics_port >= 0:
             with taking_port("metrics.port", _port_host(config), config.metrics_port):
                 metrics.start(_port_host(config), config.metrics_port)
-        await _first(stop, node.ended)
+        await _first(_event(stop), _event(node.ended))
         if node.ending is None:
             node.request_shutdown()
-            with contextlib.suppress(TimeoutError):
-                limit_s = config.shutdown_timeout_ms / 1000 + _SHUTDOWN_MARGIN_S
-                await asyncio.wait_for(node.ended.wait(), limit_s)
+            await asyncio.wait([_event(node.ended)], timeout=limit_s)
         elif node.ending is Ending.DISK_FAILED:
             # The process stays up, alive and not ready, so that somebody can read why (rule 17).
             await stop.wait()
+        ending = node.ending or Ending.LATE
     finally:
         metrics.stop()
-        await node.stop()
-    log.info("stopped", extra={"ending": (node.ending or Ending.STOPPED).name})
-    return node.ending or Ending.STOPPED
+        if not await node.stop(_SHUTDOWN_MARGIN_S):
+            ending = Ending.LATE if ending is Ending.STOPPED else ending
+    log.info("stopped", extra={"ending": ending.name})
+    return ending
 
 
-async def _first(*events: asyncio.Event) -> None:
-    tasks = [asyncio.create_task(event.wait()) for event in events]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
+async def _stop_recovery(recovery: asyncio.Future[tuple[LogStore, Recovered]], s: float) -> Ending:
+    """A stop came before the core was started, and it is not: nobody is asked for anything."""
+    log.info("stopping as soon as the directory is recovered")
+    await asyncio.wait([recovery], timeout=s)
+    if not recovery.done():
+        log.error("recovery did not end in %s s", s)
+        return Ending.LATE
+    store, _ = recovery.result()
+    store.close()
+    return Ending.STOPPED
+
+
+def _event(event: asyncio.Event) -> asyncio.Future[bool]:
+    return asyncio.ensure_future(event.wait())
+
+
+async def _first(*futures: asyncio.Future[Any]) -> None:
+    """Wait for one; tasks among them have no other purpose."""
+    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+    for future in futures:
+        if isinstance(future, asyncio.Task):
+            future.cancel()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from quorate.consensus.disk_calls import DiskCalls, DiskThread
 from quorate.consensus.driver import monotonic_ms, wall_ms
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.snapshot import SLICE_RECORDS, SnapshotLoader, snapshot_slices
@@ -35,6 +36,8 @@ class Snapshotter:
         self.newest: OffsetAndEpoch | None = stored[-1].snapshot_id if stored else None
         self._task: asyncio.Task[None] | None = None
         self._is_freezing = False
+        # A flush of so many bytes may take its time on a disk that is sound: nobody judges it.
+        self._thread = DiskThread("snapshot", DiskCalls())
 
     def note(self, size_bytes: int) -> None:
         """So many bytes of records were committed."""
@@ -71,7 +74,7 @@ class Snapshotter:
                 writer.append(values)
                 await asyncio.sleep(_PAUSE_S)
             self._is_freezing = is_finished = True
-            info = await asyncio.get_running_loop().run_in_executor(None, writer.freeze)
+            info = await self._thread.run("the flush of a snapshot", writer.freeze)
         finally:
             if not is_finished:
                 writer.abandon()

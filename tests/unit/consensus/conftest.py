@@ -104,7 +104,7 @@ class Stack:
         self.application = MetadataApplication(self.driver, controller, self.snapshotter)
         self.network = Silence()
         self._snapshots = recovered.state.snapshots
-        self._is_closed = False
+        self.is_closed = False
 
     def _end(self, ending: Ending, _message: str) -> None:
         self.ended.set_result(ending)
@@ -152,8 +152,8 @@ class Stack:
         return len(reply.topics)  # type: ignore[union-attr]
 
     async def close(self) -> None:
-        if not self._is_closed:
-            self._is_closed = True
+        if not self.is_closed:
+            self.is_closed = True
             await self.application.close()
             await self.driver.close()
 

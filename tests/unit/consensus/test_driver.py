@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from typing import TYPE_CHECKING
 
-from quorate.consensus.driver import Ending, monotonic_ms, wall_ms
+import pytest
+
+from quorate.consensus.driver import Ending, RaftDriver, monotonic_ms, wall_ms
+from quorate.controller.replies import CreateTopicsReply
+from quorate.controller.requests import CreateTopics, NewTopic
 from quorate.raft import api
 from quorate.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis
+from quorate.rpc.controller_server import ControllerApiError
 from quorate.storage.errors import DamagedLogError
+from tests.unit.consensus.conftest import CALLER, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-    import pytest
 
     from tests.unit.consensus.conftest import Stack
 
@@ -44,14 +50,16 @@ async def test_tokens_are_never_used_twice(open_stack: Open) -> None:
 
 async def test_work_in_an_events_place_gives_the_next_event(open_stack: Open) -> None:
     stack = await open_stack()
-    done: list[str] = []
+    worked = asyncio.Event()
+    loop = asyncio.get_running_loop()
 
     def work() -> api.Event:
-        done.append("worked")
+        loop.call_soon_threadsafe(worked.set)
         return api.TimerFired()
 
     stack.driver.deliver(work)
-    assert done == ["worked"]
+    assert not worked.is_set()
+    await asyncio.wait_for(worked.wait(), 20)
 
 
 async def test_a_failed_flush_ends_the_core(
@@ -98,6 +106,60 @@ async def test_a_single_voter_has_nobody_to_hand_over_to(open_stack: Open) -> No
     stack = await open_stack()
     stack.driver.deliver(api.ShutdownRequested(monotonic_ms()))
     assert await asyncio.wait_for(stack.ended, 20) is Ending.STOPPED
+
+
+def waiting_for(gate: threading.Event) -> Callable[[], None]:
+    """Cleaning that takes until the gate opens."""
+
+    def work() -> None:
+        gate.wait()
+
+    return work
+
+
+async def test_a_core_that_stands_for_too_long_is_waited_for_by_nobody(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await open_stack()
+    driver, controller = stack.driver, stack.application.controller
+    gate = threading.Event()
+    with monkeypatch.context() as patched:
+        patched.setattr(RaftDriver, "deadline_ms", 1)
+        driver.deliver(waiting_for(gate))
+    _, asked_before = driver.submit(DescribeQuorumRequest())
+    await eventually(lambda: driver.is_standing)
+    assert asked_before.cancelled()
+    assert driver.submit(DescribeQuorumRequest())[1].cancelled()
+    for request in (stack.create("topic"), stack.topic_count()):
+        with pytest.raises(ControllerApiError):
+            await request
+    assert not controller.is_active
+    gate.set()
+    await eventually(lambda: controller.is_active)
+    _, answer = driver.submit(DescribeQuorumRequest())
+    assert isinstance(await answer, DescribeQuorumResponse)
+
+
+async def test_replies_to_what_commits_are_sent_before_the_end(open_stack: Open) -> None:
+    stack = await open_stack()
+    await stack.register()
+    created = stack.application.write(CreateTopics((NewTopic("topic"),)), CALLER)
+    stack.driver.shut_down(Millis(20_000))
+    with pytest.raises(ControllerApiError):
+        await stack.create("later")
+    assert await asyncio.wait_for(stack.ended, 20) is Ending.STOPPED
+    assert isinstance(await created, CreateTopicsReply)
+
+
+async def test_a_disk_that_does_not_answer_does_not_hold_up_the_end(open_stack: Open) -> None:
+    stack = await open_stack()
+    gate = threading.Event()
+    stack.driver.deliver(waiting_for(gate))
+    await stack.application.close()
+    assert not await stack.driver.close(0.01)
+    stack.is_closed = True
+    gate.set()
+    await eventually(lambda: stack.driver.disk_calls.oldest() is None)
 
 
 def test_clocks_count_milliseconds() -> None:

@@ -22,6 +22,7 @@ class Decider:
     slices: list[Decision | None] = field(default_factory=lambda: [None])
     is_active: bool = True
     ending: None = None
+    is_stopping: bool = False
     asked_ms: list[int] = field(default_factory=list)
     renewed_ms: list[int] = field(default_factory=list)
     asked: asyncio.Event = field(default_factory=asyncio.Event)

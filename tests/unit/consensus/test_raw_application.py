@@ -71,6 +71,16 @@ async def test_records_are_taken_once_the_epoch_has_begun() -> None:
     assert raw.metrics() == {"is_active_controller": 1.0}
 
 
+async def test_who_is_to_stop_takes_no_records() -> None:
+    raw = application(Recorder(end=10))
+    raw.progressed(progress(10))
+    stopping = application(Recorder(end=10, is_stopping=True))
+    stopping.progressed(progress(10))
+    assert raw.append((b"a",)) == 11
+    with pytest.raises(RawLogError, match="does not lead"):
+        stopping.append((b"a",))
+
+
 async def test_too_little_and_too_much_is_refused() -> None:
     raw = application(Recorder(end=10))
     raw.progressed(progress(10))

@@ -151,7 +151,7 @@ BUGS: Final = (
     Bug(
         "stopping-voter-campaigns",
         "who was asked to stop, and has no successor yet, asks for votes again (rule 25)",
-        (1,),
+        (91, 26, 79),
         (Patch(Replica, "may_campaign", property(_campaign_while_stopping)),),
     ),
     Bug(
