@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quorate.cli.local_quorum import NodePlan
 
 DISK_BYTES: Final = 160 << 20
-CONTROL: Final = struct.Struct("=qq")
+CONTROL: Final = struct.Struct("=qqq")
 CONTROL_VARIABLE: Final = "QUORATE_CHAOS_CONTROL"
 SOURCE: Final = Path(__file__).with_name("shim.c")
 BALLOON: Final = "balloon"
@@ -67,17 +67,28 @@ class Disk:
         with self._control_path.open("r+b") as file:
             self._control = mmap.mmap(file.fileno(), mmap.PAGESIZE)
         self._flush_delay_ns = self._skew_ns = 0
+        self._hangs = False
 
     def environment(self) -> dict[str, str]:
         """What makes a process of this node use the shim."""
         return {"LD_PRELOAD": str(self._shim), CONTROL_VARIABLE: str(self._control_path)}
 
     def _write(self) -> None:
-        CONTROL.pack_into(self._control, 0, self._flush_delay_ns, self._skew_ns)
+        CONTROL.pack_into(self._control, 0, self._flush_delay_ns, self._skew_ns, int(self._hangs))
 
     def slow_down(self, flush_delay_ms: float) -> None:
         """Every flush takes so much longer; 0 for no longer than it does."""
         self._flush_delay_ns = int(flush_delay_ms * 1e6)
+        self._write()
+
+    def hang(self) -> None:
+        """No flush returns until `release`."""
+        self._hangs = True
+        self._write()
+
+    def release(self) -> None:
+        """Those that wait go on."""
+        self._hangs = False
         self._write()
 
     def skew(self, seconds: float) -> None:

@@ -55,6 +55,7 @@ class Nemesis:
             self.pause: 3,
             self.cut: 5,
             self.slow_disk: 2,
+            self.hang_disk: 2,
             self.fill_disk: 2,
             self.flip_byte: 2,
             self.skew_clock: 1,
@@ -216,6 +217,18 @@ class Nemesis:
                 self._cluster.disks[node_id].slow_down(0.0)
                 self._up(node_id)
                 self._watch.note(f"flushes are fast again: {node_id}")
+
+    async def hang_disk(self) -> None:
+        """No flush of one node returns for a while; the process has to come back by itself."""
+        with self._claimed() as victims:
+            for node_id in victims:
+                self._down(node_id)
+                self._tell("hang", f"flushes do not return: {self._named(victims)}")
+                self._cluster.disks[node_id].hang()
+                await self._hold(self._random.uniform(2.0, 8.0))
+                self._cluster.disks[node_id].release()
+                self._up(node_id)
+                self._watch.note(f"flushes return again: {node_id}")
 
     async def fill_disk(self) -> None:
         """No space at all until it is given back and the process restarted; or only a little."""

@@ -1,4 +1,4 @@
-/* Preloaded into a controller: makes flushes slow and the wall clock wrong, as a page of shared
+/* Preloaded into a controller: makes flushes slow or hang and the wall clock wrong, as a page of shared
  * memory says at that moment (tests/chaos/disks.py writes it).
  *
  * Only what Python reads of the wall clock is shifted. gRPC computes absolute deadlines from it for
@@ -19,6 +19,7 @@
 struct control {
     int64_t flush_delay_ns;
     int64_t skew_ns;
+    int64_t hangs;
 };
 
 static volatile struct control *control;
@@ -56,6 +57,8 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 }
 
 static void delay(void) {
+    const struct timespec pause = {0, 5000000};
+    while (control && control->hangs) nanosleep(&pause, NULL);
     int64_t left = control ? control->flush_delay_ns : 0;
     struct timespec time = {left / 1000000000, left % 1000000000};
     if (left > 0) nanosleep(&time, NULL);

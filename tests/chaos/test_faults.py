@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import subprocess
@@ -120,3 +121,17 @@ def test_flushes_are_slow_and_the_clock_wrong_as_long_as_it_is_said(
     disk.slow_down(0.0)
     disk.skew(0.0)
     assert -100.0 < flush()[1] <= 0.0
+
+
+async def test_flushes_do_not_return_until_they_may(tmp_path: Path, disk: Disk) -> None:
+    target = plan(tmp_path).metadata_dir / "file"
+    disk.hang()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", FLUSH, str(target)),
+        env=os.environ | disk.environment(),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(process.wait(), 1.0)
+    disk.release()
+    assert await asyncio.wait_for(process.wait(), 20) == 0
