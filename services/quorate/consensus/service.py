@@ -152,7 +152,7 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
         ending = node.ending or Ending.LATE
     finally:
         metrics.stop()
-        if not await node.stop(_SHUTDOWN_MARGIN_S):
+        if not await node.stop(limit_s):
             ending = Ending.LATE if ending is Ending.STOPPED else ending
     log.info("stopped", extra={"ending": ending.name})
     return ending
