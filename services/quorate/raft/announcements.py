@@ -112,11 +112,14 @@ class Announcements:
         role = r.role
         if not isinstance(role, Resigned) or call.epoch != r.epoch:
             return
-        if isinstance(response, CallFailure):
+        if isinstance(response, CallFailure) or r.is_stopping:
+            # Who waits for a successor to stop asks on: the others may all be stopping, too.
             backoff = r.config.retry_backoff_ms * 5
             r.calls.back_off(CallKind.END_QUORUM_EPOCH, call.to, r.after(backoff))
+        if isinstance(response, CallFailure):
             return
-        role.unacknowledged.pop(call.to, None)
+        if not r.is_stopping:
+            role.unacknowledged.pop(call.to, None)
         r.learn(response.leader, f"answer of {call.to}")
 
     # --- the voters' side -------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.roles import Leader, Resigned, Unattached
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, Millis, ReplyToken
+from quorate.records.ids import Epoch, Millis, NodeId, ReplyToken
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -130,3 +130,16 @@ def test_a_second_request_changes_nothing() -> None:
     stop(core, now_ms=4500, limit_ms=Millis(1000))
     stop(core, now_ms=5400, limit_ms=Millis(1000))
     assert api.ShutdownComplete(in_time=False) in wait(core, now_ms=5500).effects
+
+
+def test_who_was_told_and_then_ended_too_is_not_waited_for() -> None:
+    core = cores.grown_up_leader(1, 2, 3)
+    sent = cores.calls(stop(core, now_ms=4500))
+    told = m.EndQuorumEpochResponse(ErrorCode.NONE, m.LeaderInfo(NodeId(1), Epoch(1)))
+    for node_id in (2, 3):
+        cores.answer(core, sent[node_id][0], told, now_ms=4501)
+    again = cores.calls(wait(core, now_ms=4700))
+    assert set(again) == {2, 3}
+    cores.answer(core, again[2][0], api.CallFailure.DISCONNECTED, now_ms=4701)
+    update = cores.answer(core, again[3][0], api.CallFailure.DISCONNECTED, now_ms=4701)
+    assert api.ShutdownComplete() in update.effects
