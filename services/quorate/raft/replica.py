@@ -158,9 +158,8 @@ class Replica:
     @property
     def flush_deadline(self) -> Millis | None:
         """When a flush that is under way has taken too long (rule 24); None when there is none."""
-        if self.unflushed_since is None:
-            return None
-        return Millis(self.unflushed_since + self.config.fetch_timeout_ms * 3 // 2)
+        since = self.unflushed_since
+        return None if since is None else Millis(since + self.config.fetch_timeout_ms * 3 // 2)
 
     @property
     def is_disk_hanging(self) -> bool:

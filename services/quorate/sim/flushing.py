@@ -89,7 +89,7 @@ class Flushing:
         if self._incarnation != node.incarnation or flight is not self._flight:
             return
         progress = node.progress
-        if not self.is_hanging or not node.is_stepping or progress is None:
+        if not self.is_hanging or node.is_paused or node.is_busy or progress is None:
             return
         if progress.is_leader and len(node.log.voters) > 1:
             raise Violation(f"node {node.node_id} leads although its flush does not return")

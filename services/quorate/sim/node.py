@@ -111,7 +111,7 @@ class SimulatedNode:
         self._votes: dict[ReplyToken, VoteRequest] = {}
         self._inbox: deque[Work] = deque()
         self._effects: deque[Effect] = deque()
-        self._is_busy = False
+        self.is_busy = False
         self._is_pumping = False
         self.flushing: Flushing
         self._waits_for_flush = False
@@ -130,11 +130,6 @@ class SimulatedNode:
     @property
     def is_listening(self) -> bool:
         return self.status is Status.RUNNING
-
-    @property
-    def is_stepping(self) -> bool:
-        """Whether it handles events now: not paused, and not behind a barrier."""
-        return self.is_listening and not self.is_paused and not self._is_busy
 
     @property
     def refuses_connections(self) -> bool:
@@ -233,7 +228,7 @@ class SimulatedNode:
     def _end(self, status: Status) -> dict[ReplyToken, Caller]:
         was_running = self.status is Status.RUNNING
         self.status = status
-        self.is_paused = self._is_busy = self._waits_for_flush = False
+        self.is_paused = self.is_busy = self._waits_for_flush = False
         self._inbox.clear()
         self._effects.clear()
         self._votes.clear()
@@ -278,7 +273,7 @@ class SimulatedNode:
             self._is_pumping = False
 
     def _work(self) -> None:
-        while self.status is Status.RUNNING and not self._is_busy and not self.is_paused:
+        while self.status is Status.RUNNING and not self.is_busy and not self.is_paused:
             if self._effects:
                 self._perform(self._effects.popleft())
             elif self._inbox:
@@ -360,7 +355,7 @@ class SimulatedNode:
                 self._save_election(effect)
             case api.TruncateLog() | api.InstallSnapshot() if self.flushing.is_under_way:
                 self._effects.appendleft(effect)
-                self._waits_for_flush = self._is_busy = True
+                self._waits_for_flush = self.is_busy = True
             case api.TruncateLog(to=to):
                 self.world.watch.truncating(self, to)
                 self.store.truncate(effect)
@@ -459,19 +454,19 @@ class SimulatedNode:
 
     def _wait_for_disk(self) -> None:
         """A flush that the process waits for: nothing else happens in it meanwhile."""
-        self._is_busy = True
+        self.is_busy = True
         self.flushing.wait()
 
     def waited(self) -> None:
         """That flush is over."""
-        self._is_busy = False
+        self.is_busy = False
         self.pump()
 
     def flush_ended(self, end: OffsetAndEpoch, generation: int) -> None:
         """A flush of the log is over: tell the core, go on with what waited for it."""
         self._inbox.append(api.LogFlushed(end, generation))
         if self._waits_for_flush:
-            self._waits_for_flush = self._is_busy = False
+            self._waits_for_flush = self.is_busy = False
         self.application.maybe_snapshot()
 
     def _found_damage(self, error: DamagedLogError) -> None:
