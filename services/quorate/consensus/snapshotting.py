@@ -1,32 +1,51 @@
-"""Snapshots of the controller's image: when to take one, taken and loaded in short slices."""
+"""Snapshots of the controller's image: when to take one, taken and loaded in short slices.
+
+All members replay the same bytes, and would take their snapshots at the same moment: each draws how
+far below its bounds of bytes and time it begins.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.disk_calls import DiskCalls, DiskThread
 from quorate.consensus.driver import monotonic_ms, wall_ms
+from quorate.consensus.pace import LOADING_SHARE, SERVING_SHARE, Pace
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.snapshot import SLICE_RECORDS, SnapshotLoader, snapshot_slices
+from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import Event, SnapshotStored
 from quorate.records.batch import read_records
 from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.records.metadata import decode_record
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from quorate.consensus.config import LogSettings
     from quorate.consensus.driver import RaftDriver
 
 log = logging.getLogger(__name__)
-_PAUSE_S: Final = 0
+# The bounds are maxima: a snapshot begins up to this part of them earlier.
+_SPREAD: Final = 0.3
+# Each part copies the tables that it changes, so that small ones would cost more than they hold.
+_LOADED_TOGETHER_MAX: Final = 500
 
 
 class Snapshotter:
     """Takes snapshots by bytes and by time, and lets the storage clean what they replace."""
 
-    def __init__(self, driver: RaftDriver, settings: LogSettings) -> None:
+    def __init__(
+        self,
+        driver: RaftDriver,
+        settings: LogSettings,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        """`draw` gives numbers in [0, 1)."""
+        self._draw = draw
+        self._part = self._draw_part()
         self._driver = driver
         self._store = driver.store
         self._settings = settings
@@ -38,6 +57,9 @@ class Snapshotter:
         self._is_freezing = False
         # A flush of so many bytes may take its time on a disk that is sound: nobody judges it.
         self._thread = DiskThread("snapshot", DiskCalls())
+
+    def _draw_part(self) -> float:
+        return 1 - _SPREAD * self._draw()
 
     def note(self, size_bytes: int) -> None:
         """So many bytes of records were committed."""
@@ -53,14 +75,14 @@ class Snapshotter:
         taken = self.newest.offset if self.newest is not None else 0
         if not taken < position.end_offset <= self._store.log.flushed_end.offset:
             return
-        self._bytes, self._since_ms = 0, monotonic_ms()
+        self._bytes, self._since_ms, self._part = 0, monotonic_ms(), self._draw_part()
         self._task = asyncio.get_running_loop().create_task(self._take(image))
         self._task.add_done_callback(self._over)
 
     def _is_due(self) -> bool:
-        if self._bytes >= self._settings.snapshot_bytes:
+        if self._bytes >= self._settings.snapshot_bytes * self._part:
             return True
-        interval_ms = self._settings.snapshot_interval_ms
+        interval_ms = self._settings.snapshot_interval_ms * self._part
         is_late = monotonic_ms() - self._since_ms >= interval_ms > 0
         return is_late and self._bytes > 0
 
@@ -69,10 +91,11 @@ class Snapshotter:
         snapshot_id = OffsetAndEpoch(epoch=position.epoch, offset=position.end_offset)
         writer = self._store.begin_snapshot(snapshot_id, timestamp_ms=wall_ms())
         is_finished = False
+        pace = Pace(SERVING_SHARE)
         try:
             for values in snapshot_slices(image):
                 writer.append(values)
-                await asyncio.sleep(_PAUSE_S)
+                await pace.breathe()
             self._is_freezing = is_finished = True
             info = await self._thread.run("the flush of a snapshot", writer.freeze)
         finally:
@@ -116,12 +139,14 @@ class Snapshotter:
         snapshots = self._store.snapshots
         timestamp_ms = snapshots.last_contained_log_timestamp_ms(snapshot_id)
         loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, timestamp_ms))
+        # Nothing is served meanwhile, but votes are asked for, and wait for a few turns each.
+        pace = Pace(LOADING_SHARE)
         for batch in snapshots.data_batches(snapshot_id):
             values = read_records(batch.buffer, batch.at, batch.header)
-            for start in range(0, len(values), SLICE_RECORDS):
-                part = values[start : start + SLICE_RECORDS]
+            for start in range(0, len(values), _LOADED_TOGETHER_MAX):
+                part = values[start : start + _LOADED_TOGETHER_MAX]
                 loader.add([decode_record(record.value or b"")[0] for record in part])
-                await asyncio.sleep(_PAUSE_S)
+                await pace.breathe()
         self.newest = snapshot_id
         self._bytes = 0
         return loader.finish()

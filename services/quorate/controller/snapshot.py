@@ -8,8 +8,9 @@ in between.
 
 from __future__ import annotations
 
+from heapq import merge
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.controller.brokers import broker_record
 from quorate.controller.configs import config_records
@@ -23,37 +24,70 @@ from quorate.records.ids import Offset
 from quorate.records.metadata import FeatureLevelRecord, MetadataRecord, TopicRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-SLICE_RECORDS: Final = 500
+T = TypeVar("T")
+SLICE_RECORDS: Final = 100
+SORTED_TOGETHER_MAX: Final = 2_000
 
 
 def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """Every record of the snapshot, one at a time."""
+    return (record for record in _steps(image) if record is not None)
+
+
+def _steps(image: MetadataImage) -> Iterator[MetadataRecord | None]:
+    """The records; None where time went by without one."""
     level = metadata_version(image.features)
     yield from _features(image)
     for _, broker in sorted(image.brokers.by_id.items()):
         yield broker_record(broker, level)
     yield from _rows(image, are_controllers=True)
-    for _, topic_id in sorted(image.topic_ids.items()):
+    for item in _sorted(image.topic_ids.items(), lambda item: item[0]):
+        if item is None:
+            yield None
+            continue
+        topic_id = item[1]
         topic = image.topics[topic_id]
         yield TopicRecord(name=topic.name, topic_id=topic_id)
         for partition_id, partition in topic.partitions.items():
             yield partition_record(topic_id, partition_id, partition, level=level)
-    for key, entries in sorted(image.configs.items(), key=lambda item: item[0]):
-        yield from config_records(key, sorted(entries.items()))
+    for entry in _sorted(image.configs.items(), lambda item: item[0]):
+        if entry is None:
+            yield None
+        else:
+            yield from config_records(entry[0], sorted(entry[1].items()))
     yield from _rows(image, are_controllers=False)
     yield from image.unknown
+
+
+def _sorted(items: Iterable[T], key: Callable[[T], object]) -> Iterator[T | None]:
+    """All items in order, with a None for each part that was sorted.
+
+    To sort a hundred thousand at once takes a tenth of a second, in which nobody else has a turn.
+    """
+    left = iter(items)
+    parts = []
+    while part := list(islice(left, SORTED_TOGETHER_MAX)):
+        part.sort(key=key)  # type: ignore[arg-type]
+        parts.append(part)
+        yield None
+    yield from merge(*parts, key=key)  # type: ignore[arg-type]
 
 
 def snapshot_slices(
     image: MetadataImage, slice_records: int = SLICE_RECORDS
 ) -> Iterator[list[bytes]]:
-    """The records' values, encoded, `slice_records` at a time."""
+    """The records' values, encoded, at most `slice_records` at a time; a slice may be empty."""
     level = metadata_version(image.features)
-    records = snapshot_records(image)
-    while values := [encode_at(level, record) for record in islice(records, slice_records)]:
-        yield values
+    values: list[bytes] = []
+    for record in _steps(image):
+        if record is not None:
+            values.append(encode_at(level, record))
+        if record is None or len(values) == slice_records:
+            yield values
+            values = []
+    yield values
 
 
 def _features(image: MetadataImage) -> Iterator[MetadataRecord]:
@@ -63,10 +97,10 @@ def _features(image: MetadataImage) -> Iterator[MetadataRecord]:
         yield FeatureLevelRecord(name=name, feature_level=image.features[name])
 
 
-def _rows(image: MetadataImage, *, are_controllers: bool) -> Iterator[MetadataRecord]:
+def _rows(image: MetadataImage, *, are_controllers: bool) -> Iterator[MetadataRecord | None]:
     keys = (key for key in image.rows if (key[0] == CONTROLLERS) is are_controllers)
-    for key in sorted(keys):
-        yield image.rows[key]
+    for key in _sorted(keys, lambda key: key):
+        yield None if key is None else image.rows[key]
 
 
 class SnapshotLoader:

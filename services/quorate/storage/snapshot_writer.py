@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quorate.storage.files import FileSystem
 
 # Kafka's batches are up to 8 MiB; smaller ones let a large snapshot be written in short slices.
-BATCH_BYTES: Final = 1024 * 1024
+BATCH_BYTES: Final = 128 * 1024
 # Length, deltas, key and header count around a value take no more than this.
 _RECORD_OVERHEAD_BYTES: Final = 24
 

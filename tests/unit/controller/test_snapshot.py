@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quorate.controller import snapshot
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.partitions import MIGRATING_DIR
 from quorate.controller.replay import Replayer
@@ -57,7 +59,7 @@ def replay(records: Sequence[MetadataRecord], start: MetadataImage | None = None
 def reloaded(image: MetadataImage, slice_records: int = 3) -> MetadataImage:
     loader = SnapshotLoader(image.position)
     for values in snapshot_slices(image, slice_records):
-        assert 1 <= len(values) <= slice_records
+        assert len(values) <= slice_records
         loader.add([decode_record(value)[0] for value in values])
     return loader.finish()
 
@@ -308,7 +310,21 @@ def test_a_snapshot_is_written_in_the_versions_of_its_level() -> None:
 def test_an_empty_snapshot_is_the_empty_image_at_its_place() -> None:
     loader = SnapshotLoader(at(9))
     assert loader.finish() == MetadataImage(position=at(9))
-    assert list(snapshot_slices(MetadataImage())) == []
+    assert list(chain.from_iterable(snapshot_slices(MetadataImage()))) == []
+
+
+def test_many_topics_are_sorted_in_parts_with_turns_for_others_between(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "gbdacfe":
+        cluster.create(name, (1, 2))
+    whole = list(snapshot_records(cluster.image))
+    monkeypatch.setattr(snapshot, "SORTED_TOGETHER_MAX", 2)
+    assert list(snapshot_records(cluster.image)) == whole
+    names = [record.name for record in whole if isinstance(record, TopicRecord)]
+    assert names == sorted(names)
+    sizes = [len(values) for values in snapshot_slices(cluster.image, 1000)]
+    assert sizes.count(0) >= len(names) // 2
 
 
 @pytest.mark.parametrize("slice_records", [1, 2, 1000])

@@ -1,0 +1,44 @@
+"""Long work on the event loop in slices of time, with pauses in which everybody else has turns.
+
+A slice that only steps aside for one turn of the loop makes whatever takes a dozen turns (a call,
+an election) wait for a dozen slices. A pause is as long as its share says, however fast the machine
+is and however large a unit of the work was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SLICE_S: Final = 0.004
+# Beside what is served: a quarter of the loop at most. Where nothing is served yet: most of it.
+SERVING_SHARE: Final = 0.25
+LOADING_SHARE: Final = 0.8
+
+
+class Pace:
+    """Call `breathe` after every small unit of work; it pauses when a slice is over."""
+
+    def __init__(
+        self,
+        share: float,
+        *,
+        slice_s: float = SLICE_S,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`share` is the part of the time that the work may take, above 0, at most 1."""
+        self._pause_factor = 1 / share - 1
+        self._slice_s = slice_s
+        self._clock = clock
+        self._began = clock()
+
+    async def breathe(self) -> None:
+        """Go on at once within a slice; after one, pause in proportion to what it really took."""
+        worked_s = self._clock() - self._began
+        if worked_s >= self._slice_s:
+            await asyncio.sleep(worked_s * self._pause_factor)
+            self._began = self._clock()

@@ -1,0 +1,55 @@
+"""Long work leaves the loop to others, in proportion to what it took."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from quorate.consensus.pace import Pace
+
+
+class Clock:
+    """Time that passes when it is told to, sleeping included."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.pauses: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    async def sleep(self, delay_s: float) -> None:
+        self.pauses.append(round(delay_s, 6))
+        self.now_s += delay_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(asyncio, "sleep", clock.sleep)
+    return clock
+
+
+async def work(clock: Clock, pace: Pace, units_s: list[float]) -> None:
+    for unit_s in units_s:
+        clock.now_s += unit_s
+        await pace.breathe()
+
+
+async def test_units_share_a_slice_and_the_pause_behind_it_is_proportional(clock: Clock) -> None:
+    pace = Pace(0.25, slice_s=0.004, clock=clock)
+    await work(clock, pace, [0.001] * 9)
+    assert clock.pauses == [0.012, 0.012]
+
+
+async def test_a_unit_that_took_long_is_paid_for(clock: Clock) -> None:
+    await work(clock, Pace(0.25, slice_s=0.004, clock=clock), [0.1])
+    assert clock.pauses == [0.3]
+
+
+async def test_whoever_has_the_loop_for_itself_only_lets_others_have_their_turn(
+    clock: Clock,
+) -> None:
+    await work(clock, Pace(1, slice_s=0.004, clock=clock), [0.005, 0.005])
+    assert clock.pauses == [0, 0]
