@@ -17,6 +17,7 @@ import uvloop
 
 from quorate.consensus.config import load_config
 from quorate.consensus.driver import Ending
+from quorate.consensus.garbage import PassWatch
 from quorate.consensus.node import Node
 from quorate.consensus.resources import check_descriptors
 from quorate.rpc.channels import open_tls
@@ -95,6 +96,8 @@ async def _serve(
     if stops_with_stdin:
         _stop_with_stdin(loop, stop)
     health = HealthServer()
+    passes = PassWatch(loop)
+    passes.start()
     try:
         if config.health_port >= 0:
             with taking_port("health.port", _port_host(config), config.health_port):
@@ -109,6 +112,7 @@ async def _serve(
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1
     finally:
+        passes.stop()
         await health.stop()
 
 
