@@ -60,7 +60,7 @@ BUGS: Final = (
     Bug(
         "hung-disk-leads",
         "a leader whose flush does not return leads on, as long as others flush (rule 24)",
-        (57, 35),
+        (26, 57),
         (Patch(Replica, "flush_deadline", property(always(answer=None))),),
     ),
     Bug(
