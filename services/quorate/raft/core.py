@@ -142,7 +142,7 @@ class RaftCore:
         match event:
             case CallerGone(token=token):
                 if isinstance(r.role, Leader):
-                    self.leading.unpark(r.role, token)
+                    r.role.parked.remove(token)
                     self.reads.drop(r.role, token)
             case ProbeAnswered():
                 self.elections.suspecting.handle_probe(event)

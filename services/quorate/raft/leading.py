@@ -20,7 +20,8 @@ from quorate.raft.messages import (
     ProposalResponse,
     SnapshotRange,
 )
-from quorate.raft.roles import Leader, ParkedFetch, Progress
+from quorate.raft.parking import ParkedFetch
+from quorate.raft.roles import Leader, Progress
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     UNKNOWN_OFFSET,
@@ -94,9 +95,7 @@ class Leading:
                 del role.progress[key]
                 progress.key = voter.key
                 role.progress[voter.key] = progress
-        for fetch in role.parked.values():
-            fetch.key = self._known_key(fetch.request.replica)
-        role.parked_by = {f.key: f.token for f in role.parked.values() if f.key is not None}
+        role.parked.key_anew(lambda fetch: self._known_key(fetch.request.replica))
 
     # --- fetches ----------------------------------------------------------------------------------
 
@@ -110,17 +109,18 @@ class Leading:
             return
         key = self._known_key(request.replica)
         self._release_older(role, key)
-        self._heard(role, key)
-        if key is not None and key in r.voters:
-            self.reads.confirm(role, key.node_id, request.read_round)
+        is_voter = self._heard(role, key)
+        if is_voter and key is not None:
+            self.reads.confirm(role, key, request.read_round)
         match r.log.validate(request.fetch_offset, request.last_fetched_epoch):
             case Diverging(end=end):
                 self._reply(role, token, diverging=end)
             case NeedsSnapshot(snapshot_id=snapshot_id):
                 self._reply(role, token, snapshot_id=snapshot_id)
             case Valid():
-                self._acknowledge(role, key, request)
-                self.update_high_watermark()
+                self._acknowledge(role, key, request, is_voter=is_voter)
+                if is_voter:
+                    self.update_high_watermark()
                 # Committing its own removal ends leadership within this very step.
                 if r.role is role:
                     self._serve_or_park(role, ParkedFetch(token, key, request, r.now))
@@ -157,28 +157,36 @@ class Leading:
     def _release_older(self, role: Leader, key: ReplicaKey | None) -> None:
         if key is None:
             return
-        older = role.parked_by.get(key)
+        older = role.parked.of(key)
         if older is not None:
-            self.unpark(role, older)
-            self._reply(role, older)
+            role.parked.remove(older.token)
+            self._reply(role, older.token)
 
-    def _heard(self, role: Leader, key: ReplicaKey | None) -> None:
-        """Check-quorum: a majority of the voters that fetch restarts the interval."""
+    def _heard(self, role: Leader, key: ReplicaKey | None) -> bool:
+        """Check-quorum: a majority of the voters that fetch restarts the interval.
+
+        Returns whether it is a voter that was heard.
+        """
         r = self.r
         if key is None:
-            return
+            return False
         progress = role.progress.get(key)
         if progress is None:
             progress = role.progress[key] = Progress(key)
         progress.last_fetch_ms = r.now
-        if key not in r.voters or key.node_id == r.node_id:
-            return
+        if key not in r.voters:
+            return False
+        if key.node_id == r.node_id:
+            return True
         role.heard[key.node_id] = None
         if len(role.heard) + (1 if r.is_voter else 0) >= r.voters.majority:
             role.heard.clear()
             role.check_quorum_deadline = r.check_quorum_deadline()
+        return True
 
-    def _acknowledge(self, role: Leader, key: ReplicaKey | None, request: FetchRequest) -> None:
+    def _acknowledge(
+        self, role: Leader, key: ReplicaKey | None, request: FetchRequest, *, is_voter: bool
+    ) -> None:
         """What the replica has flushed, and when it last had everything that it could have."""
         r = self.r
         if key is None:
@@ -190,7 +198,7 @@ class Leading:
             # It sends one: should it know of none later, then it has been started anew.
             progress.told_high_watermark = UNKNOWN_OFFSET
         # Rule 4: observers are never served the leader's end, so theirs is the high watermark.
-        available = r.log.end.offset if key in r.voters else r.high_watermark
+        available = r.log.end.offset if is_voter else r.high_watermark
         if request.fetch_offset >= available:
             progress.last_caught_up_ms = r.now
         elif progress.mark is not None and request.fetch_offset >= progress.mark:
@@ -203,9 +211,9 @@ class Leading:
         request = fetch.request
         if self._serve(role, fetch):
             return
-        is_voter = fetch.key is not None and fetch.key in r.voters
         # A read waits for a Fetch sent later than this one: parking it would delay the read.
-        is_needed = is_voter and self.reads.needs_more_than(role, request.read_round)
+        is_needed = self.reads.needs_more_than(role, request.read_round)
+        is_needed = is_needed and fetch.key is not None and fetch.key in r.voters
         if request.max_wait_ms <= 0 or is_needed:
             self._reply(role, fetch.token)
             return
@@ -213,9 +221,7 @@ class Leading:
         if self._wants_high_watermark(role, fetch):
             wait = min(wait, r.config.high_watermark_linger_ms)
         fetch.deadline = r.after(wait)
-        role.parked[fetch.token] = fetch
-        if fetch.key is not None:
-            role.parked_by[fetch.key] = fetch.token
+        role.parked.add(fetch)
 
     def _known_high_watermark(self, role: Leader) -> Offset:
         known = role.known(self.r.high_watermark)
@@ -279,27 +285,42 @@ class Leading:
         )
         r.reply(token, response)
 
+    def _parked_voters(self, role: Leader) -> list[ParkedFetch]:
+        """The parked Fetches of the voters of the latest set."""
+        found = (role.parked.of(voter.key) for voter in self.r.voters)
+        return [fetch for fetch in found if fetch is not None]
+
     def serve_parked(self) -> None:
-        """Answer the parked fetches for which there is something now."""
+        """Something was appended: answer the voters that wait, for observers see it later."""
         role = self.r.role
-        if not isinstance(role, Leader) or not role.parked:
+        if not isinstance(role, Leader):
             return
-        for fetch in list(role.parked.values()):
+        for fetch in self._parked_voters(role):
             if self._serve(role, fetch):
-                self.unpark(role, fetch.token)
+                role.parked.remove(fetch.token)
 
     def release_voters(self, role: Leader) -> None:
         """Answer the voters' parked fetches with nothing: a read wants to hear from them."""
-        for fetch in list(role.parked.values()):
-            if fetch.key is not None and fetch.key in self.r.voters:
-                self.unpark(role, fetch.token)
-                self._reply(role, fetch.token)
+        for fetch in self._parked_voters(role):
+            role.parked.remove(fetch.token)
+            self._reply(role, fetch.token)
 
-    def unpark(self, role: Leader, token: ReplyToken) -> None:
-        """Forget a parked Fetch: it is being answered, or its caller is gone."""
-        fetch = role.parked.pop(token, None)
-        if fetch is not None and fetch.key is not None and role.parked_by.get(fetch.key) == token:
-            del role.parked_by[fetch.key]
+    def _serve_committed(self, role: Leader) -> None:
+        """The high watermark has risen: voters are answered now, observers in slices."""
+        r = self.r
+        self.serve_parked()
+        linger = r.after(r.config.high_watermark_linger_ms)
+        for fetch in role.parked.idle():
+            if fetch.request.fetch_offset < r.high_watermark:
+                role.parked.make_due(fetch, r.now)
+            elif self._wants_high_watermark(role, fetch):
+                role.parked.hasten(fetch, linger)
+        self._answer_due(role)
+
+    def _answer_due(self, role: Leader) -> None:
+        for fetch in role.parked.take_due(self.r.now):
+            if not self._serve(role, fetch):
+                self._reply(role, fetch.token)
 
     def handle_fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
         """A slice of a snapshot; it counts for check-quorum as a Fetch does (KIP-630)."""
@@ -361,11 +382,7 @@ class Leading:
         end = self.majority_end(role)
         if not self.commits_own_epoch(role, end) or not r.advance_high_watermark(end):
             return
-        for fetch in list(role.parked.values()):
-            if self._serve(role, fetch):
-                self.unpark(role, fetch.token)
-            elif self._wants_high_watermark(role, fetch):
-                fetch.deadline = min(fetch.deadline, r.after(r.config.high_watermark_linger_ms))
+        self._serve_committed(role)
         self.reads.committed(role)
         settle(r, role)
         if self.has_left():
@@ -400,9 +417,12 @@ class Leading:
             age_ms = r.now - r.unflushed_since
             self.resign(f"its disk has not confirmed a flush for {age_ms} ms")
             return
-        for fetch in [f for f in role.parked.values() if f.deadline <= r.now]:
-            self.unpark(role, fetch.token)
-            self._reply(role, fetch.token)
+        if role.parked.is_any_due(r.now):
+            for fetch in self._parked_voters(role):
+                if fetch.deadline <= r.now:
+                    role.parked.remove(fetch.token)
+                    self._reply(role, fetch.token)
+            self._answer_due(role)
 
     def must_yield(self) -> bool:
         """Rule 24: followers flush for a leader whose disk hangs, but it must not rely on that.
@@ -428,5 +448,6 @@ class Leading:
                 if self.r.flush_deadline is not None:
                     yield self.r.flush_deadline
             yield role.begin_epoch_deadline
-            for fetch in role.parked.values():
-                yield fetch.deadline
+            due = role.parked.next_ms()
+            if due is not None:
+                yield due

@@ -8,15 +8,16 @@ not yet sent to anybody when it began (docs/decisions/0002-read-rounds.md).
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import ReadResponse
-from quorate.raft.roles import Leader, PendingRead
+from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
     from quorate.raft.replica import Replica
-    from quorate.records.ids import NodeId, ReplyToken
+    from quorate.records.ids import ReplicaKey, ReplyToken
 
 
 class Reads:
@@ -35,42 +36,53 @@ class Reads:
         if role.read_round_is_sent or role.read_round == 0:
             role.read_round += 1
             role.read_round_is_sent = False
-        role.reads.append(PendingRead(token, role.read_round))
+        role.reads[token] = role.read_round
         self._answer_confirmed(role)
         return bool(role.reads)
 
-    def confirm(self, role: Leader, voter: NodeId, read_round: int) -> None:
+    def confirm(self, role: Leader, voter: ReplicaKey, read_round: int) -> None:
         """A voter's Fetch echoes `read_round`: it followed this leader after that was sent."""
-        if not role.reads:
+        if not 0 < read_round <= role.read_round:
             return
-        for read in role.reads:
-            if read.round_number <= read_round:
-                read.confirmed[voter] = None
-        self._answer_confirmed(role)
+        if read_round > role.read_rounds_echoed.get(voter, 0):
+            role.read_rounds_echoed[voter] = read_round
+            self._answer_confirmed(role)
 
     def needs_more_than(self, role: Leader, read_round: int) -> bool:
         """Whether a read waits for a round newer than this one."""
-        return any(read.round_number > read_round for read in role.reads)
+        newest = next(reversed(role.reads.values()), 0)
+        return newest > read_round
 
     def committed(self, role: Leader) -> None:
         """The high watermark rose: a new leader's reads wait for its epoch to be committed."""
-        if role.reads:
-            self._answer_confirmed(role)
+        self._answer_confirmed(role)
 
     def drop(self, role: Leader, token: ReplyToken) -> None:
         """Whoever asked is gone."""
-        role.reads = [read for read in role.reads if read.token != token]
+        role.reads.pop(token, None)
+
+    def confirmed_round(self, role: Leader) -> int:
+        """The newest round that a majority has echoed; a leader that votes has its own word."""
+        r = self.r
+        own = r.node_id if r.is_voter else None
+        rounds = [
+            role.read_round
+            if voter.key.node_id == own
+            else role.read_rounds_echoed.get(voter.key, 0)
+            for voter in r.voters
+        ]
+        rounds.sort(reverse=True)
+        return rounds[r.voters.majority - 1] if rounds else 0
 
     def _answer_confirmed(self, role: Leader) -> None:
         r = self.r
-        if r.high_watermark <= role.epoch_start:
+        if not role.reads or r.high_watermark <= role.epoch_start:
             return
-        own = 1 if r.is_voter else 0
-        waiting = []
-        for read in role.reads:
-            voters = sum(1 for v in read.confirmed if v != r.node_id and r.voters.by_id(v))
-            if voters + own >= r.voters.majority:
-                r.reply(read.token, ReadResponse(ErrorCode.NONE, r.leader_info, r.high_watermark))
-            else:
-                waiting.append(read)
-        role.reads = waiting
+        confirmed = self.confirmed_round(role)
+        ready = list(takewhile(lambda token: role.reads[token] <= confirmed, role.reads))
+        if not ready:
+            return
+        response = ReadResponse(ErrorCode.NONE, r.leader_info, r.high_watermark)
+        for token in ready:
+            del role.reads[token]
+            r.reply(token, response)

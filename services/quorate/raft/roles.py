@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from quorate.raft.parking import Parking
 from quorate.records.ids import UNKNOWN_OFFSET
 
 if TYPE_CHECKING:
     from quorate.raft.api import RecordsProposed
-    from quorate.raft.messages import AddRaftVoterRequest, FetchRequest
+    from quorate.raft.messages import AddRaftVoterRequest
     from quorate.records.ids import (
         CallId,
         Epoch,
@@ -120,25 +121,6 @@ class Progress:
 
 
 @dataclass(slots=True)
-class ParkedFetch:
-    """A Fetch that waits for something to send; answered at `deadline` at the latest."""
-
-    token: ReplyToken
-    key: ReplicaKey | None
-    request: FetchRequest
-    deadline: Millis
-
-
-@dataclass(slots=True)
-class PendingRead:
-    """A current read: who has confirmed, in `round_number` or later, that this leader leads."""
-
-    token: ReplyToken
-    round_number: int
-    confirmed: dict[NodeId, None] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
 class PendingChange:
     """A change of the voters that somebody waits for; a leader has one at a time.
 
@@ -168,6 +150,8 @@ class HandOver:
 class Leader:
     """Leads its epoch from `epoch_start` on.
 
+    `reads` are the current reads that wait, in the order of their rounds: each needs an echo of its
+    round from a majority; `read_rounds_echoed` is the newest that each voter has sent back.
     `updates` are what voters told of themselves at kraft.version 0, where no record can hold it.
     """
 
@@ -177,11 +161,11 @@ class Leader:
     begin_epoch_deadline: Millis
     progress: dict[ReplicaKey, Progress] = field(default_factory=dict)
     heard: dict[NodeId, None] = field(default_factory=dict)
-    parked: dict[ReplyToken, ParkedFetch] = field(default_factory=dict)
-    parked_by: dict[ReplicaKey, ReplyToken] = field(default_factory=dict)
-    reads: list[PendingRead] = field(default_factory=list)
+    parked: Parking = field(default_factory=Parking)
+    reads: dict[ReplyToken, int] = field(default_factory=dict)
     read_round: int = 0
     read_round_is_sent: bool = False
+    read_rounds_echoed: dict[ReplicaKey, int] = field(default_factory=dict)
     pending: PendingChange | None = None
     hand_over: HandOver | None = None
     updates: dict[NodeId, Voter] = field(default_factory=dict)

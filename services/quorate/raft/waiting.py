@@ -40,10 +40,10 @@ def end_waiting(replica: Replica, leader: Leader) -> None:
     if replica.election.leader_id == replica.node_id:
         info = LeaderInfo(None, replica.epoch)
     error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    for parked in leader.parked.values():
+    for parked in leader.parked:
         replica.reply(parked.token, FetchResponse(error, info))
-    for read in leader.reads:
-        replica.reply(read.token, ReadResponse(error, info))
+    for token in leader.reads:
+        replica.reply(token, ReadResponse(error, info))
     if leader.pending is not None:
         _end_change(replica, leader.pending, info)
     if leader.hand_over is not None:

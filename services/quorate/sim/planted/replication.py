@@ -82,11 +82,9 @@ def _claim_flushed(self: Following, max_wait_ms: Millis) -> FetchRequest:
 
 
 def _answer_at_once(self: Reads, role: Leader) -> None:
-    for read in role.reads:
-        self.r.reply(
-            read.token, ReadResponse(ErrorCode.NONE, self.r.leader_info, self.r.high_watermark)
-        )
-    role.reads = []
+    for token in role.reads:
+        self.r.reply(token, ReadResponse(ErrorCode.NONE, self.r.leader_info, self.r.high_watermark))
+    role.reads.clear()
 
 
 BUGS: Final = (

@@ -1,0 +1,139 @@
+"""Fetches that wait for something to send: by token, by replica, and by when they are due.
+
+A commit wakes everybody who waits for it, and each of them asks again. So that a thousand observers
+cost no more than that, a Fetch is looked at twice at most: when the high watermark has risen past
+it, and when it is answered. What is due goes out in slices of so many a millisecond, the longest
+due first; voters are found by their keys and do not wait for their turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.ids import Millis, ReplyToken
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from quorate.raft.messages import FetchRequest
+    from quorate.records.ids import ReplicaKey
+
+# More answers in one turn than these would keep the voters' next messages waiting.
+ANSWERS_PER_MS: Final = 16
+# Entries of Fetches that were answered early stay in the heap until they are in the majority.
+_STALE_MIN: Final = 64
+
+
+@dataclass(slots=True)
+class ParkedFetch:
+    """A Fetch that waits for something to send; answered at `deadline` at the latest."""
+
+    token: ReplyToken
+    key: ReplicaKey | None
+    request: FetchRequest
+    deadline: Millis
+
+
+class Parking:
+    """The parked Fetches of one leadership."""
+
+    def __init__(self) -> None:
+        self._fetches: dict[ReplyToken, ParkedFetch] = {}
+        self._by_key: dict[ReplicaKey, ReplyToken] = {}
+        # Those that no rise of the high watermark has made due yet.
+        self._idle: dict[ReplyToken, ParkedFetch] = {}
+        self._due: list[tuple[Millis, ReplyToken]] = []
+        self._slice_ms = Millis(-1)
+        self._left = ANSWERS_PER_MS
+
+    def __len__(self) -> int:
+        return len(self._fetches)
+
+    def __iter__(self) -> Iterator[ParkedFetch]:
+        return iter(self._fetches.values())
+
+    def of(self, key: ReplicaKey) -> ParkedFetch | None:
+        """The Fetch that this replica has here; it has one at most."""
+        token = self._by_key.get(key)
+        return None if token is None else self._fetches[token]
+
+    def add(self, fetch: ParkedFetch) -> None:
+        """Keep a Fetch until somebody takes it, its deadline at the latest."""
+        self._fetches[fetch.token] = self._idle[fetch.token] = fetch
+        if fetch.key is not None:
+            self._by_key[fetch.key] = fetch.token
+        self._push(fetch)
+
+    def remove(self, token: ReplyToken) -> ParkedFetch | None:
+        """Forget a Fetch: it is being answered, or its caller is gone."""
+        fetch = self._fetches.pop(token, None)
+        if fetch is None:
+            return None
+        self._idle.pop(token, None)
+        if fetch.key is not None and self._by_key.get(fetch.key) == token:
+            del self._by_key[fetch.key]
+        return fetch
+
+    def key_anew(self, known: Callable[[ParkedFetch], ReplicaKey | None]) -> None:
+        """Replicas are known by other keys from here on."""
+        for fetch in self._fetches.values():
+            fetch.key = known(fetch)
+        self._by_key = {f.key: f.token for f in self._fetches.values() if f.key is not None}
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def hasten(self, fetch: ParkedFetch, to: Millis) -> None:
+        """Answer this Fetch at `to`, unless it is due earlier."""
+        if to < fetch.deadline:
+            fetch.deadline = to
+            self._push(fetch)
+
+    def idle(self) -> Iterator[ParkedFetch]:
+        """Those that no commit has made due yet."""
+        return iter(tuple(self._idle.values()))
+
+    def make_due(self, fetch: ParkedFetch, now: Millis) -> None:
+        """There is something to send: it goes out as soon as its turn comes."""
+        self._idle.pop(fetch.token, None)
+        self.hasten(fetch, now)
+
+    def is_any_due(self, now: Millis) -> bool:
+        """Whether somebody's time is over."""
+        due = self._first()
+        return due is not None and due <= now
+
+    def take_due(self, now: Millis) -> Iterator[ParkedFetch]:
+        """Remove what is due, as many as may be answered in this millisecond."""
+        if now > self._slice_ms:
+            self._slice_ms, self._left = now, ANSWERS_PER_MS
+        while self._left > 0 and (due := self._first()) is not None and due <= now:
+            fetch = self.remove(heappop(self._due)[1])
+            assert fetch is not None, "stale entries are skipped"
+            self._left -= 1
+            yield fetch
+
+    def next_ms(self) -> Millis | None:
+        """When to come for what is due; None without anything parked."""
+        due = self._first()
+        if due is None or self._left > 0:
+            return due
+        return max(due, Millis(self._slice_ms + 1))
+
+    def _first(self) -> Millis | None:
+        """The earliest deadline, after dropping entries of Fetches that were answered before."""
+        while self._due:
+            due, token = self._due[0]
+            fetch = self._fetches.get(token)
+            if fetch is not None and fetch.deadline == due:
+                return due
+            heappop(self._due)
+        return None
+
+    def _push(self, fetch: ParkedFetch) -> None:
+        if len(self._due) > 2 * len(self._fetches) + _STALE_MIN:
+            self._due = [(f.deadline, f.token) for f in self._fetches.values()]
+            heapify(self._due)
+        else:
+            heappush(self._due, (fetch.deadline, fetch.token))
