@@ -24,6 +24,7 @@ from quorate.consensus.flushing import LogFlushing
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.ids import Millis, ReplyToken
+from quorate.storage.descriptors import is_shortage
 from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Ending(Enum):
     LATE = "stopped before somebody else led"
     DAMAGED = "the log is damaged"
     DISK_FAILED = "the disk failed"
+    SHORT = "the machine is short of descriptors, memory or threads"
     CRASHED = "a defect of this program, or a log that contradicts it"
 
 
@@ -427,7 +429,9 @@ class RaftDriver:
 
     def fail(self, error: Exception) -> None:
         """Never step the core again: the disk failed, or this program did."""
-        if isinstance(error, OSError):
+        if is_shortage(error):
+            self._end(Ending.SHORT, f"{Ending.SHORT.value}, the disk is healthy: {error}")
+        elif isinstance(error, OSError):
             self._end(Ending.DISK_FAILED, f"the disk failed: {error}")
         elif isinstance(error, StorageError):
             self._end(Ending.DAMAGED, str(error))

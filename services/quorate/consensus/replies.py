@@ -85,24 +85,22 @@ class Arrivals:
     """Who waits until everything below an offset is part of the image."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Offset, asyncio.Future[None]]] = []
+        self._waiting: dict[asyncio.Future[None], Offset] = {}
 
     async def wait(self, offset: Offset) -> None:
         """Return once `reached` was told of that offset."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        item = (offset, future)
-        self._waiting.append(item)
+        self._waiting[future] = offset
         try:
             await future
         finally:
-            if item in self._waiting:
-                self._waiting.remove(item)
+            self._waiting.pop(future, None)
 
     def reached(self, offset: Offset) -> None:
         """The image includes everything below `offset`."""
         if not self._waiting:
             return
-        for wanted, future in self._waiting:
-            if wanted <= offset and not future.done():
+        for future in [f for f, wanted in self._waiting.items() if wanted <= offset]:
+            del self._waiting[future]
+            if not future.done():
                 future.set_result(None)
-        self._waiting = [item for item in self._waiting if item[0] > offset]

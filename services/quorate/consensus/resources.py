@@ -6,17 +6,16 @@ import resource
 import shutil
 from typing import Final
 
+from quorate.storage.descriptors import keep_spare
+
 DESCRIPTORS_MIN: Final = 1024
 # A warning comes this many times before the threshold at which leadership is resigned.
 _WARNING_FACTOR: Final = 4
 
 
 def check_descriptors() -> str | None:
-    """Raise the soft limit to the hard one; a warning when even that is too low."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return descriptor_warning(hard)
+    """Raise the limit, up to what is kept for files; a warning when even that is too low."""
+    return descriptor_warning(keep_spare())
 
 
 def descriptor_warning(limit: int) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
 import signal
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +40,8 @@ log = logging.getLogger(__name__)
 _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
 # The core bounds the hand-over by itself; this bounds a core that does not answer.
 _SHUTDOWN_MARGIN_S: Final = 2.0
+_SHORTAGE_PAUSE_S: Final = 1.0
+_BEGINS_ANEW: Final = (Ending.DAMAGED, Ending.SHORT)
 
 
 def main_controller(path: str, *, is_raw: bool = False, stops_with_stdin: bool = False) -> int:
@@ -105,9 +108,11 @@ async def _serve(
         while True:
             node = Node(config, health, tls=tls, is_raw=is_raw)
             ending = await _run_once(config, node, stop)
-            if ending is not Ending.DAMAGED or stop.is_set():
-                return 0 if ending in (Ending.STOPPED, Ending.DAMAGED) else 1
+            if ending not in _BEGINS_ANEW or stop.is_set():
+                return 0 if ending in (Ending.STOPPED, *_BEGINS_ANEW) else 1
             log.warning("opening %s again: recovery heals what it can", config.log.directory)
+            if ending is Ending.SHORT:
+                await _pause(stop)
     except (ConfigError, OSError, StorageError, RuntimeError) as error:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1
@@ -126,6 +131,12 @@ def _stop_with_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> No
             stop.set()
 
     loop.add_reader(descriptor, readable)
+
+
+async def _pause(stop: asyncio.Event) -> None:
+    """All connections are closed: give whoever held too much a moment, and not all at once."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), _SHORTAGE_PAUSE_S * (1 + random.random()))  # noqa: S311
 
 
 def _port_host(config: ControllerConfig) -> str:

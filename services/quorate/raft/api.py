@@ -63,6 +63,9 @@ class RaftConfig:
     fetch_snapshot_max_bytes: int = 256 * 1024
     batch_bytes_max: int = 8 * 1024 * 1024
     observer_session_timeout_ms: Millis = Millis(300_000)
+    # What a leader knows of replicas is told in one answer, which has to be sendable.
+    observers_max: int = 1000
+    observer_endpoints_max: int = 1024
     high_watermark_linger_ms: Millis = Millis(10)
     auto_join: bool = False
 

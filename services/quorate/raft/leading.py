@@ -6,7 +6,7 @@ covers a record of the leader's own epoch (seed "KRaft Consensus", LeaderState; 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import AppendToLog, RecordsProposed
 from quorate.raft.changes import settle
@@ -38,7 +38,10 @@ if TYPE_CHECKING:
     from quorate.raft.reads import Reads
     from quorate.raft.replica import Replica
     from quorate.records.control import ControlRecord
-    from quorate.records.voters import Voter
+    from quorate.records.voters import Endpoint, Voter
+
+# Port, tags and lengths of an endpoint in an answer.
+_ENDPOINT_BYTES: Final = 16
 
 
 class Leading:
@@ -172,8 +175,13 @@ class Leading:
             return False
         progress = role.progress.get(key)
         if progress is None:
-            progress = role.progress[key] = Progress(key)
+            progress = Progress(key)
+            if key not in r.voters:
+                self._make_room(role)
         progress.last_fetch_ms = r.now
+        # Last in the order: those that have been silent for longest come first.
+        role.progress.pop(key, None)
+        role.progress[key] = progress
         if key not in r.voters:
             return False
         if key.node_id == r.node_id:
@@ -193,7 +201,8 @@ class Leading:
             return
         progress = role.progress[key]
         progress.fetch_offset = request.fetch_offset
-        progress.endpoints = request.replica_endpoints
+        if _size(request.replica_endpoints) <= r.config.observer_endpoints_max:
+            progress.endpoints = request.replica_endpoints
         if request.high_watermark >= 0:
             # It sends one: should it know of none later, then it has been started anew.
             progress.told_high_watermark = UNKNOWN_OFFSET
@@ -431,6 +440,15 @@ class Leading:
         """
         return self.r.is_disk_hanging and not self.r.is_only_voter
 
+    def _make_room(self, role: Leader) -> None:
+        """An observer is a name that anybody may invent: the longest silent one is forgotten."""
+        r = self.r
+        if len(role.progress) < r.config.observers_max:
+            return
+        silent = next((key for key in role.progress if key not in r.voters), None)
+        if silent is not None:
+            del role.progress[silent]
+
     def forget_observers(self, role: Leader) -> None:
         """Observers that have not fetched for their session time are gone."""
         r = self.r
@@ -451,3 +469,8 @@ class Leading:
             due = role.parked.next_ms()
             if due is not None:
                 yield due
+
+
+def _size(endpoints: tuple[Endpoint, ...]) -> int:
+    """What these take in DescribeQuorum, about."""
+    return sum(len(e.name) + len(e.host) + _ENDPOINT_BYTES for e in endpoints)

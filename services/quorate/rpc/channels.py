@@ -44,6 +44,11 @@ SERVER_OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
+    # What a client sends and nobody has read yet stays this small for each of its streams.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.max_concurrent_streams", 2048),
+    # Peers hold a Fetch stream; a connection that carries nothing holds a descriptor.
+    ("grpc.max_connection_idle_ms", 300_000),
     # Whoever connects and says nothing holds a descriptor for this long.
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.server.max_pending_requests", 100_000),

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import grpc
 import grpc.aio
 
 from quorate.controller.requests import Caller
 from quorate.rpc import convert_controller as convert
+from quorate.rpc.admission import Admission, AdmissionError
 from quorate.rpc.authorization import CALLER
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
+from quorate.rpc.refusals import abort
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 WRITES_IN_FLIGHT_MAX = 1024
 ACKNOWLEDGED_TOGETHER_MAX = 1024
+# A call under way costs about 40 KiB beside its request, a stream up to 1,024 replies.
+CALLS_MAX: Final = 4000
+REQUESTS_BYTES_MAX: Final = 64 * 1024 * 1024
+STREAMS_MAX: Final = 512
 _Waiting: TypeAlias = "tuple[int, asyncio.Future[WriteReply]]"
 
 
@@ -74,14 +81,20 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
 
     def __init__(self, handler: ControllerHandler) -> None:
         self._handler = handler
+        self._reads = Admission("reads", calls_max=CALLS_MAX, bytes_max=REQUESTS_BYTES_MAX)
+        self._writes = Admission("writes", calls_max=CALLS_MAX, bytes_max=REQUESTS_BYTES_MAX)
+        self._write_streams = Admission("write streams", calls_max=STREAMS_MAX, bytes_max=0)
 
     async def Write(self, request: pb.WriteRequest, context: Context) -> pb.WriteResponse:
         response = pb.WriteResponse(first_sequence=request.sequence, last_sequence=request.sequence)
         try:
-            reply = self._begin(request, _caller(context))
+            with self._writes.place(context.peer(), request.ByteSize()):
+                reply = self._begin(request, _caller(context))
+                await self._put_result(response.results.add(), reply)
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        await self._put_result(response.results.add(), reply)
+        except AdmissionError as error:
+            await abort(context, error.refusal)
         return response
 
     def _begin(self, request: pb.WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
@@ -102,6 +115,11 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
         self, request_iterator: AsyncIterator[pb.WriteRequest], context: Context
     ) -> AsyncIterator[pb.WriteResponse]:
         """Decide in the order of arrival; acknowledge what is done together (rule 20)."""
+        held = ExitStack()
+        try:
+            held.enter_context(self._write_streams.place(context.peer()))
+        except AdmissionError as error:
+            await abort(context, error.refusal)
         queue: asyncio.Queue[_Waiting | ValueError | EOFError] = asyncio.Queue()
         places = asyncio.Semaphore(WRITES_IN_FLIGHT_MAX)
         caller = _caller(context)
@@ -136,6 +154,7 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
                     places.release()
                 yield response
         finally:
+            held.close()
             reader.cancel()
             # Nobody will ask for these replies; a refusal among them is no error of ours.
             for left in (following, *(queue.get_nowait() for _ in range(queue.qsize()))):
@@ -149,13 +168,16 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         try:
-            reply = await self._handler.read(
-                read,
-                min_offset=request.min_offset,
-                current=request.current,
-                timeout_ms=request.timeout_ms,
-            )
+            with self._reads.place(context.peer(), request.ByteSize()):
+                reply = await self._handler.read(
+                    read,
+                    min_offset=request.min_offset,
+                    current=request.current,
+                    timeout_ms=request.timeout_ms,
+                )
             convert.put_read_reply(response, reply)
+        except AdmissionError as error:
+            await abort(context, error.refusal)
         except ControllerApiError as error:
             response.error = error.error
             response.message = error.message

@@ -11,6 +11,7 @@ import errno
 import os
 from typing import Protocol
 
+from quorate.storage.descriptors import open_descriptor, with_spare
 from quorate.storage.layout import TEMPORARY_SUFFIX
 
 
@@ -108,20 +109,20 @@ class OsFileSystem:
     def open(self, path: str, *, create: bool = False) -> OsFile:
         flags = os.O_RDWR | os.O_CLOEXEC
         try:
-            return OsFile(os.open(path, flags | os.O_CREAT if create else flags, 0o644))
+            return OsFile(open_descriptor(path, flags | os.O_CREAT if create else flags))
         except OSError as error:
             # Snapshots have mode 0400: readable, and never to be written again. A surviving disk
             # may be mounted read-only by whoever wants to compare it.
             if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
                 raise
-            return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+            return OsFile(open_descriptor(path, os.O_RDONLY | os.O_CLOEXEC))
 
     def read(self, path: str) -> bytes:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_descriptor) as file:
             return file.read()
 
     def list_dir(self, path: str) -> list[str]:
-        return sorted(os.listdir(path))
+        return sorted(with_spare(lambda: os.listdir(path)))
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -142,7 +143,7 @@ class OsFileSystem:
             self.sync_dir(os.path.dirname(directory) or ".")
 
     def sync_dir(self, path: str) -> None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = open_descriptor(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
         finally:

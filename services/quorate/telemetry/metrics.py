@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from quorate.telemetry.scrapes import ScrapeServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,17 +46,19 @@ class MetricsServer:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
-        self._server: tuple[object, object] | None = None
+        self._server: ScrapeServer | None = None
+        self._thread: threading.Thread | None = None
 
     def start(self, host: str, port: int) -> None:
         """Listen. Raises OSError when the port is taken."""
-        self._server = start_http_server(port, addr=host, registry=self._registry)
+        self._server = ScrapeServer(host, port, make_wsgi_app(self._registry))
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
         """Close the port and end the thread."""
-        if self._server is not None:
-            server, thread = self._server
-            server.shutdown()  # type: ignore[attr-defined]
-            server.server_close()  # type: ignore[attr-defined]
-            thread.join()  # type: ignore[attr-defined]
+        if self._server is not None and self._thread is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join()
             self._server = None

@@ -11,6 +11,7 @@ from quorate.consensus.resources import (
     check_descriptors,
     descriptor_warning,
 )
+from quorate.storage.descriptors import spare_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,11 +23,12 @@ def test_few_descriptors_are_warned_about() -> None:
     assert "may open 100 files" in (descriptor_warning(100) or "")
 
 
-def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
+def test_the_limit_is_raised_up_to_what_is_kept_for_files() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         check_descriptors()
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        assert (hard - soft, hard) == (spare_of(hard), before[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 

@@ -19,6 +19,7 @@ from quorate.records.ids import (
     ReplicaKey,
     ReplyToken,
 )
+from quorate.records.voters import Endpoint
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -304,3 +305,28 @@ def test_nobody_campaigns_while_its_own_disk_hangs() -> None:
         votes = [r for _, r in cores.calls(update).values() if isinstance(r, m.VoteRequest)]
         assert votes == []
     assert not core.hears_leader
+
+
+def test_invented_observers_push_out_the_longest_silent_one_and_never_a_voter() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
+    most = core.replica.config.observers_max
+    for node_id in range(100, 100 + most + 50):
+        request = cores.fetch(9, 3, 1, wait_ms=0)
+        request = replace(request, replica=replace(cores.key(9), node_id=NodeId(node_id)))
+        cores.ask(core, request, now_ms=2002, token=node_id)
+    role = core.replica.role
+    assert isinstance(role, Leader)
+    assert len(role.progress) == most
+    assert cores.key(2) in role.progress
+    assert {key.node_id for key in role.progress} >= set(range(200, 100 + most + 50))
+
+
+def test_the_endpoints_of_a_replica_are_kept_where_they_can_be_told() -> None:
+    core = cores.leader()
+    large = (Endpoint("GRPC", "h" * 100_000, 9094),)
+    request = replace(cores.fetch(7, 3, 1, wait_ms=0), replica_endpoints=large)
+    cores.ask(core, request, now_ms=2001)
+    role = core.replica.role
+    assert isinstance(role, Leader)
+    assert role.progress[cores.key(7)].endpoints == ()

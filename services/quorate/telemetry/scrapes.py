@@ -1,0 +1,99 @@
+"""The HTTP server behind the metrics port: few connections, none of them for long.
+
+A thread serves each scrape. Somebody who opens more than there are places for ends his own oldest
+one, so that a scrape comes through however many connections stand idle.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CONNECTIONS_MAX: Final = 16
+# Whoever says nothing, or does not read his answer, for this long.
+SILENCE_S: Final = 5.0
+# Until the thread of a connection that was ended has noticed.
+_PATIENCE_S: Final = 1.0
+_SHORTAGE_PAUSE_S: Final = 0.2
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = SILENCE_S
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401
+        """A scrape is nothing to tell of."""
+
+
+class ScrapeServer(WSGIServer):
+    """Serves one WSGI application from a bounded number of threads."""
+
+    def __init__(self, host: str, port: int, application: Callable[..., Any]) -> None:
+        """Listen. Raises OSError when the port is taken."""
+        family, *_, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        self.address_family = family
+        self._places = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        self._open: dict[socket.socket, None] = {}
+        super().__init__((str(address[0]), port), _Handler)
+        self.set_app(application)
+
+    @property
+    def connections(self) -> int:
+        """How many are open now."""
+        return len(self._open)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        try:
+            return super().get_request()
+        except OSError:
+            # Too many open files: the connection stays ready, and this loop would spin.
+            time.sleep(_SHORTAGE_PAUSE_S)
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        if not self._places.acquire(blocking=False):
+            self._end_oldest()
+            if not self._places.acquire(timeout=_PATIENCE_S):
+                self.shutdown_request(request)
+                return
+        self._open[request] = None
+        thread = threading.Thread(target=self._serve, args=(request, client_address), daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            self._ended(request)
+
+    def _serve(self, request: socket.socket, client_address: object) -> None:
+        try:
+            # The connection may break, be silent for too long, or have to make room.
+            with suppress(OSError):
+                self.finish_request(request, client_address)
+        finally:
+            self._ended(request)
+
+    def _ended(self, request: socket.socket) -> None:
+        self._open.pop(request, None)
+        self.shutdown_request(request)
+        self._places.release()
+
+    def _end_oldest(self) -> None:
+        for request in tuple(self._open)[:1]:
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
+
+    def server_bind(self) -> None:
+        """Without the look-up of this host's name that the base class makes."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        host, port = self.server_address[:2]
+        self.server_name, self.server_port = str(host), int(port)
+        self.setup_environ()

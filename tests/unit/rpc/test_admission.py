@@ -1,0 +1,69 @@
+"""Nobody holds more than his share of a listener."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import grpc
+import pytest
+
+from quorate.rpc.admission import (
+    TOO_MANY_BYTES,
+    TOO_MANY_CALLS,
+    Admission,
+    AdmissionError,
+    client_of,
+)
+
+
+def test_one_client_has_half_of_the_places_whatever_its_ports() -> None:
+    admission = Admission("reads", calls_max=8, bytes_max=1000)
+    with ExitStack() as places:
+        for port in range(4):
+            places.enter_context(admission.place(f"ipv4:10.0.0.1:{port}"))
+        with pytest.raises(AdmissionError) as refused, admission.place("ipv4:10.0.0.1:99"):
+            pass
+        assert refused.value.refusal.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert refused.value.refusal.reason == TOO_MANY_CALLS
+        assert "have fewer than 4 at once" in str(refused.value)
+        with admission.place("ipv4:10.0.0.2:1"):
+            assert admission.calls == 5
+    assert (admission.calls, admission.bytes, admission._calls) == (0, 0, {})
+
+
+def test_all_clients_together_have_no_more_than_all_places() -> None:
+    admission = Admission("reads", calls_max=4, bytes_max=1000)
+    with ExitStack() as places:
+        for host in range(4):
+            places.enter_context(admission.place(f"ipv4:10.0.0.{host}:1"))
+        with pytest.raises(AdmissionError), admission.place("ipv4:10.0.0.9:1"):
+            pass
+
+
+def test_bytes_are_bounded_but_one_alone_may_be_as_large_as_a_message() -> None:
+    admission = Admission("reads", calls_max=8, bytes_max=100)
+    with admission.place("a", 5000):
+        with pytest.raises(AdmissionError) as refused, admission.place("b", 1):
+            pass
+        assert refused.value.refusal.reason == TOO_MANY_BYTES
+    with admission.place("a", 60), admission.place("b", 40):
+        assert admission.bytes == 100
+
+
+def test_a_place_is_given_back_when_the_call_fails() -> None:
+    admission = Admission("reads", calls_max=2, bytes_max=10)
+    with pytest.raises(ZeroDivisionError), admission.place("a", 3):
+        raise ZeroDivisionError
+    assert (admission.calls, admission.bytes) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("peer", "client"),
+    [
+        ("ipv4:127.0.0.1:4711", "ipv4:127.0.0.1"),
+        ("ipv6:[::1]:4711", "ipv6:[::1]"),
+        ("unix:/a/b", "unix:/a/b"),
+    ],
+)
+def test_a_client_is_its_address(peer: str, client: str) -> None:
+    assert client_of(peer) == client
