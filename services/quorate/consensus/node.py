@@ -123,7 +123,12 @@ class Node:
             request_timeout_ms=config.quorum.request_timeout_ms,
             tls=self._tls,
         )
-        raft = RaftService(driver, api_versions(core.replica), software_version=quorate.__version__)
+        raft = RaftService(
+            driver,
+            api_versions(core.replica),
+            software_version=quorate.__version__,
+            is_voter=lambda key: key in core.replica.voters,
+        )
         self._server = ControllerServer(
             raft, service, has_reflection=config.has_reflection, guard=make_guard(config, self._tls)
         )

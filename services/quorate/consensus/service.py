@@ -12,6 +12,7 @@ import os
 import random
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
@@ -135,7 +136,7 @@ def _stop_with_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> No
 
 async def _pause(stop: asyncio.Event) -> None:
     """All connections are closed: give whoever held too much a moment, and not all at once."""
-    with contextlib.suppress(TimeoutError):
+    with suppress(TimeoutError):
         await asyncio.wait_for(stop.wait(), _SHORTAGE_PAUSE_S * (1 + random.random()))  # noqa: S311
 
 

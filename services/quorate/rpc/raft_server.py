@@ -7,6 +7,7 @@ stream makes the core answer the first at once; a second stream of the same repl
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -16,17 +17,22 @@ import grpc.aio
 from quorate.raft import messages as m
 from quorate.rpc import convert_admin as admin
 from quorate.rpc import convert_raft as convert
+from quorate.rpc.admission import Admission, AdmissionError
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
+from quorate.rpc.refusals import abort
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractContextManager
 
     from quorate.records.ids import ReplicaKey, ReplyToken
 
 T = TypeVar("T")
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 REQUESTS_PER_STREAM_MAX = 16
+# Streams and single calls of observers; one client may have half of them.
+FETCHES_MAX: Final = 2400
 _Waiting: TypeAlias = "tuple[ReplyToken, asyncio.Future[m.Response]]"
 
 
@@ -55,10 +61,17 @@ class RaftService(raft_pb2_grpc.RaftServicer):
     """quorate.raft.v1.Raft on top of a handler."""
 
     def __init__(
-        self, handler: RaftHandler, who: m.ApiVersionsResponse, *, software_version: str
+        self,
+        handler: RaftHandler,
+        who: m.ApiVersionsResponse,
+        *,
+        software_version: str,
+        is_voter: Callable[[ReplicaKey], bool] = lambda _: False,
     ) -> None:
-        """`who` is the answer to ApiVersions."""
+        """`who` is the answer to ApiVersions; voters fetch whatever others do."""
         self._handler = handler
+        self._is_voter = is_voter
+        self._fetches = Admission("fetches", calls_max=FETCHES_MAX, bytes_max=0)
         self._api_versions = admin.pb_api_versions_response(who, software_version=software_version)
         self._streams: dict[ReplicaKey, asyncio.Task[None]] = {}
 
@@ -92,9 +105,19 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         return convert.pb_end_response(answer)
 
     async def FetchOnce(self, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
-        answer = await self._answer(await _parsed(convert.fetch_request, request, context))
+        fetch = await _parsed(convert.fetch_request, request, context)
+        try:
+            with self._place(fetch.replica, context):
+                answer = await self._answer(fetch)
+        except AdmissionError as error:
+            await abort(context, error.refusal)
         assert isinstance(answer, m.FetchResponse)
         return convert.pb_fetch_response(answer)
+
+    def _place(self, replica: ReplicaKey | None, context: Context) -> AbstractContextManager[None]:
+        if replica is not None and self._is_voter(replica):
+            return nullcontext()
+        return self._fetches.place(context.peer())
 
     async def FetchSnapshot(
         self, request: pb.FetchSnapshotRequest, context: Context
@@ -159,7 +182,9 @@ class RaftService(raft_pb2_grpc.RaftServicer):
     ) -> AsyncIterator[pb.FetchResponse]:
         queue: asyncio.Queue[_Waiting | _Refused | None] = asyncio.Queue()
         places = asyncio.Semaphore(REQUESTS_PER_STREAM_MAX)
-        reader = asyncio.get_running_loop().create_task(self._read(request_iterator, queue, places))
+        held = ExitStack()
+        work = self._read(request_iterator, queue, places, held, context)
+        reader = asyncio.get_running_loop().create_task(work)
         waiting: _Waiting | _Refused | None = None
         try:
             while (waiting := await queue.get()) is not None:
@@ -173,6 +198,7 @@ class RaftService(raft_pb2_grpc.RaftServicer):
                 yield convert.pb_fetch_response(answer)
         finally:
             reader.cancel()
+            held.close()
             self._streams = {key: task for key, task in self._streams.items() if task is not reader}
             while waiting is not None or not queue.empty():
                 if isinstance(waiting, tuple):
@@ -184,18 +210,26 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         requests: AsyncIterator[pb.FetchRequest],
         queue: asyncio.Queue[_Waiting | _Refused | None],
         places: asyncio.Semaphore,
+        held: ExitStack,
+        context: Context,
     ) -> None:
         """Submit requests as they come, so that a second one releases the first."""
         mine = asyncio.current_task()
         assert mine is not None
+        is_admitted = False
         try:
             async for message in requests:
                 request = convert.fetch_request(message)
+                if not is_admitted:
+                    held.enter_context(self._place(request.replica, context))
+                    is_admitted = True
                 self._claim(request.replica, mine)
                 await places.acquire()
                 queue.put_nowait(self._handler.submit(request))
         except ValueError as error:
             queue.put_nowait(_Refused(grpc.StatusCode.INVALID_ARGUMENT, str(error)))
+        except AdmissionError as error:
+            queue.put_nowait(_Refused(error.refusal.code, error.refusal.message))
         except asyncio.CancelledError:
             queue.put_nowait(_SUPERSEDED)
         finally:

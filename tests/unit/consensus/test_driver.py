@@ -62,6 +62,24 @@ async def test_work_in_an_events_place_gives_the_next_event(open_stack: Open) ->
     await asyncio.wait_for(worked.wait(), 20)
 
 
+@pytest.mark.parametrize(
+    "shortage",
+    [OSError(errno.EMFILE, "too many"), MemoryError(), RuntimeError("can't start new thread")],
+)
+async def test_a_shortage_of_the_machine_is_no_failed_disk(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch, shortage: Exception
+) -> None:
+    stack = await open_stack()
+
+    def fail() -> None:
+        raise shortage
+
+    monkeypatch.setattr(type(stack.driver.store.log), "is_dirty", True)
+    monkeypatch.setattr(stack.driver.store.log, "begin_flush", fail)
+    stack.driver.deliver(api.TimerFired())
+    assert await asyncio.wait_for(stack.ended, 20) is Ending.SHORT
+
+
 async def test_a_failed_flush_ends_the_core(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
