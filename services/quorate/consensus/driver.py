@@ -400,7 +400,9 @@ class RaftDriver:
             self.has_log_alone = False
 
     async def _truncate(self, effect: api.TruncateLog) -> None:
-        await self._alone("cutting the log", partial(self.store.truncate, effect))
+        event = await self._alone("cutting the log", partial(self.store.truncate, effect))
+        # The core has to hear of it before anything else.
+        self._inbox.appendleft(event)
         self._application.advance()
 
     async def _clean(self, work: Callable[[], api.Event | None]) -> None:

@@ -312,6 +312,7 @@ class Node:
             "disk_free_bytes": self._space.free_bytes,
             **self._application.metrics(),
             **membership_numbers(replica),
+            "leader_contradictions_total": replica.contradictions.total,
             "ignored_static_voters": float(
                 bool(self._config.quorum.voters.voters) and replica.log.kraft_version > 0
             ),

@@ -173,8 +173,10 @@ class Announcements:
         if request.leader_epoch < r.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         known = r.election.leader_id
-        same_epoch = request.leader_epoch == r.epoch
-        if request.leader_id < 0 or (same_epoch and known not in (None, request.leader_id)):
+        if request.leader_id < 0:
+            return ErrorCode.INVALID_REQUEST
+        if request.leader_epoch == r.epoch and known is not None and known != request.leader_id:
+            r.note(r.contradictions.add_second_leader(request.leader_id, known, r.epoch))
             return ErrorCode.INVALID_REQUEST
         return None
 

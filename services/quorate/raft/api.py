@@ -103,6 +103,7 @@ class CallFailure(Enum):
 
     TIMED_OUT = "timed out"
     DISCONNECTED = "disconnected"
+    UNREADABLE = "an answer that does not check"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,22 @@ class LogFlushed:
 
     end: OffsetAndEpoch
     generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogTruncated:
+    """The log ends at `to` now, durably. Nothing may come between this and its TruncateLog."""
+
+    to: OffsetAndEpoch
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationRefused:
+    """The log cannot be cut there, and is as it was: no batch begins at that offset."""
+
+    generation: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +251,8 @@ Event: TypeAlias = (
     | RecordsProposed
     | ReadRequested
     | LogFlushed
+    | LogTruncated
+    | TruncationRefused
     | SnapshotStored
     | SnapshotInstalled
     | SnapshotRefused
@@ -290,7 +309,10 @@ class AppendToLog:
 
 @dataclass(frozen=True, slots=True)
 class TruncateLog:
-    """A barrier (rule 14): waits for the flush in flight, durable before the next append."""
+    """A barrier (rule 14): waits for the flush in flight, durable before the next append.
+
+    Answered by LogTruncated or TruncationRefused, before any other event.
+    """
 
     to: OffsetAndEpoch
     generation: int
@@ -309,11 +331,13 @@ class WriteSnapshotChunk:
 class InstallSnapshot:
     """Check the fetched file, make it durable, restart the log at its end.
 
-    A barrier, answered by SnapshotInstalled or SnapshotRefused.
+    A barrier, answered by SnapshotInstalled or SnapshotRefused. Its kraft.version must not be below
+    `kraft_version`, which is committed.
     """
 
     snapshot_id: OffsetAndEpoch
     generation: int
+    kraft_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

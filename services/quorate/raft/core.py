@@ -17,6 +17,7 @@ from quorate.raft.api import (
     Event,
     LogCleaned,
     LogFlushed,
+    LogTruncated,
     ProbeAnswered,
     ReadRequested,
     RecordsProposed,
@@ -29,6 +30,7 @@ from quorate.raft.api import (
     SnapshotStored,
     StateMachineProgress,
     TimerFired,
+    TruncationRefused,
     Update,
 )
 from quorate.raft.calls import CallKind
@@ -96,14 +98,22 @@ class RaftCore:
     def step(self, event: Event, now_ms: Millis) -> Update:
         """What to do about `event`. `now_ms` is monotonic and never goes back."""
         self.replica.now = now_ms
-        self._expire()
-        self._handle(event)
+        if isinstance(event, LogTruncated | TruncationRefused | SnapshotInstalled):
+            # The disk is as it is: no timer may act on a log that is none any more.
+            self._handle(event)
+            self._expire()
+        else:
+            self._expire()
+            self._handle(event)
         return self._finish()
 
     @property
     def hears_leader(self) -> bool:
-        """It leads, or follows a leader that answers it."""
-        return isinstance(self.replica.role, Leader) or self.elections.hears_leader()
+        """It leads, or follows a leader that answers it, and that it believes (rule 29)."""
+        r = self.replica
+        if isinstance(r.role, Leader):
+            return True
+        return self.elections.hears_leader() and r.contradictions.standing(r.epoch) is None
 
     @property
     def is_new(self) -> bool:
@@ -152,6 +162,10 @@ class RaftCore:
             case SnapshotStored(snapshot=snapshot):
                 assert snapshot.snapshot_id.offset <= min(r.high_watermark, r.log.flushed)
                 r.log.store_snapshot(snapshot)
+            case LogTruncated():
+                self.following.handle_truncated(event)
+            case TruncationRefused():
+                self.following.handle_truncation_refused(event)
             case SnapshotInstalled():
                 self.following.handle_installed(event)
             case SnapshotRefused():

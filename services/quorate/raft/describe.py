@@ -142,4 +142,4 @@ def remarks(replica: Replica) -> list[str]:
         lines.append(
             f"the disk has not confirmed a flush for {age_s:.1f} s: look after metadata.log.dir"
         )
-    return lines + refusals(replica)
+    return lines + replica.contradictions.remarks(replica.epoch) + refusals(replica)

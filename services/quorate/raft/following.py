@@ -13,15 +13,19 @@ from quorate.raft.api import (
     CallFailure,
     ForgetRememberedEnd,
     InstallSnapshot,
+    LogTruncated,
     Peer,
     SnapshotInstalled,
     SnapshotRefused,
     TruncateLog,
+    TruncationRefused,
     WriteSnapshotChunk,
 )
+from quorate.raft.backoff import backoff_ms
 from quorate.raft.calls import Call, CallKind
+from quorate.raft.contradictions import LONGEST_SHARE
+from quorate.raft.fitting import misfit
 from quorate.raft.messages import (
-    BatchInfo,
     EpochStart,
     FetchedBatches,
     FetchRequest,
@@ -30,7 +34,6 @@ from quorate.raft.messages import (
     FetchSnapshotResponse,
 )
 from quorate.raft.roles import Follower, SnapshotDownload, Unattached
-from quorate.records.control import LeaderChange
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Millis, NodeId, Offset, OffsetAndEpoch
 
@@ -55,6 +58,8 @@ class Following:
         # The newest round that an answer carried, and the epoch of the leader that sent it: another
         # leader's rounds would prove nothing to this one.
         self.read_round = (Epoch(0), 0)
+        # What the log is being cut to: until that is done it may not be claimed.
+        self.cutting: TruncateLog | None = None
 
     # --- sending ----------------------------------------------------------------------------------
 
@@ -68,12 +73,13 @@ class Following:
 
     def may_fetch(self) -> bool:
         """Rule of acknowledgement: only what is on the disk may be claimed by a fetch offset."""
-        return self.r.log.flushed == self.r.log.end.offset
+        return self.cutting is None and self.r.log.flushed == self.r.log.end.offset
 
     def _fetch(self, role: Follower) -> None:
         r = self.r
         peer = r.leader_peer()
-        if peer is None:
+        standing = r.contradictions.standing(r.epoch)
+        if peer is None or (standing is not None and standing.retry_ms > r.now):
             return
         if role.download is not None:
             self._fetch_snapshot(role.download, peer)
@@ -160,28 +166,84 @@ class Following:
                 r.learn(response.leader, "late Fetch answer")
             return
         if isinstance(response, CallFailure):
-            self._back_off(CallKind.FETCH, call)
-            if response is CallFailure.DISCONNECTED:
-                self.elections.suspecting.stream_broke(call)
+            self._failed(CallKind.FETCH, call, role, response)
             return
         if response.error is not ErrorCode.NONE:
             self._refused(CallKind.FETCH, call, response)
             return
+        problem = self._contradiction(role, response)
+        if problem is not None:
+            self._not_believed(role, problem)
+        elif response.diverging is not None:
+            self._cut(response.diverging)
+        else:
+            self._take(role, response)
+
+    def _take(self, role: Follower, response: FetchResponse) -> None:
+        """A sound answer of the leader: records, nothing new, or which snapshot to fetch."""
+        r = self.r
         self._heard_leader(role)
         self.read_round = (r.epoch, response.read_round)
         # Known from the voter set alone, it would be lost with a record that removes the leader.
         r.leader_endpoints = r.leader_endpoints or response.leader.endpoints
         if response.high_watermark != UNKNOWN_OFFSET:
             r.leader_high_watermark = response.high_watermark
+        if response.snapshot_id is not None:
+            role.download = SnapshotDownload(response.snapshot_id)
+            r.note(f"fetches snapshot {response.snapshot_id}")
+            return
+        if isinstance(response.records, FetchedBatches) and response.records.batches:
+            self._append(response.records)
+        # Only now is this log known to be a prefix of the leader's.
+        r.note(r.contradictions.end(r.epoch))
+        r.advance_high_watermark(Offset(min(response.high_watermark, r.log.end.offset)))
+
+    # --- what may not be believed (rule 29) -------------------------------------------------------
+
+    def _contradiction(self, role: Follower, response: FetchResponse) -> str | None:
+        """Why this answer cannot be that of a leader which has all that is committed."""
+        r = self.r
+        info = response.leader
+        if info.epoch == r.epoch and info.leader_id not in (None, role.leader_id):
+            return f"it names {info.leader_id} as leader of its epoch"
+        if 0 <= response.high_watermark < r.high_watermark:
+            return f"its high watermark is {response.high_watermark}, {self._committed()}"
         if response.diverging is not None:
-            self._truncate(call, response.diverging)
-        elif response.snapshot_id is not None:
-            self._begin_download(role, call, response.snapshot_id)
-        elif isinstance(response.records, FetchedBatches) and not self._append(response.records):
-            self._back_off(CallKind.FETCH, call)
-        else:
-            # Only now is this log known to be a prefix of the leader's.
-            r.advance_high_watermark(Offset(min(response.high_watermark, r.log.end.offset)))
+            return self._why_not_cut(response.diverging)
+        if response.snapshot_id is not None:
+            return self._why_not_snapshot(response.snapshot_id)
+        if isinstance(response.records, FetchedBatches):
+            return misfit(response.records.batches, r.log, epoch=r.epoch, leader_id=role.leader_id)
+        return None
+
+    def _committed(self) -> str:
+        return f"and everything below {self.r.high_watermark} is committed"
+
+    def _why_not_cut(self, diverging: OffsetAndEpoch) -> str | None:
+        """It may only be cut to a common prefix, and never below the high watermark."""
+        end, to = self.r.log.end, self.r.log.truncation_point(diverging)
+        if to.offset >= end.offset:
+            return (
+                f"it diverges at {diverging}, where there is nothing to cut: the log ends at {end}"
+            )
+        if not self.may_truncate(to.offset):
+            return f"it diverges at {diverging}, {self._committed()}"
+        return None
+
+    def _why_not_snapshot(self, snapshot_id: OffsetAndEpoch) -> str | None:
+        """It must hold something new, of an epoch that can be."""
+        r = self.r
+        if snapshot_id.offset <= r.high_watermark:
+            return f"it offers snapshot {snapshot_id}, {self._committed()}"
+        if not r.log.epoch_before(r.high_watermark) <= snapshot_id.epoch <= r.epoch:
+            return f"it offers snapshot {snapshot_id} in epoch {r.epoch}, {self._committed()}"
+        return None
+
+    def _not_believed(self, role: Follower, reason: str) -> None:
+        """Change nothing, say it once, ask again later; this leader is not heard."""
+        r = self.r
+        role.has_fetched = False
+        r.note(r.contradictions.add(role.leader_id, r.epoch, reason, r.now))
 
     def _role_of(self, call: Call) -> Follower | None:
         role = self.r.role
@@ -189,36 +251,49 @@ class Following:
             return role
         return None
 
-    def _back_off(self, kind: CallKind, call: Call) -> None:
-        self.r.calls.back_off(kind, call.to, self.r.after(self.r.config.retry_backoff_ms))
+    def _failed(self, kind: CallKind, call: Call, role: Follower, failure: CallFailure) -> None:
+        r = self.r
+        if failure is CallFailure.UNREADABLE:
+            self._not_believed(role, failure.value)
+            return
+        r.calls.back_off(kind, call.to, r.after(r.config.retry_backoff_ms))
+        if kind is CallKind.FETCH and failure is CallFailure.DISCONNECTED:
+            self.elections.suspecting.stream_broke(call)
 
     def _refused(
         self, kind: CallKind, call: Call, response: FetchResponse | FetchSnapshotResponse
     ) -> None:
+        """An error: it may name another leader. The same one again is no news, and waits longer."""
         r = self.r
-        r.note(f"{call.to} answers {kind.value} with {response.error.name}")
+        role = self._role_of(call)
+        if role is None or role.refused is not response.error:
+            r.note(f"{call.to} answers {kind.value} with {response.error.name}")
         r.learn(response.leader, f"answer of {call.to}")
-        if self._role_of(call) is not None:
-            self._back_off(kind, call)
+        role = self._role_of(call)
+        if role is None:
+            return
+        role.refusals, role.refused = role.refusals + 1, response.error
+        delay = backoff_ms(
+            role.refusals,
+            first_ms=r.config.retry_backoff_ms,
+            longest_ms=r.config.fetch_timeout_ms // LONGEST_SHARE,
+            random=r.random,
+        )
+        r.calls.back_off(kind, call.to, r.after(delay))
 
     def _heard_leader(self, role: Follower) -> None:
         r = self.r
         if role.has_ended:
             return
         role.has_fetched = True
+        role.refusals, role.refused = 0, None
         r.lost_rounds = 0
         role.fetch_deadline = r.after(r.config.fetch_timeout_ms)
         r.suspicion = None
 
-    def _append(self, fetched: FetchedBatches) -> bool:
-        """Append what continues this log, or nothing (rule 17). False when it does not fit."""
+    def _append(self, fetched: FetchedBatches) -> None:
+        """Append what continues this log (rule 17)."""
         r = self.r
-        if not fetched.batches:
-            return True
-        problem = self.misfit(fetched.batches)
-        if problem is not None:
-            r.note(f"fetched batches are refused: {problem}")
-            return False
         base = r.log.end.offset
         last = fetched.batches[-1]
         end = OffsetAndEpoch(epoch=last.epoch, offset=Offset(last.last_offset + 1))
@@ -234,53 +309,37 @@ class Following:
             for index, record in enumerate(batch.control):
                 if r.log.append_control(Offset(batch.base_offset + index), record):
                     r.note(f"voters are {_ids(r)} from offset {batch.base_offset + index}")
-        return True
 
-    def misfit(self, batches: tuple[BatchInfo, ...]) -> str | None:
-        """Why these batches do not continue the log: contiguity, epoch order, epoch starts."""
-        r = self.r
-        offset, epoch = r.log.end.offset, r.log.end.epoch
-        for batch in batches:
-            if batch.base_offset != offset or batch.last_offset < offset:
-                return f"offset {batch.base_offset} where {offset} is next"
-            if batch.epoch < epoch or batch.epoch > r.epoch:
-                return f"epoch {batch.epoch} after {epoch} in epoch {r.epoch}"
-            first = batch.control[0] if batch.control else None
-            if batch.epoch > epoch and not isinstance(first, LeaderChange):
-                return f"epoch {batch.epoch} begins at {offset} without a LeaderChange"
-            offset, epoch = Offset(batch.last_offset + 1), batch.epoch
-        return None
-
-    def _truncate(self, call: Call, diverging: OffsetAndEpoch) -> None:
-        """Cut to the common prefix, never below the high watermark (seed, invariant)."""
+    def _cut(self, diverging: OffsetAndEpoch) -> None:
+        """Cut to the common prefix, if a batch begins there: what the disk knows."""
         r = self.r
         to = r.log.truncation_point(diverging)
-        if to.offset >= r.log.end.offset:
-            r.note(f"leader diverges at {diverging}, nothing to cut at {r.log.end}")
-            self._back_off(CallKind.FETCH, call)
-            return
-        if not self.may_truncate(to.offset):
-            r.note(f"refuses to cut at {to.offset}, below the high watermark {r.high_watermark}")
-            self._back_off(CallKind.FETCH, call)
-            return
         r.note(f"leader diverges at {diverging}: cuts {r.log.end.offset - to.offset} record(s)")
-        r.log.truncate(to)
-        r.emit(TruncateLog(to, r.log.generation))
+        self.cutting = TruncateLog(to, r.log.generation + 1)
+        r.emit(self.cutting)
+
+    def handle_truncated(self, event: LogTruncated) -> None:
+        """The log ends there now."""
+        r = self.r
+        if self.cutting is None or event.generation != self.cutting.generation:
+            return
+        self.cutting = None
+        r.log.truncate(event.to)
+        if isinstance(r.role, Follower):
+            self._heard_leader(r.role)
+            r.note(r.contradictions.end(r.epoch))
+
+    def handle_truncation_refused(self, event: TruncationRefused) -> None:
+        """The log is as it was: the leaders of its epochs wrote other batches than this one has."""
+        cutting, self.cutting = self.cutting, None
+        if cutting is not None and isinstance(self.r.role, Follower):
+            self._not_believed(self.r.role, event.reason)
 
     def may_truncate(self, to: Offset) -> bool:
         """What is committed is never cut."""
         return to >= self.r.high_watermark
 
     # --- snapshots --------------------------------------------------------------------------------
-
-    def _begin_download(self, role: Follower, call: Call, snapshot_id: OffsetAndEpoch) -> None:
-        r = self.r
-        if snapshot_id.offset < r.high_watermark:
-            r.note(f"refuses snapshot {snapshot_id} below the high watermark {r.high_watermark}")
-            self._back_off(CallKind.FETCH, call)
-            return
-        role.download = SnapshotDownload(snapshot_id)
-        r.note(f"fetches snapshot {snapshot_id}")
 
     def handle_fetch_snapshot(
         self, call: Call, response: FetchSnapshotResponse | CallFailure
@@ -292,7 +351,7 @@ class Following:
             return
         download = role.download
         if isinstance(response, CallFailure):
-            self._back_off(CallKind.FETCH_SNAPSHOT, call)
+            self._failed(CallKind.FETCH_SNAPSHOT, call, role, response)
             return
         if response.error is not ErrorCode.NONE:
             if response.error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
@@ -301,20 +360,21 @@ class Following:
                 self._heard_leader(role)
             self._refused(CallKind.FETCH_SNAPSHOT, call, response)
             return
-        self._heard_leader(role)
         chunk = response.chunk
         fits = (
             response.snapshot_id == download.snapshot_id and response.position == download.position
         )
         if not fits or not isinstance(chunk, bytes) or not chunk:
-            self._back_off(CallKind.FETCH_SNAPSHOT, call)
+            self._not_believed(role, f"it sends another slice of {download.snapshot_id} than asked")
             return
+        self._heard_leader(role)
         r.emit(WriteSnapshotChunk(download.snapshot_id, download.position, chunk))
         download.position += len(chunk)
         if download.position >= response.size_bytes:
             download.is_installing = True
             # The log begins anew only once the file has been found whole.
-            r.emit(InstallSnapshot(download.snapshot_id, r.log.generation + 1))
+            kraft_version = r.log.committed_kraft_version(r.high_watermark)
+            r.emit(InstallSnapshot(download.snapshot_id, r.log.generation + 1, kraft_version))
 
     def handle_installed(self, event: SnapshotInstalled) -> None:
         """The log now is empty and starts at the snapshot's end."""
@@ -327,13 +387,17 @@ class Following:
         r.note(f"installed snapshot {event.snapshot.snapshot_id}; voters are {_ids(r)}")
         if isinstance(r.role, Follower):
             r.role.download = None
+            r.note(r.contradictions.end(r.epoch))
         self.check_healed()
 
     def handle_refused(self, event: SnapshotRefused) -> None:
-        """The fetched file does not check: begin anew from a plain Fetch."""
-        self.r.note(f"fetched snapshot {event.snapshot_id} is refused: {event.reason}")
-        if isinstance(self.r.role, Follower):
-            self.r.role.download = None
+        """The fetched file does not check: begin anew from a plain Fetch, after a while."""
+        r = self.r
+        if isinstance(r.role, Follower) and r.role.download is not None:
+            r.role.download = None
+            # Its leader is heard all the same: what spoiled the file may lie on the way, or here.
+            reason = f"fetched snapshot {event.snapshot_id}: {event.reason}"
+            r.note(r.contradictions.add(r.role.leader_id, r.epoch, reason, r.now))
 
     def check_healed(self) -> None:
         """Rule 16: whole again when the log is at least what it once was, compared as in Vote."""
@@ -344,7 +408,10 @@ class Following:
             r.emit(ForgetRememberedEnd())
 
     def deadlines(self) -> Iterator[Millis]:
-        """When to look for a leader again."""
+        """When to look for a leader again, or to ask one that was not believed."""
+        standing = self.r.contradictions.standing(self.r.epoch)
+        if isinstance(self.r.role, Follower) and standing and standing.retry_ms > self.r.now:
+            yield standing.retry_ms
         if not isinstance(self.r.role, Unattached) or self.r.calls.in_flight(CallKind.DISCOVERY):
             return
         # Before the log is flushed, or with nobody to ask, no passing of time lets it go on.

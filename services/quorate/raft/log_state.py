@@ -77,6 +77,13 @@ class LogState:
         """The latest kraft.version in the log, committed or not."""
         return self.kraft_versions[-1].kraft_version if self.kraft_versions else 0
 
+    def committed_kraft_version(self, high_watermark: Offset) -> int:
+        """The newest kraft.version that is known committed; that of the bootstrap is a guess."""
+        for entry in reversed(self.kraft_versions):
+            if 0 <= entry.offset < high_watermark:
+                return entry.kraft_version
+        return 0
+
     @property
     def flushed_end(self) -> OffsetAndEpoch:
         """What is on this replica's disk, with the epoch of the last record there."""

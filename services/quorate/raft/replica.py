@@ -20,6 +20,7 @@ from quorate.raft.api import (
     SendRequest,
 )
 from quorate.raft.calls import Call, CallKind, Calls
+from quorate.raft.contradictions import Contradictions
 from quorate.raft.log_state import LogState
 from quorate.raft.messages import (
     ElectionState,
@@ -93,6 +94,7 @@ class Replica:
         self.unflushed_since: Millis | None = None
         self.waited_in_epoch: Epoch | None = None
         self.suspicion: Suspicion | None = None
+        self.contradictions = Contradictions(config, random)
         self.promise: Promise | None = None
         self.lost_rounds = 0
         self.brokers_support: int | None = None
@@ -231,8 +233,9 @@ class Replica:
 
     # --- what every module emits ----------------------------------------------------------------
 
-    def note(self, text: str) -> None:
-        self.notes.append(text)
+    def note(self, text: str | None) -> None:
+        if text is not None:
+            self.notes.append(text)
 
     def emit(self, effect: Effect) -> None:
         self.effects.append(effect)
@@ -340,11 +343,8 @@ class Replica:
         match self.role:
             case Unattached(election_deadline=deadline) | Resigned(election_deadline=deadline):
                 if not is_vote and epoch > self.epoch:
-                    return (
-                        deadline
-                        if deadline > self.now
-                        else self.after(self.draw_election_timeout())
-                    )
+                    is_over = deadline <= self.now
+                    return self.after(self.draw_election_timeout()) if is_over else deadline
             case Candidate(election_deadline=deadline):
                 return max(deadline, self.now)
             case Prospective(election_deadline=deadline, tally=tally) if not tally.is_lost:
@@ -481,7 +481,7 @@ class Replica:
         endpoints, leader_id = info.endpoints, info.leader_id
         known = self.election.leader_id
         if info.epoch == self.epoch and known is not None and leader_id not in (None, known):
-            self.note(f"{why}: ignored, names leader {leader_id} for epoch {info.epoch} of {known}")
+            self.note(self.contradictions.add_second_leader(leader_id, known, info.epoch))
             return
         has_address = bool(endpoints) or (
             leader_id is not None and self.voters.by_id(leader_id) is not None

@@ -17,6 +17,7 @@ from quorate.records.ids import UNKNOWN_OFFSET
 if TYPE_CHECKING:
     from quorate.raft.api import RecordsProposed
     from quorate.raft.messages import AddRaftVoterRequest
+    from quorate.records.errors import ErrorCode
     from quorate.records.ids import (
         CallId,
         Epoch,
@@ -92,7 +93,8 @@ class SnapshotDownload:
 class Follower:
     """Fetches from the leader of its epoch.
 
-    `has_ended` is set by the leader's EndQuorumEpoch: nobody is heard any more.
+    `has_ended` is set by the leader's EndQuorumEpoch: nobody is heard any more. `refusals` are the
+    errors that it answered since it last did not, `refused` the latest.
     """
 
     leader_id: NodeId
@@ -100,6 +102,8 @@ class Follower:
     has_fetched: bool = False
     has_ended: bool = False
     download: SnapshotDownload | None = None
+    refusals: int = 0
+    refused: ErrorCode | None = None
 
 
 @dataclass(slots=True)

@@ -132,8 +132,7 @@ class RaftClient:
             answer = _failure(error)
             self._complain(link, error)
         except ValueError as error:
-            log.warning("answer of node %s is malformed: %s", link.peer.node_id, error)
-            answer = CallFailure.TIMED_OUT
+            answer = self._unreadable(link, error)
         self._on_response(call, answer)
 
     async def _call(
@@ -228,8 +227,15 @@ class RaftClient:
         try:
             return convert.fetch_response(message, self._parse_batches)
         except ValueError as error:
-            log.warning("Fetch answer of node %s is refused: %s", link.peer.node_id, error)
-            return CallFailure.TIMED_OUT
+            return self._unreadable(link, error)
+
+    def _unreadable(self, link: _Link, error: ValueError) -> CallFailure:
+        """Say once what is wrong with a peer's answers, until it is something else."""
+        words = str(error)
+        if words != link.complaint:
+            link.complaint = words
+            log.warning("an answer of node %s is refused: %s", link.peer.node_id, words)
+        return CallFailure.UNREADABLE
 
     # --- probe ------------------------------------------------------------------------------------
 

@@ -124,8 +124,7 @@ class SimulatedNode:
 
     def is_voter(self, voter: Voter) -> bool:
         """Whether `voter` means this very disk; without directory ids any of this node."""
-        key = voter.key
-        return key.node_id == self.node_id and key.directory_id in (None, self.directory_id)
+        return voter.key in (self.key, ReplicaKey(self.node_id))
 
     @property
     def is_listening(self) -> bool:
@@ -358,8 +357,9 @@ class SimulatedNode:
                 self._waits_for_flush = self.is_busy = True
             case api.TruncateLog(to=to):
                 self.world.watch.truncating(self, to)
-                self.store.truncate(effect)
-                self.log.cut(to.offset)
+                if isinstance(event := self.store.truncate(effect), api.LogTruncated):
+                    self.log.cut(to.offset)
+                self._inbox.appendleft(event)
                 self._wait_for_disk()
             case api.InstallSnapshot():
                 self._install(effect)
@@ -403,7 +403,7 @@ class SimulatedNode:
             self.log = LogView(snapshot_id, chain, voters)
             self.world.watch.snapshot(self, snapshot_id)
             self.application.load_snapshot(snapshot_id)
-        self._inbox.append(event)
+        self._inbox.appendleft(event)
         self._wait_for_disk()
 
     def _publish(self, progress: PublishProgress) -> None:

@@ -21,3 +21,7 @@ class DamagedLogError(StorageError):
 
 class DamagedSnapshotError(StorageError):
     """A snapshot file does not check: a CRC, its header, its footer or the order of its batches."""
+
+
+class MisplacedCutError(ValueError):
+    """The log cannot be cut at that offset, where no batch begins; nothing has been changed."""

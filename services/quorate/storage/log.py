@@ -18,7 +18,7 @@ from quorate.records.control import control_records
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.storage.cache import BatchCache
 from quorate.storage.epoch_checkpoint import encode_epochs, entries_between
-from quorate.storage.errors import DamagedLogError, StorageError
+from quorate.storage.errors import DamagedLogError, MisplacedCutError, StorageError
 from quorate.storage.files import write_atomically
 from quorate.storage.flushed_end import FlushedEnd, FlushedEndFile
 from quorate.storage.layout import EPOCH_CHECKPOINT
@@ -383,7 +383,7 @@ class MetadataLog:
                 break
             position, crc = batch.position + batch.header.size_bytes, batch.header.crc
             if batch.header.last_offset >= offset:
-                raise ValueError(f"{segment.path}: {offset} lies inside a batch")
+                raise MisplacedCutError(f"{segment.path}: offset {offset} lies inside a batch")
         return position, crc
 
     def _settle(self) -> None:

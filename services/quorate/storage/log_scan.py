@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.fitting import begins_epoch, epoch_misfit
 from quorate.raft.messages import EpochStart
 from quorate.records.batch import CorruptBatchError
-from quorate.records.control import LeaderChange, control_records
+from quorate.records.control import control_records
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.records.schema import SchemaError
 from quorate.storage.errors import StorageError
@@ -154,7 +155,7 @@ class _Scanner:
                 f"{path}: a control record at byte {batch.position} cannot be read ({error}). It "
                 "checks, so a newer release may have written it: start that release here"
             ) from error
-        starts_epoch = bool(controls) and isinstance(controls[0], LeaderChange)
+        starts_epoch = begins_epoch(controls)
         self._check_epoch(header.base_offset, header.epoch, starts_epoch=starts_epoch)
         self.before = self._boundary()
         self.may_be_wrong = not log.epochs or header.epoch != log.epochs[-1].epoch
@@ -176,11 +177,9 @@ class _Scanner:
         recorded = self.recorded.get(Offset(offset), epoch)
         if epoch > self.witnesses.quorum_epoch:
             raise _Unfit(f"epoch {epoch}, above {self.witnesses.quorum_epoch} in quorum-state")
-        if self.is_epoch_known and epoch < last:
-            raise _WrongEpoch(f"epoch {epoch}")
-        if self.is_epoch_known and (epoch > last) is not starts_epoch:
-            how = "with" if starts_epoch else "without"
-            raise _WrongEpoch(f"epoch {epoch} {how} a LeaderChange")
+        problem = epoch_misfit(last, epoch, begins_epoch=starts_epoch)
+        if self.is_epoch_known and problem is not None:
+            raise _WrongEpoch(problem)
         if starts_epoch and epoch != recorded:
             raise _Unfit(f"epoch {epoch}, but {recorded} in the epoch history")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import AppendToLog, ControlBatch, SaveElection
+from quorate.raft.fitting import EPOCHS_SKIPPED
 from quorate.raft.log_state import NO_VOTERS
 from quorate.raft.messages import ElectionState
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from quorate.storage.meta import MetaProperties
     from quorate.storage.rescue_record import RescuePlan
 
-# So far above every epoch that is known that no voter left behind comes near it by campaigning.
-EPOCHS_SKIPPED: Final = 1000
 EPOCH_MAX: Final = 2**31 - 1
 _KRAFT_VERSION: Final = 1
 

@@ -21,6 +21,7 @@ from quorate.records.control import (
     control_records,
 )
 from quorate.records.schema import SchemaError
+from quorate.records.voters import KRAFT_VERSION_MAX
 from quorate.storage.errors import DamagedSnapshotError
 from quorate.storage.layout import (
     BOOTSTRAP_ID,
@@ -138,10 +139,11 @@ class SnapshotStore:
         finally:
             file.close()
 
-    def install(self, snapshot_id: OffsetAndEpoch) -> SnapshotSummary:
+    def install(self, snapshot_id: OffsetAndEpoch, *, kraft_version: int = 0) -> SnapshotSummary:
         """Check a fetched snapshot and give it its name, durable on return.
 
-        Raises DamagedSnapshotError after removing the file where it does not check.
+        Raises DamagedSnapshotError after removing the file where it does not check, where its
+        kraft.version is below the given one or unknown, or where that needs voters and it has none.
         """
         part = self.path(snapshot_id) + PART_SUFFIX
         checker = SnapshotChecker(part, snapshot_id.epoch)
@@ -149,6 +151,10 @@ class SnapshotStore:
             for _ in self._batches(part, checker):
                 pass
             summary = checker.summary()
+            if not kraft_version <= summary.kraft_version <= KRAFT_VERSION_MAX:
+                raise checker.damaged(0, f"kraft.version {summary.kraft_version}")
+            if summary.kraft_version > 0 and not summary.voters:
+                raise checker.damaged(0, "no voters")
         except DamagedSnapshotError:
             self._fs.remove(part)
             raise

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, assert_never
 from quorate.raft.api import (
     ControlBatch,
     LogCleaned,
+    LogTruncated,
     ProposedBatch,
     SnapshotInstalled,
     SnapshotRefused,
+    TruncationRefused,
 )
 from quorate.raft.messages import FetchedBatches, SnapshotInfo
 from quorate.records.batch import read_header, stamp
@@ -21,7 +23,7 @@ from quorate.records.control import encode_control_batch
 from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.storage import layout
 from quorate.storage.cleaning import snapshots_to_keep
-from quorate.storage.errors import DamagedSnapshotError
+from quorate.storage.errors import DamagedSnapshotError, MisplacedCutError
 from quorate.storage.healing import Healing, write_healing
 from quorate.storage.quorum_state import write_quorum_state
 from quorate.storage.recovery import Recovered, StorageConfig, recover
@@ -103,9 +105,13 @@ class LogStore:
         self.log.append(base_offset, data)
         assert self.log.end == effect.end, f"{self.log.end} is not what the core appended: {effect}"
 
-    def truncate(self, effect: TruncateLog) -> None:
+    def truncate(self, effect: TruncateLog) -> LogTruncated | TruncationRefused:
         """Durable on return; the flush under way must be over."""
-        self.log.truncate(effect.to, effect.generation)
+        try:
+            self.log.truncate(effect.to, effect.generation)
+        except MisplacedCutError as error:
+            return TruncationRefused(effect.generation, str(error))
+        return LogTruncated(effect.to, effect.generation)
 
     def write_chunk(self, effect: WriteSnapshotChunk) -> None:
         """Written on return, not flushed."""
@@ -115,7 +121,7 @@ class LogStore:
         """Check a fetched snapshot, make it durable, restart the log at its end."""
         snapshot_id = effect.snapshot_id
         try:
-            summary = self.snapshots.install(snapshot_id)
+            summary = self.snapshots.install(snapshot_id, kraft_version=effect.kraft_version)
         except DamagedSnapshotError as error:
             return SnapshotRefused(snapshot_id, str(error))
         info = SnapshotInfo(snapshot_id, self.snapshots.size(snapshot_id))

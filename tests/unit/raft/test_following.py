@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
@@ -77,20 +80,162 @@ def test_an_epoch_that_begins_without_a_leader_change_is_refused() -> None:
     assert update.effects == ()
 
 
-def test_a_follower_cuts_where_its_leader_diverges() -> None:
+def test_a_follower_cuts_where_its_leader_diverges_once_the_disk_has() -> None:
     core = fed()
     answer = response(diverging=cores.end(4, 1))
     update = cores.answer(core, under_way(core), answer, now_ms=4)
-    assert update.effects[0] == api.TruncateLog(cores.end(4, 1), 1)
-    assert core.replica.log.end == cores.end(4, 1)
-
-
-def test_nothing_below_the_high_watermark_is_ever_cut() -> None:
-    core = fed()
-    answer = response(diverging=cores.end(2, 1))
-    update = cores.answer(core, under_way(core), answer, now_ms=4)
-    assert update.effects == ()
+    assert update.effects == (api.TruncateLog(cores.end(4, 1), 1),)
     assert core.replica.log.end == cores.end(5, 1)
+    update = core.step(api.LogTruncated(cores.end(4, 1), 1), Millis(5))
+    assert core.replica.log.end == cores.end(4, 1)
+    ((_, request),) = cores.calls(update).values()
+    assert isinstance(request, m.FetchRequest)
+    assert request.fetch_offset == 4
+
+
+def test_no_timer_acts_on_a_log_that_the_disk_has_cut() -> None:
+    core = fed()
+    cores.answer(core, under_way(core), response(diverging=cores.end(4, 1)), now_ms=4)
+    update = core.step(api.LogTruncated(cores.end(4, 1), 1), Millis(9000))
+    assert core.replica.log.end == cores.end(4, 1)
+    assert isinstance(core.replica.role, Follower)
+    assert not [r for _, r in cores.calls(update).values() if isinstance(r, m.VoteRequest)]
+
+
+def test_a_cut_inside_a_batch_is_refused_and_its_leader_not_believed() -> None:
+    core = fed()
+    cores.answer(core, under_way(core), response(diverging=cores.end(4, 1)), now_ms=4)
+    refused = core.step(api.TruncationRefused(1, "offset 4 lies inside a batch"), Millis(5))
+    assert core.replica.log.end == cores.end(5, 1)
+    assert not core.hears_leader
+    assert cores.calls(refused) == {}
+
+
+def committed(*batches: m.BatchInfo) -> m.FetchedBatches:
+    return m.FetchedBatches(b"b", batches)
+
+
+RECORD = m.BatchInfo(Offset(5), Offset(5), Epoch(1))
+IMPOSSIBLE: dict[str, m.FetchResponse | api.CallFailure] = {
+    "diverges below what is committed": response(diverging=cores.end(2, 1)),
+    "diverges where nothing differs": response(diverging=cores.end(9, 1)),
+    "diverges in an epoch to come": response(diverging=cores.end(4, 7)),
+    "its high watermark falls": response(high_watermark=Offset(2)),
+    "it falls beside records": response(high_watermark=Offset(1), records=committed(RECORD)),
+    "another leader of its epoch": m.FetchResponse(
+        ErrorCode.NONE, m.LeaderInfo(NodeId(3), Epoch(1)), Offset(3)
+    ),
+    "a snapshot of what is here": response(snapshot_id=cores.end(3, 1)),
+    "a snapshot of less": response(snapshot_id=cores.end(1, 1)),
+    "a snapshot of a later epoch": response(snapshot_id=cores.end(9, 2)),
+    "a snapshot of an earlier epoch": response(snapshot_id=cores.end(9, 0)),
+    "records with a gap": response(records=committed(replace(RECORD, base_offset=Offset(6)))),
+    "an answer that does not check": api.CallFailure.UNREADABLE,
+}
+
+
+@pytest.mark.parametrize("what", list(IMPOSSIBLE))
+def test_rule_29_a_leader_that_contradicts_what_is_committed_changes_nothing(what: str) -> None:
+    core = fed()
+    assert cores_heard(core)
+    deadline = core.replica.role.fetch_deadline  # type: ignore[union-attr]
+    update = cores.answer(core, under_way(core), IMPOSSIBLE[what], now_ms=4)
+    log = core.replica.log
+    assert update.effects == ()
+    assert (log.end, log.flushed, core.replica.high_watermark) == (cores.end(5, 1), 5, 3)
+    assert core.replica.role.fetch_deadline == deadline  # type: ignore[union-attr]
+    assert not core.hears_leader
+    (note,) = update.notes
+    assert note.startswith("does not believe leader 1: ")
+    assert any("does not believe leader 1 of epoch 1" in line for line in core.remarks())
+
+
+def cores_heard(core: RaftCore) -> bool:
+    return core.hears_leader and core.remarks() == []
+
+
+def lie(core: RaftCore, *, until_ms: int) -> tuple[int, list[str]]:
+    """A leader whose high watermark has fallen."""
+    return answer_all(core, response(high_watermark=Offset(1)), until_ms=until_ms)
+
+
+def answer_all(core: RaftCore, answer: m.FetchResponse, *, until_ms: int) -> tuple[int, list[str]]:
+    """Answer every Fetch in the same way; how often it asked, and what it said."""
+    asked, now = 0, Millis(10)
+    said: list[str] = []
+    while now < until_ms:
+        open_ = [c for c in core.replica.calls._by_id.values() if c.kind is CallKind.FETCH]
+        if open_:
+            update = cores.answer(core, open_[0].call, answer, now_ms=now)
+            asked += 1
+        else:
+            assert update.wake_at_ms is not None
+            now = update.wake_at_ms
+            if now >= until_ms:
+                break
+            update = core.step(api.TimerFired(), now)
+        said += update.notes
+    return asked, said
+
+
+def test_rule_29_it_backs_off_and_says_so_once() -> None:
+    core = fed()
+    asked, said = lie(core, until_ms=1900)
+    assert asked <= 8
+    assert len(said) == 1
+    assert core.replica.contradictions.total == asked
+
+
+def test_rule_29_its_voters_look_for_another_leader_meanwhile() -> None:
+    core = fed()
+    lie(core, until_ms=1900)
+    core.step(api.TimerFired(), Millis(2100))
+    assert isinstance(core.replica.role, Prospective)
+    pre_vote = cores.vote(3, 2, 1, cores.end(5, 1), pre_vote=True)
+    other = fed()
+    lie(other, until_ms=500)
+    (granted,) = cores.replies(cores.ask(other, pre_vote, now_ms=600))
+    assert isinstance(granted, m.VoteResponse)
+    assert granted.vote_granted
+
+
+def test_rule_29_a_leader_that_is_consistent_again_is_believed() -> None:
+    core = fed()
+    lie(core, until_ms=1000)
+    update = core.step(api.TimerFired(), Millis(1900))
+    sound = response(high_watermark=Offset(4), records=committed(RECORD))
+    update = cores.answer(core, under_way(core), sound, now_ms=1901)
+    assert core.hears_leader
+    assert core.replica.high_watermark == 4
+    assert core.remarks() == []
+    assert any("believes leader 1 again" in note for note in update.notes)
+
+
+def test_rule_29_a_later_epoch_is_asked_at_once() -> None:
+    core = fed()
+    lie(core, until_ms=1000)
+    update = cores.begin(core, 3, 2, now_ms=1001)
+    assert isinstance(cores.calls(update)[3][1], m.FetchRequest)
+    assert core.remarks() == []
+
+
+def test_a_second_leader_of_an_epoch_is_never_followed_and_told_once() -> None:
+    core = fed()
+    said: list[str] = []
+    for now in (10, 20):
+        said += cores.begin(core, 3, 1, now_ms=now).notes
+    learned = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(NodeId(3), Epoch(1)))
+    said += cores.answer(core, under_way(core), learned, now_ms=30).notes[1:]
+    assert said == ["3 is named as leader of epoch 1, which 1 leads: it is not followed"]
+    assert core.replica.election.leader_id == 1
+    assert any("voted twice" in line for line in core.remarks())
+
+
+def test_an_error_that_is_repeated_is_said_once_and_asked_ever_later() -> None:
+    error = m.FetchResponse(ErrorCode.UNSUPPORTED_VERSION, LEADER)
+    asked, said = answer_all(fed(), error, until_ms=1900)
+    assert said == ["1 answers Fetch with UNSUPPORTED_VERSION"]
+    assert asked <= 8
 
 
 def test_the_high_watermark_is_not_learned_from_an_answer_that_diverges() -> None:
@@ -126,7 +271,9 @@ def test_a_snapshot_that_is_gone_or_does_not_check_is_begun_anew() -> None:
     assert isinstance(core.replica.role, Follower)
     assert core.replica.role.download is None
     assert core.replica.role.fetch_deadline == 3 + 2000
-    core.step(api.SnapshotRefused(cores.end(9, 1), "crc"), Millis(4))
+    core.step(api.TimerFired(), Millis(499))
+    cores.answer(core, under_way(core), response(snapshot_id=cores.end(9, 1)), now_ms=500)
+    core.step(api.SnapshotRefused(cores.end(9, 1), "crc"), Millis(504))
     assert core.replica.role.download is None
 
 
@@ -137,11 +284,13 @@ def test_a_refused_snapshot_leaves_the_log_and_its_flushes_as_they_were() -> Non
     whole = m.FetchSnapshotResponse(ErrorCode.NONE, LEADER, snapshot, 3, 0, b"abc")
     cores.answer(core, under_way(core, CallKind.FETCH_SNAPSHOT), whole, now_ms=3)
     update = core.step(api.SnapshotRefused(snapshot, "crc"), Millis(4))
+    assert cores.calls(update) == {}
+    update = core.step(api.TimerFired(), Millis(400))
     assert isinstance(cores.calls(update).popitem()[1][1], m.FetchRequest)
-    cores.answer(core, under_way(core), response(records=FIRST), now_ms=5)
-    core.step(api.LogFlushed(cores.end(5, 1), 0), Millis(6))
+    cores.answer(core, under_way(core), response(records=FIRST), now_ms=401)
+    core.step(api.LogFlushed(cores.end(5, 1), 0), Millis(402))
     assert core.replica.log.flushed == 5
-    late = core.step(api.SnapshotInstalled(m.SnapshotInfo(snapshot, 3), 0, None, 1), Millis(7))
+    late = core.step(api.SnapshotInstalled(m.SnapshotInfo(snapshot, 3), 0, None, 1), Millis(403))
     assert late.effects == ()
     assert core.replica.log.end == cores.end(5, 1)
 

@@ -11,9 +11,11 @@ from quorate.raft.api import (
     AppendToLog,
     ControlBatch,
     InstallSnapshot,
+    LogTruncated,
     ProposedBatch,
     SaveElection,
     TruncateLog,
+    TruncationRefused,
     WriteSnapshotChunk,
 )
 from quorate.raft.messages import ElectionState, LogRange
@@ -129,8 +131,8 @@ class Replica:
         self.store.append(effect, timestamp_ms=100 + end.offset)
         self.voters = voters
 
-    def truncate(self, to: OffsetAndEpoch) -> None:
-        self.store.truncate(TruncateLog(to, self.store.log.generation + 1))
+    def truncate(self, to: OffsetAndEpoch) -> LogTruncated | TruncationRefused:
+        return self.store.truncate(TruncateLog(to, self.store.log.generation + 1))
 
     def snapshot(self, where: OffsetAndEpoch, *values: bytes) -> SnapshotInfo:
         return self.store.write_snapshot(where, values or (b"state",), timestamp_ms=999)

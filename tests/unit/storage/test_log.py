@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.raft.api import TruncationRefused
 from quorate.raft.messages import EpochStart
 from quorate.records.batch import encode_batch, iter_batches
 from quorate.records.ids import Epoch, Offset
@@ -157,8 +158,9 @@ def test_a_cut_flushes_what_it_leaves(replica: Replica) -> None:
 
 
 def test_a_cut_inside_a_batch_or_outside_the_log_is_refused(veteran: Replica) -> None:
-    with pytest.raises(ValueError, match="4 lies inside a batch"):
-        veteran.truncate(at(4, 1))
+    refused = veteran.truncate(at(4, 1))
+    assert isinstance(refused, TruncationRefused)
+    assert "4 lies inside a batch" in refused.reason
     with pytest.raises(ValueError, match=r"cannot cut 0\.\.18 at 19"):
         veteran.truncate(at(19, 4))
     assert veteran.end == at(18, 4)

@@ -18,6 +18,12 @@ from quorate.raft.api import (
 from quorate.raft.batches import batch_infos
 from quorate.raft.messages import LogRange, SnapshotInfo, SnapshotRange
 from quorate.records.batch import iter_batches
+from quorate.records.control import (
+    KRaftVersion,
+    SnapshotFooter,
+    SnapshotHeader,
+    encode_control_batch,
+)
 from quorate.records.ids import Offset
 from quorate.sim.disk import Survival
 from quorate.storage.healing import Healing
@@ -27,9 +33,12 @@ from .conftest import DIRECTORY, LOG_DIR, THREE, Crashed, Replica, at
 
 if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch
+    from quorate.records.voters import VoterSet
 
 
-def snapshot_file(where: OffsetAndEpoch) -> bytes:
+def snapshot_file(
+    where: OffsetAndEpoch, *, kraft_version: int = 1, voters: VoterSet | None = THREE
+) -> bytes:
     """A snapshot as a leader would send it."""
     replica = Replica()
     writer = SnapshotWriter(
@@ -38,8 +47,8 @@ def snapshot_file(where: OffsetAndEpoch) -> bytes:
         where,
         timestamp_ms=1,
         last_contained_log_timestamp_ms=1,
-        kraft_version=1,
-        voters=THREE,
+        kraft_version=kraft_version,
+        voters=voters,
     )
     writer.append([b"fetched"])
     writer.freeze()
@@ -102,6 +111,21 @@ def test_a_snapshot_replaces_the_older_ones(veteran: Replica) -> None:
     veteran.save(7)
     veteran.install(at(50, 6), snapshot_file(at(50, 6)))
     assert [info.snapshot_id for info in veteran.store.snapshots.stored()] == [at(50, 6)]
+
+
+def test_a_fetched_snapshot_takes_no_kraft_version_back(veteran: Replica) -> None:
+    files = veteran.files()
+    head = encode_control_batch((SnapshotHeader(0), KRaftVersion(1)), timestamp_ms=1, epoch=6)
+    foot = encode_control_batch((SnapshotFooter(),), timestamp_ms=1, base_offset=2, epoch=6)
+    for data in (
+        snapshot_file(at(50, 6), kraft_version=0, voters=None),
+        snapshot_file(at(50, 6), kraft_version=2),
+        head + foot,
+    ):
+        veteran.store.write_chunk(WriteSnapshotChunk(at(50, 6), 0, data))
+        event = veteran.store.install(InstallSnapshot(at(50, 6), 1, 1))
+        assert isinstance(event, SnapshotRefused)
+        assert (veteran.end, veteran.files()) == (at(18, 4), files)
 
 
 def test_a_fetched_snapshot_that_does_not_check_changes_nothing(veteran: Replica) -> None:

@@ -36,7 +36,10 @@ class HealthyLeaderKeepsEpoch(Invariant):
     def heard_leader(self, node: SimulatedNode) -> None:
         current = node.core.replica.role
         known = self._hearing_since.get(node.key)
-        if _has_heard_leader(current) and (known is None or known[0] is not current):
+        if not _has_heard_leader(current):
+            # What its leader said was not believed (rule 29).
+            self._hearing_since.pop(node.key, None)
+        elif known is None or known[0] is not current:
             self._hearing_since[node.key] = (current, self.world.now_us)
 
     def published(self, node: SimulatedNode, progress: PublishProgress) -> None:

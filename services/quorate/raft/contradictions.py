@@ -1,0 +1,101 @@
+"""What a replica is told that cannot be true (rule 29).
+
+A leader that contradicts what is committed, or that sends what may not be appended, changes nothing
+here. It is not heard: the fetch timer runs on, so that the voters look for another leader, and
+pre-votes are granted. It is asked again ever later, and that is said once. As soon as it is
+consistent with this log again, or a later epoch has begun, all is as before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.backoff import backoff_ms
+from quorate.records.ids import Epoch, Millis, NodeId
+
+if TYPE_CHECKING:
+    from quorate.raft.api import RaftConfig, Random
+
+# Of the fetch timeout: the longest that such a leader is left alone.
+LONGEST_SHARE: Final = 2
+SECOND_LEADERS_MAX: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What the leader of an epoch said last that cannot be, and when to ask it again."""
+
+    leader_id: NodeId
+    epoch: Epoch
+    reason: str
+    count: int
+    retry_ms: Millis
+
+
+class Contradictions:
+    """Those of one replica: what stands in its epoch, and how many there were since its start."""
+
+    def __init__(self, config: RaftConfig, random: Random) -> None:
+        self.total = 0
+        self._config = config
+        self._random = random
+        self._current: Contradiction | None = None
+        self._second_epoch = Epoch(0)
+        self._second: dict[NodeId, str] = {}
+
+    def standing(self, epoch: Epoch) -> Contradiction | None:
+        """What the leader of `epoch` has yet to take back."""
+        current = self._current
+        return current if current is not None and current.epoch == epoch else None
+
+    def add(self, leader_id: NodeId, epoch: Epoch, reason: str, now_ms: Millis) -> str | None:
+        """Count one more; what to say of it, when that is news."""
+        self.total += 1
+        before = self.standing(epoch)
+        count = 1 if before is None else before.count + 1
+        delay = backoff_ms(
+            count,
+            first_ms=self._config.retry_backoff_ms,
+            longest_ms=self._config.fetch_timeout_ms // LONGEST_SHARE,
+            random=self._random,
+        )
+        self._current = Contradiction(leader_id, epoch, reason, count, Millis(now_ms + delay))
+        if before is not None:
+            return None
+        return f"does not believe leader {leader_id}: {reason}; nothing is changed"
+
+    def end(self, epoch: Epoch) -> str | None:
+        """The leader of `epoch` agrees with this log; what to say of it, when that is news."""
+        before, self._current = self.standing(epoch), None
+        if before is None:
+            return None
+        return f"believes leader {before.leader_id} again, after {before.count} contradiction(s)"
+
+    def add_second_leader(self, leader_id: NodeId, known: NodeId, epoch: Epoch) -> str | None:
+        """Another leader is named for an epoch; what to say of it, when that is news."""
+        if epoch != self._second_epoch:
+            self._second_epoch = epoch
+            self._second.clear()
+        if leader_id in self._second or len(self._second) >= SECOND_LEADERS_MAX:
+            return None
+        self.total += 1
+        text = f"{leader_id} is named as leader of epoch {epoch}, which {known} leads"
+        self._second[leader_id] = text
+        return f"{text}: it is not followed"
+
+    def remarks(self, epoch: Epoch) -> list[str]:
+        """What a human must know of them now."""
+        lines = []
+        current = self.standing(epoch)
+        if current is not None:
+            lines.append(
+                f"does not believe leader {current.leader_id} of epoch {epoch}, whom this log "
+                f"contradicts ({current.count} answer(s), the last: {current.reason})"
+            )
+        if epoch == self._second_epoch:
+            lines += [
+                f"{text}: somebody voted twice (a disk was copied or rolled back), or lies"
+                for text in self._second.values()
+            ]
+        return lines
