@@ -108,7 +108,8 @@ class _Course:
             if where is Standing.DONE:
                 return Done(self._request, self._successor or found.quorum.leader)
             assert said is not None
-            log.info(f"asks again: {said.message}", extra={"reason": said.reason})
+            again = {"reason": said.reason, "repeats": said.message}
+            log.info(f"asks again: {said.message}", extra=again)
             if not await self._backoff.wait():
                 raise self._last_word(said)
             is_fair = self._backoff.left_s > FAIR_LOOK_S

@@ -245,7 +245,8 @@ class RaftDriver:
         self._effects.extend(update.effects)
         self._wake_ms = update.wake_at_ms
         for note in update.notes:
-            log.info(note, extra={"epoch": self.core.replica.epoch})
+            epoch = self.core.replica.epoch
+            log.info(note, extra={"epoch": epoch, "repeats": (epoch, note)})
 
     def _arm(self) -> None:
         """One timer is enough as long as it is not later than the wake-up."""

@@ -6,24 +6,44 @@ notes as it is; what a reader would search for goes beside it as fields:
     logging.getLogger(__name__).info(note, extra={"epoch": 4, "high_watermark": 17})
 
 The field names `time`, `level`, `logger`, `message` and `error` are the line's own.
+
+What others can make this process say over and over, or what it says at each try, is logged with a
+key in the field `repeats`: of one key a line a minute is written, with the number of those left out
+before it (rule 32). The key is no part of the line:
+
+    log.info("refused: %s", why, extra={"repeats": why})
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import TextIO
 
 Field: TypeAlias = str | int | float | bool | None
 
+REPEATS: Final = "repeats"
+LEFT_OUT: Final = "left_out"
+PERIOD_S: Final = 60.0
+KEYS_MAX: Final = 1000
+# Libraries that write a traceback for each call that goes wrong; they know nothing of keys.
+_CHATTY: Final = ("grpc", "asyncio")
+
 # What logging itself puts on a record; everything else came with `extra`.
-_RESERVED = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_RESERVED = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+    REPEATS,
+}
 
 
 class LogFormat(Enum):
@@ -58,6 +78,50 @@ class StructuredFormatter(logging.Formatter):
         return self._write(line)
 
 
+@dataclass(slots=True)
+class _Said:
+    """When a line of one key was written last, and how many came since."""
+
+    at_s: float
+    left_out: int = 0
+
+
+class RepeatFilter(logging.Filter):
+    """Lets one line of each key through in a period, and counts the others."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._now_s = now_s
+        self._said: dict[object, _Said] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is written; then it says how many before it were not."""
+        key: object = getattr(record, REPEATS, None)
+        if key is None:
+            if not record.name.startswith(_CHATTY):
+                return True
+            kind = record.exc_info[0] if record.exc_info else None
+            key = (record.name, record.lineno, kind)
+        now_s = self._now_s()
+        said = self._said.get(key)
+        if said is None:
+            self._begin(key, now_s)
+        elif now_s - said.at_s < PERIOD_S:
+            said.left_out += 1
+            return False
+        else:
+            if said.left_out:
+                setattr(record, LEFT_OUT, said.left_out)
+            said.at_s, said.left_out = now_s, 0
+        return True
+
+    def _begin(self, key: object, now_s: float) -> None:
+        """A new key takes the place of the one that is known for longest."""
+        if len(self._said) >= KEYS_MAX:
+            del self._said[next(iter(self._said))]
+        self._said[key] = _Said(now_s)
+
+
 def _json(line: Mapping[str, object]) -> str:
     return json.dumps(line, default=str, ensure_ascii=False)
 
@@ -90,6 +154,7 @@ def configure_logs(
     if level.upper() not in levels:
         raise ValueError(f"log level {level!r} is none of {', '.join(levels)}")
     handler = logging.StreamHandler(stream)
+    handler.addFilter(RepeatFilter())
     handler.setFormatter(StructuredFormatter(log_format, process_fields or {}))
     logging.basicConfig(handlers=[handler], level=levels[level.upper()], force=True)
     logging.captureWarnings(capture=True)

@@ -7,7 +7,14 @@ import warnings
 
 import pytest
 
-from quorate.telemetry.logs import Field, LogFormat, StructuredFormatter, configure_logs
+from quorate.telemetry.logs import (
+    KEYS_MAX,
+    Field,
+    LogFormat,
+    RepeatFilter,
+    StructuredFormatter,
+    configure_logs,
+)
 
 NOTE = "no fetch from leader 1 for 2000 ms: become prospective, ask for pre-votes"
 
@@ -88,3 +95,56 @@ def test_an_unknown_level_is_refused_and_changes_nothing(root_logger: logging.Lo
     with pytest.raises(ValueError, match=r"log level 'loud' is none of .*WARNING"):
         configure_logs(level="loud")
     assert (root_logger.handlers, root_logger.level) == before
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_what_repeats_itself_is_one_line_a_minute_that_counts_the_others() -> None:
+    clock = Clock()
+    repeats = RepeatFilter(clock)
+    lines = []
+    for clock.now_s in range(125):
+        line = record("asks again: %d", clock.now_s, repeats="asks again")
+        if repeats.filter(line):
+            lines.append(
+                StructuredFormatter(LogFormat.KEY_VALUE, {}).format(line).split("message=")[1]
+            )
+    assert lines == [
+        '"asks again: 0"',
+        '"asks again: 60" left_out=59',
+        '"asks again: 120" left_out=59',
+    ]
+
+
+def test_each_key_repeats_for_itself_and_a_line_without_key_always_is_written() -> None:
+    repeats = RepeatFilter(Clock())
+    keys = ["a", "b", "a", None, None, "b"]
+    lines = [record("x", **({} if key is None else {"repeats": key})) for key in keys]
+    assert [repeats.filter(line) for line in lines] == [True, True, False, True, True, False]
+
+
+def test_keys_that_callers_choose_do_not_add_up() -> None:
+    repeats = RepeatFilter(Clock())
+    for number in range(KEYS_MAX + 1):
+        assert repeats.filter(record("x", repeats=number))
+    assert repeats.filter(record("x", repeats=0))
+    assert not repeats.filter(record("x", repeats=KEYS_MAX))
+
+
+def test_a_library_that_logs_each_failed_call_is_held_to_one_traceback_of_a_kind() -> None:
+    stream = io.StringIO()
+    configure_logs(stream=stream)
+    library = logging.getLogger("grpc._cython.cygrpc")
+    for error in (ValueError, ValueError, KeyError, ValueError):
+        try:
+            raise error("no message")
+        except (ValueError, KeyError):
+            library.exception("Unexpected [%s] raised by servicer method", error)
+    said = [line.split("[")[1].split("]")[0] for line in stream.getvalue().splitlines()]
+    assert said == ["<class 'ValueError'>", "<class 'KeyError'>"]
