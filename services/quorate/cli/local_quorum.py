@@ -22,7 +22,7 @@ from quorate.records.ids import (
     NodeId,
     ReplicaKey,
     format_uuid,
-    parse_uuid,
+    parse_directory_id,
 )
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.storage.files import OsFileSystem, write_atomically
@@ -171,7 +171,7 @@ def open_quorum(root: Path, *, controllers: int | None, base_port: int | None) -
             root,
             ClusterId(document["cluster_id"]),
             int(document["base_port"]),
-            tuple(DirectoryId(parse_uuid(text)) for text in document["directory_ids"]),
+            tuple(parse_directory_id(text) for text in document["directory_ids"]),
             bool(document["is_formatted"]),
         )
     except (ValueError, KeyError, TypeError) as error:

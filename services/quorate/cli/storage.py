@@ -23,7 +23,7 @@ from quorate.records.ids import (
     NodeId,
     ReplicaKey,
     format_uuid,
-    parse_uuid,
+    parse_directory_id,
 )
 from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
 from quorate.records.voters import Endpoint, Voter, VoterSet
@@ -301,7 +301,7 @@ def _initial_voters(text: str, config: ControllerConfig) -> VoterSet:
             )
         try:
             host, port = parse_address("--initial-controllers", address)
-            directory_id = DirectoryId(parse_uuid(directory))
+            directory_id = parse_directory_id(directory)
         except ConfigError as error:
             raise CommandError(str(error)) from error
         except ValueError as error:

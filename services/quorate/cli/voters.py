@@ -18,12 +18,11 @@ from quorate.consensus.config import load_config
 from quorate.raft import messages as m
 from quorate.records.ids import (
     ClusterId,
-    DirectoryId,
     Millis,
     NodeId,
     ReplicaKey,
     format_uuid,
-    parse_uuid,
+    parse_directory_id,
 )
 from quorate.records.voters import Endpoint
 from quorate.settings.properties import NODE_ID_MAX, ConfigError, parse_address
@@ -148,7 +147,7 @@ def transfer_request(arguments: argparse.Namespace) -> m.TransferLeadershipReque
 
 def _key(node_id: int, directory: str | None) -> ReplicaKey:
     try:
-        directory_id = None if directory is None else DirectoryId(parse_uuid(directory))
+        directory_id = None if directory is None else parse_directory_id(directory)
     except ValueError as error:
         raise CommandError(f"--controller-directory-id: {error}") from error
     return ReplicaKey(NodeId(node_id), directory_id)

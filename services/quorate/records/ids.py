@@ -69,3 +69,11 @@ def parse_uuid(text: str) -> bytes:
     if len(value) != UUID_BYTES or format_uuid(value) != text:
         raise ValueError(f"not a uuid of 22 characters of URL-safe base64: {text!r}")
     return value
+
+
+def parse_directory_id(text: str) -> DirectoryId:
+    """The id of a directory. Raises ValueError, also for the one that names nobody."""
+    value = parse_uuid(text)
+    if value == ZERO_UUID:
+        raise ValueError(f"{text} is no directory id: it stands for one that is unknown")
+    return DirectoryId(value)

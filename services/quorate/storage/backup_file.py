@@ -16,13 +16,12 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from quorate.records.ids import (
     ClusterId,
-    DirectoryId,
     Epoch,
     NodeId,
     Offset,
     OffsetAndEpoch,
     format_uuid,
-    parse_uuid,
+    parse_directory_id,
 )
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
@@ -259,7 +258,7 @@ def decode_manifest(data: bytes) -> Manifest:
         meta=MetaProperties(
             NodeId(int(fields["nodeId"])),
             ClusterId(str(fields["clusterId"])),
-            DirectoryId(parse_uuid(fields["directoryId"])),
+            parse_directory_id(fields["directoryId"]),
         ),
         taken_ms=int(fields["takenMs"]),
         epoch=Epoch(int(fields["epoch"])),

@@ -19,7 +19,7 @@ from quorate.records.ids import (
     OffsetAndEpoch,
     ReplicaKey,
     format_uuid,
-    parse_uuid,
+    parse_directory_id,
 )
 from quorate.storage.errors import START_ANEW, StorageError
 from quorate.storage.files import remove_durably, write_atomically
@@ -98,4 +98,4 @@ def decode_healing(data: bytes) -> Healing:
 
 
 def _directory(text: str | None) -> DirectoryId | None:
-    return None if text is None else DirectoryId(parse_uuid(text))
+    return None if text is None else parse_directory_id(text)

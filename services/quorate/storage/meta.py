@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quorate.records.ids import ClusterId, DirectoryId, NodeId, format_uuid, parse_uuid
+from quorate.records.ids import ClusterId, DirectoryId, NodeId, format_uuid, parse_directory_id
 from quorate.storage.errors import StorageError
 from quorate.storage.files import write_atomically
 
@@ -57,7 +57,7 @@ def decode_meta(data: bytes) -> MetaProperties:
     return MetaProperties(
         NodeId(int(properties["node.id"])),
         ClusterId(properties["cluster.id"]),
-        DirectoryId(parse_uuid(properties["directory.id"])),
+        parse_directory_id(properties["directory.id"]),
     )
 
 

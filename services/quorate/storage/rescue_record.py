@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from quorate.records.ids import (
     ClusterId,
-    DirectoryId,
     Epoch,
     NodeId,
     Offset,
     OffsetAndEpoch,
     ReplicaKey,
     format_uuid,
-    parse_uuid,
+    parse_directory_id,
 )
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.storage import layout
@@ -180,12 +179,12 @@ def decode_plan(data: bytes) -> RescuePlan:
         before=MetaProperties(
             NodeId(int(before["nodeId"])),
             ClusterId(str(before["clusterId"])),
-            DirectoryId(parse_uuid(before["directoryId"])),
+            parse_directory_id(before["directoryId"]),
         ),
         after=MetaProperties(
             NodeId(int(fields["nodeId"])),
             ClusterId(str(after["clusterId"])),
-            DirectoryId(parse_uuid(after["directoryId"])),
+            parse_directory_id(after["directoryId"]),
         ),
         end=_end(before["logEnd"]),
         epoch=Epoch(int(after["epoch"])),
@@ -222,7 +221,7 @@ def _key_fields(key: ReplicaKey) -> dict[str, Any]:
 
 def _key(fields: dict[str, Any]) -> ReplicaKey:
     text = fields["directoryId"]
-    known = None if text is None else DirectoryId(parse_uuid(text))
+    known = None if text is None else parse_directory_id(text)
     return ReplicaKey(NodeId(int(fields["id"])), known)
 
 

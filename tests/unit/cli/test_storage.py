@@ -214,6 +214,7 @@ def test_a_directory_of_another_cluster_is_not_ignored(run: Format, directory: P
         (("-I", "1@one:9094"), {}, "--initial-controllers: '1@one:9094': write ID@HOST:PORT:DIREC"),
         (("-I", f"1@one:0:{DIRECTORIES[0]}"), {}, "--initial-controllers has 'one:0'"),
         (("-I", "1@one:9094:short"), {}, "--initial-controllers: '1@one:9094:short': "),
+        (("-I", f"1@one:9094:{'A' * 22}"), {}, f"{'A' * 22} is no directory id"),
         (("-I", f"{VOTERS},{VOTERS}"), {}, "node 1 is there twice"),
         (("-I", VOTERS), {"node.id": "3"}, "node.id 3 is not among them"),
         (("-s",), {"node.id": "one"}, "node.id is 'one'"),

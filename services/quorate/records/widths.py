@@ -1,0 +1,43 @@
+"""What fits into the fields of Kafka's records, for whoever decides what goes into the log.
+
+A reader here takes longer strings than Kafka's own, which refuses them: what was once written must
+stay readable. So it is the doors that have to be tight, and this is their measure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Final
+
+STRING_BYTES_MAX: Final = 32_767
+INT16_MAX: Final = 32_767
+INT32_MAX: Final = 2**31 - 1
+# The longest form of a character in UTF-8, in bytes.
+_CHARACTER_BYTES_MAX: Final = 4
+
+
+def string_problem(text: str) -> str | None:
+    """Why a string cannot be in a record, as the end of a sentence; None when it can."""
+    # Shorter ones, nearly all, need not be encoded to be measured.
+    if len(text) * _CHARACTER_BYTES_MAX <= STRING_BYTES_MAX:
+        return None
+    size = len(text.encode(errors="surrogatepass"))
+    if size <= STRING_BYTES_MAX:
+        return None
+    return f"has {size} bytes and may have {STRING_BYTES_MAX} at most, shorten it"
+
+
+def record_problem(value: object) -> str | None:
+    """Which string of a record, or of a structure in it, is too long; None when all fit."""
+    if not is_dataclass(value):
+        return None
+    for field in fields(value):
+        item = getattr(value, field.name)
+        for part in item if isinstance(item, tuple) else (item,):
+            problem = string_problem(part) if isinstance(part, str) else None
+            if problem is not None:
+                return f"{field.name} {problem}"
+            problem = record_problem(part)
+            if problem is not None:
+                return problem
+    return None
