@@ -274,10 +274,11 @@ class MetadataApplication:
         try:
             decision = self.controller.decide(request, caller, monotonic_ms())
         except Exception as error:
-            self._driver.fail(error)
-            future.set_exception(
-                ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller has stopped")
-            )
+            # Nothing was counted as appended, so that it ends this request only (rule 28).
+            kind = type(request).__name__
+            log.exception("no decision on %s", kind, extra={"repeats": (kind, type(error))})
+            message = f"the controller could not decide on this {kind}: {type(error).__name__}"
+            future.set_exception(ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message))
             return future
         if isinstance(request, BrokerHeartbeat) or not self._is_settled(decision):
             self._accept(decision, future)

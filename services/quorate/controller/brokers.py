@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.controller.decision import Context, Outcome, Proposal
 from quorate.controller.errors import RefusedError, ReplayError
@@ -19,13 +19,14 @@ from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DI
 from quorate.controller.replies import RegisterBrokerReply, UnregisterBrokerReply
 from quorate.controller.settling import settle
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import ZERO_UUID, DirectoryId, Offset, format_uuid
+from quorate.records.ids import UUID_BYTES, ZERO_UUID, DirectoryId, Offset, format_uuid
 from quorate.records.metadata import (
     BrokerEndpoint,
     BrokerFeature,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
+from quorate.records.widths import INT16_MAX
 
 if TYPE_CHECKING:
     from quorate.controller.delta import MetadataDelta
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     )
 
 _RESERVED_DIRS = (UNASSIGNED_DIR, LOST_DIR, MIGRATING_DIR)
+_PORT_MAX: Final = 65_535
+# PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.
+_SECURITY_PROTOCOL_MAX: Final = 3
 
 
 def decide_register(context: Context, request: RegisterBroker) -> Outcome:
@@ -49,13 +53,8 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
     level = metadata_version(image.features)
     proposal = Proposal(level)
     existing = image.brokers.by_id.get(request.broker_id)
-    try:
-        _check_request(context, request)
-        _check_incarnation(context, request, existing)
-    except RefusedError as refused:
-        return Outcome(proposal, RegisterBrokerReply(refused.error, refused.message))
     record = _registration(request, level, epoch=context.next_offset)
-    outcome = None
+    outdated: Broker | None = None
     if existing is not None and existing.registration.incarnation_id == request.incarnation_id:
         record = replace(
             record,
@@ -64,11 +63,18 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
             in_controlled_shutdown=existing.registration.in_controlled_shutdown,
         )
     elif existing is not None and not existing.registration.fenced:
+        outdated = existing
+    try:
+        _check_request(context, request)
+        _check_incarnation(context, request, existing)
+        proposal.require(record, f"The registration of broker {request.broker_id}")
+    except RefusedError as refused:
+        return Outcome(proposal, RegisterBrokerReply(refused.error, refused.message))
+    if outdated is None:
+        outcome = Outcome(proposal, None)
+    else:
         active = image.brokers.active - {request.broker_id}
         outcome = settle(context, (record,), (request.broker_id,), active)
-    if outcome is None:
-        proposal.add((record,))
-        outcome = Outcome(proposal, None)
     session = Session(broker_epoch=record.broker_epoch, contact_ms=context.now_ms)
     return replace(
         outcome,
@@ -96,28 +102,64 @@ def _check_request(context: Context, request: RegisterBroker) -> None:
 def _shape_problem(request: RegisterBroker) -> str | None:
     if request.broker_id < 0:
         return f"The broker id {request.broker_id} is below zero; give one from 0 on."
+    if len(request.incarnation_id) != UUID_BYTES:
+        return (
+            f"The incarnation id has {len(request.incarnation_id)} bytes; draw {UUID_BYTES} random"
+            " ones at each start."
+        )
     if request.incarnation_id == ZERO_UUID:
         return "The incarnation id is all zero; draw a random one at each start."
+    return _listeners_problem(request) or _features_problem(request)
+
+
+def _listeners_problem(request: RegisterBroker) -> str | None:
     if not request.listeners:
         return "There are no listeners; name at least one."
     names = [listener.name for listener in request.listeners]
     if len(set(names)) < len(names):
         return f"A listener name occurs twice: {', '.join(names)}; name each once."
     for listener in request.listeners:
-        if not 0 <= listener.port <= 65535:
-            return f"Listener {listener.name} has port {listener.port}; give one from 0 to 65535."
+        if not 0 <= listener.port <= _PORT_MAX:
+            return (
+                f"Listener {listener.name} has port {listener.port}; give one from 0 to"
+                f" {_PORT_MAX}."
+            )
+        if not 0 <= listener.security_protocol <= _SECURITY_PROTOCOL_MAX:
+            return (
+                f"Listener {listener.name} has security protocol {listener.security_protocol}; give"
+                f" Kafka's number, from 0 to {_SECURITY_PROTOCOL_MAX}."
+            )
+    return None
+
+
+def _features_problem(request: RegisterBroker) -> str | None:
+    names = [feature.name for feature in request.features]
+    if len(set(names)) < len(names):
+        return f"A feature occurs twice: {', '.join(names)}; name each once."
+    for feature in request.features:
+        if not 0 <= feature.min_level <= feature.max_level <= INT16_MAX:
+            return (
+                f"Feature {feature.name} is supported from {feature.min_level} to"
+                f" {feature.max_level}; give levels from 0 to {INT16_MAX}, the lower first."
+            )
     return None
 
 
 def _directories_problem(context: Context, request: RegisterBroker) -> str | None:
-    log_dirs = request.log_dirs
+    log_dirs = frozenset(request.log_dirs)
+    for directory in request.log_dirs:
+        if len(directory) != UUID_BYTES:
+            return (
+                f"A log directory id has {len(directory)} bytes; give the {UUID_BYTES} of each"
+                " directory's meta.properties."
+            )
     if metadata_version(context.image.features) < DIRECTORIES_LEVEL:
         return None
     if not log_dirs:
         return "There are no log directories; name the id of each."
-    if len(set(log_dirs)) < len(log_dirs):
+    if len(log_dirs) < len(request.log_dirs):
         return "A log directory occurs twice; name the id of each once."
-    for directory in log_dirs:
+    for directory in request.log_dirs:
         if directory in _RESERVED_DIRS:
             return f"The log directory id {format_uuid(directory)} is reserved; draw another."
     for broker_id, broker in sorted(context.image.brokers.by_id.items()):

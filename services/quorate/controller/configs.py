@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 ALL_BROKERS: Final = (int(ResourceType.BROKER), "")
 _UNCLEAN: Final = "unclean.leader.election.enable"
+# Of a name that is none, enough to be recognised.
+_SHOWN_MAX: Final = 32
+_BROKER_ID = re.compile(r"0|[1-9][0-9]{0,9}")
 _BROKER_CONFIG = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -58,10 +61,9 @@ def resource_problem(
         return ErrorCode.INVALID_REQUEST, message
     if not resource.name:
         return None
-    if not resource.name.isascii() or not resource.name.isdecimal():
-        message = (
-            f"The broker {resource.name!r} is not an id; give its number, or '' for all brokers."
-        )
+    if not _BROKER_ID.fullmatch(resource.name):
+        shown = resource.name[:_SHOWN_MAX]
+        message = f"The broker {shown!r} is not an id; give its number, or '' for all brokers."
         return ErrorCode.INVALID_REQUEST, message
     if int(resource.name) not in image.brokers.by_id:
         message = f"No broker is registered with the id {resource.name}; register it first."
@@ -180,9 +182,11 @@ def _changed(
     items = list_items(before.get(change.name, spec.default if spec else ""))
     given = list_items(change.value)
     if change.operation is AlterOperation.APPEND:
-        items += [item for item in given if item not in items]
+        known = frozenset(items)
+        items += [item for item in given if item not in known]
     else:
-        items = [item for item in items if item not in given]
+        gone = frozenset(given)
+        items = [item for item in items if item not in gone]
     return ",".join(items)
 
 

@@ -9,8 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.controller.errors import RefusedError
 from quorate.controller.features import encode_at
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES
+from quorate.records.errors import ErrorCode
+from quorate.records.schema import SchemaError
+from quorate.records.widths import STRING_BYTES_MAX, record_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,10 +70,13 @@ class Proposal:
         self.values: list[bytes] = []
 
     def add(self, records: Sequence[MetadataRecord]) -> bool:
-        """Take these together, or none of them and answer False: they need a batch of their own."""
-        if len(self.records) + len(records) > RECORDS_MAX:
+        """Take these together, or none of them and answer False: they need a batch of their own.
+
+        Raises RefusedError for what no record can hold (rule 28).
+        """
+        if not self.has_room(len(records)):
             return False
-        values = [encode_at(self._level, record) for record in records]
+        values = [self._encoded(record) for record in records]
         size = sum(map(len, values)) + _RECORD_OVERHEAD * len(values)
         if size > self._bytes_left:
             return False
@@ -77,6 +84,27 @@ class Proposal:
         self.records.extend(records)
         self.values.extend(values)
         return True
+
+    def has_room(self, count: int) -> bool:
+        """Whether that many records more may be in the batch, their bytes aside."""
+        return len(self.records) + count <= RECORDS_MAX
+
+    def require(self, record: MetadataRecord, what: str) -> None:
+        """Take one record. Raises RefusedError where it does not fit."""
+        if not self.add((record,)):
+            raise RefusedError(ErrorCode.POLICY_VIOLATION, too_large(what))
+
+    def _encoded(self, record: MetadataRecord) -> bytes:
+        try:
+            value = encode_at(self._level, record)
+        except SchemaError as error:
+            message = f"{error}; give a value that Kafka's record can hold."
+            raise RefusedError(ErrorCode.INVALID_REQUEST, message) from error
+        # A value that is shorter has no string that is longer.
+        problem = record_problem(record) if len(value) > STRING_BYTES_MAX else None
+        if problem is not None:
+            raise RefusedError(ErrorCode.INVALID_REQUEST, f"{problem}.")
+        return value
 
 
 @dataclass(frozen=True, slots=True)

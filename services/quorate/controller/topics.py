@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from quorate.controller.configs import config_records, topic_config_problem
-from quorate.controller.decision import RECORDS_MAX, Context, Outcome, Proposal, too_large
+from quorate.controller.decision import Context, Outcome, Proposal, too_large
 from quorate.controller.errors import RefusedError, ReplayError
 from quorate.controller.features import metadata_version
 from quorate.controller.image import Topic
@@ -127,7 +127,8 @@ class _Creation:
                 " unfenced; start more brokers or ask for fewer replicas."
             )
             raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
-        if partitions > RECORDS_MAX:
+        # Before any replica is placed: a place costs as much as a record, and none may follow.
+        if not self.proposal.has_room(partitions + len(topic.configs) + 1):
             message = too_large(f"The topic {topic.name!r}")
             raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
         return place(striped, partitions=partitions, replication_factor=factor, placed=self._placed)

@@ -266,3 +266,28 @@ async def test_a_silent_broker_is_fenced_in_slices_and_others_write_in_between(
     # Each of the writes lies between two slices.
     assert all(later > end for (_, end), (later, _) in itertools.pairwise(decided))
     assert decided[0][0] > before
+
+
+async def test_a_decision_that_raises_refuses_its_one_request(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stack = await open_stack()
+    await stack.register()
+    before = stack.application.controller.image
+
+    def decide(*_: object) -> None:
+        raise OverflowError("a defect")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("quorate.controller.controller.decide_create_topics", decide)
+        with pytest.raises(ControllerApiError, match="CreateTopics: OverflowError") as refused:
+            await stack.create("a")
+    assert refused.value.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not refused.value.outcome_unknown
+    (line,) = [record for record in caplog.records if record.exc_info]
+    assert line.repeats == ("CreateTopics", OverflowError)  # type: ignore[attr-defined]
+    assert stack.driver.ending is None
+    assert stack.application.controller.image == before
+    reply = await stack.create("a")
+    assert isinstance(reply, CreateTopicsReply)
+    assert reply.topics[0].error is ErrorCode.NONE

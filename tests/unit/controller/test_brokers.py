@@ -189,6 +189,38 @@ def test_a_new_incarnation_leads_nothing_of_what_the_old_one_led(
             "The incarnation id is all zero; draw a random one at each start.",
         ),
         (
+            {"incarnation_id": b""},
+            ErrorCode.INVALID_REGISTRATION,
+            "The incarnation id has 0 bytes; draw 16 random ones at each start.",
+        ),
+        (
+            {"listeners": (Listener("A", "h", 1, 70_000),)},
+            ErrorCode.INVALID_REGISTRATION,
+            "Listener A has security protocol 70000; give Kafka's number, from 0 to 3.",
+        ),
+        (
+            {"features": (*SUPPORTED_FEATURES, FeatureRange("x", 3, 70_000))},
+            ErrorCode.INVALID_REGISTRATION,
+            "Feature x is supported from 3 to 70000; give levels from 0 to 32767, the lower first.",
+        ),
+        (
+            {"features": (*SUPPORTED_FEATURES, FeatureRange("x", 0, 1), FeatureRange("x", 0, 1))},
+            ErrorCode.INVALID_REGISTRATION,
+            "A feature occurs twice: eligible.leader.replicas.version, group.version,"
+            " kraft.version, metadata.version, share.version, streams.version,"
+            " transaction.version, x, x; name each once.",
+        ),
+        (
+            {"log_dirs": (b"short",)},
+            ErrorCode.INVALID_REGISTRATION,
+            "A log directory id has 5 bytes; give the 16 of each directory's meta.properties.",
+        ),
+        (
+            {"rack": "r" * 32_768},
+            ErrorCode.INVALID_REQUEST,
+            "rack has 32768 bytes and may have 32767 at most, shorten it.",
+        ),
+        (
             {"listeners": ()},
             ErrorCode.INVALID_REGISTRATION,
             "There are no listeners; name at least one.",

@@ -3,8 +3,17 @@ from __future__ import annotations
 import pytest
 
 from quorate.controller.decision import RECORDS_MAX, Proposal, too_large
+from quorate.controller.errors import RefusedError
 from quorate.records.batch import BATCH_BYTES_MAX, encode_batch
-from quorate.records.metadata import ConfigRecord, NoOpRecord, decode_record
+from quorate.records.errors import ErrorCode
+from quorate.records.metadata import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    NoOpRecord,
+    UnknownRecord,
+    decode_record,
+)
+from quorate.records.widths import STRING_BYTES_MAX
 
 NOTHING = NoOpRecord()
 
@@ -33,11 +42,35 @@ def test_a_batch_takes_so_many_records_and_what_does_not_fit_leaves_no_trace() -
 def test_what_fits_in_bytes_fits_into_a_batch(count: int) -> None:
     proposal = Proposal(30)
     size = BATCH_BYTES_MAX // count
-    while not proposal.add((config("x" * size),) * count):
+    while not proposal.add((UnknownRecord(99, 0, b"x" * size),) * count):
         size -= 10
     assert not proposal.add((config("x" * 200),))
     batch = encode_batch(proposal.values, timestamp_ms=2**62, base_offset=2**62)
     assert BATCH_BYTES_MAX - 200 < len(batch) <= BATCH_BYTES_MAX
+
+
+@pytest.mark.parametrize("letter", ["x", "\N{EURO SIGN}"])
+def test_a_string_that_stock_tools_could_not_read_is_refused(letter: str) -> None:
+    longest = letter * (STRING_BYTES_MAX // len(letter.encode()))
+    assert Proposal(30).add((config(longest),))
+    with pytest.raises(RefusedError, match=r"value has 3276[89] bytes") as refused:
+        Proposal(30).add((config(longest + "xx"),))
+    assert refused.value.error is ErrorCode.INVALID_REQUEST
+
+
+def test_a_number_that_is_wider_than_its_field_is_refused() -> None:
+    proposal = Proposal(30)
+    with pytest.raises(RefusedError, match="give a value that Kafka's record can hold"):
+        proposal.add((NOTHING, FeatureLevelRecord(name="a", feature_level=70_000)))
+    assert (proposal.records, proposal.values) == ([], [])
+
+
+def test_a_record_that_does_not_fit_is_refused_by_name() -> None:
+    proposal = Proposal(30)
+    with pytest.raises(RefusedError, match="The registration does not fit") as refused:
+        proposal.require(UnknownRecord(99, 0, bytes(BATCH_BYTES_MAX)), "The registration")
+    assert refused.value.error is ErrorCode.POLICY_VIOLATION
+    assert proposal.records == []
 
 
 def test_the_message_asks_to_split_the_request() -> None:
