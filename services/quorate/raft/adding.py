@@ -113,12 +113,14 @@ class Adding:
         obstacle = self._why_unsuited(request, answer) or self.why_not(
             role, request.voter, auto_join=request.auto_join, force=request.force
         )
-        if obstacle is not None:
-            r.refuse(pending.token, obstacle)
-            return
         voter = Voter(
             request.voter, request.listeners, answer.kraft_version_min, answer.kraft_version_max
         )
+        if obstacle is None:
+            obstacle = self.changes.why_unwritable(r.voters.with_voter(voter))
+        if obstacle is not None:
+            r.refuse(pending.token, obstacle)
+            return
         r.note(f"{pending.what}: appended at offset {r.log.end.offset}")
         if not request.ack_when_committed:
             r.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.messages import MembershipResponse, Reason
 from quorate.raft.roles import Leader, PendingChange
 from quorate.raft.waiting import Obstacle
-from quorate.records.control import KRaftVoters
+from quorate.records.control import KRaftVoters, encode_control
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
+from quorate.records.widths import record_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -178,6 +179,18 @@ class Changes:
             f"listeners has {names or 'none'}: the voters reach each other by {wanted}, "
             "so add that one"
         )
+        return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
+
+    def why_unwritable(self, voters: VoterSet) -> Obstacle | None:
+        """What no record can hold must not be counted as appended (rule 28)."""
+        try:
+            encode_control(KRaftVoters(voters))
+            problem = record_problem(voters)
+        except ValueError as error:
+            problem = str(error)
+        if problem is None:
+            return None
+        text = f"listeners has what no record of the voters can hold: {problem}"
         return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
 
     # --- its course -------------------------------------------------------------------------------

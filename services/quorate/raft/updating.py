@@ -118,12 +118,14 @@ class Updating:
         if obstacle is None:
             assert isinstance(r.role, Leader)
             obstacle = self._why_not(r.role, request)
-        if obstacle is not None:
-            r.refuse(token, obstacle)
-            return
         entry = Voter(
             request.voter, request.listeners, request.kraft_version_min, request.kraft_version_max
         )
+        if obstacle is None:
+            obstacle = self.changes.why_unwritable(r.voters.with_voter(entry))
+        if obstacle is not None:
+            r.refuse(token, obstacle)
+            return
         assert isinstance(r.role, Leader)
         r.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
         if r.log.kraft_version < 1:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quorate.raft import messages as m
-from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, Offset
+from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from quorate.records.voters import KRAFT_VERSION, Voter
 from quorate.rpc.convert_raft import (
     at_least_0,
+    at_most,
+    cluster_of,
     endpoints_of,
     error_of,
     key_of,
     leader_of,
     pb_endpoints,
     pb_leader,
+    versions_of,
 )
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 
 if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey
+
+
+FEATURES_MAX: Final = 1000
 
 
 def describe_response(value: pb.DescribeQuorumResponse) -> m.DescribeQuorumResponse:
@@ -115,14 +121,14 @@ def _pb_state(value: m.ReplicaState) -> pb.ReplicaState:
 
 
 def api_versions_response(value: pb.ApiVersionsResponse) -> m.ApiVersionsResponse:
+    at_most(value.supported_features, FEATURES_MAX, "supported_features")
     ranges = {feature.name: feature for feature in value.supported_features}
     feature = ranges.get(KRAFT_VERSION, pb.SupportedFeature())
     return m.ApiVersionsResponse(
         error_of(value.error_code),
-        ClusterId(value.cluster_id),
+        cluster_of(value.cluster_id),
         _key(value.node, "node"),
-        feature.min_version,
-        feature.max_version,
+        *versions_of(feature.min_version, feature.max_version, KRAFT_VERSION),
     )
 
 
@@ -176,7 +182,7 @@ def membership_fields(value: m.MembershipResponse) -> dict[str, Any]:
 def add_voter(value: pb.AddRaftVoterRequest) -> m.AddRaftVoterRequest:
     directory = value.voter_directory_id if value.HasField("voter_directory_id") else None
     return m.AddRaftVoterRequest(
-        ClusterId(value.cluster_id),
+        cluster_of(value.cluster_id),
         key_of(value.voter_id, directory, "voter"),
         endpoints_of(value.listeners, "listeners"),
         Millis(at_least_0(value.timeout_ms, "timeout_ms")),
@@ -189,7 +195,7 @@ def add_voter(value: pb.AddRaftVoterRequest) -> m.AddRaftVoterRequest:
 def remove_voter(value: pb.RemoveRaftVoterRequest) -> m.RemoveRaftVoterRequest:
     directory = value.voter_directory_id if value.HasField("voter_directory_id") else None
     return m.RemoveRaftVoterRequest(
-        ClusterId(value.cluster_id),
+        cluster_of(value.cluster_id),
         key_of(value.voter_id, directory, "voter"),
         Millis(at_least_0(value.timeout_ms, "timeout_ms")),
         value.force,
@@ -251,16 +257,21 @@ def pb_transfer_leadership(value: m.TransferLeadershipRequest) -> pb.TransferLea
 def update_voter(value: pb.UpdateRaftVoterRequest) -> m.UpdateRaftVoterRequest:
     directory = value.voter_directory_id if value.HasField("voter_directory_id") else None
     return m.UpdateRaftVoterRequest(
-        ClusterId(value.cluster_id),
+        cluster_of(value.cluster_id),
         Epoch(at_least_0(value.current_leader_epoch, "current_leader_epoch")),
         key_of(value.voter_id, directory, "voter"),
         endpoints_of(value.listeners, "listeners"),
-        value.k_raft_version_feature.min_supported_version,
-        value.k_raft_version_feature.max_supported_version,
+        *feature_of(value.k_raft_version_feature),
     )
 
 
+def feature_of(value: pb.KRaftVersionFeature) -> tuple[int, int]:
+    low, high = value.min_supported_version, value.max_supported_version
+    return versions_of(low, high, "k_raft_version_feature")
+
+
 def update_features(value: pb.UpdateFeaturesRequest) -> m.UpdateFeaturesRequest:
+    at_most(value.feature_updates, FEATURES_MAX, "feature_updates")
     levels = {update.feature: update.max_version_level for update in value.feature_updates}
     if list(levels) != [KRAFT_VERSION]:
         raise ValueError(f"feature_updates: {KRAFT_VERSION} is the one feature of this service")
@@ -270,5 +281,5 @@ def update_features(value: pb.UpdateFeaturesRequest) -> m.UpdateFeaturesRequest:
 def transfer_leadership(value: pb.TransferLeadershipRequest) -> m.TransferLeadershipRequest:
     directory = value.voter_directory_id if value.HasField("voter_directory_id") else None
     return m.TransferLeadershipRequest(
-        ClusterId(value.cluster_id), key_of(value.voter_id, directory, "voter")
+        cluster_of(value.cluster_id), key_of(value.voter_id, directory, "voter")
     )

@@ -2,19 +2,22 @@
 
 Message and field names equal those of the dataclasses, so one walk over a message's descriptor
 serves them all; only pairs (NameValue), replica lists (Replicas) and the leader have shapes of
-their own. Bad input raises ValueError that names the field.
+their own. Bad input raises ValueError that names the field: a number that stands for nothing, a
+string that no record can hold, more items than one request may have (rule 28).
 """
 
 # ruff: noqa: ANN401 - one walk serves every message, whatever its type
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.controller import replies, requests
+from quorate.controller.decision import RECORDS_MAX
 from quorate.records.errors import ErrorCode
+from quorate.records.widths import string_problem
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
 if TYPE_CHECKING:
@@ -23,10 +26,25 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
+# Messages that are no dataclass: their fields are the items of a tuple, or its one field is it.
+_PLAIN: Final = frozenset({"NameValue", "Replicas"})
 _ENUMS: Final[dict[tuple[str, str], type[IntEnum]]] = {
     ("ConfigResource", "type"): requests.ResourceType,
     ("ConfigChange", "operation"): requests.AlterOperation,
     ("ConfigEntry", "source"): replies.ConfigSource,
+}
+
+# How many items a request may have. One costs the controller some tens of microseconds, and a
+# request is decided in one turn of its loop.
+ITEMS_MAX: Final = 1000
+_ITEMS_MAX: Final[dict[tuple[str, str], int]] = {
+    ("ConfigAlteration", "changes"): 100,
+    ("NewTopic", "assignments"): RECORDS_MAX,
+    ("NewTopic", "configs"): 100,
+    ("RegisterBroker", "features"): 100,
+    ("RegisterBroker", "listeners"): 100,
+    ("RegisterBroker", "log_dirs"): 100,
+    ("Replicas", "ids"): 100,
 }
 
 
@@ -77,12 +95,11 @@ def from_message(message: Message) -> Any:
 @cache
 def _reader(name: str) -> Callable[[Any], Any]:
     """How messages of that name are read: their descriptor is walked once, not for each of them."""
-    if name == "NameValue":
-        return lambda message: (message.name, message.value)
-    if name == "Replicas":
-        return lambda message: tuple(message.ids)
-    shape = _shape(name)
     descriptors = getattr(pb, name).DESCRIPTOR.fields
+    if name in _PLAIN:
+        reads = [_field_reader(name, field) for field in descriptors]
+        return reads[0] if len(reads) == 1 else lambda message: tuple(r(message) for r in reads)
+    shape = _shape(name)
     readers = [(field.name, _field_reader(name, field)) for field in descriptors]
     return lambda message: shape(**{key: read(message) for key, read in readers})
 
@@ -91,8 +108,16 @@ def _field_reader(owner: str, field: Any) -> Callable[[Any], Any]:
     name, get = field.name, attrgetter(field.name)
     read = _value_reader(owner, field)
     if field.is_repeated:
-        return lambda message: tuple([read(value) for value in get(message)])
+        limit = _items_max(owner, name)
+        if limit is None:
+            return lambda message: tuple([read(value) for value in get(message)])
+        where = f"{owner}.{name}"
+        return lambda message: tuple(
+            [read(value) for value in _at_most(limit, where, get(message))]
+        )
     if field.has_presence:
+        if field.message_type is not None and name in _required(owner):
+            return partial(_present, f"{owner}.{name}", name, lambda message: read(get(message)))
         return lambda message: read(get(message)) if message.HasField(name) else None
     return lambda message: read(get(message))
 
@@ -102,8 +127,46 @@ def _value_reader(owner: str, field: Any) -> Callable[[Any], Any]:
         return _reader(field.message_type.name)
     if field.name == "error":
         return _error
+    if field.type == field.TYPE_STRING and not hasattr(replies, owner):
+        return _text_reader(f"{owner}.{field.name}")
     enum = _ENUMS.get((owner, field.name))
     return _as_it_is if enum is None else partial(_member, enum, f"{owner}.{field.name}")
+
+
+@cache
+def _required(name: str) -> frozenset[str]:
+    """The fields of a dataclass that have no default."""
+    shaped = fields(_shape(name))
+    return frozenset(field.name for field in shaped if field.default is MISSING)
+
+
+def _present(where: str, name: str, read: Callable[[Any], Any], message: Any) -> Any:
+    if not message.HasField(name):
+        raise ValueError(f"{where}: it is missing")
+    return read(message)
+
+
+def _items_max(owner: str, name: str) -> int | None:
+    """None for replies: they are as long as what they tell of."""
+    return None if hasattr(replies, owner) else _ITEMS_MAX.get((owner, name), ITEMS_MAX)
+
+
+def _at_most(limit: int, where: str, values: Any) -> Any:
+    if len(values) > limit:
+        raise ValueError(
+            f"{where}: {len(values)} items where a request may have {limit}: send several requests"
+        )
+    return values
+
+
+def _text_reader(where: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        problem = string_problem(value)
+        if problem is not None:
+            raise ValueError(f"{where}: {problem}")
+        return value
+
+    return read
 
 
 def _as_it_is(value: Any) -> Any:

@@ -5,12 +5,13 @@ Bad input raises ValueError that names the field; the server answers INVALID_ARG
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     UUID_BYTES,
+    ZERO_UUID,
     ClusterId,
     DirectoryId,
     Epoch,
@@ -21,26 +22,60 @@ from quorate.records.ids import (
     ReplicaKey,
 )
 from quorate.records.voters import Endpoint
+from quorate.records.widths import INT16_MAX
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence, Sized
 
-PORT_MAX = 65_535
+PORT_MAX: Final = 65_535
+# Bounds at the door (rule 28): listeners and ids go into records of the log and into every answer.
+NAME_BYTES_MAX: Final = 255
+LISTENERS_MAX: Final = 32
+CANDIDATES_MAX: Final = 1000
 
 
 # --- parts ----------------------------------------------------------------------------------------
 
 
-def endpoints_of(values: Iterable[pb.Endpoint], field: str) -> tuple[Endpoint, ...]:
+def endpoints_of(values: Sequence[pb.Endpoint], field: str) -> tuple[Endpoint, ...]:
+    at_most(values, LISTENERS_MAX, field)
     endpoints = []
     for value in values:
-        if not value.name or not value.host or not 0 < value.port <= PORT_MAX:
+        name, host = value.name, value.host
+        if not name or not host or not 0 < value.port <= PORT_MAX:
             raise ValueError(
                 f"{field}: a listener needs a name, a host and a port up to {PORT_MAX}"
             )
-        endpoints.append(Endpoint(value.name, value.host, value.port))
+        endpoints.append(
+            Endpoint(name_of(name, f"{field}.name"), name_of(host, f"{field}.host"), value.port)
+        )
     return tuple(endpoints)
+
+
+def at_most(values: Sized, limit: int, field: str) -> None:
+    if len(values) > limit:
+        raise ValueError(f"{field}: {len(values)} items where {limit} are allowed at most")
+
+
+def name_of(text: str, field: str) -> str:
+    if len(text) > NAME_BYTES_MAX or len(text.encode()) > NAME_BYTES_MAX:
+        raise ValueError(
+            f"{field}: {len(text)} characters, and it may have {NAME_BYTES_MAX} bytes at most"
+        )
+    return text
+
+
+def cluster_of(text: str) -> ClusterId:
+    return ClusterId(name_of(text, "cluster_id"))
+
+
+def versions_of(low: int, high: int, field: str) -> tuple[int, int]:
+    if not 0 <= low <= high <= INT16_MAX:
+        raise ValueError(
+            f"{field}: from {low} to {high} is no range of versions from 0 to {INT16_MAX}"
+        )
+    return low, high
 
 
 def pb_endpoints(values: Iterable[Endpoint]) -> list[pb.Endpoint]:
@@ -54,6 +89,10 @@ def key_of(node_id: int, directory_id: bytes | None, field: str) -> ReplicaKey:
         raise ValueError(
             f"{field}_directory_id: {len(directory_id)} bytes where {UUID_BYTES} are due"
         )
+    if directory_id == ZERO_UUID:
+        raise ValueError(
+            f"{field}_directory_id: sixteen bytes of zero are no id; leave out one that is unknown"
+        )
     return ReplicaKey(
         NodeId(node_id), DirectoryId(directory_id) if directory_id is not None else None
     )
@@ -66,7 +105,14 @@ def at_least_0(value: int, field: str) -> int:
 
 
 def _end(value: pb.EpochEndOffset) -> OffsetAndEpoch:
-    return OffsetAndEpoch(epoch=Epoch(value.epoch), offset=Offset(value.end_offset))
+    return _end_of(value.epoch, value.end_offset, "epoch", "end_offset")
+
+
+def _end_of(epoch: int, offset: int, epoch_field: str, offset_field: str) -> OffsetAndEpoch:
+    return OffsetAndEpoch(
+        epoch=Epoch(at_least_0(epoch, epoch_field)),
+        offset=Offset(at_least_0(offset, offset_field)),
+    )
 
 
 def _pb_end(value: OffsetAndEpoch | None) -> pb.EpochEndOffset | None:
@@ -74,9 +120,10 @@ def _pb_end(value: OffsetAndEpoch | None) -> pb.EpochEndOffset | None:
 
 
 def leader_of(value: pb.CurrentLeader) -> m.LeaderInfo:
-    leader_id = NodeId(value.leader_id) if value.HasField("leader_id") else None
+    has_id = value.HasField("leader_id")
+    leader_id = NodeId(at_least_0(value.leader_id, "leader_id")) if has_id else None
     endpoints = endpoints_of(value.endpoints, "current_leader.endpoints")
-    return m.LeaderInfo(leader_id, Epoch(value.leader_epoch), endpoints)
+    return m.LeaderInfo(leader_id, Epoch(at_least_0(value.leader_epoch, "leader_epoch")), endpoints)
 
 
 def pb_leader(value: m.LeaderInfo) -> pb.CurrentLeader:
@@ -101,11 +148,11 @@ def vote_request(value: pb.VoteRequest) -> m.VoteRequest:
     voter = value.voter_directory_id if value.HasField("voter_directory_id") else None
     replica = value.replica_directory_id if value.HasField("replica_directory_id") else None
     return m.VoteRequest(
-        ClusterId(value.cluster_id),
+        cluster_of(value.cluster_id),
         key_of(value.voter_id, voter, "voter"),
         key_of(value.replica_id, replica, "replica"),
         Epoch(at_least_0(value.replica_epoch, "replica_epoch")),
-        OffsetAndEpoch(epoch=Epoch(value.last_offset_epoch), offset=Offset(value.last_offset)),
+        _end_of(value.last_offset_epoch, value.last_offset, "last_offset_epoch", "last_offset"),
         value.pre_vote,
     )
 
@@ -127,7 +174,7 @@ def pb_vote_request(value: m.VoteRequest) -> pb.VoteRequest:
 def begin_request(value: pb.BeginQuorumEpochRequest) -> m.BeginQuorumEpochRequest:
     voter = value.voter_directory_id if value.HasField("voter_directory_id") else None
     return m.BeginQuorumEpochRequest(
-        ClusterId(value.cluster_id),
+        cluster_of(value.cluster_id),
         key_of(value.voter_id, voter, "voter"),
         NodeId(at_least_0(value.leader_id, "leader_id")),
         Epoch(at_least_0(value.leader_epoch, "leader_epoch")),
@@ -147,12 +194,13 @@ def pb_begin_request(value: m.BeginQuorumEpochRequest) -> pb.BeginQuorumEpochReq
 
 
 def end_request(value: pb.EndQuorumEpochRequest) -> m.EndQuorumEpochRequest:
+    at_most(value.preferred_candidates, CANDIDATES_MAX, "preferred_candidates")
     preferred = tuple(
         key_of(c.id, c.directory_id if c.HasField("directory_id") else None, "preferred_candidates")
         for c in value.preferred_candidates
     )
     return m.EndQuorumEpochRequest(
-        ClusterId(value.cluster_id),
+        cluster_of(value.cluster_id),
         NodeId(at_least_0(value.leader_id, "leader_id")),
         Epoch(at_least_0(value.leader_epoch, "leader_epoch")),
         preferred,
@@ -182,7 +230,7 @@ def _replica(value: pb.FetchRequest | pb.FetchSnapshotRequest) -> ReplicaKey | N
 
 def fetch_request(value: pb.FetchRequest) -> m.FetchRequest:
     return m.FetchRequest(
-        ClusterId(value.cluster_id),
+        cluster_of(value.cluster_id),
         _replica(value),
         Epoch(at_least_0(value.current_leader_epoch, "current_leader_epoch")),
         Offset(at_least_0(value.fetch_offset, "fetch_offset")),
@@ -214,7 +262,7 @@ def pb_fetch_request(value: m.FetchRequest) -> pb.FetchRequest:
 
 def fetch_snapshot_request(value: pb.FetchSnapshotRequest) -> m.FetchSnapshotRequest:
     return m.FetchSnapshotRequest(
-        ClusterId(value.cluster_id),
+        cluster_of(value.cluster_id),
         _replica(value),
         Epoch(at_least_0(value.current_leader_epoch, "current_leader_epoch")),
         _end(value.snapshot_id),
@@ -310,8 +358,8 @@ def fetch_snapshot_response(value: pb.FetchSnapshotResponse) -> m.FetchSnapshotR
         error_of(value.error_code),
         leader_of(value.current_leader),
         _end(value.snapshot_id) if value.HasField("snapshot_id") else None,
-        value.size,
-        value.position,
+        at_least_0(value.size, "size"),
+        at_least_0(value.position, "position"),
         value.unaligned_records,
     )
 

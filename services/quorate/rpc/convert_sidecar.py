@@ -6,15 +6,19 @@ directory id, no listeners, epoch 0. Bad input raises ValueError that names the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import ClusterId, Epoch, Millis
+from quorate.records.ids import Epoch, Millis
 from quorate.records.voters import KRAFT_VERSION
 from quorate.rpc.admin_errors import FEATURE_UNSUPPORTED, AdminError
-from quorate.rpc.convert_raft import at_least_0, endpoints_of, key_of
+from quorate.rpc.convert_admin import FEATURES_MAX, feature_of
+from quorate.rpc.convert_raft import at_least_0, at_most, cluster_of, endpoints_of, key_of
 from quorate.rpc.gen.raft.v1 import raft_pb2
+
+# Of names that a caller has made up, enough to be recognised.
+NAMES_SHOWN_MAX: Final = 32
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -37,44 +41,45 @@ def _key(value: OfVoter) -> ReplicaKey:
 
 def add_voter(value: pb.AddRaftVoterRequest) -> m.AddRaftVoterRequest:
     listeners = endpoints_of(value.listeners, "listeners")
-    cluster_id = ClusterId(value.cluster_id)
+    cluster_id = cluster_of(value.cluster_id)
     return m.AddRaftVoterRequest(cluster_id, _key(value), listeners, Millis(0), force=value.force)
 
 
 def remove_voter(value: pb.RemoveRaftVoterRequest) -> m.RemoveRaftVoterRequest:
-    cluster_id = ClusterId(value.cluster_id)
+    cluster_id = cluster_of(value.cluster_id)
     return m.RemoveRaftVoterRequest(cluster_id, _key(value), Millis(0), force=value.force)
 
 
 def update_voter(value: pb.UpdateRaftVoterRequest) -> m.UpdateRaftVoterRequest:
     return m.UpdateRaftVoterRequest(
-        ClusterId(value.cluster_id),
+        cluster_of(value.cluster_id),
         Epoch(at_least_0(value.current_leader_epoch, "current_leader_epoch")),
         _key(value),
         endpoints_of(value.listeners, "listeners"),
-        value.k_raft_version_feature.min_supported_version,
-        value.k_raft_version_feature.max_supported_version,
+        *feature_of(value.k_raft_version_feature),
     )
 
 
 def update_features(value: pb.UpdateFeaturesRequest) -> m.UpdateFeaturesRequest:
     """Raises AdminError for every feature but kraft.version."""
+    at_most(value.feature_updates, FEATURES_MAX, "feature_updates")
     levels = {update.feature: update.max_version_level for update in value.feature_updates}
     if not levels:
         raise ValueError(f"feature_updates: name a feature, such as {KRAFT_VERSION}")
     others = sorted(levels.keys() - {KRAFT_VERSION})
     if others:
+        named = ", ".join(name[:NAMES_SHOWN_MAX] for name in others[:NAMES_SHOWN_MAX])
         raise AdminError(
             FEATURE_UNSUPPORTED,
             ErrorCode.UNSUPPORTED_VERSION,
-            f"{', '.join(others)} cannot be changed in this release: {KRAFT_VERSION} is the one "
+            f"{named} cannot be changed in this release: {KRAFT_VERSION} is the one "
             "feature that can",
         )
     return m.UpdateFeaturesRequest(levels[KRAFT_VERSION], value.validate_only)
 
 
 def transfer_leadership(value: pb.TransferLeadershipRequest) -> m.TransferLeadershipRequest:
-    return m.TransferLeadershipRequest(ClusterId(value.cluster_id), _key(value))
+    return m.TransferLeadershipRequest(cluster_of(value.cluster_id), _key(value))
 
 
 def pb_key(key: ReplicaKey) -> raft_pb2.ReplicaKey:

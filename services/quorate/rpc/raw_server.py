@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 APPENDS_IN_FLIGHT_MAX: Final = 4096
 LATENCIES_MAX: Final = 1000
+RECORDS_MAX: Final = 10_000
+RECORD_BYTES_MAX: Final = 1024 * 1024
+DURATION_MS_MAX: Final = 3_600_000
 LOST: Final = "this replica lost its leadership: what was not acknowledged may be committed or not"
 
 
@@ -76,13 +79,16 @@ class _Stream:
         """Hand over what arrives, until the client has no more."""
         try:
             async for request in requests:
-                end_offset = self._handler.append(tuple(request.records))
+                end_offset = self._handler.append(_records_of(request))
                 self._open.append((end_offset, request.sequence))
                 if len(self._open) >= APPENDS_IN_FLIGHT_MAX:
                     self.room.clear()
                     await self.room.wait()
         except RawLogError as error:
             self.refused = error
+        except ValueError as error:
+            # What could not be decoded.
+            self.refused = RawLogError(str(error))
         finally:
             self.has_ended = True
             self.news.set()
@@ -133,6 +139,12 @@ class _Load:
             self.done.set_exception(RawLogError(LOST, is_here=False))
 
 
+def _records_of(request: pb.AppendRequest) -> tuple[bytes, ...]:
+    if len(request.records) > RECORDS_MAX:
+        raise RawLogError(f"records: {len(request.records)}, and {RECORDS_MAX} are taken at once")
+    return tuple(request.records)
+
+
 class RawService(raw_pb2_grpc.RawLogServicer):
     """quorate.raw.v1.RawLog."""
 
@@ -169,7 +181,7 @@ class RawService(raw_pb2_grpc.RawLogServicer):
         waiter = _Once()
         self._handler.watch(waiter)
         try:
-            waiter.end_offset = self._handler.append(tuple(request.records))
+            waiter.end_offset = self._handler.append(_records_of(request))
             high_watermark = await waiter.done
         except RawLogError as error:
             await context.abort(error.code, str(error))
@@ -178,6 +190,15 @@ class RawService(raw_pb2_grpc.RawLogServicer):
         return pb.AppendResponse(last_sequence=request.sequence, high_watermark=high_watermark)
 
     async def RunLoad(self, request: pb.RunLoadRequest, context: Context) -> pb.RunLoadResponse:
+        for name, limit in (
+            ("in_flight", APPENDS_IN_FLIGHT_MAX),
+            ("record_bytes", RECORD_BYTES_MAX),
+            ("duration_ms", DURATION_MS_MAX),
+        ):
+            value: int = getattr(request, name)
+            if not 0 < value <= limit:
+                words = f"{name}: {value} is not from 1 to {limit}"
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, words)
         load = _Load(self._handler, request)
         self._handler.watch(load)
         began_ns = time.perf_counter_ns()

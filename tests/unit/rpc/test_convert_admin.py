@@ -156,3 +156,14 @@ def test_only_kraft_version_is_a_feature_of_this_service() -> None:
     other = pb.UpdateFeaturesRequest(feature_updates=[pb.FeatureUpdate(feature="x")])
     with pytest.raises(ValueError, match="feature_updates"):
         convert.update_features(other)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 70_000), (-1, 1), (2, 1)])
+def test_versions_are_as_wide_as_the_record_that_holds_them(low: int, high: int) -> None:
+    feature = pb.KRaftVersionFeature(min_supported_version=low, max_supported_version=high)
+    request = pb.UpdateRaftVoterRequest(k_raft_version_feature=feature)
+    with pytest.raises(ValueError, match="is no range of versions from 0 to 32767"):
+        convert.update_voter(request)
+    supported = pb.SupportedFeature(name="kraft.version", min_version=low, max_version=high)
+    with pytest.raises(ValueError, match="is no range of versions from 0 to 32767"):
+        convert.api_versions_response(pb.ApiVersionsResponse(supported_features=[supported]))

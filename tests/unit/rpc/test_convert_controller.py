@@ -124,3 +124,26 @@ def test_an_empty_envelope_and_an_unknown_number_are_named() -> None:
         convert.chosen(pb.WriteRequest(), "request")
     with pytest.raises(ValueError, match=r"ConfigResource.type: 3"):
         convert.from_message(pb.ConfigResource(type=3, name="t"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (pb.DeleteTopics(names=[""] * 1001), "DeleteTopics.names: 1001 items where a request may"),
+        (pb.DescribeTopics(names=["a"] * 200_000), "DescribeTopics.names: 200000 items where"),
+        (pb.CreateTopics(topics=[pb.NewTopic()] * 1001), "CreateTopics.topics: 1001 items where"),
+        (pb.NewTopic(assignments=[pb.Replicas(ids=range(101))]), "Replicas.ids: 101 items where"),
+        (pb.RegisterBroker(rack="r" * 32_768), "RegisterBroker.rack: has 32768 bytes and may have"),
+        (pb.ConfigAlteration(), "ConfigAlteration.resource: it is missing"),
+    ],
+)
+def test_what_is_too_long_or_missing_is_named(request_: Any, words: str) -> None:  # noqa: ANN401
+    with pytest.raises(ValueError, match=words):
+        convert.from_message(request_)
+
+
+def test_a_reply_may_be_as_long_as_what_it_tells_of() -> None:
+    reply = rep.DeleteTopicsReply((rep.DeletedTopic("t", ErrorCode.NONE, "x" * 40_000),) * 2000)
+    message = pb.DeleteTopicsReply()
+    convert.put(message, reply)
+    assert convert.from_message(message) == reply

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from quorate.raft import messages as m
@@ -111,3 +113,28 @@ def test_a_listener_needs_a_port(port: int) -> None:
     message = pb.BeginQuorumEpochRequest(voter_id=1, leader_id=2, leader_endpoints=[endpoint])
     with pytest.raises(ValueError, match="leader_endpoints"):
         convert.begin_request(message)
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({"voter_directory_id": bytes(16)}, "voter_directory_id: sixteen bytes of zero are no id"),
+        ({"cluster_id": "c" * 256}, "cluster_id: 256 characters, and it may have 255 bytes"),
+        ({"last_offset": -1}, "last_offset: -1 is negative"),
+    ],
+)
+def test_a_vote_is_refused_with_the_name_of_its_field(request_: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        convert.vote_request(pb.VoteRequest(**request_))
+
+
+def test_there_is_an_end_to_listeners_and_candidates() -> None:
+    way = pb.Endpoint(name="GRPC", host="a", port=9094)
+    with pytest.raises(ValueError, match="leader_endpoints: 33 items where 32 are allowed"):
+        convert.end_request(pb.EndQuorumEpochRequest(leader_endpoints=[way] * 33))
+    candidates = [pb.ReplicaKey(id=1)] * 1001
+    with pytest.raises(ValueError, match="preferred_candidates: 1001 items where 1000 are"):
+        convert.end_request(pb.EndQuorumEpochRequest(preferred_candidates=candidates))
+    long = pb.Endpoint(name="GRPC", host="h" * 256, port=9094)
+    with pytest.raises(ValueError, match=r"leader_endpoints\.host: 256 characters"):
+        convert.end_request(pb.EndQuorumEpochRequest(leader_endpoints=[long]))
