@@ -14,7 +14,7 @@ from quorate.records.errors import ErrorCode
 from quorate.rpc import admin_errors
 from quorate.rpc import convert_sidecar as convert
 from quorate.rpc.admin_errors import AdminError
-from quorate.rpc.authorization import CALLER
+from quorate.rpc.authorization import CALLER, CallerInterceptor
 from quorate.rpc.channels import bind, make_server
 from quorate.rpc.convert_admin import pb_describe_response
 from quorate.rpc.convert_raft import at_least_0, pb_leader
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
-    from quorate.rpc.authorization import CallerInterceptor
     from quorate.rpc.gen.raft.v1 import raft_pb2
     from quorate.rpc.tls import TlsFiles
 
@@ -42,6 +41,7 @@ INTERNAL: Final = "INTERNAL"
 # Of the time until the call's own deadline: what it takes for the answer to get there.
 MARGIN_SHARE: Final = 0.1
 MARGIN_S_MAX: Final = 0.5
+WORDS_BYTES_MAX: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,10 @@ def _time(context: Context, timeout_ms: int) -> float | None:
 
 
 def _in_words(request: Any) -> str:  # noqa: ANN401
-    """A request for the log, on one line."""
+    """A request for the log, on one short line: whoever calls chooses how much it holds."""
+    size: int = request.ByteSize()
+    if size > WORDS_BYTES_MAX:
+        return f"{size} bytes"
     return " ".join(str(request).split())
 
 
@@ -245,7 +248,8 @@ class AdminServer:
         has_reflection: bool,
         guard: CallerInterceptor | None = None,
     ) -> None:
-        self._server = make_server(() if guard is None else (guard,))
+        guard = guard or CallerInterceptor(None, has_names=False)
+        self._server = make_server((guard,))
         admin_pb2_grpc.add_AdminServicer_to_server(service, self._server)
         if has_reflection:
             enable_reflection(self._server, ADMIN)

@@ -1,7 +1,8 @@
 """Who calls, and whether they may: a server interceptor in front of all services of a port.
 
 A unary call is judged by its method, where that does not say enough by its request. A stream is
-judged when it begins; what a request on it needs beyond that is judged once for each kind.
+judged when it begins; what a request on it needs beyond that is judged once for each kind. No
+message of any size is decoded for somebody who may not call the method at all.
 
 A caller is who its certificate names. An identity that the settings list as a forwarder may call
 for somebody else, named in a header, and is then judged as that one. From anybody else the header
@@ -11,7 +12,6 @@ is refused: ignoring it would do with the caller's own rights what somebody else
 from __future__ import annotations
 
 import logging
-import time
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,23 +22,29 @@ import grpc
 import grpc.aio
 
 from quorate.controller.authorizer import ANONYMOUS, CLUSTER, TOPICS, Operation, Resource
+from quorate.rpc.decoding import SMALL_BYTES_MAX, Room, decoder
 from quorate.rpc.refusals import Refusal, abort
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-
-    from google.protobuf.message import Message
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Mapping,
+        Sequence,
+    )
 
     from quorate.rpc.access import Access
 
 log = logging.getLogger(__name__)
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Decode: TypeAlias = "Callable[[bytes], Any]"
+UnaryOfBytes: TypeAlias = "Callable[[bytes, Context], Awaitable[Any]]"
 Unary: TypeAlias = "Callable[[Any, Context], Awaitable[Any]]"
 Stream: TypeAlias = "Callable[[AsyncIterator[Any], Context], AsyncGenerator[Any]]"
 FORWARDED_PRINCIPAL: Final = "quorate-forwarded-principal"
-REMARKS_S: Final = 60.0
-REMARKS_MAX: Final = 1000
 NOT_AUTHORIZED: Final = "NOT_AUTHORIZED"
 FORWARDING_NOT_ALLOWED: Final = "FORWARDING_NOT_ALLOWED"
 
@@ -114,6 +120,14 @@ NEEDS_OF_REQUESTS: Final[Mapping[str, Mapping[str, Need]]] = {
 }
 
 
+def _needs_of(method: str) -> tuple[Need, ...]:
+    """What any call of this method takes: one of these."""
+    of_requests = NEEDS_OF_REQUESTS.get(method)
+    if of_requests is None:
+        return (NEEDS.get(method, _ALTER),)
+    return tuple(of_requests.values())
+
+
 def kind_of(request: Any) -> str:  # noqa: ANN401 - messages of several services
     """What tells requests of one method apart: the alternative that is set, "" for none."""
     if "auto_join" in request.DESCRIPTOR.fields_by_name:
@@ -127,16 +141,17 @@ def forwarding(principal: str) -> tuple[tuple[str, str], ...]:
 
 
 class CallerInterceptor(grpc.aio.ServerInterceptor):
-    """Sets CALLER for each call, and with `access` refuses what the caller may not do.
+    """Decodes requests, sets CALLER for each call, and with `access` refuses what it may not do.
 
     A method that NEEDS does not have needs Alter on the cluster.
     """
 
-    def __init__(self, access: Access | None) -> None:
-        """Without `access` callers have names and may do anything."""
+    def __init__(self, access: Access | None, *, has_names: bool = True) -> None:
+        """Without `access` callers may do anything; without names they are all anonymous."""
         self._access = access
+        self._has_names = has_names or access is not None
         self._guarded: dict[str, Handler] = {}
-        self._remarks = _Remarks()
+        self._room = Room()
 
     async def intercept_service(
         self,
@@ -154,53 +169,76 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         return guarded
 
     def _guard(self, method: str, handler: Handler) -> Handler:
+        decode = decoder(method, cast("Decode", handler.request_deserializer))
         if handler.request_streaming and handler.response_streaming:
-            return grpc.stream_stream_rpc_method_handler(
-                self._stream(method, cast("Stream", handler.stream_stream)),
-                handler.request_deserializer,
-                handler.response_serializer,
-            )
+            stream = cast("Stream", handler.stream_stream)
+            # Who is judged by nothing needs no guard: each message would pass through it.
+            guarded = self._stream(method, stream) if self._has_names else stream
+            serializer = handler.response_serializer
+            return grpc.stream_stream_rpc_method_handler(guarded, decode, serializer)
         assert not handler.request_streaming
         assert not handler.response_streaming, f"{method} is of a kind that nobody guards"
         return grpc.unary_unary_rpc_method_handler(
-            self._unary(method, cast("Unary", handler.unary_unary)),
-            handler.request_deserializer,
+            self._unary(method, cast("Unary", handler.unary_unary), decode),
+            None,
             handler.response_serializer,
         )
 
-    def _unary(self, method: str, inner: Unary) -> Unary:
+    def _unary(self, method: str, inner: Unary, decode: Decode) -> UnaryOfBytes:
         of_requests = NEEDS_OF_REQUESTS.get(method)
-        fixed = NEEDS.get(method, _ALTER)
+        before = _needs_of(method)
 
-        async def guarded(request: Message, context: Context) -> Any:  # noqa: ANN401
-            caller = await self._caller(context)
-            if self._access is not None:
-                need = fixed if of_requests is None else of_requests.get(kind_of(request), _ALTER)
-                if not self._is_allowed(caller, need):
-                    await self._refuse(context, _refusal(caller, need, method))
-            CALLER.set(caller)
-            return await inner(request, context)
+        async def guarded(data: bytes, context: Context) -> Any:  # noqa: ANN401
+            size = len(data)
+            if self._has_names:
+                caller = await self._caller(context)
+                if of_requests is None or size > SMALL_BYTES_MAX:
+                    await self._judge(caller, before, method, context)
+                CALLER.set(caller)
+            refusal = self._room.take(method, size)
+            if refusal is not None:
+                await self._refuse(context, refusal)
+            try:
+                try:
+                    request = decode(data)
+                except ValueError as error:
+                    log.info("refused: %s", error, extra={"repeats": method})
+                    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+                del data
+                if of_requests is not None and self._access is not None:
+                    need = of_requests.get(kind_of(request), _ALTER)
+                    await self._judge(CALLER.get(), (need,), method, context)
+                return await inner(request, context)
+            finally:
+                self._room.give_back(method, size)
 
         return guarded
 
+    async def _judge(
+        self, caller: str, needs: Sequence[Need], method: str, context: Context
+    ) -> None:
+        """End the call of somebody who has none of what it takes."""
+        if self._access is None or any(self._is_allowed(caller, need) for need in needs):
+            return
+        await self._refuse(context, _refusal(caller, needs, method))
+
     def _stream(self, method: str, inner: Stream) -> Stream:
         of_requests = None if self._access is None else NEEDS_OF_REQUESTS.get(method)
-        fixed = NEEDS.get(method, _ALTER)
+        before = _needs_of(method)
 
         async def guarded(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any]:
             caller = await self._caller(context)
             refused: list[Need] = []
+            await self._judge(caller, before, method, context)
             if of_requests is not None:
                 requests = self._allowed(requests, caller, of_requests, refused)
-            elif self._access is not None and not self._is_allowed(caller, fixed):
-                await self._refuse(context, _refusal(caller, fixed, method))
             CALLER.set(caller)
             async with aclosing(inner(requests, context)) as responses:
                 async for response in responses:
                     yield response
             # What came before the request that is refused has been answered by now.
             if refused:
-                await self._refuse(context, _refusal(caller, refused[0], method))
+                await self._refuse(context, _refusal(caller, refused, method))
 
         return guarded
 
@@ -240,7 +278,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         return forwarded
 
     async def _refuse(self, context: Context, refusal: Refusal) -> Never:
-        self._remarks.make(refusal.message)
+        log.info("refused: %s", refusal.message, extra={"repeats": refusal.message})
         await abort(context, refusal)
 
     def _is_allowed(self, caller: str, need: Need) -> bool:
@@ -258,23 +296,6 @@ def _principal_of(certificate: bytes) -> str:
     return principal_of(certificate)
 
 
-class _Remarks:
-    """Says each refusal once a minute: a peer that is refused comes again and again."""
-
-    def __init__(self) -> None:
-        self._made: set[str] = set()
-        self._since_s = time.monotonic()
-
-    def make(self, message: str) -> None:
-        now_s = time.monotonic()
-        if now_s - self._since_s >= REMARKS_S:
-            self._made.clear()
-            self._since_s = now_s
-        if message not in self._made and len(self._made) < REMARKS_MAX:
-            self._made.add(message)
-            log.info("refused: %s", message)
-
-
 def _forwarded(context: Context) -> str | None:
     for key, value in context.invocation_metadata() or ():
         if key == FORWARDED_PRINCIPAL:
@@ -282,13 +303,14 @@ def _forwarded(context: Context) -> str | None:
     return None
 
 
-def _refusal(caller: str, need: Need, method: str) -> Refusal:
-    operation = " or ".join(need.operations)
-    message = f"{caller} may not call {method[1:]}: it needs {operation} on {need.resource}"
+def _refusal(caller: str, needs: Sequence[Need], method: str) -> Refusal:
+    operation = " or ".join(dict.fromkeys(o for need in needs for o in need.operations))
+    resource = " or ".join(dict.fromkeys(str(need.resource) for need in needs))
+    message = f"{caller} may not call {method[1:]}: it needs {operation} on {resource}"
     metadata = {
         "principal": caller,
         "operation": operation,
-        "resource": str(need.resource),
+        "resource": resource,
         "method": method[1:],
     }
     return Refusal(grpc.StatusCode.PERMISSION_DENIED, NOT_AUTHORIZED, message, metadata)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.rpc.authorization import CallerInterceptor
 from quorate.rpc.channels import bind, make_server
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
@@ -12,7 +13,6 @@ from quorate.rpc.health import enable_reflection
 from quorate.rpc.raw_server import RawService
 
 if TYPE_CHECKING:
-    from quorate.rpc.authorization import CallerInterceptor
     from quorate.rpc.controller_server import ControllerService
     from quorate.rpc.raft_server import RaftService
     from quorate.rpc.tls import TlsFiles
@@ -33,7 +33,8 @@ class ControllerServer:
         has_reflection: bool,
         guard: CallerInterceptor | None = None,
     ) -> None:
-        self._server = make_server(() if guard is None else (guard,))
+        guard = guard or CallerInterceptor(None, has_names=False)
+        self._server = make_server((guard,))
         raft_pb2_grpc.add_RaftServicer_to_server(raft, self._server)
         if isinstance(service, RawService):
             raw_pb2_grpc.add_RawLogServicer_to_server(service, self._server)

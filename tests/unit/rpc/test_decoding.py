@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import grpc
+import pytest
+
+from quorate.rpc.decoding import (
+    REQUEST_BYTES_MAX,
+    SMALL_BYTES_MAX,
+    UNANSWERED_BYTES_MAX,
+    Room,
+    bytes_max,
+    decoder,
+)
+from quorate.rpc.channels import MESSAGE_BYTES_MAX
+from quorate.rpc.gen.raft.v1 import raft_pb2
+
+VOTE = "/quorate.raft.v1.Raft/Vote"
+WRITE = "/quorate.controller.v1.Controller/Write"
+
+
+def test_a_method_takes_no_more_than_its_requests_need() -> None:
+    assert bytes_max(VOTE) == SMALL_BYTES_MAX
+    assert bytes_max(WRITE) == REQUEST_BYTES_MAX
+    assert bytes_max("/quorate.raw.v1.RawLog/Append") == MESSAGE_BYTES_MAX
+    assert bytes_max("/quorate.admin.v1.Admin/AddRaftVoter") == SMALL_BYTES_MAX
+
+
+def test_a_request_is_decoded() -> None:
+    request = raft_pb2.VoteRequest(cluster_id="c", voter_id=3)
+    decode = decoder(VOTE, raft_pb2.VoteRequest.FromString)
+    assert decode(request.SerializeToString()) == request
+
+
+def test_a_large_request_is_not_even_decoded() -> None:
+    seen: list[bytes] = []
+    with pytest.raises(ValueError, match="takes 65536 at most: send it in parts"):
+        decoder(VOTE, seen.append)(bytes(SMALL_BYTES_MAX + 1))
+    assert seen == []
+
+
+def test_what_is_no_request_is_told_in_one_line() -> None:
+    decode = decoder(VOTE, raft_pb2.VoteRequest.FromString)
+    with pytest.raises(ValueError, match="these 3 bytes are no request of") as told:
+        decode(b"\xff\xff\xff")
+    assert "\n" not in str(told.value)
+    assert told.value.__cause__ is None
+
+
+def test_requests_for_metadata_share_a_room_and_peers_need_none() -> None:
+    room = Room()
+    assert room.take(WRITE, UNANSWERED_BYTES_MAX) is None
+    refusal = room.take(WRITE, 1)
+    assert refusal is not None
+    assert refusal.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "try again later, with fewer at once" in refusal.message
+    assert room.take(VOTE, SMALL_BYTES_MAX) is None
+    room.give_back(VOTE, SMALL_BYTES_MAX)
+    room.give_back(WRITE, UNANSWERED_BYTES_MAX)
+    assert room.take(WRITE, UNANSWERED_BYTES_MAX) is None
