@@ -12,9 +12,13 @@ from quorate.storage.files import OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.meta import MetaProperties
 from tests.ports import HOST, free_ports
+from tests.unit.consensus.conftest import open_stack
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+# The same controller without sockets, for requests by the thousand.
+__all__ = ["open_stack", "properties"]
 
 DIRECTORY = DirectoryId(b"d" * UUID_BYTES)
 
