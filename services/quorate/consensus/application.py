@@ -16,6 +16,7 @@ from quorate.consensus.driver import monotonic_ms
 from quorate.consensus.expiry import Expiry
 from quorate.consensus.proposing import Proposer
 from quorate.consensus.replies import Arrivals, HeldReplies, not_controller
+from quorate.controller.errors import RefusedError
 from quorate.controller.requests import BrokerHeartbeat, RegisterBroker, UnregisterBroker
 from quorate.raft import api
 from quorate.raft.messages import LeaderInfo, LogRange, ProposalResponse, ReadResponse
@@ -372,7 +373,16 @@ class MetadataApplication:
                 f"offset {offset} was not reached in time, this controller stands at {reached}: "
                 "ask for a smaller offset, wait longer, or ask another controller",
             ) from None
-        return self.controller.answer(request)
+        slices = self.controller.answer_in_slices(request)
+        while True:
+            try:
+                next(slices)
+            except StopIteration as end:
+                reply: ReadReply = end.value
+                return reply
+            except RefusedError as refused:
+                raise ControllerApiError(refused.error, refused.message) from refused
+            await asyncio.sleep(0)
 
     async def _current_offset(self) -> Offset:
         token, future = self._begin_read()

@@ -24,7 +24,7 @@ from quorate.controller.errors import NotActiveError
 from quorate.controller.features import METADATA_VERSION, metadata_version
 from quorate.controller.heartbeats import Sessions, decide_expiry, decide_heartbeat
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.reads import answer
+from quorate.controller.reads import answer, answer_in_slices
 from quorate.controller.replay import Replayer, replay_record
 from quorate.controller.requests import (
     BrokerHeartbeat,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.controller.decision import ControllerSettings
+    from quorate.controller.reads import Slices
     from quorate.controller.replies import ReadReply
     from quorate.controller.requests import ReadRequest, WriteRequest
     from quorate.records.metadata import MetadataRecord
@@ -109,8 +110,12 @@ class Controller:
         return None if self._active is None else self._active.epoch
 
     def answer(self, request: ReadRequest) -> ReadReply:
-        """Answer a read from the committed image."""
+        """Answer a read from the committed image. Raises RefusedError."""
         return answer(self.image, request)
+
+    def answer_in_slices(self, request: ReadRequest) -> Slices[ReadReply]:
+        """The same from the image of now, with pauses for others."""
+        return answer_in_slices(self.image, request)
 
     # --- standby ------------------------------------------------------------------------------
 

@@ -254,6 +254,15 @@ class PartitionTable:
             for row, partition in chunk.items():
                 yield number * CHUNK_ROWS + row, partition
 
+    def items_from(self, first: int) -> Iterator[tuple[int, Partition]]:
+        """The same from that id on."""
+        start = max(0, first) // CHUNK_ROWS
+        for number, chunk in enumerate(self._chunks[start:], start):
+            for row, partition in chunk.items():
+                partition_id = number * CHUNK_ROWS + row
+                if partition_id >= first:
+                    yield partition_id, partition
+
     def select(self, condition: Callable[[Chunk], Bits]) -> list[int]:
         """The ids of the partitions for which `condition` holds, in order.
 

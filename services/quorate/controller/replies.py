@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from quorate.controller.requests import ConfigResource, Listener
+    from quorate.controller.requests import ConfigResource, Cursor, Listener
     from quorate.records.ids import Offset, TopicId
 
 
@@ -59,6 +59,7 @@ class ListedTopic:
 class ListTopicsReply:
     offset: Offset
     topics: tuple[ListedTopic, ...]
+    next_cursor: Cursor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,11 @@ class DescribedTopic:
 
 @dataclass(frozen=True, slots=True)
 class DescribeTopicsReply:
+    """The last topic may go on where the cursor points."""
+
     offset: Offset
     topics: tuple[DescribedTopic, ...]
+    next_cursor: Cursor | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,15 +69,34 @@ class DeleteTopics:
 
 
 @dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a page begins: a topic, and a partition of it where that topic exists."""
+
+    topic_name: str
+    partition_index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ListTopics:
-    """All topics, in order of their names."""
+    """All topics, in order of their names, a page of at most so many; 0 is whoever knows no pages.
+
+    To that one an answer that takes several is refused: a part must not be taken for the whole.
+    """
+
+    cursor: Cursor | None = None
+    response_topic_limit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeTopics:
-    """These topics in the order asked; every topic when `names` is empty."""
+    """These topics, each once, in the order asked; all, by name, when `names` is empty.
+
+    Pages are as those of ListTopics, and what is counted are partitions.
+    """
 
     names: tuple[str, ...] = ()
+    cursor: Cursor | None = None
+    response_partition_limit: int = 0
 
 
 class AlterOperation(IntEnum):

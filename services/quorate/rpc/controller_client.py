@@ -16,7 +16,7 @@ import grpc.aio
 
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
-from quorate.rpc import convert_admin, convert_controller
+from quorate.rpc import convert_admin, convert_controller, pages
 from quorate.rpc.authorization import CALLER, forwarding
 from quorate.rpc.channels import ChannelPool
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
@@ -155,7 +155,26 @@ class ControllerClient:
         current: bool = False,
         controller: Address | None = None,
     ) -> ReadReply:
-        """Ask any server, or only `controller`; a current read goes to the leader."""
+        """Ask any server, or only `controller`; a current read goes to the leader.
+
+        A long answer comes in pages, which are joined here (rpc/pages.py).
+        """
+        whole: ReadReply | None = None
+        for page in pages.first_pages(request):
+            asked: ReadRequest | None = page
+            while asked is not None:
+                reply = await self._read_page(
+                    asked, min_offset=min_offset, current=current, controller=controller
+                )
+                whole = reply if whole is None else pages.joined(whole, reply)
+                min_offset = max(min_offset, whole.offset)
+                asked = pages.next_page(page, whole)
+        assert whole is not None
+        return whole
+
+    async def _read_page(
+        self, request: ReadRequest, *, min_offset: int, current: bool, controller: Address | None
+    ) -> ReadReply:
         attempt_s = self._timeout_s if controller is not None else self._attempt_s()
         message = convert_controller.read_request(
             request,

@@ -175,7 +175,8 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
                     current=request.current,
                     timeout_ms=request.timeout_ms,
                 )
-            convert.put_read_reply(response, reply)
+                for _ in convert.put_in_slices(response, reply):
+                    await asyncio.sleep(0)
         except AdmissionError as error:
             await abort(context, error.refusal)
         except ControllerApiError as error:

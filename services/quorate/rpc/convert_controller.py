@@ -21,7 +21,7 @@ from quorate.records.widths import string_problem
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from enum import IntEnum
 
     from google.protobuf.message import Message
@@ -37,6 +37,7 @@ _ENUMS: Final[dict[tuple[str, str], type[IntEnum]]] = {
 # How many items a request may have. One costs the controller some tens of microseconds, and a
 # request is decided in one turn of its loop.
 ITEMS_MAX: Final = 1000
+SLICE_ITEMS: Final = 100
 _ITEMS_MAX: Final[dict[tuple[str, str], int]] = {
     ("ConfigAlteration", "changes"): 100,
     ("NewTopic", "assignments"): RECORDS_MAX,
@@ -56,12 +57,17 @@ def put(message: Message, value: Any) -> None:
             continue
         if isinstance(item, tuple):
             _put_all(getattr(message, name), item)
-        elif hasattr(item, "__dataclass_fields__"):
-            part = getattr(message, name)
-            part.SetInParent()
-            put(part, item)
         else:
-            setattr(message, name, item)
+            _put_one(message, name, item)
+
+
+def _put_one(message: Message, name: str, item: Any) -> None:
+    if hasattr(item, "__dataclass_fields__"):
+        part = getattr(message, name)
+        part.SetInParent()
+        put(part, item)
+    else:
+        setattr(message, name, item)
 
 
 @cache
@@ -239,7 +245,23 @@ def put_write_reply(result: pb.WriteResult, reply: replies.WriteReply) -> None:
 
 
 def put_read_reply(response: pb.ReadResponse, reply: replies.ReadReply) -> None:
-    _put_chosen(response, _READS[type(reply)], reply)
+    for _ in put_in_slices(response, reply):
+        pass
+
+
+def put_in_slices(response: pb.ReadResponse, reply: replies.ReadReply) -> Iterator[None]:
+    """The same with pauses, in which others may run: a reply has thousands of items."""
+    message = getattr(response, _READS[type(reply)])
+    message.SetInParent()
+    for name in _field_names(type(reply).__name__):
+        item = getattr(reply, name)
+        if isinstance(item, tuple):
+            target = getattr(message, name)
+            for start in range(0, len(item), SLICE_ITEMS):
+                _put_all(target, item[start : start + SLICE_ITEMS])
+                yield
+        elif item is not None:
+            _put_one(message, name, item)
 
 
 def chosen(message: Message, oneof: str) -> Any:

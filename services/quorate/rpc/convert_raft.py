@@ -32,6 +32,8 @@ PORT_MAX: Final = 65_535
 # Bounds at the door (rule 28): listeners and ids go into records of the log and into every answer.
 NAME_BYTES_MAX: Final = 255
 LISTENERS_MAX: Final = 32
+# Characters that fit whatever they are: nearly all names, which are part of every Fetch.
+_SHORT: Final = NAME_BYTES_MAX // 4
 CANDIDATES_MAX: Final = 1000
 
 
@@ -47,9 +49,10 @@ def endpoints_of(values: Sequence[pb.Endpoint], field: str) -> tuple[Endpoint, .
             raise ValueError(
                 f"{field}: a listener needs a name, a host and a port up to {PORT_MAX}"
             )
-        endpoints.append(
-            Endpoint(name_of(name, f"{field}.name"), name_of(host, f"{field}.host"), value.port)
-        )
+        if len(name) + len(host) > _SHORT:
+            name_of(name, f"{field}.name")
+            name_of(host, f"{field}.host")
+        endpoints.append(Endpoint(name, host, value.port))
     return tuple(endpoints)
 
 

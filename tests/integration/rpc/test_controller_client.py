@@ -10,10 +10,13 @@ import pytest
 from quorate.controller.replies import (
     CreatedTopic,
     CreateTopicsReply,
+    DescribedPartition,
+    DescribedTopic,
+    DescribeTopicsReply,
     ListedTopic,
     ListTopicsReply,
 )
-from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
+from quorate.controller.requests import CreateTopics, Cursor, DescribeTopics, ListTopics, NewTopic
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Epoch, NodeId, Offset, TopicId
@@ -26,6 +29,7 @@ from quorate.rpc.controller_client import (
     RequestRefusedError,
 )
 from quorate.rpc.controller_server import ControllerApiError, LeaderHint
+from quorate.rpc.pages import LIMIT
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.ports import free_ports
 from tests.unit.raft import cores
@@ -117,7 +121,7 @@ async def test_a_read_may_be_pinned(served: Served, another: Served) -> None:
     async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
         reply = await client.read(ListTopics(), min_offset=8, controller=another.address)
     assert reply == LISTED
-    assert another.controller.reads == [(ListTopics(), 8, False)]
+    assert another.controller.reads == [(ListTopics(None, LIMIT), 8, False)]
     assert served.controller.reads == []
 
 
@@ -173,3 +177,21 @@ async def test_a_server_that_lacks_the_offset_says_so_and_another_is_asked(
         served.controller.read_replies.append(late)
         with pytest.raises(QuorumUnavailableError, match="offset 8 is not committed here"):
             await client.read(ListTopics(), min_offset=8, controller=served.address)
+
+
+async def test_pages_are_followed_and_never_go_back(served: Served) -> None:
+    partition = DescribedPartition(0, 1, 0, 0, (1,), (1,))
+
+    def page(name: str, offset: int, following: Cursor | None) -> DescribeTopicsReply:
+        topic = DescribedTopic(name, topic_id=TOPIC_ID, partitions=(partition,))
+        return DescribeTopicsReply(Offset(offset), (topic,), following)
+
+    served.controller.read_replies += [page("a", 7, Cursor("b")), page("b", 9, None)]
+    async with ControllerClient([served.address], timeout_ms=int(WAIT_S * 1000)) as client:
+        reply = await client.read(DescribeTopics())
+    assert isinstance(reply, DescribeTopicsReply)
+    assert (reply.offset, [topic.name for topic in reply.topics]) == (7, ["a", "b"])
+    assert served.controller.reads == [
+        (DescribeTopics((), None, LIMIT), 0, False),
+        (DescribeTopics((), Cursor("b"), LIMIT), 7, False),
+    ]

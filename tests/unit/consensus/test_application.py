@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller.replies import CreateTopicsReply, DeleteTopicsReply
+from quorate.controller.reads import SLICE_ITEMS
+from quorate.controller.replies import CreateTopicsReply, DeleteTopicsReply, DescribeTopicsReply
 from quorate.controller.requests import (
     BrokerHeartbeat,
     CreateTopics,
+    Cursor,
     DeleteTopics,
+    DescribeTopics,
     ListTopics,
     NewTopic,
 )
@@ -30,7 +33,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey
 from quorate.rpc.controller_server import ControllerApiError
 from quorate.storage.store import LogStore
-from tests.unit.consensus.conftest import CALLER, CLUSTER, eventually
+from tests.unit.consensus.conftest import CALLER, CLUSTER, WAIT_S, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -291,3 +294,34 @@ async def test_a_decision_that_raises_refuses_its_one_request(
     reply = await stack.create("a")
     assert isinstance(reply, CreateTopicsReply)
     assert reply.topics[0].error is ErrorCode.NONE
+
+
+async def test_a_long_answer_lets_others_run_in_between(open_stack: Open) -> None:
+    stack = await open_stack()
+    await stack.register()
+    await stack.write(CreateTopics((NewTopic("a", 5 * SLICE_ITEMS, 1),)))
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    others = asyncio.get_running_loop().create_task(count())
+    reply = await stack.application.read(
+        DescribeTopics(("a",)), min_offset=0, current=False, timeout_ms=WAIT_S * 1000
+    )
+    others.cancel()
+    assert isinstance(reply, DescribeTopicsReply)
+    assert len(reply.topics[0].partitions) == 5 * SLICE_ITEMS
+    assert turns >= 4
+
+
+async def test_an_answer_that_is_refused_says_why(open_stack: Open) -> None:
+    stack = await open_stack()
+    with pytest.raises(ControllerApiError, match="cursor's topic 'b' is none") as refused:
+        await stack.application.read(
+            DescribeTopics(("a",), Cursor("b")), min_offset=0, current=False, timeout_ms=1000
+        )
+    assert refused.value.error is ErrorCode.INVALID_REQUEST

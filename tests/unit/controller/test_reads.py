@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.controller.config_table import TOPIC_CONFIGS
-from quorate.controller.reads import answer
+from quorate.controller.errors import RefusedError
+from quorate.controller.reads import SLICE_ITEMS, answer, answer_in_slices
 from quorate.controller.replies import (
     ConfigEntry,
     ConfigSource,
@@ -22,6 +26,7 @@ from quorate.controller.requests import (
     ConfigAlteration,
     ConfigChange,
     ConfigResource,
+    Cursor,
     DescribeConfigs,
     DescribeTopics,
     IncrementalAlterConfigs,
@@ -185,3 +190,84 @@ def test_brokers_are_listed_by_id_with_their_standing(cluster: Cluster) -> None:
         in_controlled_shutdown=False,
         log_dirs=registration.log_dirs,
     )
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def test_a_long_answer_comes_in_pages_that_have_everything_once(cluster: Cluster) -> None:
+    for number in range(7):
+        cluster.create(f"t{number}", (1,), (2,), (1,))
+    seen: list[tuple[str, int]] = []
+    request = DescribeTopics(response_partition_limit=2)
+    while True:
+        reply = answer(cluster.image, request)
+        assert isinstance(reply, DescribeTopicsReply)
+        page = [(topic.name, p.partition) for topic in reply.topics for p in topic.partitions]
+        assert len(page) <= 2
+        seen += page
+        if reply.next_cursor is None:
+            break
+        request = replace(request, cursor=reply.next_cursor)
+    assert seen == [(f"t{number}", partition) for number in range(7) for partition in range(3)]
+
+
+def test_named_topics_come_in_pages_in_the_order_asked_each_once(cluster: Cluster) -> None:
+    for name in ("a", "b"):
+        cluster.create(name, (1,))
+    request = DescribeTopics(("b", "x", "b", "a"), response_partition_limit=1)
+    names = []
+    while True:
+        reply = answer(cluster.image, request)
+        assert isinstance(reply, DescribeTopicsReply)
+        names += [topic.name for topic in reply.topics]
+        cursor = reply.next_cursor
+        if cursor is None:
+            break
+        request = replace(request, cursor=cursor)
+    assert names == ["b", "x", "a"]
+
+
+def test_a_list_comes_in_pages(cluster: Cluster) -> None:
+    for name in ("c", "a", "b"):
+        cluster.create(name, (1,))
+    first = answer(cluster.image, ListTopics(response_topic_limit=2))
+    assert isinstance(first, ListTopicsReply)
+    assert ([topic.name for topic in first.topics], first.next_cursor) == (["a", "b"], Cursor("c"))
+    rest = answer(cluster.image, ListTopics(first.next_cursor, 2))
+    assert isinstance(rest, ListTopicsReply)
+    assert ([topic.name for topic in rest.topics], rest.next_cursor) == (["c"], None)
+
+
+def test_a_part_is_not_given_to_whoever_asked_for_the_whole(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.controller.reads.PARTITIONS_PER_PAGE", 2)
+    monkeypatch.setattr("quorate.controller.reads.TOPICS_PER_PAGE", 2)
+    for name in ("c", "a", "b"):
+        cluster.create(name, (1,))
+    with pytest.raises(RefusedError, match="more than one page of 2; set response_partition_limit"):
+        answer(cluster.image, DescribeTopics())
+    with pytest.raises(RefusedError, match="more than one page of 2; set response_topic_limit"):
+        answer(cluster.image, ListTopics())
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (DescribeTopics(("a",), Cursor("b"), 1), "The cursor's topic 'b' is none of the names"),
+        (DescribeTopics(response_partition_limit=-1), "response_partition_limit is -1; give 1"),
+        (ListTopics(response_topic_limit=-1), "response_topic_limit is -1; give 1 or more"),
+    ],
+)
+def test_a_page_that_is_none_is_refused(
+    cluster: Cluster, request_: DescribeTopics | ListTopics, words: str
+) -> None:
+    with pytest.raises(RefusedError, match=words):
+        answer(cluster.image, request_)
+
+
+def test_a_long_answer_lets_others_run_after_so_many_items(cluster: Cluster) -> None:
+    cluster.create("a", *[(1,)] * (SLICE_ITEMS * 3))
+    slices = answer_in_slices(cluster.image, DescribeTopics())
+    assert sum(1 for _ in slices) == 3

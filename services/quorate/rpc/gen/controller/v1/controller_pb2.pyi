@@ -196,17 +196,31 @@ class DeletedTopic(_message.Message):
     topic_id: bytes
     def __init__(self, name: _Optional[str] = ..., error: _Optional[int] = ..., message: _Optional[str] = ..., topic_id: _Optional[bytes] = ...) -> None: ...
 
+class Cursor(_message.Message):
+    __slots__ = ("topic_name", "partition_index")
+    TOPIC_NAME_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_INDEX_FIELD_NUMBER: _ClassVar[int]
+    topic_name: str
+    partition_index: int
+    def __init__(self, topic_name: _Optional[str] = ..., partition_index: _Optional[int] = ...) -> None: ...
+
 class ListTopics(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("cursor", "response_topic_limit")
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_TOPIC_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    cursor: Cursor
+    response_topic_limit: int
+    def __init__(self, cursor: _Optional[_Union[Cursor, _Mapping]] = ..., response_topic_limit: _Optional[int] = ...) -> None: ...
 
 class ListTopicsReply(_message.Message):
-    __slots__ = ("offset", "topics")
+    __slots__ = ("offset", "topics", "next_cursor")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     TOPICS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
     offset: int
     topics: _containers.RepeatedCompositeFieldContainer[ListedTopic]
-    def __init__(self, offset: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[ListedTopic, _Mapping]]] = ...) -> None: ...
+    next_cursor: Cursor
+    def __init__(self, offset: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[ListedTopic, _Mapping]]] = ..., next_cursor: _Optional[_Union[Cursor, _Mapping]] = ...) -> None: ...
 
 class ListedTopic(_message.Message):
     __slots__ = ("name", "topic_id", "partitions")
@@ -219,18 +233,24 @@ class ListedTopic(_message.Message):
     def __init__(self, name: _Optional[str] = ..., topic_id: _Optional[bytes] = ..., partitions: _Optional[int] = ...) -> None: ...
 
 class DescribeTopics(_message.Message):
-    __slots__ = ("names",)
+    __slots__ = ("names", "cursor", "response_partition_limit")
     NAMES_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_PARTITION_LIMIT_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+    cursor: Cursor
+    response_partition_limit: int
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., cursor: _Optional[_Union[Cursor, _Mapping]] = ..., response_partition_limit: _Optional[int] = ...) -> None: ...
 
 class DescribeTopicsReply(_message.Message):
-    __slots__ = ("offset", "topics")
+    __slots__ = ("offset", "topics", "next_cursor")
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     TOPICS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
     offset: int
     topics: _containers.RepeatedCompositeFieldContainer[DescribedTopic]
-    def __init__(self, offset: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[DescribedTopic, _Mapping]]] = ...) -> None: ...
+    next_cursor: Cursor
+    def __init__(self, offset: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[DescribedTopic, _Mapping]]] = ..., next_cursor: _Optional[_Union[Cursor, _Mapping]] = ...) -> None: ...
 
 class DescribedTopic(_message.Message):
     __slots__ = ("name", "error", "message", "topic_id", "partitions", "configs")
