@@ -17,6 +17,7 @@ from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.raft_server import RaftService
 from quorate.rpc.server import ControllerServer
+from quorate.telemetry.logs import RepeatFilter
 
 
 def make() -> ControllerServer:
@@ -59,3 +60,42 @@ async def test_a_message_above_the_limit_is_refused() -> None:
     finally:
         await server.stop()
     assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def send_noise(channel: grpc.aio.Channel, method: str) -> None:
+    if method.endswith(("Fetch", "Stream")):
+        stream = channel.stream_stream(method)(timeout=20)
+        await stream.write(b"\xff\xff")
+        await stream.read()
+    else:
+        await channel.unary_unary(method)(b"\xff\xff", timeout=20)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "/quorate.raft.v1.Raft/Vote",
+        "/quorate.raft.v1.Raft/Fetch",
+        "/quorate.controller.v1.Controller/Write",
+        "/quorate.controller.v1.Controller/WriteStream",
+    ],
+)
+async def test_what_cannot_be_decoded_is_refused_in_one_line(
+    method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = make()
+    port = server.bind("127.0.0.1", 0)
+    await server.start()
+    try:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            for _ in range(2):
+                with pytest.raises(grpc.aio.AioRpcError) as raised:
+                    await send_noise(channel, method)
+                assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+                assert raised.value.details() == f"these 2 bytes are no request of {method[1:]}"
+    finally:
+        await server.stop()
+    is_new = RepeatFilter().filter
+    written = [record for record in caplog.records if is_new(record)]
+    assert len(written) <= 1
+    assert not any(record.exc_info for record in caplog.records)

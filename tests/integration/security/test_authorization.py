@@ -20,6 +20,7 @@ from quorate.records.ids import UUID_BYTES, Epoch, Millis, NodeId, Offset, Topic
 from quorate.records.voters import Endpoint
 from quorate.rpc import convert_admin, convert_controller, convert_raft
 from quorate.rpc.access import Access
+from quorate.rpc.admission import SMALL_BYTES_MAX
 from quorate.rpc.authorization import CallerInterceptor, forwarding
 from quorate.rpc.channels import open_channel
 from quorate.rpc.controller_client import ControllerClient, RequestRefusedError
@@ -244,3 +245,21 @@ async def test_without_reflection_and_for_unknown_methods_nothing_is_there(
             with pytest.raises(grpc.aio.AioRpcError) as raised:
                 await call(b"", timeout=WAIT_S)
             assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+@pytest.mark.parametrize("party", ["stranger", "viewer"])
+async def test_nothing_large_is_decoded_for_somebody_who_may_not_call(
+    guarded: Served, stores: Stores, party: str
+) -> None:
+    # It cannot be decoded: whoever tried would say so.
+    noise = b"\xff" * (SMALL_BYTES_MAX + 1)
+    async with calling(guarded, stores, party) as channel:
+        refused = await refusal(
+            channel.unary_unary("/quorate.controller.v1.Controller/Write")(noise)
+        )
+        assert refused.reason == "NOT_AUTHORIZED"
+        assert (
+            "it needs Create or Delete or AlterConfigs or ClusterAction or Alter" in refused.message
+        )
+        vote = await refusal(channel.unary_unary("/quorate.raft.v1.Raft/Vote")(b"\xff"))
+        assert vote.reason == "NOT_AUTHORIZED"
