@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -64,11 +65,12 @@ async def test_a_message_above_the_limit_is_refused() -> None:
 
 async def send_noise(channel: grpc.aio.Channel, method: str) -> None:
     if method.endswith(("Fetch", "Stream")):
-        stream = channel.stream_stream(method)(timeout=20)
+        stream: Any = channel.stream_stream(method)(timeout=20)
         await stream.write(b"\xff\xff")
         await stream.read()
     else:
-        await channel.unary_unary(method)(b"\xff\xff", timeout=20)
+        unary: Any = channel.unary_unary(method)
+        await unary(b"\xff\xff", timeout=20)
 
 
 @pytest.mark.parametrize(
