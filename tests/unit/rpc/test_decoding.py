@@ -3,6 +3,7 @@ from __future__ import annotations
 import grpc
 import pytest
 
+from quorate.rpc.channels import MESSAGE_BYTES_MAX
 from quorate.rpc.decoding import (
     REQUEST_BYTES_MAX,
     SMALL_BYTES_MAX,
@@ -11,7 +12,6 @@ from quorate.rpc.decoding import (
     bytes_max,
     decoder,
 )
-from quorate.rpc.channels import MESSAGE_BYTES_MAX
 from quorate.rpc.gen.raft.v1 import raft_pb2
 
 VOTE = "/quorate.raft.v1.Raft/Vote"
