@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from quorate.consensus import timeouts
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.rpc.access import anonymous_warning, read_access
@@ -131,6 +132,7 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         raise ConfigError(
             "controller.quorum.bootstrap.servers is missing: list the controllers' HOST:PORT"
         )
+    timeouts.check_fit(config)
     return config
 
 
@@ -145,11 +147,11 @@ def _quorum(settings: Settings, listener_name: str) -> QuorumSettings:
         voters=VoterSet.of(
             _voter(voters_key, item, listener_name) for item in settings.items(voters_key, "")
         ),
-        election_timeout_ms=millis("election.timeout.ms", 1000, 1),
-        fetch_timeout_ms=millis("fetch.timeout.ms", 2000, 1),
+        election_timeout_ms=millis("election.timeout.ms", 1000, timeouts.ELECTION_TIMEOUT_MIN_MS),
+        fetch_timeout_ms=millis("fetch.timeout.ms", 2000, timeouts.FETCH_TIMEOUT_MIN_MS),
         election_backoff_max_ms=millis("election.backoff.max.ms", 1000),
-        request_timeout_ms=millis("request.timeout.ms", 2000, 1),
-        retry_backoff_ms=millis("retry.backoff.ms", 20),
+        request_timeout_ms=millis("request.timeout.ms", 2000, timeouts.REQUEST_TIMEOUT_MIN_MS),
+        retry_backoff_ms=millis("retry.backoff.ms", 20, 1),
         append_linger_ms=millis("append.linger.ms", 0),
         auto_join=settings.flag("controller.quorum.auto.join.enable", default=False),
         fetch_max_bytes=settings.integer(

@@ -14,6 +14,7 @@ from quorate.consensus.driver import Ending, RaftDriver
 from quorate.consensus.raw_application import RawApplication, check_mark
 from quorate.consensus.resources import DiskSpace
 from quorate.consensus.snapshotting import Snapshotter
+from quorate.consensus.timeouts import fetch_max_wait_ms, high_watermark_linger_ms
 from quorate.controller.authorizer import ANONYMOUS, CLUSTER, Operation
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
@@ -376,6 +377,8 @@ def _raft_config(config: ControllerConfig, meta: MetaProperties) -> api.RaftConf
         election_backoff_max_ms=quorum.election_backoff_max_ms,
         request_timeout_ms=quorum.request_timeout_ms,
         retry_backoff_ms=quorum.retry_backoff_ms,
+        fetch_max_wait_ms=fetch_max_wait_ms(quorum),
+        high_watermark_linger_ms=high_watermark_linger_ms(quorum),
         fetch_max_bytes=quorum.fetch_max_bytes,
         fetch_snapshot_max_bytes=quorum.fetch_snapshot_max_bytes,
         auto_join=quorum.auto_join,

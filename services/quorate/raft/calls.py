@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import CallId, Epoch, Millis, NodeId
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from quorate.raft.api import Peer
+
+_START: Final = Millis(0)
 
 
 class CallKind(Enum):
@@ -31,6 +35,10 @@ class CallKind(Enum):
     UPDATE_RAFT_VOTER = "UpdateRaftVoter"
 
 
+# Requests that only the voter that is meant answers: its addresses are tried in turns.
+TAKES_TURNS: Final = (CallKind.VOTE, CallKind.BEGIN_QUORUM_EPOCH, CallKind.END_QUORUM_EPOCH)
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A request under way; `epoch` is the one that this replica was in when it was sent."""
@@ -40,6 +48,8 @@ class Call:
     to: NodeId
     epoch: Epoch
     deadline: Millis
+    at: Peer | None = None
+    sent_ms: Millis = _START
 
 
 class Calls:
@@ -49,10 +59,19 @@ class Calls:
         self._next = 1
         self._by_id: dict[CallId, Call] = {}
         self._not_before: dict[tuple[NodeId, CallKind], Millis] = {}
+        self._failures: dict[tuple[NodeId, CallKind], int] = {}
 
-    def open(self, kind: CallKind, to: NodeId, epoch: Epoch, deadline: Millis) -> Call:
+    def open(
+        self,
+        kind: CallKind,
+        to: NodeId,
+        epoch: Epoch,
+        deadline: Millis,
+        at: Peer | None = None,
+        sent_ms: Millis = _START,
+    ) -> Call:
         """A new request to `to`; the caller has asked `may_call` first."""
-        call = Call(CallId(self._next), kind, to, epoch, deadline)
+        call = Call(CallId(self._next), kind, to, epoch, deadline, at, sent_ms)
         self._next += 1
         self._by_id[call.call] = call
         return call
@@ -66,13 +85,36 @@ class Calls:
         for call in [c for c in self._by_id.values() if c.kind in kinds]:
             del self._by_id[call.call]
 
+    def give_up(self, there: Peer, kinds: tuple[CallKind, ...], asked_by: Millis) -> bool:
+        """Ask that peer anew if it was asked elsewhere by then, and has not answered yet."""
+        late = [
+            call
+            for call in self._by_id.values()
+            if call.to == there.node_id and call.at != there
+            if call.kind in kinds and call.sent_ms <= asked_by
+        ]
+        for call in late:
+            del self._by_id[call.call]
+        return bool(late)
+
     def clear_backoff(self) -> None:
         """A new role or epoch: what failed before says nothing now."""
         self._not_before.clear()
+        self._failures.clear()
 
     def back_off(self, kind: CallKind, to: NodeId, until: Millis) -> None:
         """Leave this peer alone until then."""
         self._not_before[to, kind] = until
+
+    def failed(self, kind: CallKind, to: NodeId) -> int:
+        """Count a failure; how many there were in a row."""
+        count = self._failures[to, kind] = self._failures.get((to, kind), 0) + 1
+        return count
+
+    def succeeded(self, kind: CallKind, to: NodeId) -> None:
+        """The next failure is the first."""
+        if self._failures:
+            self._failures.pop((to, kind), None)
 
     def end_backoff(self, kind: CallKind, to: NodeId) -> None:
         """This peer may be asked at once."""

@@ -7,7 +7,7 @@ sends what has become due.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from quorate.raft.announcements import Announcements
 from quorate.raft.api import (
@@ -33,9 +33,10 @@ from quorate.raft.api import (
     TruncationRefused,
     Update,
 )
-from quorate.raft.calls import CallKind
+from quorate.raft.calls import TAKES_TURNS, CallKind
 from quorate.raft.describe import api_versions, describe, remarks
 from quorate.raft.elections import Elections
+from quorate.raft.finding import Finding
 from quorate.raft.following import Following
 from quorate.raft.leading import Leading
 from quorate.raft.membership import Membership
@@ -65,6 +66,8 @@ from quorate.raft.replica import Replica
 from quorate.raft.roles import Leader
 from quorate.raft.starting import start
 from quorate.raft.stopping import Stopping
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +75,14 @@ if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random, RecoveredState
     from quorate.raft.calls import Call
     from quorate.raft.messages import PeerResponse, Request
-    from quorate.records.ids import Millis, NodeId
+    from quorate.records.ids import NodeId
+
+# What is answered where another voter, or another cluster, has taken the address over.
+NOT_THE_ONE: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID)
+
+# Of the election timeout: how long a voter that says that it is elsewhere is given to answer where
+# it was asked.
+MOVED_SHARE: Final = 8
 
 
 class RaftCore:
@@ -82,6 +92,7 @@ class RaftCore:
         self.replica = Replica(config, recovered, random)
         self.elections = Elections(self.replica)
         self.following = Following(self.replica, self.elections)
+        self.finding = Finding(self.replica, self.following)
         self.reads = Reads(self.replica)
         self.leading = Leading(self.replica, self.reads)
         self.announcements = Announcements(self.replica, self.leading)
@@ -134,7 +145,7 @@ class RaftCore:
                 call = self.replica.calls.close(call_id)
                 if call is not None:
                     if not isinstance(response, CallFailure):
-                        self._was_heard(call.to)
+                        self._hear_answer(call, response)
                     elif response is CallFailure.DISCONNECTED:
                         self.replica.unreachable.add(call.to)
                     self._handle_response(call, response)
@@ -214,7 +225,17 @@ class RaftCore:
                 assert_never(request)
 
     def _hear(self, request: Request) -> None:
-        """Remember which voter was heard when: without a leader that is what is left to tell."""
+        """Remember which voter was heard when, and where it says it is.
+
+        Without a leader that is what is left to tell, and to go by.
+        """
+        r = self.replica
+        there = r.addresses.hear(request, r.possible_voter_sets)
+        if there is not None and not isinstance(r.role, Leader):
+            # Who answers where it was asked does so long before that.
+            asked_by = Millis(r.now - r.config.election_timeout_ms // MOVED_SHARE)
+            if r.calls.give_up(there, TAKES_TURNS, asked_by):
+                r.addresses.prefer(there)
         match request:
             case FetchRequest(replica=replica) | FetchSnapshotRequest(replica=replica):
                 node_id = None if replica is None else replica.node_id
@@ -231,12 +252,25 @@ class RaftCore:
         self.replica.heard_ms[node_id] = self.replica.now
         self.replica.unreachable.discard(node_id)
 
+    def _hear_answer(self, call: Call, response: PeerResponse) -> None:
+        """A voter answers, where it was asked; unless somebody else does."""
+        r = self.replica
+        self._was_heard(call.to)
+        if call.kind in TAKES_TURNS and call.at is not None:
+            match response:
+                case VoteResponse(error=error) | BeginQuorumEpochResponse(error=error):
+                    is_meant = error not in NOT_THE_ONE
+                case _:
+                    is_meant = True
+            if is_meant:
+                r.addresses.answered(call.at)
+
     def _handle_response(self, call: Call, response: PeerResponse | CallFailure) -> None:
         match call.kind, response:
             case CallKind.FETCH, FetchResponse() | CallFailure() as answer:
                 self.following.handle_fetch(call, answer)
             case CallKind.DISCOVERY, FetchResponse() | CallFailure() as answer:
-                self.following.handle_discovery(answer)
+                self.finding.handle_response(call, answer)
             case CallKind.FETCH_SNAPSHOT, FetchSnapshotResponse() | CallFailure() as answer:
                 self.following.handle_fetch_snapshot(call, answer)
             case CallKind.VOTE, VoteResponse() | CallFailure() as answer:
@@ -290,6 +324,7 @@ class RaftCore:
         self.elections.ask()
         self.following.drive()
         self.stopping.drive()
+        self.finding.drive()
         self.announcements.drive()
         r.note_unflushed()
         r.publish()
@@ -304,6 +339,7 @@ class RaftCore:
         yield from self.elections.deadlines()
         yield from self.leading.deadlines()
         yield from self.following.deadlines()
+        yield from self.finding.deadlines()
         yield from self.membership.deadlines()
         yield from r.calls.deadlines(r.now)
         yield from self.stopping.deadlines()

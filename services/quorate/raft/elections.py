@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.api import CallFailure
 from quorate.raft.calls import Call, CallKind
 from quorate.raft.messages import VoteRequest, VoteResponse
-from quorate.raft.replica import Refusal
 from quorate.raft.roles import (
     Candidate,
     Follower,
     Leader,
     Promise,
     Prospective,
+    Refusal,
     Resigned,
     Unattached,
 )
@@ -224,6 +224,7 @@ class Elections:
                 r.epoch,
                 r.log.end,
                 pre_vote=isinstance(role, Prospective),
+                replica_endpoints=r.config.endpoints,
             )
             r.send(CallKind.VOTE, peer, request)
 
@@ -233,8 +234,9 @@ class Elections:
         if call.epoch != r.epoch or not isinstance(r.role, Prospective | Candidate):
             return
         if isinstance(response, CallFailure):
-            r.calls.back_off(CallKind.VOTE, call.to, r.after(r.config.retry_backoff_ms))
+            r.back_off(CallKind.VOTE, call.to)
             return
+        r.calls.succeeded(CallKind.VOTE, call.to)
         role = r.role
         # That a voter still names the leader which this nominee has lost is no news, and must not
         # drown its vote.

@@ -6,7 +6,7 @@ its acknowledgement; so the next one leaves only after LogFlushed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from quorate.raft.api import (
     AppendToLog,
@@ -33,18 +33,16 @@ from quorate.raft.messages import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
 )
-from quorate.raft.roles import Follower, SnapshotDownload, Unattached
+from quorate.raft.roles import Follower, SnapshotDownload
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Millis, NodeId, Offset, OffsetAndEpoch
+from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Offset, OffsetAndEpoch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from quorate.raft.elections import Elections
     from quorate.raft.replica import Replica
-
-DISCOVERY_BACKOFF_FACTOR: Final = 5
-FIRST_BOOTSTRAP_ID: Final = -2
+    from quorate.records.ids import Millis
 
 
 class Following:
@@ -53,8 +51,6 @@ class Following:
     def __init__(self, replica: Replica, elections: Elections) -> None:
         self.r = replica
         self.elections = elections
-        self.discover_at = Millis(0)
-        self.turn = 0
         # The newest round that an answer carried, and the epoch of the leader that sent it: another
         # leader's rounds would prove nothing to this one.
         self.read_round = (Epoch(0), 0)
@@ -68,8 +64,6 @@ class Following:
         match self.r.role:
             case Follower() as role if not role.has_ended:
                 self._fetch(role)
-            case Unattached():
-                self._discover()
 
     def may_fetch(self) -> bool:
         """Rule of acknowledgement: only what is on the disk may be claimed by a fetch offset."""
@@ -84,9 +78,12 @@ class Following:
         if role.download is not None:
             self._fetch_snapshot(role.download, peer)
         elif r.calls.may_call(CallKind.FETCH, peer.node_id, r.now) and self.may_fetch():
-            r.send(CallKind.FETCH, peer, self._fetch_request(r.config.fetch_max_wait_ms))
+            if not role.has_fetched:
+                r.addresses.sent(peer, r.voters)
+            r.send(CallKind.FETCH, peer, self.fetch_request(r.config.fetch_max_wait_ms))
 
-    def _fetch_request(self, max_wait_ms: Millis) -> FetchRequest:
+    def fetch_request(self, max_wait_ms: Millis) -> FetchRequest:
+        """What is on this disk, and where it is."""
         r = self.r
         return FetchRequest(
             r.config.cluster_id,
@@ -117,45 +114,7 @@ class Following:
         )
         r.send(CallKind.FETCH_SNAPSHOT, peer, request)
 
-    def _discover(self) -> None:
-        """Ask the bootstrap servers and the voters, in turn, who leads."""
-        r = self.r
-        if (
-            self.discover_at > r.now
-            or r.calls.in_flight(CallKind.DISCOVERY)
-            or not self.may_fetch()
-        ):
-            return
-        targets = self._discovery_targets()
-        if not targets:
-            return
-        peer = targets[self.turn % len(targets)]
-        self.turn += 1
-        r.send(CallKind.DISCOVERY, peer, self._fetch_request(Millis(0)))
-
-    def _discovery_targets(self) -> list[Peer]:
-        r = self.r
-        own = {(e.host, e.port) for e in r.config.endpoints}
-        targets = [r.peer(voter) for voter in r.voters if voter.key.node_id != r.node_id]
-        targets += [
-            Peer(NodeId(FIRST_BOOTSTRAP_ID - index), host, port)
-            for index, (host, port) in enumerate(r.config.bootstrap_servers)
-            if (host, port) not in own
-        ]
-        return [peer for peer in targets if peer is not None]
-
     # --- answers ----------------------------------------------------------------------------------
-
-    def handle_discovery(self, response: FetchResponse | CallFailure) -> None:
-        """Only the leader that the answer names counts; its records are fetched from the leader."""
-        r = self.r
-        self.discover_at = r.after(r.config.retry_backoff_ms * DISCOVERY_BACKOFF_FACTOR)
-        if isinstance(response, CallFailure):
-            return
-        if response.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
-            r.note(f"a bootstrap server belongs to another cluster than {r.config.cluster_id}")
-            return
-        r.learn(response.leader, "discovery")
 
     def handle_fetch(self, call: Call, response: FetchResponse | CallFailure) -> None:
         """Append, truncate or turn to a snapshot, as the leader says."""
@@ -256,7 +215,8 @@ class Following:
         if failure is CallFailure.UNREADABLE:
             self._not_believed(role, failure.value)
             return
-        r.calls.back_off(kind, call.to, r.after(r.config.retry_backoff_ms))
+        role.is_failing = True
+        r.back_off(kind, call.to)
         if kind is CallKind.FETCH and failure is CallFailure.DISCONNECTED:
             self.elections.suspecting.stream_broke(call)
 
@@ -272,6 +232,8 @@ class Following:
         role = self._role_of(call)
         if role is None:
             return
+        # Somebody else may have this address now.
+        role.is_failing = True
         role.refusals, role.refused = role.refusals + 1, response.error
         delay = backoff_ms(
             role.refusals,
@@ -287,6 +249,8 @@ class Following:
             return
         role.has_fetched = True
         role.refusals, role.refused = 0, None
+        role.is_failing = False
+        r.calls.succeeded(CallKind.FETCH, role.leader_id)
         r.lost_rounds = 0
         role.fetch_deadline = r.after(r.config.fetch_timeout_ms)
         r.suspicion = None
@@ -408,15 +372,10 @@ class Following:
             r.emit(ForgetRememberedEnd())
 
     def deadlines(self) -> Iterator[Millis]:
-        """When to look for a leader again, or to ask one that was not believed."""
+        """When to ask a leader again that was not believed."""
         standing = self.r.contradictions.standing(self.r.epoch)
         if isinstance(self.r.role, Follower) and standing and standing.retry_ms > self.r.now:
             yield standing.retry_ms
-        if not isinstance(self.r.role, Unattached) or self.r.calls.in_flight(CallKind.DISCOVERY):
-            return
-        # Before the log is flushed, or with nobody to ask, no passing of time lets it go on.
-        if self.may_fetch() and self._discovery_targets():
-            yield self.discover_at
 
 
 def _ids(replica: Replica) -> list[int]:

@@ -82,6 +82,7 @@ class VoteRequest:
     replica_epoch: Epoch
     last: OffsetAndEpoch
     pre_vote: bool
+    replica_endpoints: tuple[Endpoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

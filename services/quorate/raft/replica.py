@@ -6,9 +6,9 @@ crash between two effects never forgets a vote (seed "KRaft Consensus", durableT
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from quorate.raft.addresses import Addresses
 from quorate.raft.api import (
     AppendToLog,
     ControlBatch,
@@ -19,8 +19,10 @@ from quorate.raft.api import (
     SendReply,
     SendRequest,
 )
-from quorate.raft.calls import Call, CallKind, Calls
+from quorate.raft.backoff import backoff_ms
+from quorate.raft.calls import TAKES_TURNS, Call, CallKind, Calls
 from quorate.raft.contradictions import Contradictions
+from quorate.raft.epoch_start import append_epoch_start
 from quorate.raft.log_state import LogState
 from quorate.raft.messages import (
     ElectionState,
@@ -37,6 +39,7 @@ from quorate.raft.roles import (
     Leader,
     Promise,
     Prospective,
+    Refusal,
     Resigned,
     Role,
     Suspicion,
@@ -44,7 +47,6 @@ from quorate.raft.roles import (
     Unattached,
 )
 from quorate.raft.waiting import end_waiting
-from quorate.records.control import ControlRecord, KRaftVersion, KRaftVoters, LeaderChange
 from quorate.records.ids import (
     Epoch,
     Millis,
@@ -54,21 +56,15 @@ from quorate.records.ids import (
     ReplicaKey,
     ReplyToken,
 )
-from quorate.records.voters import Voter
 
 if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random, RecoveredState
     from quorate.raft.waiting import Obstacle
-    from quorate.records.voters import Endpoint, VoterSet
+    from quorate.records.control import ControlRecord
+    from quorate.records.voters import Endpoint, Voter, VoterSet
 
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Votes that were refused to one nominee, for `describe` and the log."""
-
-    count: int
-    reason: str
-    last_ms: Millis
+# Of the election timeout: how long a peer that cannot be reached is left alone at the most.
+BACKOFF_SHARE: Final = 8
 
 
 class Replica:
@@ -83,6 +79,7 @@ class Replica:
         self.election = recovered.election or ElectionState(Epoch(0))
         self.role: Role = Unattached(Millis(0))
         self.leader_endpoints: tuple[Endpoint, ...] = ()
+        self.addresses = Addresses(config.cluster_id, config.listener_name)
         newest = self.log.newest_snapshot
         # A snapshot holds committed records only, so the high watermark starts there (rule 15).
         self.high_watermark: Offset = newest.offset if newest else Offset(0)
@@ -109,6 +106,7 @@ class Replica:
         self.refusals: dict[NodeId, Refusal] = {}
         self.effects: list[Effect] = []
         self.notes: list[str] = []
+        self.told: dict[str, str] = {}
         self.published: PublishProgress | None = None
 
     # --- what others ask ------------------------------------------------------------------------
@@ -204,11 +202,8 @@ class Replica:
         return Millis(self.now + delay_ms)
 
     def peer(self, voter: Voter) -> Peer | None:
-        """Where a voter is reached: the listener that all voters share."""
-        endpoint = voter.endpoint(self.config.listener_name)
-        if endpoint is None:
-            return None
-        return Peer(voter.key.node_id, endpoint.host, endpoint.port)
+        """Where a voter is reached: the listener that all voters share, or where it says it is."""
+        return self.addresses.peer(voter)
 
     def leader_peer(self) -> Peer | None:
         """Where this follower's leader is reached: by what it announced, or by the voter set."""
@@ -237,6 +232,12 @@ class Replica:
         if text is not None:
             self.notes.append(text)
 
+    def tell(self, topic: str, text: str) -> None:
+        """Say what is found out again and again once, until it changes (rule 32)."""
+        if self.told.get(topic) != text:
+            self.told[topic] = text
+            self.note(text)
+
     def emit(self, effect: Effect) -> None:
         self.effects.append(effect)
 
@@ -256,9 +257,23 @@ class Replica:
     def send(self, kind: CallKind, to: Peer, request: PeerRequest) -> Call:
         """Send a request that the core waits for; it times out after the request timeout."""
         deadline = self.after(self.config.request_timeout_ms)
-        call = self.calls.open(kind, to.node_id, self.epoch, deadline)
+        call = self.calls.open(kind, to.node_id, self.epoch, deadline, to, self.now)
+        if kind in TAKES_TURNS:
+            self.addresses.sent(to, self.voters)
         self.effects.append(SendRequest(call.call, to, request))
         return call
+
+    def back_off(self, kind: CallKind, to: NodeId) -> None:
+        """Leave a peer alone after a failure, ever longer while they go on (rule 32)."""
+        delay = backoff_ms(
+            self.calls.failed(kind, to),
+            first_ms=self.config.retry_backoff_ms,
+            longest_ms=max(
+                self.config.retry_backoff_ms, self.config.election_timeout_ms // BACKOFF_SHARE
+            ),
+            random=self.random,
+        )
+        self.calls.back_off(kind, to, self.after(delay))
 
     def save_election(self, state: ElectionState) -> None:
         """Make epoch, leader and vote durable before any effect that follows."""
@@ -312,7 +327,9 @@ class Replica:
         assert (type(old), type(role)) in TRANSITIONS, (old, role)
         if isinstance(old, Leader):
             end_waiting(self, old)
-        self.calls.abandon(*(kind for kind in CallKind if kind is not CallKind.PROBE))
+        # Whoever was asked who leads may still say so: a far one answers later than a round lasts.
+        kept = (CallKind.PROBE, CallKind.DISCOVERY)
+        self.calls.abandon(*(kind for kind in CallKind if kind not in kept))
         self.calls.clear_backoff()
         self.role = role
         names = f"{type(old).__name__.lower()} becomes {type(role).__name__.lower()}"
@@ -430,36 +447,7 @@ class Replica:
         )
         self._enter(leader, f"{len(granted)} of {len(self.voters)} votes")
         self.last_leader = self.leader_info
-        self.append_epoch_start(granted)
-
-    def append_epoch_start(self, granted: tuple[NodeId, ...]) -> None:
-        """LeaderChange; version and voters when no log or snapshot holds them yet (KIP-853).
-
-        And the voters when this one's own entry has drifted from what it is: nobody else could
-        tell it so.
-        """
-        ids = tuple(voter.key.node_id for voter in self.voters)
-        records: list[ControlRecord] = [LeaderChange(self.node_id, ids, granted)]
-        drifted = self.drifted_entry()
-        voters = self.voters.with_voter(drifted) if drifted is not None else self.voters
-        if self.log.kraft_version > 0 and self.log.voters_offset < 0:
-            records += [KRaftVersion(self.log.kraft_version), KRaftVoters(voters)]
-        elif self.log.kraft_version > 0 and drifted is not None:
-            records.append(KRaftVoters(voters))
-        self.append_control(*records)
-
-    def drifted_entry(self) -> Voter | None:
-        """What this voter's entry should be; None when it is, or when this is no voter.
-
-        Listeners of other names stay: another program may serve them on this directory.
-        """
-        entry = self.voters.voter(self.key)
-        if entry is None:
-            return None
-        own = {endpoint.name: endpoint for endpoint in self.config.endpoints}
-        kept = tuple(own.pop(endpoint.name, endpoint) for endpoint in entry.endpoints)
-        current = Voter(self.key, (*kept, *own.values()))
-        return None if current == entry else current
+        append_epoch_start(self, granted)
 
     def check_quorum_deadline(self) -> Millis:
         """Floor of 1.5 fetch timeouts (seed: LeaderState)."""
@@ -495,6 +483,15 @@ class Replica:
             self.become_follower(info.epoch, leader_id, endpoints, why)
         elif endpoints and isinstance(self.role, Follower):
             self.leader_endpoints = endpoints
+
+    def move_leader(self, endpoints: tuple[Endpoint, ...]) -> None:
+        """The leader of this epoch is said to be elsewhere than where it was looked for."""
+        before = self.leader_peer()
+        self.leader_endpoints = endpoints
+        after = self.leader_peer()
+        if after != before and after is not None:
+            self.note(f"leader {after.node_id} is at {after.host}:{after.port}")
+            self.calls.end_backoff(CallKind.FETCH, after.node_id)
 
     def _may_follow_now(self) -> bool:
         return isinstance(self.role, Unattached | Prospective | Candidate)

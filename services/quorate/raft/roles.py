@@ -94,13 +94,15 @@ class Follower:
     """Fetches from the leader of its epoch.
 
     `has_ended` is set by the leader's EndQuorumEpoch: nobody is heard any more. `refusals` are the
-    errors that it answered since it last did not, `refused` the latest.
+    errors that it answered since it last did not, `refused` the latest. `is_failing` is set while
+    no Fetch comes through.
     """
 
     leader_id: NodeId
     fetch_deadline: Millis
     has_fetched: bool = False
     has_ended: bool = False
+    is_failing: bool = False
     download: SnapshotDownload | None = None
     refusals: int = 0
     refused: ErrorCode | None = None
@@ -213,6 +215,15 @@ TRANSITIONS: Final[dict[tuple[type, type], str]] = {
     (Resigned, Unattached): "a higher epoch is seen, or election timeout; the epoch rises",
     (Resigned, Follower): "a leader of a higher epoch is learned",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Votes that were refused to one nominee, for `describe` and the log."""
+
+    count: int
+    reason: str
+    last_ms: Millis
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.api import CallFailure
 from quorate.raft.calls import CallKind
+from quorate.raft.epoch_start import drifted_entry
 from quorate.raft.messages import MembershipResponse, Reason, UpdateRaftVoterRequest
 from quorate.raft.roles import Follower, Leader
 from quorate.raft.waiting import Obstacle
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 # Of the fetch timeout: how long an acknowledged update may take to arrive before it is sent again.
 REPEAT_FETCH_TIMEOUTS = 3
+# Of a wait: how much of it is left to chance.
+JITTER_SHARE = 4
 
 
 class Updating:
@@ -80,14 +83,16 @@ class Updating:
         """Looked at once for each set: this is asked at every step."""
         voters = self.r.voters
         if self._compared is not voters:
-            self._compared, self._drifted = voters, self.r.drifted_entry()
+            self._compared, self._drifted = voters, drifted_entry(self.r)
         return self._drifted
 
     def _entry(self) -> Voter:
         return self._drift() or Voter(self.r.key, self.r.config.endpoints)
 
     def _wait(self, fetch_timeouts: int) -> None:
-        self.next_ms = self.r.after(self.r.config.fetch_timeout_ms * fetch_timeouts)
+        delay = self.r.config.fetch_timeout_ms * fetch_timeouts
+        # Several that moved at one moment must not meet each time: one change is taken at once.
+        self.next_ms = self.r.after(delay - self.r.draw(delay // JITTER_SHARE))
 
     def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
         """Acknowledged, or tried again later."""
@@ -97,12 +102,13 @@ class Updating:
         r.learn(answer.leader, f"answer of {call.to}")
         if answer.error is ErrorCode.NONE:
             self.told_epoch = call.epoch
+            r.told.pop("UpdateRaftVoter", None)
             self._wait(REPEAT_FETCH_TIMEOUTS)
         else:
             if answer.error is ErrorCode.UNSUPPORTED_VERSION:
                 # It will not know the request before another one leads.
                 self.unsupported_epoch = call.epoch
-            r.note(f"{call.to} refuses UpdateRaftVoter: {answer.message}")
+            r.tell("UpdateRaftVoter", f"{call.to} refuses UpdateRaftVoter: {answer.message}")
 
     def deadlines(self) -> Iterator[Millis]:
         """When to tell the leader again."""

@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024 + 64 * 1024
 
+# A connection takes three ways there and back: TCP, TLS, and the first frames of HTTP/2. Half the
+# time that a request has is theirs; for clients, which do not know it, this.
+CONNECT_MS: Final = 2_000
+CONNECT_MIN_MS: Final = 100
+KEEPALIVE_TIMEOUT_MS: Final = 2_000
+
 CHANNEL_OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 200),
     ("grpc.dns_min_time_between_resolutions_ms", 500),
     ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 2_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -75,12 +79,33 @@ def open_tls(settings: TlsSettings | None) -> TlsFiles | None:
     return TlsFiles(settings)
 
 
-def open_channel(host: str, port: int, *, tls: TlsFiles | None = None) -> grpc.aio.Channel:
+def connect_ms(request_timeout_ms: int) -> int:
+    """How long a connection may take between peers that give each request that time."""
+    return max(CONNECT_MIN_MS, request_timeout_ms // 2)
+
+
+def channel_options(connect_timeout_ms: int) -> tuple[tuple[str, int], ...]:
+    """The options of a channel whose connections may take that long.
+
+    For gRPC the shortest backoff between two attempts is the time that an attempt has, too. One
+    that is refused ends at once, and is followed by the next after a fifth of a second at most.
+    """
+    return (
+        *CHANNEL_OPTIONS,
+        ("grpc.min_reconnect_backoff_ms", connect_timeout_ms),
+        ("grpc.keepalive_timeout_ms", max(KEEPALIVE_TIMEOUT_MS, connect_timeout_ms)),
+    )
+
+
+def open_channel(
+    host: str, port: int, *, tls: TlsFiles | None = None, connect_timeout_ms: int = CONNECT_MS
+) -> grpc.aio.Channel:
     """A channel that reconnects quickly; plaintext without `tls`."""
+    options = channel_options(connect_timeout_ms)
     if tls is None:
-        return grpc.aio.insecure_channel(target(host, port), options=CHANNEL_OPTIONS)
+        return grpc.aio.insecure_channel(target(host, port), options=options)
     credentials = tls.channel_credentials()
-    return grpc.aio.secure_channel(target(host, port), credentials, options=CHANNEL_OPTIONS)
+    return grpc.aio.secure_channel(target(host, port), credentials, options=options)
 
 
 async def drain(channel: grpc.aio.Channel, grace_s: float) -> None:

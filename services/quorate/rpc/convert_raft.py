@@ -157,6 +157,7 @@ def vote_request(value: pb.VoteRequest) -> m.VoteRequest:
         Epoch(at_least_0(value.replica_epoch, "replica_epoch")),
         _end_of(value.last_offset_epoch, value.last_offset, "last_offset_epoch", "last_offset"),
         value.pre_vote,
+        endpoints_of(value.replica_endpoints, "replica_endpoints"),
     )
 
 
@@ -171,6 +172,7 @@ def pb_vote_request(value: m.VoteRequest) -> pb.VoteRequest:
         last_offset_epoch=value.last.epoch,
         last_offset=value.last.offset,
         pre_vote=value.pre_vote,
+        replica_endpoints=pb_endpoints(value.replica_endpoints),
     )
 
 

@@ -1,9 +1,9 @@
 """The driver's way to its peers: one Fetch stream each, unary calls for the rest.
 
 Nothing is retried here: a call that fails is reported as failed, and the core decides. A peer that
-moves (another host or port under its id) gets a new channel, the old one is closed. New
-certificates mean a new channel, too: the next call that is not behind another one opens it, and the
-old one ends when its calls have.
+may be at one of several addresses has a channel for each, and keeps those that somebody waits for.
+New certificates mean a new channel, too: the next call that is not behind another one opens it, and
+the old one ends when its calls have.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
 from quorate.rpc import convert_admin as admin
 from quorate.rpc import convert_raft as convert
-from quorate.rpc.channels import drain, open_channel
+from quorate.rpc.channels import connect_ms, drain, open_channel
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
 from quorate.rpc.refusals import handshake_words, words_of
@@ -38,14 +38,18 @@ log = logging.getLogger(__name__)
 class _Link:
     """One peer: its channel, and its Fetch stream with the calls that wait for answers in order."""
 
-    def __init__(self, peer: Peer, tls: TlsFiles | None) -> None:
+    def __init__(self, peer: Peer, tls: TlsFiles | None, connect_timeout_ms: int) -> None:
         self.peer = peer
         self.generation = 0 if tls is None else tls.current().generation
-        self.channel = open_channel(peer.host, peer.port, tls=tls)
+        self.channel = open_channel(
+            peer.host, peer.port, tls=tls, connect_timeout_ms=connect_timeout_ms
+        )
         self.stub = raft_pb2_grpc.RaftStub(self.channel)
         self.stream: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse] | None = None
         self.waiting: deque[CallId] = deque()
         self.write_lock = asyncio.Lock()
+        self.calls = self.answers = 0
+        self.is_stale = False
         self.complaint: str | None = None
 
 
@@ -67,13 +71,17 @@ class RaftClient:
         self._parse_batches = parse_batches
         self._timeout_s = request_timeout_ms / 1000
         self._tls = tls
-        self._links: dict[int, _Link] = {}
+        self._connect_ms = connect_ms(request_timeout_ms)
+        self._links: dict[Peer, _Link] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, effect: SendRequest) -> None:
         """Start the call; its answer comes later, at most once."""
         link = self._link(effect.to)
         if isinstance(effect.request, m.FetchRequest):
+            if effect.request.max_wait_ms and link.stream is None:
+                # A question who leads leaves the rest alone. Whoever fetches does so in one place.
+                self._let_go(link, with_fetches=True)
             self._start(self._fetch(link, effect.call, effect.request))
         else:
             self._start(self._unary(link, effect.call, effect.request))
@@ -97,16 +105,27 @@ class RaftClient:
         task.add_done_callback(self._tasks.discard)
 
     def _link(self, peer: Peer) -> _Link:
-        link = self._links.get(peer.node_id)
-        if link is not None and link.peer != peer:
+        link = self._links.get(peer)
+        if link is not None and link.is_stale:
+            del self._links[peer]
             self._start(self._close(link))
             link = None
         elif link is not None and not link.waiting and link.generation != self._generation():
+            del self._links[peer]
             self._start(self._drain(link))
             link = None
         if link is None:
-            link = self._links[peer.node_id] = _Link(peer, self._tls)
+            link = self._links[peer] = _Link(peer, self._tls, self._connect_ms)
+            self._let_go(link)
         return link
+
+    def _let_go(self, kept: _Link, *, with_fetches: bool = False) -> None:
+        """A voter is tried at several addresses: those that nobody waits for are left."""
+        others = [link for at, link in self._links.items() if at.node_id == kept.peer.node_id]
+        for link in others:
+            if link is not kept and not link.calls and (with_fetches or not link.waiting):
+                del self._links[link.peer]
+                self._start(self._close(link))
 
     def _generation(self) -> int:
         return 0 if self._tls is None else self._tls.current().generation
@@ -125,14 +144,22 @@ class RaftClient:
 
     async def _unary(self, link: _Link, call: CallId, request: m.PeerRequest) -> None:
         answer: m.PeerResponse | CallFailure
+        link.calls += 1
+        answers = link.answers
         try:
             answer = await self._call(link.stub, request)
+            link.answers += 1
             link.complaint = None
         except grpc.aio.AioRpcError as error:
             answer = _failure(error)
+            # A connection to a machine that is gone, or whose name means another one by now, looks
+            # alive until the kernel gives it up.
+            link.is_stale = answer is CallFailure.TIMED_OUT and answers == link.answers
             self._complain(link, error)
         except ValueError as error:
             answer = self._unreadable(link, error)
+        finally:
+            link.calls -= 1
         self._on_response(call, answer)
 
     async def _call(
@@ -198,6 +225,7 @@ class RaftClient:
                 message = await stream.read()
                 if not isinstance(message, pb.FetchResponse):
                     break
+                link.answers += 1
                 answer = self._parsed(link, message)
                 if link.waiting:
                     self._on_response(link.waiting.popleft(), answer)
@@ -219,7 +247,12 @@ class RaftClient:
             words: str | None = words_of(error, self._tls)
         else:
             words = handshake_words(error.details() or "", self._tls)
-        if words is not None and words != link.complaint:
+        if words is not None:
+            self._tell(link, words)
+
+    def _tell(self, link: _Link, words: str) -> None:
+        """Once, until something else is wrong or an answer came (rule 32)."""
+        if words != link.complaint:
             link.complaint = words
             log.warning("node %s cannot be called: %s", link.peer.node_id, words)
 
@@ -231,10 +264,7 @@ class RaftClient:
 
     def _unreadable(self, link: _Link, error: ValueError) -> CallFailure:
         """Say once what is wrong with a peer's answers, until it is something else."""
-        words = str(error)
-        if words != link.complaint:
-            link.complaint = words
-            log.warning("an answer of node %s is refused: %s", link.peer.node_id, words)
+        self._tell(link, f"its answer is refused: {error}")
         return CallFailure.UNREADABLE
 
     # --- probe ------------------------------------------------------------------------------------

@@ -293,11 +293,18 @@ class Chaos:
     # --- addresses --------------------------------------------------------------------------------
 
     def move(self) -> None:
-        """A process ends and starts again at another address, which only bootstrap names know."""
-        node = self._pick([n for n in self.world.nodes.values() if self.churn.may_move(n)])
-        if node is None:
-            return
-        node.kill()
-        self.world.move(node)
-        self.world.remark(f"node {node.node_id} moves to {node.endpoints[0]}")
-        self._restart_later(node)
+        """Processes end and start again at other addresses, which only bootstrap names know."""
+        options = self.world.options
+        movers = [n for n in self.world.nodes.values() if self.churn.may_move(n)]
+        draw = self.world.random.random
+        is_many = options.has_bootstrap_names and draw() < options.moves_together
+        if is_many:
+            movers = [node for node in movers if draw() < 0.6]
+        else:
+            node = self._pick(movers)
+            movers = [] if node is None else [node]
+        for node in movers:
+            node.kill()
+            self.world.move(node)
+            self.world.remark(f"node {node.node_id} moves to {node.endpoints[0]}")
+            self._restart_later(node)

@@ -109,7 +109,8 @@ class Churn:
     def can_spare(self, node: SimulatedNode) -> bool:
         """Whether every set that may be in force keeps a majority that is well without this one.
 
-        Well is a voter with its whole disk that is where the set says.
+        Well is a voter with its whole disk that the others find: where the set says, or, where
+        bootstrap servers are names, anywhere.
         """
         for voters in self._possible_sets():
             bad = sum(1 for v in voters if v.key.node_id == node.node_id or not self._is_well(v))
@@ -130,9 +131,17 @@ class Churn:
     def _is_well(self, voter: Voter) -> bool:
         node = self.world.nodes[voter.key.node_id]
         is_whole = not node.is_healing and not node.is_rotten
-        return is_whole and node.is_voter(voter) and voter.endpoints == node.endpoints
+        is_found = self._finds_all or voter.endpoints == node.endpoints
+        return is_whole and node.is_voter(voter) and is_found
+
+    @property
+    def _finds_all(self) -> bool:
+        return self.world.options.has_bootstrap_names
 
     def may_move(self, node: SimulatedNode) -> bool:
-        """Addresses change one at a time, and not while they stand in everybody's settings."""
+        """Addresses change at any time, but not while they stand in everybody's settings.
+
+        Without names a majority has to stay where everybody takes it to be: the movers call it.
+        """
         in_log = all(v.key.directory_id is not None for s in self._possible_sets() for v in s)
-        return in_log and self.can_spare(node)
+        return in_log and (self._finds_all or self.can_spare(node))

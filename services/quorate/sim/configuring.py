@@ -26,6 +26,14 @@ def bootstrap_name(node: SimulatedNode) -> tuple[str, int]:
     return f"bootstrap-{node.node_id}", PORT
 
 
+def bootstrap_server(node: SimulatedNode) -> tuple[str, int]:
+    """What the settings of the others have for a node: its name, or where it was at first."""
+    if node.world.options.has_bootstrap_names:
+        return bootstrap_name(node)
+    first = endpoint(node.node_id)
+    return first.host, first.port
+
+
 def raft_config(node: SimulatedNode) -> RaftConfig:
     """A core's settings, as the seed's options and the addresses of now say."""
     options = node.world.options
@@ -36,7 +44,7 @@ def raft_config(node: SimulatedNode) -> RaftConfig:
         cluster_id=CLUSTER_ID,
         endpoints=node.endpoints,
         bootstrap_servers=tuple(
-            (own.host, own.port) if other is node else bootstrap_name(other)
+            (own.host, own.port) if other is node else bootstrap_server(other)
             for other in node.world.nodes.values()
         ),
         election_timeout_ms=Millis(options.election_timeout_ms),

@@ -27,6 +27,8 @@ class Options:
     the greatest error of a node's clock rate. `crash_every_effects` is the mean number of effects
     and of file-system calls after which a process dies on the spot; `crash_at_vote_rate` is how
     often one dies within a few of them when it votes, is elected or changes the voters.
+    `moves_together` is how often several nodes move at one moment, which they may only where
+    bootstrap servers are names that hold wherever a node is (`has_bootstrap_names`).
     `spoiled_snapshot_rate` is how often a fetched snapshot does not check.
     """
 
@@ -63,6 +65,8 @@ class Options:
     shutdown_every_ms: int = 0
     unready_every_ms: int = 0
     move_every_ms: int = 0
+    moves_together: float = 0.0
+    has_bootstrap_names: bool = True
     hand_over_every_ms: int = 0
     upgrade_every_ms: int = 0
     write_every_ms: int = 60
@@ -144,6 +148,8 @@ def draw_options(random: Random) -> Options:
         upgrade_every_ms=draw.rarely(1000, 8000, 0.8),
         hang_every_ms=draw.rarely(3000, 10_000, 0.3),
         hang_ms=draw.between(500, 10_000),
+        moves_together=draw.one((0.0, 0.3, 1.0)),
+        has_bootstrap_names=draw.chance(0.7),
     )
 
 

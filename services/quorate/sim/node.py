@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from quorate.raft.api import Effect, Event, PublishProgress, Random, Update
     from quorate.raft.messages import Request, Response
-    from quorate.records.voters import Voter, VoterSet
+    from quorate.records.voters import Endpoint, Voter, VoterSet
     from quorate.sim.machine import Machine
     from quorate.sim.world import Caller, World
     from quorate.storage.store import LogStore
@@ -90,7 +90,7 @@ class SimulatedNode:
         self.random: Random = world.random
         self.node_id = node_id
         self.directory_id = directory_id
-        self.endpoints = (endpoint(node_id),)
+        self.endpoints: tuple[Endpoint, ...] = (endpoint(node_id),)
         self.moves = 0
         self.disk = SimulatedDisk(self._before_disk_call)
         self.status = Status.STOPPED

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import Peer, SendRequest
     from quorate.raft.messages import MembershipResponse, PeerResponse, Request
     from quorate.records.ids import OffsetAndEpoch
+    from quorate.records.voters import Endpoint
     from quorate.sim.disk import Survival
     from quorate.sim.faults import Options
 
@@ -67,6 +68,7 @@ class World:
         self.watch = Watch(self)
         self.nodes: dict[NodeId, SimulatedNode] = {}
         self.addresses: dict[tuple[str, int], NodeId] = {}
+        self.free: list[tuple[Endpoint, ...]] = []
         self.answers: dict[ReplyToken, MembershipResponse] = {}
         self.steps = 0
         self.ticks_to_death: int | None = None
@@ -120,11 +122,18 @@ class World:
             self.addresses[listener.host, listener.port] = node.node_id
 
     def move(self, node: SimulatedNode) -> None:
-        """A node whose process is down gets another address; nobody answers at the old one."""
+        """A node whose process is down gets another address; nobody answers at the old one.
+
+        Until somebody else is given it, as addresses of a pool are.
+        """
         for listener in node.endpoints:
             del self.addresses[listener.host, listener.port]
         node.moves += 1
+        free = node.endpoints
         node.endpoints = (endpoint(node.node_id, node.moves),)
+        if self.free and self.random.random() < 0.3:
+            node.endpoints = self.free.pop(int(self.random.random() * len(self.free)))
+        self.free.append(free)
         for listener in node.endpoints:
             self.addresses[listener.host, listener.port] = node.node_id
 

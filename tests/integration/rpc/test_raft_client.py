@@ -121,7 +121,7 @@ async def test_answers_on_the_fetch_stream_belong_to_the_calls_in_order(
 async def test_batches_that_do_not_check_are_no_answer(served: Served, caller: Caller) -> None:
     call = caller.send(served, fetch(10))
     (await served.raft.asked()).answer.set_result(fetched(1, b"bad"))
-    assert await caller.answer() == (call, CallFailure.TIMED_OUT)
+    assert await caller.answer() == (call, CallFailure.UNREADABLE)
     again = caller.send(served, fetch(10))
     (await served.raft.asked()).answer.set_result(fetched(1, b"good"))
     assert await caller.answer() == (again, fetched(1, b"good"))
@@ -183,3 +183,33 @@ async def test_a_port_where_nobody_listens_is_a_disconnect_and_refuses(
     assert await asyncio.wait_for(caller.probes.get(), WAIT_S) == (2, True)
     caller.client.probe(ProbeLeader(CallId(3), peer(served.port)))
     assert await asyncio.wait_for(caller.probes.get(), WAIT_S) == (3, False)
+
+
+async def test_a_connection_that_let_a_call_time_out_is_not_trusted_again(
+    served: Served, impatient: Caller
+) -> None:
+    """Its machine may be gone, or its name mean another one, long before the kernel notices."""
+    call = impatient.send(served, VOTE)
+    assert await impatient.answer() == (call, CallFailure.TIMED_OUT)
+    before = impatient.client._links[peer(served.port)]
+    impatient.send(served, VOTE)
+    assert impatient.client._links[peer(served.port)] is not before
+    assert (await impatient.answer())[1] is CallFailure.TIMED_OUT
+
+
+async def test_a_voter_tried_at_two_addresses_keeps_the_one_that_somebody_waits_for(
+    served: Served, another: Served, caller: Caller
+) -> None:
+    first = caller.send(served, VOTE)
+    asked = await served.raft.asked()
+    second = caller.send(another, VOTE)
+    (await another.raft.asked()).answer.set_result(GRANTED)
+    assert await caller.answer() == (second, GRANTED)
+    asked.answer.set_result(GRANTED)
+    assert await caller.answer() == (first, GRANTED)
+    # Tried at a third one, nobody waits for the first two any more.
+    with socket.create_server((HOST, 0)) as taken:
+        free = taken.getsockname()[1]
+    caller.client.send(SendRequest(CallId(9), peer(free), VOTE))
+    assert await caller.answer() == (9, CallFailure.DISCONNECTED)
+    assert set(caller.client._links) == {peer(free)}

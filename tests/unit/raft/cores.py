@@ -190,4 +190,6 @@ def fetch(
 def vote(
     node_id: int, to: int, epoch: int, last: OffsetAndEpoch, *, pre_vote: bool = False
 ) -> m.VoteRequest:
-    return m.VoteRequest(CLUSTER, key(to), key(node_id), Epoch(epoch), last, pre_vote)
+    return m.VoteRequest(
+        CLUSTER, key(to), key(node_id), Epoch(epoch), last, pre_vote, endpoints(node_id)
+    )

@@ -223,9 +223,12 @@ def test_a_lost_round_is_repeated_soon_and_then_ever_later() -> None:
         role = core.replica.role
         assert isinstance(role, Follower)
         begun = role.fetch_deadline
-        asked = cores.calls(core.step(api.TimerFired(), begun))
-        for call, _request in (asked[1], asked[3]):
-            cores.answer(core, call, refusal, now_ms=begun)
+        update = core.step(api.TimerFired(), begun)
+        # A discovery goes out beside them, to one or the other.
+        asked = [e for e in update.effects if isinstance(e, api.SendRequest)]
+        for effect in asked:
+            if isinstance(effect.request, m.VoteRequest):
+                cores.answer(core, effect.call, refusal, now_ms=begun)
         role = core.replica.role
         assert isinstance(role, Follower)
         waits.append(role.fetch_deadline - begun)

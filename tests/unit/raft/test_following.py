@@ -332,6 +332,6 @@ def test_a_read_round_is_echoed_only_to_the_leader_that_sent_it() -> None:
     core = cores.follower()
     cores.answer(core, under_way(core), response(read_round=4), now_ms=2)
     core.step(api.TimerFired(), Millis(3))
-    assert core.following._fetch_request(Millis(0)).read_round == 4
+    assert core.following.fetch_request(Millis(0)).read_round == 4
     cores.begin(core, 3, 2, now_ms=5)
-    assert core.following._fetch_request(Millis(0)).read_round == 0
+    assert core.following.fetch_request(Millis(0)).read_round == 0

@@ -6,7 +6,9 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.calls import CallKind, Calls
 from quorate.raft.core import RaftCore
+from quorate.raft.replica import BACKOFF_SHARE
 from quorate.raft.roles import Leader, Unattached
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
@@ -73,3 +75,19 @@ def test_a_transition_outside_the_table_is_a_bug() -> None:
     core = cores.leader()
     with pytest.raises(AssertionError):
         core.replica.become_prospective("test")
+
+
+def test_a_peer_that_fails_again_and_again_is_left_alone_ever_longer() -> None:
+    replica = cores.unattached().replica
+    replica.calls = Calls()
+
+    def wait() -> int:
+        replica.back_off(CallKind.VOTE, NodeId(2))
+        return min(replica.calls.deadlines(replica.now)) - replica.now
+
+    waits = [wait() for _ in range(12)]
+    assert waits[0] <= replica.config.retry_backoff_ms
+    assert waits == sorted(waits)
+    assert waits[0] < waits[-1] <= replica.config.election_timeout_ms // BACKOFF_SHARE
+    replica.calls.succeeded(CallKind.VOTE, NodeId(2))
+    assert wait() == waits[0]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.calls import CallKind
 from quorate.raft.roles import Follower, Prospective
 from quorate.records.ids import Millis
 from tests.unit.raft import cores
@@ -19,7 +20,8 @@ def refused_leader(now_ms: int = 10) -> RaftCore:
     core = cores.follower()
     assert isinstance(core.replica.role, Follower)
     core.replica.role.has_fetched = True
-    call = next(iter(core.replica.calls._by_id.values()))
+    calls = core.replica.calls._by_id.values()
+    call = next(call for call in calls if call.kind is CallKind.FETCH)
     update = cores.answer(core, call.call, api.CallFailure.DISCONNECTED, now_ms=now_ms)
     (probe,) = [e for e in update.effects if isinstance(e, api.ProbeLeader)]
     core.step(api.ProbeAnswered(probe.call, refused=True), Millis(now_ms))

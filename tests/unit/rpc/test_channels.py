@@ -10,14 +10,25 @@ from quorate.rpc.channels import (
     MESSAGE_BYTES_MAX,
     SERVER_OPTIONS,
     ChannelPool,
+    channel_options,
+    connect_ms,
     target,
 )
 
 
 def test_a_peer_that_returns_is_reached_within_a_quarter_of_a_second() -> None:
-    options = dict(CHANNEL_OPTIONS)
+    options = dict(channel_options(connect_ms(2000)))
     assert options["grpc.max_reconnect_backoff_ms"] <= 250
     assert options["grpc.initial_reconnect_backoff_ms"] <= options["grpc.max_reconnect_backoff_ms"]
+
+
+def test_a_connection_has_half_the_time_of_a_request() -> None:
+    """For gRPC the shortest backoff is the time for TCP, TLS and HTTP/2 together."""
+    for request_timeout_ms in (100, 2000, 6000, 30_000):
+        options = dict(channel_options(connect_ms(request_timeout_ms)))
+        assert options["grpc.min_reconnect_backoff_ms"] == max(100, request_timeout_ms // 2)
+        # A connection that lives is not given up sooner than one that begins.
+        assert options["grpc.keepalive_timeout_ms"] >= options["grpc.min_reconnect_backoff_ms"]
 
 
 def test_both_ends_take_the_largest_batch() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.planted import disks, membership, replication, votes
+from quorate.sim.planted import addresses, disks, membership, replication, votes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from quorate.sim.planted.bug import Bug
 
 BUGS: Final[dict[str, Bug]] = {
-    bug.name: bug for bug in (*votes.BUGS, *replication.BUGS, *disks.BUGS, *membership.BUGS)
+    bug.name: bug
+    for bug in (
+        *votes.BUGS,
+        *replication.BUGS,
+        *disks.BUGS,
+        *membership.BUGS,
+        *addresses.BUGS,
+    )
 }
 
 

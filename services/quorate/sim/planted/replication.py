@@ -25,7 +25,7 @@ _validate = LogState.validate
 _restart_at = LogState.restart_at
 _readable_end = Leading.readable_end
 _truncate = LogState.truncate
-_fetch_request = Following._fetch_request
+fetch_request = Following.fetch_request
 
 
 def _unflushed_end(self: Leading) -> Offset:
@@ -77,7 +77,7 @@ def _view_of_arrival(self: Leading, key: ReplicaKey | None) -> Offset:
 
 def _claim_flushed(self: Following, max_wait_ms: Millis) -> FetchRequest:
     flushed = self.r.log.flushed_end
-    request = _fetch_request(self, max_wait_ms)
+    request = fetch_request(self, max_wait_ms)
     return replace(request, fetch_offset=flushed.offset, last_fetched_epoch=flushed.epoch)
 
 
@@ -136,7 +136,7 @@ BUGS: Final = (
             # Our followers fetch only when nothing waits for a flush; one that claims no more than
             # it has flushed may fetch earlier, and be cut while a flush is under way.
             Patch(Following, "may_fetch", always(answer=True)),
-            Patch(Following, "_fetch_request", _claim_flushed),
+            Patch(Following, "fetch_request", _claim_flushed),
         ),
         within=300,
     ),

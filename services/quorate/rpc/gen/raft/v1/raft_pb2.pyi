@@ -43,7 +43,7 @@ class EpochEndOffset(_message.Message):
     def __init__(self, epoch: _Optional[int] = ..., end_offset: _Optional[int] = ...) -> None: ...
 
 class VoteRequest(_message.Message):
-    __slots__ = ("cluster_id", "voter_id", "voter_directory_id", "replica_id", "replica_directory_id", "replica_epoch", "last_offset_epoch", "last_offset", "pre_vote")
+    __slots__ = ("cluster_id", "voter_id", "voter_directory_id", "replica_id", "replica_directory_id", "replica_epoch", "last_offset_epoch", "last_offset", "pre_vote", "replica_endpoints")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     VOTER_ID_FIELD_NUMBER: _ClassVar[int]
     VOTER_DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
@@ -53,6 +53,7 @@ class VoteRequest(_message.Message):
     LAST_OFFSET_EPOCH_FIELD_NUMBER: _ClassVar[int]
     LAST_OFFSET_FIELD_NUMBER: _ClassVar[int]
     PRE_VOTE_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     voter_id: int
     voter_directory_id: bytes
@@ -62,7 +63,8 @@ class VoteRequest(_message.Message):
     last_offset_epoch: int
     last_offset: int
     pre_vote: bool
-    def __init__(self, cluster_id: _Optional[str] = ..., voter_id: _Optional[int] = ..., voter_directory_id: _Optional[bytes] = ..., replica_id: _Optional[int] = ..., replica_directory_id: _Optional[bytes] = ..., replica_epoch: _Optional[int] = ..., last_offset_epoch: _Optional[int] = ..., last_offset: _Optional[int] = ..., pre_vote: _Optional[bool] = ...) -> None: ...
+    replica_endpoints: _containers.RepeatedCompositeFieldContainer[Endpoint]
+    def __init__(self, cluster_id: _Optional[str] = ..., voter_id: _Optional[int] = ..., voter_directory_id: _Optional[bytes] = ..., replica_id: _Optional[int] = ..., replica_directory_id: _Optional[bytes] = ..., replica_epoch: _Optional[int] = ..., last_offset_epoch: _Optional[int] = ..., last_offset: _Optional[int] = ..., pre_vote: _Optional[bool] = ..., replica_endpoints: _Optional[_Iterable[_Union[Endpoint, _Mapping]]] = ...) -> None: ...
 
 class VoteResponse(_message.Message):
     __slots__ = ("error_code", "current_leader", "vote_granted")

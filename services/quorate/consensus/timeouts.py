@@ -1,0 +1,88 @@
+"""Times that have to fit each other: what follows from the settings, and which settings cannot be.
+
+A follower that hears nothing for `controller.quorum.fetch.timeout.ms` calls an election, so a Fetch
+with nothing to answer is held for a quarter of that at the most; the rest is for the way there and
+back, a flush, and a request that has to be repeated.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.ids import Millis
+from quorate.settings.properties import ConfigError
+
+if TYPE_CHECKING:
+    from quorate.consensus.config import ControllerConfig, QuorumSettings
+
+# Kafka's wait of a Fetch, which is fixed there.
+FETCH_WAIT_MAX_MS: Final = 500
+FETCH_WAIT_SHARE: Final = 4
+LINGER_MAX_MS: Final = 10
+LINGER_SHARE: Final = 20
+# Below these, what a machine does by the way (a flush, a pause of the scheduler) is an outage.
+ELECTION_TIMEOUT_MIN_MS: Final = 50
+FETCH_TIMEOUT_MIN_MS: Final = 100
+REQUEST_TIMEOUT_MIN_MS: Final = 100
+_PREFIX: Final = "controller.quorum."
+
+
+def fetch_max_wait_ms(quorum: QuorumSettings) -> Millis:
+    """How long a Fetch may wait for something to answer, safely below what misses a leader."""
+    waits = (
+        FETCH_WAIT_MAX_MS,
+        quorum.fetch_timeout_ms // FETCH_WAIT_SHARE,
+        quorum.request_timeout_ms // 2,
+    )
+    return Millis(min(waits))
+
+
+def high_watermark_linger_ms(quorum: QuorumSettings) -> Millis:
+    """How long the news of a commit waits for records to go with."""
+    return Millis(min(LINGER_MAX_MS, quorum.fetch_timeout_ms // LINGER_SHARE))
+
+
+def check_fit(config: ControllerConfig) -> None:
+    """Refuse what cannot work together. Raises ConfigError: both settings, and the remedy."""
+    quorum = config.quorum
+    _below(
+        ("append.linger.ms", quorum.append_linger_ms),
+        ("fetch.timeout.ms", quorum.fetch_timeout_ms),
+        2,
+        "a write would wait longer than it takes to replace a leader",
+    )
+    for name, timeout in (
+        ("fetch.timeout.ms", quorum.fetch_timeout_ms),
+        ("election.timeout.ms", quorum.election_timeout_ms),
+    ):
+        _below(
+            ("retry.backoff.ms", quorum.retry_backoff_ms),
+            (name, timeout),
+            4,
+            "one request that fails would cost an election",
+        )
+    _check_ports(config)
+
+
+def _below(one: tuple[str, int], other: tuple[str, int], share: int, why: str) -> None:
+    if one[1] > other[1] // share:
+        raise ConfigError(
+            f"{_PREFIX}{one[0]} is {one[1]} and {_PREFIX}{other[0]} is {other[1]}: {why}; the "
+            f"first must be at most {other[1] // share}, or the second at least {one[1] * share}"
+        )
+
+
+def _check_ports(config: ControllerConfig) -> None:
+    """Each port once; 0 is drawn by the system, and less is none."""
+    ports = (
+        ("listeners", config.listener.port),
+        ("health.port", config.health_port),
+        ("metrics.port", config.metrics_port),
+    )
+    seen: dict[int, str] = {}
+    for name, port in ports:
+        if port > 0 and port in seen:
+            raise ConfigError(
+                f"{name} has port {port} and so has {seen[port]}: give each a port of its own"
+            )
+        seen[port] = name

@@ -1,0 +1,126 @@
+"""Where the voters are: by their set, and by what each said of itself when it called (rule 26).
+
+A voter that moved while the log went on cannot be elected, and those that could be need its vote,
+while their set still names its old address. It calls them, though, with its endpoints in the
+request; from then on both addresses are tried in turns until one answers.
+
+Only a voter's own request teaches its address, and what the set says is never forgotten for it: a
+wrong one costs a try each time that it has its turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import Peer
+from quorate.raft.messages import FetchRequest, UpdateRaftVoterRequest, VoteRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.raft.messages import Request
+    from quorate.records.ids import ClusterId, NodeId, ReplicaKey
+    from quorate.records.voters import Endpoint, Voter, VoterSet
+
+ADDRESSES_MAX: Final = 2
+
+
+@dataclass(slots=True)
+class _Stated:
+    """What one voter said of itself: where it is, and before that; and the peer to try next."""
+
+    key: ReplicaKey
+    endpoints: tuple[Endpoint, ...]
+    peers: tuple[Peer, ...]
+    turn: Peer | None = None
+
+
+class Addresses:
+    """The ways to each voter, for one replica."""
+
+    def __init__(self, cluster_id: ClusterId, listener_name: str) -> None:
+        self._cluster_id = cluster_id
+        self._listener_name = listener_name
+        self._stated: dict[NodeId, _Stated] = {}
+
+    # --- what is learnt ---------------------------------------------------------------------------
+
+    def hear(self, request: Request, sets: Callable[[], list[VoterSet]]) -> Peer | None:
+        """Remember what a voter of one of these sets says of itself, if this request does.
+
+        Returns the way to it that it names.
+        """
+        match request:
+            case FetchRequest(replica=key, replica_endpoints=endpoints) if key is not None:
+                pass
+            case VoteRequest(replica=key, replica_endpoints=endpoints):
+                pass
+            case UpdateRaftVoterRequest(voter=key, listeners=endpoints):
+                pass
+            case _:
+                return None
+        before = self._stated.get(key.node_id)
+        if before is not None and before.endpoints == endpoints and before.key == key:
+            return before.peers[0] if before.peers else None
+        if not endpoints or request.cluster_id != self._cluster_id:
+            return None
+        return self._learn(key, endpoints, sets())
+
+    def _learn(
+        self, key: ReplicaKey, endpoints: tuple[Endpoint, ...], sets: list[VoterSet]
+    ) -> Peer | None:
+        for node_id, old in list(self._stated.items()):
+            if not any(old.key in voters for voters in sets):
+                del self._stated[node_id]
+        if not any(key in voters for voters in sets):
+            return None
+        peers = [
+            Peer(key.node_id, e.host, e.port) for e in endpoints if e.name == self._listener_name
+        ][:1]
+        before = self._stated.get(key.node_id)
+        if before is not None and before.key == key:
+            peers += [peer for peer in before.peers if peer not in peers]
+        turn = None if before is None else before.turn
+        self._stated[key.node_id] = _Stated(key, endpoints, tuple(peers[:ADDRESSES_MAX]), turn)
+        return peers[0] if peers else None
+
+    def prefer(self, peer: Peer) -> None:
+        """Try this way next."""
+        stated = self._stated.get(peer.node_id)
+        if stated is not None:
+            stated.turn = peer
+
+    # --- what is tried ----------------------------------------------------------------------------
+
+    def known(self, voter: Voter) -> list[Peer]:
+        """Every way to a voter: what the set says, then what it said itself, the latest first."""
+        endpoint = voter.endpoint(self._listener_name)
+        node_id = voter.key.node_id
+        peers = [] if endpoint is None else [Peer(node_id, endpoint.host, endpoint.port)]
+        stated = self._stated.get(node_id)
+        if stated is not None and voter.key.directory_id in (None, stated.key.directory_id):
+            peers += [peer for peer in stated.peers if peer not in peers]
+        return peers
+
+    def peer(self, voter: Voter) -> Peer | None:
+        """The way that is to be tried now; None when there is none."""
+        peers = self.known(voter)
+        stated = self._stated.get(voter.key.node_id)
+        if stated is not None and stated.turn in peers:
+            return stated.turn
+        return peers[0] if peers else None
+
+    def sent(self, to: Peer, voters: VoterSet) -> None:
+        """The next request goes another way, unless this one is answered."""
+        stated = self._stated.get(to.node_id)
+        voter = None if stated is None else voters.by_id(to.node_id)
+        if stated is None or voter is None:
+            return
+        peers = self.known(voter)
+        if to in peers:
+            stated.turn = peers[(peers.index(to) + 1) % len(peers)]
+
+    def answered(self, by: Peer) -> None:
+        """Whoever is there is the voter that was meant: this is the way."""
+        self.prefer(by)

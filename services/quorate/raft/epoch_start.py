@@ -1,0 +1,44 @@
+"""The records with which a leader begins its epoch, and what of its own entry they set right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.records.control import ControlRecord, KRaftVersion, KRaftVoters, LeaderChange
+from quorate.records.voters import Voter
+
+if TYPE_CHECKING:
+    from quorate.raft.replica import Replica
+    from quorate.records.ids import NodeId
+
+
+def append_epoch_start(replica: Replica, granted: tuple[NodeId, ...]) -> None:
+    """LeaderChange; version and voters when no log or snapshot holds them yet (KIP-853).
+
+    And the voters when this one's own entry has drifted from what it is: nobody else could tell it
+    so.
+    """
+    r = replica
+    ids = tuple(voter.key.node_id for voter in r.voters)
+    records: list[ControlRecord] = [LeaderChange(r.node_id, ids, granted)]
+    drifted = drifted_entry(r)
+    voters = r.voters.with_voter(drifted) if drifted is not None else r.voters
+    if r.log.kraft_version > 0 and r.log.voters_offset < 0:
+        records += [KRaftVersion(r.log.kraft_version), KRaftVoters(voters)]
+    elif r.log.kraft_version > 0 and drifted is not None:
+        records.append(KRaftVoters(voters))
+    r.append_control(*records)
+
+
+def drifted_entry(replica: Replica) -> Voter | None:
+    """What this voter's entry should be; None when it is, or when this is no voter.
+
+    Listeners of other names stay: another program may serve them on this directory.
+    """
+    entry = replica.voters.voter(replica.key)
+    if entry is None:
+        return None
+    own = {endpoint.name: endpoint for endpoint in replica.config.endpoints}
+    kept = tuple(own.pop(endpoint.name, endpoint) for endpoint in entry.endpoints)
+    current = Voter(replica.key, (*kept, *own.values()))
+    return None if current == entry else current

@@ -1,0 +1,133 @@
+"""Whoever has no leader that answers asks everywhere who leads (rule 26).
+
+The voters, by every address that is known of them, and the bootstrap servers, one after the other.
+To know the name of a leader is not to have one: it may be dead, gone from the voters, or elsewhere;
+so may all the voters that this replica knows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.api import CallFailure, Peer
+from quorate.raft.calls import CallKind
+from quorate.raft.roles import Follower, Prospective, Unattached
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis, NodeId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.raft.calls import Call
+    from quorate.raft.following import Following
+    from quorate.raft.messages import FetchResponse
+    from quorate.raft.replica import Replica
+    from quorate.records.ids import Epoch
+
+FIRST_BOOTSTRAP_ID: Final = -2
+# Between two questions pass five retry backoffs, twice as long after each round of everybody, at
+# the most this part of the election timeout.
+BACKOFF_FACTOR: Final = 5
+LONGEST_SHARE: Final = 2
+
+
+class Finding:
+    """Asking who leads, for one replica."""
+
+    def __init__(self, replica: Replica, following: Following) -> None:
+        self.r = replica
+        self.following = following
+        self.next_ms = Millis(0)
+        self.turn = 0
+        self._asked = 0
+        self._asked_in: Epoch | None = None
+
+    def drive(self) -> None:
+        """Ask the next one, if it is time."""
+        r = self.r
+        if not self.is_lost() or self.next_ms > r.now or r.calls.in_flight(CallKind.DISCOVERY):
+            return
+        if not self.following.may_fetch():
+            return
+        targets = self.targets()
+        if not targets:
+            return
+        peer = targets[self.turn % len(targets)]
+        self.turn += 1
+        self._asked += 1
+        r.send(CallKind.DISCOVERY, peer, self.following.fetch_request(Millis(0)))
+
+    def is_lost(self) -> bool:
+        """Whether this replica has no leader that answers it.
+
+        An election comes first: whoever just missed its leader asks for pre-votes, and only when
+        that has led nowhere for somebody who knows more.
+        """
+        match self.r.role:
+            case Unattached():
+                return True
+            case Follower(has_fetched=False, has_ended=False) as role:
+                return role.is_failing or self.r.lost_rounds > 0
+            case Prospective():
+                return self.r.lost_rounds > 0
+        return False
+
+    def targets(self) -> list[Peer]:
+        """Everybody who could know, in turn."""
+        r = self.r
+        own = {(e.host, e.port) for e in r.config.endpoints}
+        targets = [
+            peer
+            for voter in r.voters
+            if voter.key.node_id != r.node_id
+            for peer in r.addresses.known(voter)
+            if (peer.host, peer.port) not in own
+        ]
+        targets += [
+            Peer(NodeId(FIRST_BOOTSTRAP_ID - index), host, port)
+            for index, (host, port) in enumerate(r.config.bootstrap_servers)
+            if (host, port) not in own
+        ]
+        return targets
+
+    def handle_response(self, call: Call, response: FetchResponse | CallFailure) -> None:
+        """Only the leader that the answer names counts; its records are fetched from the leader."""
+        r = self.r
+        self._wait()
+        if isinstance(response, CallFailure):
+            return
+        if response.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
+            where = "" if call.at is None else f" {call.at.host}:{call.at.port}"
+            text = f"server{where} belongs to another cluster than {r.config.cluster_id}"
+            r.tell(f"discovery {call.to}", text)
+            return
+        if self._is_news(response):
+            r.learn(response.leader, "discovery")
+        elif self.is_lost() and response.leader.endpoints:
+            # The leader that does not answer; it may be because it is elsewhere.
+            r.move_leader(response.leader.endpoints)
+
+    def _is_news(self, response: FetchResponse) -> bool:
+        """What others say of the leader that this replica has lost must not end its election."""
+        r = self.r
+        is_own_word = response.error is ErrorCode.NONE
+        is_other = r.election.leader_id is None or response.leader.epoch > r.epoch
+        return is_own_word or is_other or isinstance(r.role, Unattached)
+
+    def _wait(self) -> None:
+        """The next question comes soon in the first round of everybody, then ever later."""
+        r = self.r
+        if self._asked_in != r.epoch:
+            self._asked_in, self._asked = r.epoch, 0
+        rounds = self._asked // max(1, len(self.targets()))
+        longest = r.config.election_timeout_ms // LONGEST_SHARE
+        delay = min(r.config.retry_backoff_ms * BACKOFF_FACTOR << min(rounds, 16), longest)
+        self.next_ms = r.after(delay - r.draw(delay // 2)) if rounds else r.after(delay)
+
+    def deadlines(self) -> Iterator[Millis]:
+        """When to look for a leader again."""
+        if not self.is_lost() or self.r.calls.in_flight(CallKind.DISCOVERY):
+            return
+        # Before the log is flushed, or with nobody to ask, no passing of time lets it go on.
+        if self.following.may_fetch() and self.targets():
+            yield self.next_ms

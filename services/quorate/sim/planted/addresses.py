@@ -1,0 +1,40 @@
+"""Planted bugs of finding each other: who is asked for a leader, and where a voter is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.addresses import Addresses
+from quorate.raft.finding import Finding
+from quorate.raft.roles import Unattached
+from quorate.sim.planted.bug import Bug, Patch
+
+if TYPE_CHECKING:
+    from quorate.raft.api import Peer
+    from quorate.records.voters import Voter
+
+_known = Addresses.known
+
+
+def _believe_the_dead(self: Finding) -> bool:
+    return isinstance(self.r.role, Unattached)
+
+
+def _by_the_set(self: Addresses, voter: Voter) -> list[Peer]:
+    return _known(self, voter)[:1]
+
+
+BUGS: Final = (
+    Bug(
+        "dead-leader-is-believed",
+        "whoever knows a leader's name asks nobody else, whether it answers or not (rule 26)",
+        (117, 140),
+        (Patch(Finding, "is_lost", _believe_the_dead),),
+    ),
+    Bug(
+        "stated-address-ignored",
+        "a voter is called only where the set says, although it says itself where it is (rule 26)",
+        (5, 9),
+        (Patch(Addresses, "known", _by_the_set),),
+    ),
+)

@@ -1,0 +1,41 @@
+"""What a leader writes first, and what of its own entry it sets right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quorate.raft.core import RaftCore
+from quorate.raft.epoch_start import append_epoch_start, drifted_entry
+from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
+from quorate.records.ids import Millis, NodeId
+from quorate.records.voters import Endpoint
+from tests.unit.raft import cores
+
+
+def test_the_first_leader_writes_version_and_voters_too() -> None:
+    replica = cores.leader().replica
+    before = replica.log.end.offset
+    append_epoch_start(replica, (NodeId(1), NodeId(2)))
+    # The set stands in the log since the first time.
+    assert replica.log.end.offset == before + 1
+
+
+def test_who_has_moved_has_another_entry_with_the_listeners_of_others() -> None:
+    moved = (Endpoint("GRPC", "elsewhere", 9094),)
+    core = RaftCore(
+        replace(cores.config(), endpoints=moved), cores.recovered(1, 2, 3), cores.Midway()
+    )
+    core.start(Millis(0))
+    entry = drifted_entry(core.replica)
+    assert entry is not None
+    assert entry.endpoints == moved
+    before = core.replica.log.end.offset
+    append_epoch_start(core.replica, ())
+    payload = core.replica.effects[-1].payload  # type: ignore[union-attr]
+    kinds = [type(record) for record in payload.records]  # type: ignore[union-attr]
+    assert kinds == [LeaderChange, KRaftVersion, KRaftVoters]
+    assert core.replica.log.end.offset == before + 3
+
+
+def test_who_is_where_the_set_says_has_not_drifted() -> None:
+    assert drifted_entry(cores.unattached().replica) is None

@@ -1,0 +1,163 @@
+"""Who is asked for a leader, when, and what of the answers counts (rule 26)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.raft.calls import Call, CallKind
+from quorate.raft.core import RaftCore
+from quorate.raft.roles import Follower, Prospective, Unattached
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import CallId, Epoch, Millis, NodeId
+from quorate.records.voters import Endpoint
+from tests.unit.raft import cores
+
+BOOTSTRAP = (("boot-4", 9094), ("boot-5", 9094))
+NO_LEADER = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(None, Epoch(3)))
+
+
+def restarted() -> RaftCore:
+    """A voter whose disk names leader 2 of epoch 3."""
+    election = m.ElectionState(Epoch(3), NodeId(2))
+    state = cores.recovered(1, 2, 3, election=election)
+    core = RaftCore(replace(cores.config(1), bootstrap_servers=BOOTSTRAP), state, cores.Midway())
+    core.start(Millis(0))
+    return core
+
+
+def discovery(core: RaftCore) -> Call | None:
+    return next(
+        (c for c in core.replica.calls._by_id.values() if c.kind is CallKind.DISCOVERY), None
+    )
+
+
+def let_pass(core: RaftCore, until_ms: int, *, refuse: bool) -> list[str]:
+    """Have nobody answer; the hosts that were asked who leads."""
+    asked: list[str] = []
+    update = core.step(api.TimerFired(), Millis(0))
+    while update.wake_at_ms is not None and update.wake_at_ms <= until_ms:
+        now = max(update.wake_at_ms, core.replica.now)
+        update = core.step(api.TimerFired(), now)
+        for call in list(core.replica.calls._by_id.values()):
+            if call.kind is CallKind.DISCOVERY and call.at is not None and call.sent_ms == now:
+                asked.append(call.at.host)
+            if refuse:
+                update = cores.answer(core, call.call, api.CallFailure.DISCONNECTED, now_ms=now)
+    return asked
+
+
+@pytest.mark.parametrize("refuse", [True, False])
+def test_a_voter_that_knows_a_dead_leader_asks_everybody(*, refuse: bool) -> None:
+    core = restarted()
+    assert isinstance(core.replica.role, Follower)
+    asked = let_pass(core, 60_000, refuse=refuse)
+    assert set(asked) == {"node-2", "node-3", "boot-4", "boot-5"}
+
+
+def test_the_leader_that_a_bootstrap_server_names_is_followed() -> None:
+    core = restarted()
+    let_pass(core, 6000, refuse=True)
+    call = next_question(core)
+    info = m.LeaderInfo(NodeId(4), Epoch(9), cores.endpoints(4))
+    cores.answer(
+        core, call, m.FetchResponse(ErrorCode.FENCED_LEADER_EPOCH, info), now_ms=core.replica.now
+    )
+    role = core.replica.role
+    assert isinstance(role, Follower)
+    assert (role.leader_id, core.replica.epoch) == (4, 9)
+
+
+def next_question(core: RaftCore) -> CallId:
+    """The next discovery that is under way."""
+    update = core.step(api.TimerFired(), core.replica.now)
+    while discovery(core) is None:
+        assert update.wake_at_ms is not None
+        update = core.step(api.TimerFired(), max(update.wake_at_ms, core.replica.now))
+    call = discovery(core)
+    assert call is not None
+    return call.call
+
+
+def lost() -> RaftCore:
+    """A voter that asks for pre-votes again, since nobody answered the first time."""
+    core = restarted()
+    let_pass(core, 6000, refuse=False)
+    while not isinstance(core.replica.role, Prospective):
+        wake = core.step(api.TimerFired(), core.replica.now).wake_at_ms
+        assert wake is not None
+        core.step(api.TimerFired(), max(wake, core.replica.now))
+    return core
+
+
+def test_the_name_of_the_lost_leader_does_not_end_the_election() -> None:
+    core = lost()
+    call = next_question(core)
+    role = core.replica.role
+    info = m.LeaderInfo(NodeId(2), Epoch(3), cores.endpoints(2))
+    answer = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info)
+    cores.answer(core, call, answer, now_ms=core.replica.now)
+    assert core.replica.role is role
+
+
+def test_another_address_of_the_lost_leader_is_news() -> None:
+    core = lost()
+    call = next_question(core)
+    there = (Endpoint("GRPC", "node-2", 9095),)
+    info = m.LeaderInfo(NodeId(2), Epoch(3), there)
+    answer = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info)
+    cores.answer(core, call, answer, now_ms=core.replica.now)
+    assert core.replica.leader_peer() == api.Peer(NodeId(2), "node-2", 9095)
+
+
+def test_the_word_of_the_leader_itself_ends_the_election() -> None:
+    core = lost()
+    call = next_question(core)
+    info = m.LeaderInfo(NodeId(2), Epoch(3), cores.endpoints(2))
+    cores.answer(core, call, m.FetchResponse(ErrorCode.NONE, info), now_ms=core.replica.now)
+    assert isinstance(core.replica.role, Follower)
+
+
+def test_a_follower_that_is_answered_asks_nobody() -> None:
+    core = cores.follower(2, 1)
+    assert not core.finding.is_lost()
+
+
+def test_a_bootstrap_server_of_another_cluster_is_told_once_and_teaches_nothing() -> None:
+    core = cores.unattached()
+    wrong = m.LeaderInfo(NodeId(9), Epoch(99), cores.endpoints(9))
+    notes: list[str] = []
+    now = 0
+    for _ in range(30):
+        call = discovery(core)
+        if call is not None:
+            answer = m.FetchResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, wrong)
+            notes += cores.answer(core, call.call, answer, now_ms=now).notes
+        now += 30
+        notes += core.step(api.TimerFired(), Millis(now)).notes
+    assert sum("another cluster" in note for note in notes) == 2
+    assert isinstance(core.replica.role, Unattached)
+    assert core.replica.epoch == 0
+
+
+def test_questions_come_ever_later() -> None:
+    core = cores.unattached()
+    core.replica.role.election_deadline = Millis(10**9)  # type: ignore[union-attr]
+    waits = []
+    for _ in range(12):
+        call = discovery(core)
+        assert call is not None
+        before = core.replica.now
+        update = cores.answer(core, call.call, NO_LEADER_YET, now_ms=before)
+        assert update.wake_at_ms is not None
+        waits.append(core.finding.next_ms - before)
+        core.step(api.TimerFired(), core.finding.next_ms)
+    assert waits[0] == core.replica.config.retry_backoff_ms * 5
+    assert waits == sorted(waits)
+    assert waits[-1] <= core.replica.config.election_timeout_ms // 2
+
+
+NO_LEADER_YET = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(None, Epoch(0)))
