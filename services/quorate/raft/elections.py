@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.api import CallFailure
 from quorate.raft.calls import Call, CallKind
 from quorate.raft.messages import VoteRequest, VoteResponse
+from quorate.raft.promises import ASK_SHARE, PROMISE_SHARE, TURN_SHARE, Promises
 from quorate.raft.roles import (
     Candidate,
     Follower,
     Leader,
-    Promise,
     Prospective,
     Refusal,
     Resigned,
@@ -30,12 +30,8 @@ if TYPE_CHECKING:
 
     from quorate.raft.replica import Replica
 
-# Parts of the election timeout. A voter gives its pre-vote to nobody else for the first; who was
-# refused asks again after the second, so that it finds the promise over; who gave its own pre-vote
-# to a rival asks nobody and raises no epoch for the third, so that the rival is first again.
-PROMISE_SHARE: Final = 8
-REFUSED_SHARE: Final = 6
-YIELD_SHARE: Final = 4
+# Part of the election timeout after which a lost round is repeated, at the soonest.
+RETRY_SHARE: Final = 6
 RETRY_DOUBLINGS_MAX: Final = 8
 REFUSALS_TOLD_MS: Final = 300_000
 
@@ -46,6 +42,7 @@ class Elections:
     def __init__(self, replica: Replica) -> None:
         self.r = replica
         self.suspecting = Suspecting(replica)
+        self.promises = Promises(replica)
 
     # --- granting -------------------------------------------------------------------------------
 
@@ -69,12 +66,11 @@ class Elections:
             r.become_unattached(
                 request.replica_epoch, f"{kind} of {request.replica.node_id} in a higher epoch"
             )
+        if request.pre_vote and isinstance(r.role, Prospective):
+            self._hear_rival(r.role, request.replica.node_id)
         refusal = self.reason_to_refuse(request)
         if refusal is not None:
             self._count_refusal(request, refusal)
-            if request.pre_vote and isinstance(r.role, Prospective):
-                # A rival misses the leader, too: what it refused before it would give now.
-                r.calls.end_backoff(CallKind.VOTE, request.replica.node_id)
             return self._answer(ErrorCode.NONE)
         if not request.pre_vote:
             self._vote_for(request)
@@ -84,13 +80,23 @@ class Elections:
         r.note(f"grants {kind} to {request.replica.node_id} in epoch {r.epoch}")
         return self._answer(ErrorCode.NONE, granted=True)
 
+    def _hear_rival(self, role: Prospective, rival: NodeId) -> None:
+        """A rival misses the leader, too: an election is due, and it would answer otherwise now."""
+        r = self.r
+        if role.rival_ms is None:
+            r.calls.end_backoff(CallKind.VOTE, rival)
+        role.rival_ms = r.now
+
     def _promise(self, nominee: NodeId) -> None:
         """Who gives its pre-vote to a rival gives up its own round, and begins another later."""
-        r = self.r
-        r.promise = Promise(nominee, r.epoch, r.now)
-        if isinstance(r.role, Prospective):
-            r.calls.abandon(CallKind.VOTE)
-            r.role.tally = r.new_tally()
+        self.promises.give(nominee)
+        if isinstance(self.r.role, Prospective):
+            self._begin_anew(self.r.role)
+
+    def _begin_anew(self, role: Prospective) -> None:
+        self.r.calls.abandon(CallKind.VOTE)
+        role.tally = self.r.new_tally()
+        role.promised_until.clear()
 
     def _is_meant_for_us(self, request: VoteRequest) -> bool:
         voter = request.voter
@@ -104,10 +110,16 @@ class Elections:
         return VoteResponse(error, self.r.leader_info, granted)
 
     def reason_to_refuse(self, request: VoteRequest) -> str | None:
-        """Why the vote is not granted; None when it is. The epochs are equal here."""
+        """Why the vote is not granted; None when it is. The epochs are equal here.
+
+        A vote that was given is given again, whatever the log says by now: its candidate claims
+        only what is on its disk, so that no restart makes its log shorter than it claimed.
+        """
         r = self.r
         if r.abstains:
             return "this replica abstains: its disk bears no mark of the first bootstrap"
+        if not request.pre_vote and self._has_voted_for(request):
+            return self._reason_to_refuse_vote(request)
         if not self.is_up_to_date(request):
             return f"its log ends at {request.last}, this one needs {r.vote_bar}"
         if request.pre_vote:
@@ -134,20 +146,8 @@ class Elections:
                 return f"it hears leader {leader_id}"
             case Prospective() if (r.log.end, r.node_id) > (request.last, rival):
                 return "it asks for pre-votes, too, and goes first"
-        if self._is_promised(PROMISE_SHARE) and r.promise and r.promise.nominee != rival:
-            return f"{r.promise.nominee} has just been given its pre-vote"
-        return None
-
-    def _is_promised(self, share: int) -> bool:
-        """Whether this replica gave a pre-vote within that part of the election timeout."""
-        until = self._promised_until(share)
-        return until is not None and until > self.r.now
-
-    def _promised_until(self, share: int) -> Millis | None:
-        r = self.r
-        if r.promise is None or r.promise.epoch != r.epoch:
-            return None
-        return Millis(r.promise.given_ms + r.config.election_timeout_ms // share)
+        is_rival = isinstance(r.role, Prospective)
+        return self.promises.reason_to_refuse(rival, is_rival=is_rival)
 
     def hears_leader(self) -> bool:
         """Whether this follower has a living leader, as far as it can tell (rule 10)."""
@@ -166,25 +166,32 @@ class Elections:
             return f"this replica is {type(r.role).__name__.lower()}"
         voted = r.election.voted
         if voted is not None:
-            same = voted.node_id == request.replica.node_id and voted.directory_id in (
-                None,
-                request.replica.directory_id,
-            )
-            return None if same else f"voted for {voted.node_id} in epoch {r.epoch}"
+            is_same = self._has_voted_for(request)
+            return None if is_same else f"voted for {voted.node_id} in epoch {r.epoch}"
         if r.election.leader_id is not None:
             return f"leader {r.election.leader_id} of epoch {r.epoch} is known"
         return None
 
+    def _has_voted_for(self, request: VoteRequest) -> bool:
+        voted, nominee = self.r.election.voted, request.replica
+        if voted is None or voted.node_id != nominee.node_id:
+            return False
+        return voted.directory_id in (None, nominee.directory_id)
+
     def _vote_for(self, request: VoteRequest) -> None:
+        """The candidate gets its chance: a nominee's own round, too, begins anew with its timer."""
         r = self.r
         if r.election.voted is not None:
             return
         if isinstance(r.role, Prospective):
             r.save_election(type(r.election)(r.epoch, None, request.replica))
+            r.role.election_deadline = r.after(r.draw_election_timeout())
+            self._begin_anew(r.role)
         else:
             r.become_unattached(
                 r.epoch, f"votes for {request.replica.node_id}", voted=request.replica
             )
+        self.promises.give(request.replica.node_id)
 
     def _count_refusal(self, request: VoteRequest, reason: str) -> None:
         r = self.r
@@ -199,19 +206,21 @@ class Elections:
     def ask(self) -> None:
         """Ask every voter that has not answered and may be asked now.
 
-        Who refused a pre-vote is asked again while the round lasts: it may have heard the leader
-        for a moment longer.
+        About pre-votes all are asked again while the round lasts: what was refused may be free by
+        now, and what was given is a promise that ends by itself. Nobody is asked before the whole
+        log is on the disk: a crash could make it shorter than what the votes were given for.
         """
         r = self.r
         role = r.role
-        if not isinstance(role, Prospective | Candidate):
+        if not isinstance(role, Prospective | Candidate) or r.log.flushed < r.log.end.offset:
             return
-        if isinstance(role, Prospective) and self._is_promised(YIELD_SHARE):
-            return
+        if isinstance(role, Prospective):
+            if self.promises.silent_until is not None:
+                return
+            self._let_lapse(role)
         for voter in r.voters:
             node_id = voter.key.node_id
-            vote = role.tally.votes.get(node_id)
-            is_final = vote is True or (vote is False and isinstance(role, Candidate))
+            is_final = isinstance(role, Candidate) and role.tally.votes.get(node_id) is not None
             if is_final or node_id == r.node_id:
                 continue
             peer = r.peer(voter)
@@ -227,6 +236,14 @@ class Elections:
                 replica_endpoints=r.config.endpoints,
             )
             r.send(CallKind.VOTE, peer, request)
+
+    def _let_lapse(self, role: Prospective) -> None:
+        """A promise that was not renewed in time counts no more: a rival may have it by now."""
+        r = self.r
+        for node_id, until in list(role.promised_until.items()):
+            if until <= r.now:
+                del role.promised_until[node_id]
+                role.tally.votes[node_id] = None
 
     def handle_response(self, call: Call, response: VoteResponse | CallFailure) -> None:
         """Count a vote, or learn that the epoch has moved on."""
@@ -250,9 +267,12 @@ class Elections:
             return
         if call.to in role.tally.votes:
             role.tally.votes[call.to] = response.vote_granted
-            if not response.vote_granted and isinstance(role, Prospective):
-                again = r.after(r.config.election_timeout_ms // REFUSED_SHARE)
-                r.calls.back_off(CallKind.VOTE, call.to, again)
+        if isinstance(role, Prospective):
+            role.promised_until.pop(call.to, None)
+            if response.vote_granted:
+                role.promised_until[call.to] = r.after(self.promises.part(PROMISE_SHARE))
+            r.calls.back_off(CallKind.VOTE, call.to, r.after(self.promises.part(ASK_SHARE)))
+            self._let_lapse(role)
         self._count(role)
 
     def _count(self, role: Prospective | Candidate) -> None:
@@ -260,7 +280,7 @@ class Elections:
         match role:
             case Prospective(tally=tally) if tally.is_won:
                 r.become_candidate(f"{tally.granted} of {len(r.voters)} pre-votes")
-            case Prospective(tally=tally) if tally.is_lost:
+            case Prospective(tally=tally) if tally.is_lost and not self._has_rivals(role):
                 self._lose_pre_vote(role, "pre-vote lost")
             case Candidate(tally=tally) if tally.is_won:
                 r.become_leader()
@@ -269,6 +289,14 @@ class Elections:
                 r.note("election lost: waits for the rest of its timeout")
                 if r.suspicion is not None:
                     r.suspicion.probe_ms = r.after(r.draw(SUSPICION_RETRY_MS))
+
+    def _has_rivals(self, role: Prospective) -> bool:
+        """Whether others just missed the leader, too: their promises end soon, so the round lasts.
+
+        Going back to the leader would only have all of them begin anew, at one moment again.
+        """
+        since = role.rival_ms
+        return since is not None and self.r.now < since + self.promises.part(TURN_SHARE)
 
     def _lose_pre_vote(self, role: Prospective, why: str) -> None:
         """Back to the leader if one is known, otherwise wait for another turn (KIP-996).
@@ -293,7 +321,7 @@ class Elections:
 
     def _draw_retry(self) -> Millis:
         r = self.r
-        share = r.config.election_timeout_ms // REFUSED_SHARE
+        share = r.config.election_timeout_ms // RETRY_SHARE
         delay = (share + r.draw(share)) << min(r.lost_rounds - 1, RETRY_DOUBLINGS_MAX)
         return r.after(min(delay, r.draw_election_timeout()))
 
@@ -339,10 +367,10 @@ class Elections:
     def deadlines(self) -> Iterator[Millis]:
         """When an election timer or a suspicion is due."""
         role = self.r.role
-        if isinstance(role, Prospective) and self._is_promised(YIELD_SHARE):
-            until = self._promised_until(YIELD_SHARE)
-            assert until is not None
-            yield until
+        if isinstance(role, Prospective):
+            silent_until = self.promises.silent_until
+            if silent_until is not None:
+                yield silent_until
         match role:
             case (
                 Unattached(election_deadline=deadline)

@@ -112,7 +112,7 @@ class Leading:
             return
         key = self._known_key(request.replica)
         self._release_older(role, key)
-        is_voter = self._heard(role, key)
+        is_voter = key is not None and key in r.voters
         if is_voter and key is not None:
             self.reads.confirm(role, key, request.read_round)
         match r.log.validate(request.fetch_offset, request.last_fetched_epoch):
@@ -121,6 +121,9 @@ class Leading:
             case NeedsSnapshot(snapshot_id=snapshot_id):
                 self._reply(role, token, snapshot_id=snapshot_id)
             case Valid():
+                # Who has another log, or none of it, does not follow yet: check-quorum is about
+                # those who could commit what is appended now.
+                self._heard(role, key)
                 self._acknowledge(role, key, request, is_voter=is_voter)
                 if is_voter:
                     self.update_high_watermark()
@@ -165,14 +168,11 @@ class Leading:
             role.parked.remove(older.token)
             self._reply(role, older.token)
 
-    def _heard(self, role: Leader, key: ReplicaKey | None) -> bool:
-        """Check-quorum: a majority of the voters that fetch restarts the interval.
-
-        Returns whether it is a voter that was heard.
-        """
+    def _heard(self, role: Leader, key: ReplicaKey | None) -> None:
+        """Check-quorum: a majority of the voters that fetch restarts the interval."""
         r = self.r
         if key is None:
-            return False
+            return
         progress = role.progress.get(key)
         if progress is None:
             progress = Progress(key)
@@ -182,15 +182,12 @@ class Leading:
         # Last in the order: those that have been silent for longest come first.
         role.progress.pop(key, None)
         role.progress[key] = progress
-        if key not in r.voters:
-            return False
-        if key.node_id == r.node_id:
-            return True
+        if key not in r.voters or key.node_id == r.node_id:
+            return
         role.heard[key.node_id] = None
         if len(role.heard) + (1 if r.is_voter else 0) >= r.voters.majority:
             role.heard.clear()
             role.check_quorum_deadline = r.check_quorum_deadline()
-        return True
 
     def _acknowledge(
         self, role: Leader, key: ReplicaKey | None, request: FetchRequest, *, is_voter: bool

@@ -37,7 +37,6 @@ from quorate.raft.roles import (
     Candidate,
     Follower,
     Leader,
-    Promise,
     Prospective,
     Refusal,
     Resigned,
@@ -92,7 +91,6 @@ class Replica:
         self.waited_in_epoch: Epoch | None = None
         self.suspicion: Suspicion | None = None
         self.contradictions = Contradictions(config, random)
-        self.promise: Promise | None = None
         self.lost_rounds = 0
         self.brokers_support: int | None = None
         self.last_leader: LeaderInfo | None = None
@@ -187,7 +185,12 @@ class Replica:
         # Not by the role: at a step-down the next leader is known before the role has changed.
         if leader_id == self.node_id:
             return LeaderInfo(leader_id, self.epoch, self.config.endpoints)
-        return LeaderInfo(leader_id, self.epoch, self.leader_endpoints)
+        endpoints = self.leader_endpoints
+        if not endpoints:
+            # A leader that is known from the disk announced none yet; the set may know where it is.
+            voter = self.voters.by_id(leader_id)
+            endpoints = voter.endpoints if voter is not None else ()
+        return LeaderInfo(leader_id, self.epoch, endpoints)
 
     def draw_election_timeout(self) -> Millis:
         """Election timeout plus a draw below it, so that rivals rarely meet."""
@@ -360,8 +363,7 @@ class Replica:
         match self.role:
             case Unattached(election_deadline=deadline) | Resigned(election_deadline=deadline):
                 if not is_vote and epoch > self.epoch:
-                    is_over = deadline <= self.now
-                    return self.after(self.draw_election_timeout()) if is_over else deadline
+                    return max(deadline, self.now)
             case Candidate(election_deadline=deadline):
                 return max(deadline, self.now)
             case Prospective(election_deadline=deadline, tally=tally) if not tally.is_lost:

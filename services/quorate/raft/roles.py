@@ -63,12 +63,15 @@ class Tally:
 class Prospective:
     """Asks whether an election is worth holding, without touching the epoch (KIP-996).
 
-    `resume_deadline` is the fetch deadline to go back to when the round is lost.
+    `resume_deadline` is the fetch deadline to go back to when the round is lost, `promised_until`
+    when each pre-vote given ends, `rival_ms` when another nominee was last heard.
     """
 
     tally: Tally
     election_deadline: Millis
     resume_deadline: Millis | None = None
+    promised_until: dict[NodeId, Millis] = field(default_factory=dict)
+    rival_ms: Millis | None = None
 
 
 @dataclass(slots=True)
@@ -224,15 +227,6 @@ class Refusal:
     count: int
     reason: str
     last_ms: Millis
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """A pre-vote given: for a while its nominee has it alone, and a rival of the nominee waits."""
-
-    nominee: NodeId
-    epoch: Epoch
-    given_ms: Millis
 
 
 @dataclass(slots=True)

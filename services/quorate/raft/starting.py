@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.messages import ElectionState
 from quorate.raft.roles import Unattached
+from quorate.records.ids import ReplicaKey
 
 if TYPE_CHECKING:
     from quorate.raft.replica import Replica
@@ -31,9 +32,15 @@ def start(replica: Replica) -> None:
         # (offset, epoch) twice, and so could a vote for somebody else.
         r.role = r.resigned(())
         r.note(f"led epoch {r.epoch} before the restart: resigned")
-    elif stored.voted == r.key and stored.leader_id is None and r.may_campaign:
+    elif _voted_for_itself(r) and stored.leader_id is None and r.may_campaign:
         r.campaign("was a candidate before the restart")
     elif stored.leader_id is not None and r.leader_peer() is not None:
         r.become_follower(stored.epoch, stored.leader_id, (), "the leader before the restart")
     else:
         r.note(f"starts unattached in epoch {r.epoch}, log end {r.log.end}")
+
+
+def _voted_for_itself(replica: Replica) -> bool:
+    """At kraft.version 0 the file names no directory, and a vote for the node id is its own."""
+    voted = replica.election.voted
+    return voted in (replica.key, ReplicaKey(replica.node_id))

@@ -111,6 +111,10 @@ def test_a_resigned_leader_tells_every_voter_until_each_has_acknowledged() -> No
 def test_a_resigned_leader_that_nobody_follows_goes_on_in_the_next_epoch() -> None:
     core = cores.leader()
     core.step(api.ResignRequested("test"), Millis(2001))
-    core.step(api.TimerFired(), Millis(3501))
+    update = core.step(api.TimerFired(), Millis(3501))
     assert isinstance(core.replica.role, Unattached)
     assert core.replica.epoch == 2
+    # It has waited a whole election timeout already.
+    assert update.wake_at_ms == 3501
+    core.step(api.TimerFired(), Millis(3501))
+    assert isinstance(core.replica.role, Prospective)

@@ -8,7 +8,8 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.elections import PROMISE_SHARE, REFUSALS_TOLD_MS, REFUSED_SHARE, YIELD_SHARE
+from quorate.raft.elections import REFUSALS_TOLD_MS, RETRY_SHARE
+from quorate.raft.promises import ASK_SHARE, PROMISE_SHARE, TURN_SHARE
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, OffsetAndEpoch
@@ -84,6 +85,59 @@ def test_a_vote_is_saved_before_it_is_answered_and_given_once_an_epoch() -> None
     assert not answered(again).vote_granted
     same = cores.ask(core, cores.vote(2, 1, 1, cores.end(0, 0)), now_ms=3)
     assert answered(same).vote_granted
+
+
+def test_a_vote_that_was_given_is_given_again_whatever_the_log_says() -> None:
+    state = cores.recovered(
+        1,
+        2,
+        3,
+        log_end=cores.end(5, 1),
+        epochs=(m.EpochStart(Epoch(1), cores.end(0, 0).offset),),
+        election=m.ElectionState(Epoch(2), None, cores.key(2)),
+    )
+    core = cores.started(1, state)
+    assert answered(cores.ask(core, cores.vote(2, 1, 2, cores.end(4, 1)), now_ms=1)).vote_granted
+    other = cores.vote(3, 1, 2, cores.end(9, 1))
+    assert not answered(cores.ask(core, other, now_ms=2)).vote_granted
+
+
+def test_nobody_is_asked_for_votes_before_the_whole_log_is_on_the_disk() -> None:
+    """What a vote was given for must not be shorter after a crash."""
+    core = cores.unattached()
+    core.replica.log.append(cores.end(1, 0))
+    update = core.step(api.TimerFired(), Millis(1500))
+    assert isinstance(core.replica.role, Prospective)
+    assert not cores.calls(update)
+    asked = cores.calls(cores.flush(core, now_ms=1501))
+    assert {request for _, request in asked.values()} == {
+        cores.vote(1, node, 0, cores.end(1, 0), pre_vote=True) for node in (2, 3)
+    }
+
+
+def test_a_nominee_that_votes_for_a_candidate_draws_its_timer_and_begins_anew() -> None:
+    core = cores.unattached(1, 1, 2, 3, 4)
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    cores.answer(core, asked[2][0], cores.granted(0), now_ms=1501)
+    role = core.replica.role
+    core.replica.save_election(m.ElectionState(Epoch(0)))
+    core.elections._vote_for(cores.vote(3, 1, 0, cores.end(0, 0)))
+    assert core.replica.role is role
+    assert isinstance(role, Prospective)
+    assert role.election_deadline == 1501 + 1500
+    assert role.tally.granted == 1
+    cores.answer(core, asked[4][0], cores.granted(0), now_ms=1502)
+    assert core.replica.role is role
+
+
+def test_an_answer_of_an_older_epoch_counts_for_nothing() -> None:
+    core = cores.unattached()
+    core.replica.become_unattached(Epoch(3), "test")
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    cores.answer(core, asked[2][0], cores.granted(2), now_ms=1501)
+    role = core.replica.role
+    assert isinstance(role, Prospective)
+    assert role.tally.granted == 1
 
 
 def test_a_vote_in_a_new_epoch_is_saved_together_with_the_epoch() -> None:
@@ -170,6 +224,10 @@ def part_of_election_timeout(share: int) -> int:
     return cores.config().election_timeout_ms // share
 
 
+def refused(core: RaftCore) -> m.VoteResponse:
+    return m.VoteResponse(ErrorCode.NONE, core.replica.leader_info, vote_granted=False)
+
+
 def test_a_nominee_that_gave_a_rival_its_pre_vote_begins_again_later() -> None:
     core = cores.unattached(1, 1, 2, 3)
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
@@ -177,32 +235,58 @@ def test_a_nominee_that_gave_a_rival_its_pre_vote_begins_again_later() -> None:
     assert answered(update).vote_granted
     cores.answer(core, asked[3][0], cores.granted(0), now_ms=1502)
     assert isinstance(core.replica.role, Prospective)
-    assert update.wake_at_ms == 1501 + part_of_election_timeout(YIELD_SHARE)
+    assert update.wake_at_ms == 1501 + part_of_election_timeout(TURN_SHARE)
     again = cores.calls(core.step(api.TimerFired(), update.wake_at_ms))
     cores.answer(core, again[3][0], cores.granted(0), now_ms=update.wake_at_ms + 1)
     assert isinstance(core.replica.role, Candidate)
 
 
-def test_a_voter_gives_its_pre_vote_to_nobody_else_for_a_while() -> None:
-    core = cores.unattached(1, 1, 2, 3, 4)
-    cores.ask(core, cores.vote(2, 1, 0, cores.end(0, 0), pre_vote=True), now_ms=1)
-    rival = cores.vote(3, 1, 0, cores.end(0, 0), pre_vote=True)
-    assert not answered(cores.ask(core, rival, now_ms=2)).vote_granted
-    same = cores.ask(core, cores.vote(2, 1, 0, cores.end(0, 0), pre_vote=True), now_ms=2)
-    assert answered(same).vote_granted
-    over = 2 + part_of_election_timeout(PROMISE_SHARE)
-    assert not answered(cores.ask(core, rival, now_ms=over - 1)).vote_granted
-    assert answered(cores.ask(core, rival, now_ms=over)).vote_granted
-
-
-def test_a_refused_nominee_asks_again_when_the_promise_is_over() -> None:
-    core = cores.unattached(2, 1, 2, 3)
+def test_all_are_asked_again_soon_while_a_round_lasts() -> None:
+    core = cores.unattached(2, 1, 2, 3, 4)
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
-    refusal = m.VoteResponse(ErrorCode.NONE, core.replica.leader_info, vote_granted=False)
-    update = cores.answer(core, asked[1][0], refusal, now_ms=1501)
-    assert update.wake_at_ms == 1501 + part_of_election_timeout(REFUSED_SHARE)
+    cores.answer(core, asked[1][0], refused(core), now_ms=1501)
+    update = cores.answer(core, asked[3][0], cores.granted(0), now_ms=1501)
+    assert update.wake_at_ms == 1501 + part_of_election_timeout(ASK_SHARE)
     again = cores.calls(core.step(api.TimerFired(), update.wake_at_ms))
-    assert again[1][1] == asked[1][1]
+    assert {node: request for node, (_, request) in again.items()} == {
+        node: asked[node][1] for node in (1, 3)
+    }
+
+
+def test_a_promise_that_is_not_renewed_counts_no_more() -> None:
+    """Its voter may have given it to a rival: two nominees must not both count it."""
+    core = cores.unattached(2, 1, 2, 3, 4)
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    cores.answer(core, asked[1][0], cores.granted(0), now_ms=1501)
+    over = 1501 + part_of_election_timeout(PROMISE_SHARE)
+    cores.answer(core, asked[3][0], cores.granted(0), now_ms=over)
+    assert isinstance(core.replica.role, Prospective)
+    assert core.replica.role.tally.votes == {1: None, 2: True, 3: True, 4: None}
+
+
+def test_a_round_that_only_rivals_spoil_goes_on() -> None:
+    """Back to a leader that others miss, too, all would begin anew at one moment again."""
+    core = cores.unattached(3, 1, 2, 3)
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    cores.ask(core, cores.vote(2, 3, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
+    for node in (1, 2):
+        cores.answer(core, asked[node][0], refused(core), now_ms=1502)
+    role = core.replica.role
+    assert isinstance(role, Prospective)
+    assert role.tally.is_lost
+    again = cores.calls(core.step(api.TimerFired(), Millis(1600)))
+    cores.answer(core, again[1][0], cores.granted(0), now_ms=1601)
+    assert isinstance(core.replica.role, Candidate)
+
+
+def test_a_round_is_lost_once_its_rivals_are_silent() -> None:
+    core = cores.unattached(3, 1, 2, 3)
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    cores.ask(core, cores.vote(2, 3, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
+    cores.answer(core, asked[1][0], refused(core), now_ms=1502)
+    over = 1501 + part_of_election_timeout(TURN_SHARE)
+    cores.answer(core, asked[2][0], refused(core), now_ms=over)
+    assert isinstance(core.replica.role, Unattached)
 
 
 def test_a_rival_that_misses_the_leader_too_is_asked_again_at_once() -> None:
@@ -232,7 +316,7 @@ def test_a_lost_round_is_repeated_soon_and_then_ever_later() -> None:
         role = core.replica.role
         assert isinstance(role, Follower)
         waits.append(role.fetch_deadline - begun)
-    share = part_of_election_timeout(REFUSED_SHARE)
+    share = part_of_election_timeout(RETRY_SHARE)
     assert waits[:3] == [share + share // 2, 2 * (share + share // 2), 4 * (share + share // 2)]
     assert waits[-1] == core.replica.draw_election_timeout()
 

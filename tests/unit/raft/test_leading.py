@@ -121,6 +121,19 @@ def test_a_diverging_replica_is_told_where_the_epoch_ends() -> None:
     assert answer.diverging == cores.end(3, 1)
 
 
+def test_check_quorum_counts_only_those_whose_log_fits() -> None:
+    """Who is told to cut, or sent to a snapshot, could commit nothing yet."""
+    core = cores.leader()
+    role = core.replica.role
+    assert isinstance(role, Leader)
+    before = role.check_quorum_deadline
+    update = cores.ask(core, cores.fetch(2, 9, 1), now_ms=2500)
+    assert fetched(update).diverging == cores.end(3, 1)
+    assert role.check_quorum_deadline == before
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2501, token=2)
+    assert role.check_quorum_deadline == 2501 + 3000
+
+
 def test_a_replica_behind_the_log_start_is_sent_to_the_snapshot() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate.raft import messages as m
 from quorate.raft.roles import Candidate, Follower
-from quorate.records.ids import Epoch, NodeId, Offset
+from quorate.records.ids import Epoch, NodeId, Offset, ReplicaKey
 from tests.unit.raft import cores
 
 
@@ -28,7 +28,21 @@ def test_a_candidate_goes_on_after_a_restart() -> None:
     assert core.replica.epoch == 3
 
 
+def test_a_vote_for_itself_without_a_directory_id_makes_a_candidate_too() -> None:
+    """As quorum-state has it at kraft.version 0."""
+    election = m.ElectionState(Epoch(3), None, ReplicaKey(NodeId(1)))
+    core = cores.started(1, cores.recovered(1, 2, 3, election=election))
+    assert isinstance(core.replica.role, Candidate)
+
+
 def test_a_follower_goes_on_after_a_restart() -> None:
     election = m.ElectionState(Epoch(3), NodeId(2), cores.key(2))
     core = cores.started(1, cores.recovered(1, 2, 3, election=election))
     assert isinstance(core.replica.role, Follower)
+
+
+def test_the_endpoints_of_a_leader_that_is_known_from_the_disk_come_from_the_voter_set() -> None:
+    election = m.ElectionState(Epoch(3), NodeId(2), cores.key(2))
+    core = cores.started(1, cores.recovered(1, 2, 3, election=election))
+    info = m.LeaderInfo(NodeId(2), Epoch(3), cores.endpoints(2))
+    assert core.replica.leader_info == info

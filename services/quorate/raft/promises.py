@@ -1,0 +1,90 @@
+"""Pre-votes as promises: of rivals that miss the leader at one moment, one goes first.
+
+A voter gives its pre-vote to one nominee at a time. The nominee has it for a moment, which begins
+anew each time that it asks, and has its turn for a while; after that who else wants it comes first
+(docs/decisions/0003-pre-vote-is-a-promise.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.ids import Millis
+
+if TYPE_CHECKING:
+    from quorate.raft.replica import Replica
+    from quorate.records.ids import Epoch, NodeId
+
+# Parts of the election timeout: how long a pre-vote is promised to who asked last, how long a
+# nominee may have that prolonged while others wait, and how soon an answered nominee asks again.
+PROMISE_SHARE: Final = 8
+TURN_SHARE: Final = 4
+ASK_SHARE: Final = 16
+
+
+@dataclass(slots=True)
+class Promise:
+    """A pre-vote given in `epoch`: first at `since_ms`, last at `given_ms`.
+
+    `is_wanted` once somebody else was refused for its sake.
+    """
+
+    nominee: NodeId
+    epoch: Epoch
+    since_ms: Millis
+    given_ms: Millis
+    is_wanted: bool = False
+
+
+class Promises:
+    """Whom this replica has promised its pre-vote, and whether it asks for others' itself."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.r = replica
+        self.newest: Promise | None = None
+
+    def part(self, share: int) -> int:
+        """That part of the election timeout, one millisecond at least."""
+        return max(1, self.r.config.election_timeout_ms // share)
+
+    def reason_to_refuse(self, nominee: NodeId, *, is_rival: bool) -> str | None:
+        """Why this nominee has to wait for this replica's pre-vote; None when it is free.
+
+        `is_rival` while this replica wants to be elected itself.
+        """
+        promise = self._current()
+        if promise is None:
+            return None
+        now, age = self.r.now, self.r.now - promise.since_ms
+        turn = self.part(TURN_SHARE)
+        if promise.nominee != nominee:
+            if now < promise.given_ms + self.part(PROMISE_SHARE):
+                promise.is_wanted = True
+                return f"{promise.nominee} has just been given its pre-vote"
+            return None
+        if turn <= age < 2 * turn and (promise.is_wanted or is_rival):
+            return "it had its turn, and others wait for theirs"
+        return None
+
+    def give(self, nominee: NodeId) -> None:
+        """The pre-vote goes to this nominee, for the first time or again."""
+        r, promise = self.r, self._current()
+        is_same = promise is not None and promise.nominee == nominee
+        if promise is not None and is_same and r.now - promise.since_ms < self.part(TURN_SHARE):
+            promise.given_ms = r.now
+        else:
+            self.newest = Promise(nominee, r.epoch, r.now, r.now)
+
+    @property
+    def silent_until(self) -> Millis | None:
+        """Until when this replica asks nobody, so that who has its pre-vote is first."""
+        promise = self._current()
+        if promise is None:
+            return None
+        until = Millis(promise.since_ms + self.part(TURN_SHARE))
+        return until if until > self.r.now else None
+
+    def _current(self) -> Promise | None:
+        promise = self.newest
+        return promise if promise is not None and promise.epoch == self.r.epoch else None
