@@ -127,17 +127,16 @@ class Announcements:
     def handle_begin(self, request: BeginQuorumEpochRequest) -> BeginQuorumEpochResponse:
         """Follow the leader that announces itself; no voter set is consulted (KIP-853)."""
         r = self.r
-        error = self._reason_to_refuse(request)
+        error = self._reason_to_refuse(request) or ErrorCode.NONE
         voter = request.voter
-        if error is None and (
-            voter.node_id != r.node_id or voter.directory_id not in (None, r.key.directory_id)
-        ):
-            error = ErrorCode.INVALID_VOTER_KEY
-        if error is None:
+        if error is ErrorCode.NONE:
             info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
             r.learn(info, "BeginQuorumEpoch")
             self._leader_lives(request.leader_id)
-        return BeginQuorumEpochResponse(error or ErrorCode.NONE, r.leader_info)
+            # Rule 27: whoever it was meant for, it says who leads.
+            if voter.node_id != r.node_id or voter.directory_id not in (None, r.key.directory_id):
+                error = ErrorCode.INVALID_VOTER_KEY
+        return BeginQuorumEpochResponse(error, r.believing.told_with(error))
 
     def _leader_lives(self, leader_id: int) -> None:
         r = self.r
@@ -147,8 +146,8 @@ class Announcements:
     def handle_end(self, request: EndQuorumEpochRequest) -> EndQuorumEpochResponse:
         """The leader resigned: campaign when this voter's turn in its list comes."""
         r = self.r
-        error = self._reason_to_refuse(request)
-        if error is None:
+        error = self._reason_to_refuse(request) or ErrorCode.NONE
+        if error is ErrorCode.NONE:
             info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
             r.learn(info, "EndQuorumEpoch")
             role = r.role
@@ -162,7 +161,7 @@ class Announcements:
                 wait = self.turn_ms(request.preferred_candidates)
                 role.fetch_deadline = min(role.fetch_deadline, r.after(wait))
                 r.note(f"leader {request.leader_id} resigned: may campaign after {wait} ms")
-        return EndQuorumEpochResponse(error or ErrorCode.NONE, r.leader_info)
+        return EndQuorumEpochResponse(error, r.believing.told_with(error))
 
     def _reason_to_refuse(
         self, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
@@ -177,6 +176,9 @@ class Announcements:
             return ErrorCode.INVALID_REQUEST
         if request.leader_epoch == r.epoch and known is not None and known != request.leader_id:
             r.note(r.contradictions.add_second_leader(request.leader_id, known, r.epoch))
+            return ErrorCode.INVALID_REQUEST
+        if not r.believing.admit(request.leader_epoch):
+            r.note(f"epoch {request.leader_epoch} of leader {request.leader_id}: not believed")
             return ErrorCode.INVALID_REQUEST
         return None
 

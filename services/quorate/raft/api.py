@@ -104,6 +104,7 @@ class CallFailure(Enum):
     TIMED_OUT = "timed out"
     DISCONNECTED = "disconnected"
     UNREADABLE = "an answer that does not check"
+    IGNORED = "its answer is ignored"
 
 
 @dataclass(frozen=True, slots=True)

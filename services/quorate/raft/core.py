@@ -144,11 +144,7 @@ class RaftCore:
             case ResponseReceived(call=call_id, response=response):
                 call = self.replica.calls.close(call_id)
                 if call is not None:
-                    if not isinstance(response, CallFailure):
-                        self._hear_answer(call, response)
-                    elif response is CallFailure.DISCONNECTED:
-                        self.replica.unreachable.add(call.to)
-                    self._handle_response(call, response)
+                    self._handle_answer(call, response)
             case LogFlushed():
                 self._handle_flushed(event)
             case RecordsProposed():
@@ -251,6 +247,16 @@ class RaftCore:
     def _was_heard(self, node_id: NodeId) -> None:
         self.replica.heard_ms[node_id] = self.replica.now
         self.replica.unreachable.discard(node_id)
+
+    def _handle_answer(self, call: Call, response: PeerResponse | CallFailure) -> None:
+        """Handle what an answer says, as far as it is believed (rules 27 and 28)."""
+        r = self.replica
+        answer = r.believing.screened(call, response)
+        if not isinstance(answer, CallFailure) and not r.believing.teaches_nothing(answer.error):
+            self._hear_answer(call, answer)
+        elif answer is CallFailure.DISCONNECTED:
+            r.unreachable.add(call.to)
+        self._handle_response(call, answer)
 
     def _hear_answer(self, call: Call, response: PeerResponse) -> None:
         """A voter answers, where it was asked; unless somebody else does."""

@@ -59,15 +59,18 @@ class Elections:
             return self._answer(ErrorCode.INVALID_REQUEST)
         if request.replica_epoch < r.epoch:
             return self._answer(ErrorCode.FENCED_LEADER_EPOCH)
+        kind = "pre-vote" if request.pre_vote else "vote"
+        nominee = request.replica.node_id
+        if not r.believing.admit(request.replica_epoch):
+            r.note(f"{kind} of {nominee} in epoch {request.replica_epoch}: not believed")
+            return self._answer(ErrorCode.INVALID_REQUEST)
+        if request.replica_epoch > r.epoch:
+            r.become_unattached(request.replica_epoch, f"{kind} of {nominee} in a higher epoch")
+        # Rule 27: whoever it was meant for, its epoch is known now.
         if not self._is_meant_for_us(request):
             return self._answer(ErrorCode.INVALID_VOTER_KEY)
-        if request.replica_epoch > r.epoch:
-            kind = "pre-vote" if request.pre_vote else "vote"
-            r.become_unattached(
-                request.replica_epoch, f"{kind} of {request.replica.node_id} in a higher epoch"
-            )
         if request.pre_vote and isinstance(r.role, Prospective):
-            self._hear_rival(r.role, request.replica.node_id)
+            self._hear_rival(r.role, nominee)
         refusal = self.reason_to_refuse(request)
         if refusal is not None:
             self._count_refusal(request, refusal)
@@ -75,9 +78,8 @@ class Elections:
         if not request.pre_vote:
             self._vote_for(request)
         else:
-            self._promise(request.replica.node_id)
-        kind = "pre-vote" if request.pre_vote else "vote"
-        r.note(f"grants {kind} to {request.replica.node_id} in epoch {r.epoch}")
+            self._promise(nominee)
+        r.note(f"grants {kind} to {nominee} in epoch {r.epoch}")
         return self._answer(ErrorCode.NONE, granted=True)
 
     def _hear_rival(self, role: Prospective, rival: NodeId) -> None:
@@ -107,7 +109,7 @@ class Elections:
         return voter.directory_id == self.r.key.directory_id
 
     def _answer(self, error: ErrorCode, *, granted: bool = False) -> VoteResponse:
-        return VoteResponse(error, self.r.leader_info, granted)
+        return VoteResponse(error, self.r.believing.told_with(error), granted)
 
     def reason_to_refuse(self, request: VoteRequest) -> str | None:
         """Why the vote is not granted; None when it is. The epochs are equal here.

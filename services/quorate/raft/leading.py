@@ -108,7 +108,8 @@ class Leading:
         role = r.role
         error = self._reason_to_refuse(request) or self._malformed(request)
         if error is not None or not isinstance(role, Leader):
-            r.reply(token, FetchResponse(error or ErrorCode.NOT_LEADER_OR_FOLLOWER, r.leader_info))
+            error = error or ErrorCode.NOT_LEADER_OR_FOLLOWER
+            r.reply(token, FetchResponse(error, r.believing.told_with(error)))
             return
         key = self._known_key(request.replica)
         self._release_older(role, key)
@@ -334,7 +335,8 @@ class Leading:
         role = r.role
         error = self._reason_to_refuse(request)
         if error is not None or not isinstance(role, Leader):
-            return FetchSnapshotResponse(error or ErrorCode.NOT_LEADER_OR_FOLLOWER, r.leader_info)
+            error = error or ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return FetchSnapshotResponse(error, r.believing.told_with(error))
         self._heard(role, self._known_key(request.replica))
         info = r.log.snapshot(request.snapshot_id)
         if info is None:

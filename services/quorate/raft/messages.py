@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.records.ids import (
     UNKNOWN_OFFSET,
@@ -34,6 +34,10 @@ class LeaderInfo:
     leader_id: NodeId | None
     epoch: Epoch
     endpoints: tuple[Endpoint, ...] = ()
+
+
+# What an answer says of the quorum that refuses before it has looked at what was asked.
+NOTHING_KNOWN: Final = LeaderInfo(None, Epoch(0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from quorate.raft.api import (
     SendRequest,
 )
 from quorate.raft.backoff import backoff_ms
+from quorate.raft.believing import Believing
 from quorate.raft.calls import TAKES_TURNS, Call, CallKind, Calls
 from quorate.raft.contradictions import Contradictions
 from quorate.raft.epoch_start import append_epoch_start
@@ -96,6 +97,7 @@ class Replica:
         self.last_leader: LeaderInfo | None = None
         self.heard_ms: dict[NodeId, Millis] = {}
         self.calls = Calls()
+        self.believing = Believing(self)
         self.shutdown_deadline: Millis | None = None
         # Rule 25: a stop was asked for; a leader owes a successor since, or has to say so.
         self.is_stopping = self.owes_successor = False
