@@ -11,6 +11,12 @@ START_ANEW: Final = (
 )
 
 
+START_AFRESH: Final = (
+    "where no quorum is left, `quorate storage recover` makes one out of the logs, in an epoch of"
+    " its own"
+)
+
+
 class StorageError(Exception):
     """The directory cannot be used as it is; the message says where and what to do about it."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from quorate.raft.believing import EPOCH_BELIEVED_MAX
 from quorate.raft.messages import ElectionState
 from quorate.records.ids import (
     ZERO_UUID,
@@ -22,7 +23,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_uuid,
 )
-from quorate.storage.errors import START_ANEW, StorageError
+from quorate.storage.errors import START_AFRESH, START_ANEW, StorageError
 from quorate.storage.files import write_atomically
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from quorate.storage.files import FileSystem
 
 _NOBODY = -1
+
+
+class EpochOutOfRange(ValueError):
+    """An epoch so high that a quorum in it could soon elect nobody any more (rule 28)."""
 
 
 def write_quorum_state(
@@ -75,11 +80,32 @@ def read_quorum_state(fs: FileSystem, path: str) -> ElectionState | None:
         return None
     try:
         return decode_quorum_state(fs.read(path))
+    except EpochOutOfRange as error:
+        raise StorageError(
+            f"{path}: {error}. Nothing may be guessed, since the file holds this voter's vote:"
+            f" restore it from a backup; or, {START_ANEW}; or, {START_AFRESH}"
+        ) from error
     except ValueError as error:
         raise StorageError(
             f"{path}: {error}. It holds this voter's vote, so nothing may be guessed: restore it "
             f"from a backup; or, {START_ANEW}"
         ) from error
+
+
+def read_without_vote(fs: FileSystem, path: str, known: Epoch) -> tuple[ElectionState | None, str]:
+    """The state for a rescue, which gives the directory another identity: no vote is bound to it.
+
+    Where the file's epoch cannot be, `known`, that of the log, counts instead; and the words for
+    it. Raises StorageError where the file is malformed in any other way.
+    """
+    try:
+        if fs.exists(path):
+            decode_quorum_state(fs.read(path))
+    except EpochOutOfRange as error:
+        return ElectionState(known), f"{path}: {error}: it does not count"
+    except ValueError:
+        pass  # read again below, for the words
+    return read_quorum_state(fs, path), ""
 
 
 def decode_quorum_state(data: bytes) -> ElectionState:
@@ -93,6 +119,8 @@ def decode_quorum_state(data: bytes) -> ElectionState:
     voted_id = _integer(fields, "votedId")
     if min(epoch, leader_id, voted_id) < _NOBODY:
         raise ValueError("leaderEpoch, leaderId and votedId cannot be below -1")
+    if epoch > EPOCH_BELIEVED_MAX:
+        raise EpochOutOfRange(f"leaderEpoch is {epoch}, which no quorum comes near by elections")
     voted = None
     if voted_id != _NOBODY:
         voted = ReplicaKey(NodeId(voted_id), _directory(fields) if version else None)

@@ -37,13 +37,15 @@ from quorate.storage.healing import Healing, read_healing
 from quorate.storage.judgement import Evidence, Verdict, judge
 from quorate.storage.log_scan import ScannedLog, Witnesses, scan_log
 from quorate.storage.meta import MetaProperties, read_meta
-from quorate.storage.quorum_state import read_quorum_state
+from quorate.storage.quorum_state import read_quorum_state, read_without_vote
 from quorate.storage.repair import Repair
 from quorate.storage.rescue_record import refuse_unfinished
 from quorate.storage.segment import Segment
 from quorate.storage.snapshots import SnapshotStore, SnapshotSummary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from quorate.records.ids import ReplicaKey
     from quorate.records.voters import VoterSet
     from quorate.storage.files import FileSystem
@@ -228,7 +230,8 @@ class _Recovery:
         flushed = flushed_file.load()
         bootstrap, bootstrap_damage = self._bootstrap(names)
         self._check_owner(meta, flushed, bootstrap)
-        election = read_quorum_state(self.fs, f"{self.log_dir}/{layout.QUORUM_STATE}")
+        epochs = read_epochs(self.fs, f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}")
+        election = self._election(flushed, epochs)
         segments = self._segments(names)
         stored = self.snapshots.stored()
         if election is None:
@@ -240,7 +243,6 @@ class _Recovery:
                 f"it. Restore the newest one; or, {START_ANEW}"
             )
         snapshot, summary, damaged = self._newest_snapshot(stored)
-        epochs = read_epochs(self.fs, f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}")
         base = [
             s.snapshot_id.epoch
             for s in stored
@@ -366,6 +368,20 @@ class _Recovery:
         return f"; or, to lose those records for good, {' and '.join(filter(None, (cut, removal)))}"
 
     # --- deciding ---------------------------------------------------------------------------------
+
+    def _election(
+        self, flushed: FlushedEnd | None, epochs: Sequence[EpochStart] | None
+    ) -> ElectionState | None:
+        path = f"{self.log_dir}/{layout.QUORUM_STATE}"
+        if not self.is_rescue:
+            return read_quorum_state(self.fs, path)
+        known = [Epoch(0), *(start.epoch for start in epochs or ())]
+        if flushed is not None:
+            known.append(flushed.end.epoch)
+        election, finding = read_without_vote(self.fs, path, max(known))
+        if finding:
+            self.findings.append(finding)
+        return election
 
     def _evidence(self, found: Found) -> Evidence:
         return Evidence(

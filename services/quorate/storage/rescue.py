@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import AppendToLog, ControlBatch, SaveElection
+from quorate.raft.believing import EPOCH_BELIEVED_MAX
 from quorate.raft.fitting import EPOCHS_SKIPPED
 from quorate.raft.log_state import NO_VOTERS
 from quorate.raft.messages import ElectionState
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from quorate.storage.meta import MetaProperties
     from quorate.storage.rescue_record import RescuePlan
 
-EPOCH_MAX: Final = 2**31 - 1
 _KRAFT_VERSION: Final = 1
 
 
@@ -113,7 +113,7 @@ def choose(survivors: Sequence[Survivor]) -> Survivor:
 def new_epoch(epochs: Sequence[Epoch]) -> Epoch:
     """The epoch of the new quorum. Raises StorageError where no epoch is left."""
     epoch = Epoch(max(epochs) + EPOCHS_SKIPPED)
-    if epoch > EPOCH_MAX - EPOCHS_SKIPPED:
+    if epoch > EPOCH_BELIEVED_MAX:
         raise StorageError(f"epoch {max(epochs)} leaves no room above it: its disk is damaged")
     return epoch
 

@@ -67,6 +67,7 @@ def test_a_node_that_is_to_join_keeps_the_directory_of_its_vote() -> None:
         (STOCK[2][1].replace(b'_version":1', b'_version":2'), "data_version is 2"),
         (STOCK[2][1].replace(b'Epoch":4', b'Epoch":true'), "leaderEpoch is True"),
         (STOCK[2][1].replace(b'Epoch":4', b'Epoch":-2'), "below -1"),
+        (STOCK[2][1].replace(b'Epoch":4', b'Epoch":2147483647'), "storage recover"),
         (STOCK[2][1].replace(b'"mF_dWYUR3qCgn-IxU-bhdA"', b"7"), "votedDirectoryId is 7"),
         (STOCK[2][1].replace(b"mF_dWYUR3qCgn-IxU-bhdA", b"mF"), "not a uuid"),
     ],

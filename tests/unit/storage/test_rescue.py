@@ -131,6 +131,21 @@ def test_the_new_epoch_is_a_thousand_above_every_epoch_that_is_known() -> None:
         new_epoch([Epoch(2**31 - 2)])
 
 
+def test_an_epoch_that_no_election_came_to_does_not_count() -> None:
+    """Such a file stops the controller; the rescue is the way out, so it must not stop it, too."""
+    replica = settled()
+    replica.save(2**31 - 1)
+    with pytest.raises(StorageError, match="2147483647, which no quorum comes near"):
+        replica.open()
+    survivor = survivor_of(replica)
+    assert (survivor.end, survivor.epoch) == (END, END.epoch)
+    assert any("does not count" in finding for finding in survivor.examined.findings)
+    assert rescue(replica, plan_for(replica)) == NEW_END
+    election = open_rescued(replica).state.election
+    assert election is not None
+    assert election.epoch == NEW_END.epoch
+
+
 # --- doing ----------------------------------------------------------------------------------------
 
 
