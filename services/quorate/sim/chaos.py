@@ -15,6 +15,7 @@ from quorate.sim.churn import Churn
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.quorum import replace_disk
 from quorate.sim.storage import LOG_DIR, rottable
+from quorate.sim.strangers import lie_to, take_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +53,7 @@ class Chaos:
         self._repeat(options.unready_every_ms, self.unready)
         self._repeat(options.move_every_ms, self.move)
         self._repeat(options.hand_over_every_ms, self.churn.hand_over)
+        self._repeat(options.strangers_every_ms, self.meet_strangers)
         if not options.kraft_version:
             self._repeat(options.upgrade_every_ms, self.churn.upgrade)
         self._draw_death()
@@ -120,6 +122,16 @@ class Chaos:
         self.world.remark(f"partition: {cut}")
         duration = self._exponential(self.world.options.partition_ms * 1000)
         self.world.schedule(duration, self._heal_network)
+
+    def meet_strangers(self) -> None:
+        """Somebody lies, or an address belongs to another cluster for a while."""
+        node = self._pick(list(self.world.nodes.values()))
+        if node is None:
+            return
+        if self.world.random.random() < 0.5:
+            take_over(self.world, node)
+        elif node.is_listening:
+            lie_to(self.world, node)
 
     def _heal_network(self) -> None:
         if self.world.network.blocked and not self.is_over:

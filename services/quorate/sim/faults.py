@@ -69,6 +69,7 @@ class Options:
     has_bootstrap_names: bool = True
     hand_over_every_ms: int = 0
     upgrade_every_ms: int = 0
+    strangers_every_ms: int = 0
     write_every_ms: int = 60
     read_every_ms: int = 150
     follower_read_every_ms: int = 150
@@ -150,6 +151,7 @@ def draw_options(random: Random) -> Options:
         hang_ms=draw.between(500, 10_000),
         moves_together=draw.one((0.0, 0.3, 1.0)),
         has_bootstrap_names=draw.chance(0.7),
+        strangers_every_ms=draw.rarely(1000, 8000, 0.4),
     )
 
 

@@ -26,6 +26,7 @@ from quorate.sim.network import Network
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.oracle import Oracle, Violation
 from quorate.sim.storage import LOG_DIR
+from quorate.sim.strangers import answer_of_another_cluster
 from quorate.sim.transcript import Transcript
 from quorate.sim.watch import Watch
 from quorate.storage.layout import PART_SUFFIX, checkpoint_name
@@ -76,6 +77,8 @@ class World:
         self.when_process_dies: Callable[[SimulatedNode], None] = SimulatedNode.kill
         self.when_process_stops: Callable[[SimulatedNode], None] = SimulatedNode.kill
         self.is_calm = False
+        # Until when the address of a node answers as a controller of another cluster.
+        self.taken_over: dict[NodeId, int] = {}
         self.static_voters = VoterSet()
         self._heap: list[tuple[int, int, Action]] = []
         self._sequence = 0
@@ -190,6 +193,7 @@ class World:
         """No more faults of network, disks or processes."""
         self.is_calm = True
         self.ticks_to_death = None
+        self.taken_over.clear()
         self.network.calm_down()
 
     def draw_fsync_us(self) -> int:
@@ -229,7 +233,10 @@ class World:
         return None if node_id is None else self.nodes[node_id]
 
     def _arrive(self, caller: Caller, target: SimulatedNode, request: Request) -> None:
-        if target.is_listening:
+        if self.taken_over.get(target.node_id, 0) > self.now_us:
+            answer = answer_of_another_cluster(target, request)
+            self.send_response(target, caller, answer or CallFailure.DISCONNECTED)
+        elif target.is_listening:
             token = self.next_token()
             target.callers[token] = caller
             target.deliver(RequestReceived(token, request))

@@ -9,6 +9,7 @@ from quorate.sim.invariants.changes import ChangesEndAsTold
 from quorate.sim.invariants.decommissioned import DecommissionedStayAway
 from quorate.sim.invariants.election_safety import ElectionSafety
 from quorate.sim.invariants.epoch_start import CommitsOwnEpochFirst
+from quorate.sim.invariants.epochs import EpochsRiseByElections
 from quorate.sim.invariants.joining import LivingVotersStay, NewVotersHaveTheLog
 from quorate.sim.invariants.leader_completeness import LeaderCompleteness
 from quorate.sim.invariants.log_matching import LogMatching
@@ -46,4 +47,5 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     DecommissionedStayAway,
     UpgradeIsOneBatch,
     WhoStopsBeginsNothing,
+    EpochsRiseByElections,
 )

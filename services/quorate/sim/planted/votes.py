@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.announcements import Announcements
+from quorate.raft.believing import Believing
 from quorate.raft.elections import Elections
 from quorate.raft.messages import ElectionState
 from quorate.raft.replica import Replica
@@ -153,6 +154,18 @@ BUGS: Final = (
         "who was asked to stop, and has no successor yet, asks for votes again (rule 25)",
         (91, 26, 79),
         (Patch(Replica, "may_campaign", property(_campaign_while_stopping)),),
+    ),
+    Bug(
+        "another-cluster-teaches",
+        "what a controller of another cluster answers is believed (rule 27)",
+        (1,),
+        (Patch(Believing, "teaches_nothing", always(answer=False)),),
+    ),
+    Bug(
+        "any-epoch-is-believed",
+        "an epoch that no election came to is believed (rule 28)",
+        (1,),
+        (Patch(Believing, "admit", always(answer=True)),),
     ),
     Bug(
         "stale-leader-keeps-committing",

@@ -1,0 +1,35 @@
+"""Which epochs there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.ids import Epoch
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    from quorate.raft.api import PublishProgress
+    from quorate.sim.node import SimulatedNode
+    from quorate.sim.world import World
+
+STEPS_MAX: Final = 3
+
+
+class EpochsRiseByElections(Invariant):
+    """No replica is in an epoch that nobody came to by an election.
+
+    Source: seed 000, safety properties (epochs increase by exactly one per election); rules 27, 28.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._newest = Epoch(0)
+
+    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+        if progress.epoch > self._newest + STEPS_MAX:
+            raise Violation(
+                f"node {node.node_id} is in epoch {progress.epoch}, after {self._newest} was the"
+                " newest"
+            )
+        self._newest = max(self._newest, progress.epoch)
