@@ -158,13 +158,13 @@ BUGS: Final = (
     Bug(
         "another-cluster-teaches",
         "what a controller of another cluster answers is believed (rule 27)",
-        (1,),
+        (1, 5),
         (Patch(Believing, "teaches_nothing", always(answer=False)),),
     ),
     Bug(
         "any-epoch-is-believed",
         "an epoch that no election came to is believed (rule 28)",
-        (1,),
+        (1, 5),
         (Patch(Believing, "admit", always(answer=True)),),
     ),
     Bug(
