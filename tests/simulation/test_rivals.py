@@ -83,7 +83,7 @@ def test_rivals_hold_one_election(voters: int) -> None:
 
 
 def test_these_worlds_see_pre_votes_for_all() -> None:
-    """Without its promise a voter lets several win the pre-vote, and then they split the votes."""
+    """Where nothing is promised several win the pre-vote, and then they split the votes."""
     options = Options(voters=7, network=PLAIN.network, fsync_us=PLAIN.fsync_us)
-    with patch.object(Promises, "reason_to_refuse", lambda *_, **__: None):
+    with patch.object(Promises, "_current", lambda _: None):
         assert not all(finds_a_successor(seed, options) for seed in range(WORLDS_WITH_THE_BUG))

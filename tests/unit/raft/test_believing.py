@@ -11,7 +11,7 @@ from quorate.raft.calls import CallKind
 from quorate.raft.core import RaftCore
 from quorate.raft.roles import Follower, Leader, Prospective, Unattached
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, ReplicaKey
+from quorate.records.ids import CallId, ClusterId, Epoch, Millis, NodeId, ReplicaKey
 from tests.unit.raft import cores
 
 FAR = [EPOCH_MAX, EPOCH_BELIEVED_MAX + 1, JUMP_MAX + 2]
@@ -55,7 +55,7 @@ def test_the_epochs_are_not_used_up_in_many_steps_either() -> None:
     assert JUMP_MAX // 2 < core.replica.epoch <= JUMP_MAX + 1000
 
 
-def asking(epoch: int = 1) -> tuple[RaftCore, api.CallId]:
+def asking(epoch: int = 1) -> tuple[RaftCore, CallId]:
     """A nominee, and its request for the pre-vote of replica 2."""
     core = cores.unattached()
     core.replica.become_unattached(Epoch(epoch), "test")
