@@ -17,13 +17,14 @@ from quorate.raft.messages import (
     EndQuorumEpochResponse,
     LeaderInfo,
 )
-from quorate.raft.roles import Follower, Leader, Resigned
+from quorate.raft.roles import Follower, Leader, Prospective, Resigned
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, ReplicaKey
 
 if TYPE_CHECKING:
     from quorate.raft.leading import Leading
     from quorate.raft.replica import Replica
+    from quorate.records.ids import Epoch
     from quorate.records.voters import Voter
 
 BEGIN_RETRIES_PER_FETCH_TIMEOUT: Final = 8
@@ -36,6 +37,8 @@ class Announcements:
     def __init__(self, replica: Replica, leading: Leading) -> None:
         self.r = replica
         self.leading = leading
+        # The epoch whose leader said last that it resigned.
+        self._ended: Epoch | None = None
 
     # --- the leader's side ------------------------------------------------------------------------
 
@@ -149,7 +152,9 @@ class Announcements:
         error = self._reason_to_refuse(request) or ErrorCode.NONE
         if error is ErrorCode.NONE:
             info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
-            r.learn(info, "EndQuorumEpoch")
+            # Told again, a nominee goes on: its round may take longer than the time between two.
+            if self._ended != request.leader_epoch or not isinstance(r.role, Prospective):
+                r.learn(info, "EndQuorumEpoch")
             role = r.role
             if (
                 isinstance(role, Follower)
@@ -157,6 +162,7 @@ class Announcements:
                 and not role.has_ended
             ):
                 role.has_ended = True
+                self._ended = r.epoch
                 r.suspicion = None
                 wait = self.turn_ms(request.preferred_candidates)
                 role.fetch_deadline = min(role.fetch_deadline, r.after(wait))

@@ -86,5 +86,8 @@ class Promises:
         return until if until > self.r.now else None
 
     def _current(self) -> Promise | None:
-        promise = self.newest
-        return promise if promise is not None and promise.epoch == self.r.epoch else None
+        promise, election = self.newest, self.r.election
+        if promise is None or promise.epoch != election.epoch:
+            return None
+        # Who leads this epoch had what it was promised; whoever follows it is bound no more.
+        return None if promise.nominee == election.leader_id else promise

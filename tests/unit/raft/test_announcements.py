@@ -118,3 +118,17 @@ def test_a_resigned_leader_that_nobody_follows_goes_on_in_the_next_epoch() -> No
     assert update.wake_at_ms == 3501
     core.step(api.TimerFired(), Millis(3501))
     assert isinstance(core.replica.role, Prospective)
+
+
+def test_a_nominee_that_is_told_again_of_the_end_goes_on_with_its_round() -> None:
+    """A round over a long link takes longer than the time between two of these requests."""
+    core = cores.follower()
+    end = m.EndQuorumEpochRequest(
+        cores.CLUSTER, NodeId(1), Epoch(1), (cores.key(2), cores.key(3)), cores.endpoints(1)
+    )
+    cores.ask(core, end, now_ms=10)
+    core.step(api.TimerFired(), Millis(11))
+    nominee = core.replica.role
+    assert isinstance(nominee, Prospective)
+    cores.ask(core, end, now_ms=110)
+    assert core.replica.role is nominee
