@@ -333,8 +333,7 @@ class Replica:
         if isinstance(old, Leader):
             end_waiting(self, old)
         # Whoever was asked who leads may still say so: a far one answers later than a round lasts.
-        kept = (CallKind.PROBE, CallKind.DISCOVERY)
-        self.calls.abandon(*(kind for kind in CallKind if kind not in kept))
+        self.calls.abandon(*(set(CallKind) - {CallKind.PROBE, CallKind.DISCOVERY}))
         self.calls.clear_backoff()
         self.role = role
         names = f"{type(old).__name__.lower()} becomes {type(role).__name__.lower()}"
