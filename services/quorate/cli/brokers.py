@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.connection import (
     add_connection_arguments,
+    ask,
     made_progress,
-    pinned,
     run_command,
 )
 from quorate.cli.output import CommandError, item_error, print_json, print_offset
@@ -193,9 +193,7 @@ async def _beat_one(client: ControllerClient, registration: Registration) -> Reg
 
 
 async def _list(client: ControllerClient, arguments: argparse.Namespace) -> int:
-    reply = await client.read(
-        ListBrokers(), min_offset=arguments.min_offset, controller=pinned(arguments)
-    )
+    reply = await ask(client, arguments, ListBrokers())
     assert isinstance(reply, ListBrokersReply)
     if arguments.output == "json":
         brokers = [broker_json(broker) for broker in reply.brokers]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.connection import add_connection_arguments, pinned, run_command
+from quorate.cli.connection import add_connection_arguments, ask, run_command
 from quorate.cli.output import CommandError, parse_setting, print_json, print_offset, report_errors
 from quorate.controller.replies import DescribeConfigsReply, IncrementalAlterConfigsReply
 from quorate.controller.requests import (
@@ -93,10 +93,8 @@ def split_settings(text: str) -> list[str]:
 
 async def _describe(client: ControllerClient, arguments: argparse.Namespace) -> int:
     resource = parse_resource(arguments)
-    reply = await client.read(
-        DescribeConfigs((resource,), include_defaults=arguments.all),
-        min_offset=arguments.min_offset,
-        controller=pinned(arguments),
+    reply = await ask(
+        client, arguments, DescribeConfigs((resource,), include_defaults=arguments.all)
     )
     assert isinstance(reply, DescribeConfigsReply)
     if arguments.output == "json":

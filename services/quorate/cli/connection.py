@@ -28,6 +28,8 @@ from quorate.settings.tls import TlsError, read_client_tls
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+    from quorate.controller.replies import ReadReply
+    from quorate.controller.requests import ReadRequest
     from quorate.rpc.controller_client import Address
     from quorate.rpc.tls import TlsFiles
 
@@ -112,6 +114,12 @@ def _add_arguments(parser: argparse.ArgumentParser, *, has_pin: bool, has_defaul
             type=number(),
             default=default(0),
             help="a read waits until it reflects everything below this offset",
+        )
+        parser.add_argument(
+            "--even-if-behind",
+            action="store_true",
+            default=default(value=False),
+            help="read also from a controller that has not caught up since its start",
         )
 
 
@@ -221,6 +229,18 @@ def tls_of(arguments: argparse.Namespace) -> TlsFiles | None:
 def pinned(arguments: argparse.Namespace) -> Address | None:
     """The one controller that a read is to be answered by, or None."""
     return parse_server(arguments.controller) if arguments.controller else None
+
+
+async def ask(
+    client: ControllerClient, arguments: argparse.Namespace, request: ReadRequest
+) -> ReadReply:
+    """A read, of whom and as fresh as the flags say."""
+    return await client.read(
+        request,
+        min_offset=arguments.min_offset,
+        controller=pinned(arguments),
+        even_if_behind=arguments.even_if_behind,
+    )
 
 
 async def what_servers_say(

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from quorate.cli.arguments import number
 from quorate.cli.connection import (
     add_connection_arguments,
+    ask,
     made_progress,
-    pinned,
     run_command,
 )
 from quorate.cli.output import (
@@ -181,9 +181,7 @@ def _applied_json(topic: AppliedTopic) -> dict[str, object]:
 
 
 async def _list(client: ControllerClient, arguments: argparse.Namespace) -> int:
-    reply = await client.read(
-        ListTopics(), min_offset=arguments.min_offset, controller=pinned(arguments)
-    )
+    reply = await ask(client, arguments, ListTopics())
     assert isinstance(reply, ListTopicsReply)
     if arguments.output == "json":
         topics = [
@@ -199,11 +197,7 @@ async def _list(client: ControllerClient, arguments: argparse.Namespace) -> int:
 
 
 async def _describe(client: ControllerClient, arguments: argparse.Namespace) -> int:
-    reply = await client.read(
-        DescribeTopics(tuple(arguments.topic)),
-        min_offset=arguments.min_offset,
-        controller=pinned(arguments),
-    )
+    reply = await ask(client, arguments, DescribeTopics(tuple(arguments.topic)))
     assert isinstance(reply, DescribeTopicsReply)
     wanted = partition_filter(arguments)
     found = [t for t in reply.topics if not (arguments.if_exists and _is_unknown(t.error))]

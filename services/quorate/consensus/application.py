@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from quorate.consensus.driver import monotonic_ms
 from quorate.consensus.expiry import Expiry
 from quorate.consensus.proposing import Proposer
-from quorate.consensus.replies import Arrivals, HeldReplies, not_controller
-from quorate.controller.errors import RefusedError
+from quorate.consensus.reading import Reading
+from quorate.consensus.replies import HeldReplies, not_controller
 from quorate.controller.requests import BrokerHeartbeat, RegisterBroker, UnregisterBroker
 from quorate.raft import api
 from quorate.raft.messages import LeaderInfo, LogRange, ProposalResponse, ReadResponse
@@ -46,7 +46,6 @@ SLICE_BYTES: Final = 64 * 1024
 SLICE_MS: Final = 20
 # Rule 11: a replay that is further behind makes this voter wait before it campaigns.
 READY_LAG_MAX: Final = 10_000
-READ_TIMEOUT_MS: Final = 30_000
 
 
 class MetadataApplication:
@@ -69,8 +68,9 @@ class MetadataApplication:
         self._proposer = Proposer(driver, linger_ms=linger_ms)
         self._timestamps: deque[tuple[Offset, int]] = deque()
         self._held = HeldReplies()
-        self._arrivals = Arrivals()
-        self._reads: dict[ReplyToken, asyncio.Future[ReadResponse]] = {}
+        self._reading = Reading(
+            driver, controller, is_loaded=lambda: self.is_loaded, leader=lambda: self._leader
+        )
         self._replay_handle: asyncio.Handle | None = None
         self._loading: asyncio.Task[None] | None = None
         self._is_paused = True
@@ -175,7 +175,7 @@ class MetadataApplication:
             self._driver.fail(error)
             return
         end = self.controller.end_offset
-        self._arrivals.reached(self.controller.image.position.end_offset)
+        self._reading.reached()
         self._set_caught_up(has_caught_up=progress.high_watermark - end <= READY_LAG_MAX)
         if end < progress.high_watermark:
             self._replay_handle = self._loop.call_soon(self._replay)
@@ -250,7 +250,7 @@ class MetadataApplication:
         self.controller.commit(high_watermark, timestamp_ms)
         self._tell_brokers_support()
         self._held.release(high_watermark)
-        self._arrivals.reached(self.controller.image.position.end_offset)
+        self._reading.reached()
         self._expiry.committed(high_watermark)
         self._proposer.consider()
         self._consider_snapshot()
@@ -300,10 +300,10 @@ class MetadataApplication:
         A refusal, or a change to what is set already, tells how the metadata is: a leader that was
         cut off may not know any more. A heartbeat tells nothing that somebody could miss.
         """
-        token, read = self._begin_read()
+        token, read = self._reading.begin()
 
         def confirmed(read: asyncio.Future[ReadResponse]) -> None:
-            self._reads.pop(token, None)
+            self._reading.forget(token)
             if future.done():
                 return
             if read.cancelled():
@@ -332,9 +332,7 @@ class MetadataApplication:
     def answered(self, token: ReplyToken, response: ProposalResponse | ReadResponse) -> None:
         """The core's answer to a proposal or to a current read."""
         if isinstance(response, ReadResponse):
-            read = self._reads.pop(token, None)
-            if read is not None and not read.done():
-                read.set_result(response)
+            self._reading.answered(token, response)
             return
         batch = self._proposer.answered(token)
         if batch is None:
@@ -352,59 +350,22 @@ class MetadataApplication:
     # --- reads ------------------------------------------------------------------------------------
 
     async def read(
-        self, request: ReadRequest, *, min_offset: int, current: bool, timeout_ms: int
+        self,
+        request: ReadRequest,
+        *,
+        min_offset: int,
+        current: bool,
+        timeout_ms: int,
+        even_if_behind: bool = False,
     ) -> ReadReply:
-        """Answer from the committed image, once it has come far enough.
-
-        Raises ControllerApiError: not in time, or a current read of a controller that does not
-        lead.
-        """
-        offset = Offset(min_offset)
-        try:
-            async with asyncio.timeout((timeout_ms or READ_TIMEOUT_MS) / 1000):
-                if current:
-                    offset = max(offset, await self._current_offset())
-                if not self.is_loaded or self.controller.image.position.end_offset < offset:
-                    await self._arrivals.wait(offset)
-        except TimeoutError:
-            reached = self.controller.image.position.end_offset
-            raise ControllerApiError(
-                ErrorCode.REQUEST_TIMED_OUT,
-                f"offset {offset} was not reached in time, this controller stands at {reached}: "
-                "ask for a smaller offset, wait longer, or ask another controller",
-            ) from None
-        slices = self.controller.answer_in_slices(request)
-        while True:
-            try:
-                next(slices)
-            except StopIteration as end:
-                reply: ReadReply = end.value
-                return reply
-            except RefusedError as refused:
-                raise ControllerApiError(refused.error, refused.message) from refused
-            await asyncio.sleep(0)
-
-    async def _current_offset(self) -> Offset:
-        token, future = self._begin_read()
-        try:
-            response = await future
-        finally:
-            if self._reads.pop(token, None) is not None:
-                self._driver.deliver(api.CallerGone(token))
-        if response.offset is None:
-            raise not_controller(response.leader, "only the leader answers a current read")
-        return response.offset
-
-    def _begin_read(self) -> tuple[ReplyToken, asyncio.Future[ReadResponse]]:
-        """Ask whether this controller leads, and up to where a current read has to look."""
-        token = self._driver.next_token()
-        future: asyncio.Future[ReadResponse] = self._loop.create_future()
-        if self._driver.is_standing:
-            future.set_result(self._refused_read())
-            return token, future
-        self._reads[token] = future
-        self._driver.deliver(api.ReadRequested(token))
-        return token, future
+        """Answer from the committed image. Raises ControllerApiError (see `Reading.read`)."""
+        return await self._reading.read(
+            request,
+            min_offset=min_offset,
+            current=current,
+            timeout_ms=timeout_ms,
+            even_if_behind=even_if_behind,
+        )
 
     # --- snapshots --------------------------------------------------------------------------------
 
@@ -428,7 +389,7 @@ class MetadataApplication:
             return
         self._loading = None
         self.controller.load(image)
-        self._arrivals.reached(image.position.end_offset)
+        self._reading.reached()
         self._set_caught_up(has_caught_up=True)
         self.advance()
 
@@ -456,23 +417,16 @@ class MetadataApplication:
     def disk_hangs(self) -> None:
         """The core cannot tell who leads or what is committed: refuse what is asked (rule 24)."""
         self._give_up()
-        refused = self._refused_read()
-        for read in tuple(self._reads.values()):
-            if not read.done():
-                read.set_result(refused)
+        self._reading.refuse_all()
 
     def _give_up(self) -> None:
         if self.controller.is_active:
             self._step_down(self._proposer.base_offset)
 
-    def _refused_read(self) -> ReadResponse:
-        return ReadResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, self._leader)
-
     async def close(self) -> None:
         """End what runs in the background."""
         await self.pause()
-        for read in tuple(self._reads.values()):
-            read.cancel()
+        self._reading.close()
         self._give_up()
 
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.disk_calls import DiskCalls, DiskThread
 from quorate.consensus.driver import monotonic_ms, wall_ms
-from quorate.consensus.pace import LOADING_SHARE, SERVING_SHARE, Pace
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import Event, SnapshotStored
 from quorate.records.batch import read_records
 from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.records.metadata import decode_record
+from quorate.rpc.pace import LOADING_SHARE, SERVING_SHARE, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

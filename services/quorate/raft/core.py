@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random, RecoveredState
     from quorate.raft.calls import Call
     from quorate.raft.messages import PeerResponse, Request
-    from quorate.records.ids import NodeId
+    from quorate.records.ids import NodeId, Offset
 
 # What is answered where another voter, or another cluster, has taken the address over.
 NOT_THE_ONE: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -125,6 +125,18 @@ class RaftCore:
         if isinstance(r.role, Leader):
             return True
         return self.elections.hears_leader() and r.contradictions.standing(r.epoch) is None
+
+    @property
+    def told_high_watermark(self) -> Offset | None:
+        """What is committed as far as a leader of this life has said, or found out by itself.
+
+        None before that: the disk alone does not tell what was committed meanwhile.
+        """
+        r = self.replica
+        if not isinstance(r.role, Leader):
+            return self.following.told_high_watermark
+        is_known = self.leading.commits_own_epoch(r.role, r.high_watermark)
+        return r.high_watermark if is_known else None
 
     @property
     def is_new(self) -> bool:

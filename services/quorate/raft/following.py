@@ -51,6 +51,8 @@ class Following:
     def __init__(self, replica: Replica, elections: Elections) -> None:
         self.r = replica
         self.elections = elections
+        # What a leader has said in this life; before that, nobody knows how much is missing here.
+        self.told_high_watermark: Offset | None = None
         # The newest round that an answer carried, and the epoch of the leader that sent it: another
         # leader's rounds would prove nothing to this one.
         self.read_round = (Epoch(0), 0)
@@ -146,7 +148,7 @@ class Following:
         # Known from the voter set alone, it would be lost with a record that removes the leader.
         r.leader_endpoints = r.leader_endpoints or response.leader.endpoints
         if response.high_watermark != UNKNOWN_OFFSET:
-            r.leader_high_watermark = response.high_watermark
+            r.leader_high_watermark = self.told_high_watermark = response.high_watermark
         if response.snapshot_id is not None:
             role.download = SnapshotDownload(response.snapshot_id)
             r.note(f"fetches snapshot {response.snapshot_id}")

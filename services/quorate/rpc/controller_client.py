@@ -154,17 +154,24 @@ class ControllerClient:
         min_offset: int = 0,
         current: bool = False,
         controller: Address | None = None,
+        even_if_behind: bool = False,
     ) -> ReadReply:
         """Ask any server, or only `controller`; a current read goes to the leader.
 
-        A long answer comes in pages, which are joined here (rpc/pages.py).
+        `even_if_behind` asks those that have not caught up since their start, too. A long answer
+        comes in pages, which are joined here (rpc/pages.py).
         """
+
         whole: ReadReply | None = None
         for page in pages.first_pages(request):
             asked: ReadRequest | None = page
             while asked is not None:
                 reply = await self._read_page(
-                    asked, min_offset=min_offset, current=current, controller=controller
+                    asked,
+                    min_offset=min_offset,
+                    current=current,
+                    controller=controller,
+                    even_if_behind=even_if_behind,
                 )
                 whole = reply if whole is None else pages.joined(whole, reply)
                 min_offset = max(min_offset, whole.offset)
@@ -173,7 +180,13 @@ class ControllerClient:
         return whole
 
     async def _read_page(
-        self, request: ReadRequest, *, min_offset: int, current: bool, controller: Address | None
+        self,
+        request: ReadRequest,
+        *,
+        min_offset: int,
+        current: bool,
+        controller: Address | None,
+        even_if_behind: bool,
     ) -> ReadReply:
         attempt_s = self._timeout_s if controller is not None else self._attempt_s()
         message = convert_controller.read_request(
@@ -182,6 +195,7 @@ class ControllerClient:
             current=current,
             # The server gives up first, so that it can say what it waited for.
             timeout_ms=int(attempt_s * 1000 * SERVER_SHARE),
+            even_if_behind=even_if_behind,
         )
         if controller is not None:
             return await self._only_at(controller, message)
@@ -340,7 +354,8 @@ def _check(result: pb.WriteResult | pb.ReadResponse) -> None:
         leader = result.leader
         address = (leader.host, leader.port) if leader.host else None
         known = leader.id if leader.HasField("id") else None
-        raise _Redirect(_leader_words(known, leader.epoch), address)
+        words = _leader_words(known, leader.epoch)
+        raise _Redirect(f"{result.message}; it {words}" if result.message else words, address)
     raise RequestRefusedError(ErrorCode(result.error), result.message)
 
 

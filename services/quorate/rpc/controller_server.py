@@ -16,6 +16,7 @@ from quorate.rpc.admission import Admission, AdmissionError
 from quorate.rpc.authorization import CALLER
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
+from quorate.rpc.pace import SERVING_SHARE, Pace
 from quorate.rpc.refusals import abort
 
 if TYPE_CHECKING:
@@ -72,7 +73,13 @@ class ControllerHandler(Protocol):
     def write(self, request: WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]: ...
 
     async def read(
-        self, request: ReadRequest, *, min_offset: int, current: bool, timeout_ms: int
+        self,
+        request: ReadRequest,
+        *,
+        min_offset: int,
+        current: bool,
+        timeout_ms: int,
+        even_if_behind: bool,
     ) -> ReadReply: ...
 
 
@@ -174,9 +181,11 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
                     min_offset=request.min_offset,
                     current=request.current,
                     timeout_ms=request.timeout_ms,
+                    even_if_behind=request.even_if_behind,
                 )
+                pace = Pace(SERVING_SHARE)
                 for _ in convert.put_in_slices(response, reply):
-                    await asyncio.sleep(0)
+                    await pace.breathe()
         except AdmissionError as error:
             await abort(context, error.refusal)
         except ControllerApiError as error:

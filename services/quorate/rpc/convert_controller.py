@@ -233,9 +233,19 @@ def write_request(request: requests.WriteRequest, sequence: int = 0) -> pb.Write
 
 
 def read_request(
-    request: requests.ReadRequest, *, min_offset: int, current: bool, timeout_ms: int
+    request: requests.ReadRequest,
+    *,
+    min_offset: int,
+    current: bool,
+    timeout_ms: int,
+    even_if_behind: bool = False,
 ) -> pb.ReadRequest:
-    message = pb.ReadRequest(min_offset=min_offset, current=current, timeout_ms=timeout_ms)
+    message = pb.ReadRequest(
+        min_offset=min_offset,
+        current=current,
+        timeout_ms=timeout_ms,
+        even_if_behind=even_if_behind,
+    )
     _put_chosen(message, _READS[type(request)], request)
     return message
 

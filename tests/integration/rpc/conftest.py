@@ -84,8 +84,15 @@ class ControllerByHand:
         return reply
 
     async def read(
-        self, request: ReadRequest, *, min_offset: int, current: bool, timeout_ms: int
+        self,
+        request: ReadRequest,
+        *,
+        min_offset: int,
+        current: bool,
+        timeout_ms: int,
+        even_if_behind: bool,
     ) -> ReadReply:
+        assert not even_if_behind
         assert timeout_ms >= 0
         self.reads.append((request, min_offset, current))
         reply = self.read_replies.pop(0)

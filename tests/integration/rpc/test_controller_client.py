@@ -112,7 +112,7 @@ async def test_nobody_leads_within_the_time_and_all_answers_are_told(
     said = str(error.value)
     assert said.startswith("no answer within 0.3 s; tried ")
     for one in (served, another):
-        assert f"{HOST}:{one.port}: knows no leader (epoch 5)" in said
+        assert f"{HOST}:{one.port}: not here; it knows no leader (epoch 5)" in said
     assert f"{HOST}:{down[1]}: connection refused" in said
 
 

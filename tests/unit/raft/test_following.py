@@ -13,7 +13,7 @@ from quorate.raft.calls import CallKind
 from quorate.raft.roles import Follower, Prospective
 from quorate.records.control import LeaderChange
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset
+from quorate.records.ids import UNKNOWN_OFFSET, CallId, Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -335,3 +335,14 @@ def test_a_read_round_is_echoed_only_to_the_leader_that_sent_it() -> None:
     assert core.following.fetch_request(Millis(0)).read_round == 4
     cores.begin(core, 3, 2, now_ms=5)
     assert core.following.fetch_request(Millis(0)).read_round == 0
+
+
+def test_what_a_leader_told_of_commits_is_known_only_from_this_life() -> None:
+    """A log and a snapshot do not tell what was committed while their replica was down."""
+    core = cores.follower()
+    assert core.told_high_watermark is None
+    cores.answer(core, under_way(core), response(high_watermark=UNKNOWN_OFFSET), now_ms=2)
+    assert core.told_high_watermark is None
+    cores.answer(core, under_way(core), response(high_watermark=Offset(7)), now_ms=3)
+    assert core.told_high_watermark == 7
+    assert cores.leader().told_high_watermark is None

@@ -59,10 +59,11 @@ class WriteResult(_message.Message):
     def __init__(self, error: _Optional[int] = ..., message: _Optional[str] = ..., outcome_unknown: _Optional[bool] = ..., leader: _Optional[_Union[Leader, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsReply, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsReply, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigsReply, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBrokerReply, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeatReply, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBrokerReply, _Mapping]] = ...) -> None: ...
 
 class ReadRequest(_message.Message):
-    __slots__ = ("min_offset", "current", "timeout_ms", "list_topics", "describe_topics", "describe_configs", "list_brokers")
+    __slots__ = ("min_offset", "current", "timeout_ms", "even_if_behind", "list_topics", "describe_topics", "describe_configs", "list_brokers")
     MIN_OFFSET_FIELD_NUMBER: _ClassVar[int]
     CURRENT_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    EVEN_IF_BEHIND_FIELD_NUMBER: _ClassVar[int]
     LIST_TOPICS_FIELD_NUMBER: _ClassVar[int]
     DESCRIBE_TOPICS_FIELD_NUMBER: _ClassVar[int]
     DESCRIBE_CONFIGS_FIELD_NUMBER: _ClassVar[int]
@@ -70,11 +71,12 @@ class ReadRequest(_message.Message):
     min_offset: int
     current: bool
     timeout_ms: int
+    even_if_behind: bool
     list_topics: ListTopics
     describe_topics: DescribeTopics
     describe_configs: DescribeConfigs
     list_brokers: ListBrokers
-    def __init__(self, min_offset: _Optional[int] = ..., current: _Optional[bool] = ..., timeout_ms: _Optional[int] = ..., list_topics: _Optional[_Union[ListTopics, _Mapping]] = ..., describe_topics: _Optional[_Union[DescribeTopics, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigs, _Mapping]] = ..., list_brokers: _Optional[_Union[ListBrokers, _Mapping]] = ...) -> None: ...
+    def __init__(self, min_offset: _Optional[int] = ..., current: _Optional[bool] = ..., timeout_ms: _Optional[int] = ..., even_if_behind: _Optional[bool] = ..., list_topics: _Optional[_Union[ListTopics, _Mapping]] = ..., describe_topics: _Optional[_Union[DescribeTopics, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigs, _Mapping]] = ..., list_brokers: _Optional[_Union[ListBrokers, _Mapping]] = ...) -> None: ...
 
 class ReadResponse(_message.Message):
     __slots__ = ("error", "message", "leader", "list_topics", "describe_topics", "describe_configs", "list_brokers")

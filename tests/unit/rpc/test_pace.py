@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from quorate.consensus.pace import Pace
+from quorate.rpc.pace import Pace
 
 
 class Clock:
