@@ -69,17 +69,26 @@ class Cluster(Controllers):
         voters = VoterSet.of(
             Voter(
                 ReplicaKey(NodeId(i), directory_ids[i]),
-                (Endpoint(LISTENER, node.host, node.port),),
+                (Endpoint(LISTENER, self.network.told_address(i), PORT),),
             )
-            for i, node in self.nodes.items()
+            for i in self.nodes
         )
+        self._overrides = dict(overrides)
         for i, node in self.nodes.items():
-            properties = node.properties(self.bootstrap_servers) | dict(overrides)
-            lines = "".join(f"{key}={value}\n" for key, value in properties.items())
-            node.properties_path.write_text(lines, encoding="utf-8")
             format_node(
                 node.metadata_dir, MetaProperties(NodeId(i), cluster_id, directory_ids[i]), voters
             )
+
+    def _configure(self, node: NodePlan) -> None:
+        """Who starts is told where everybody is now; who runs has what it was told."""
+        told = {i: f"{self.network.told_address(i)}:{PORT}" for i in self.nodes}
+        properties = node.properties(",".join(told.values())) | {
+            "listeners": f"{LISTENER}://:{PORT}",
+            "advertised.listeners": f"{LISTENER}://{told[node.node_id]}",
+            **self._overrides,
+        }
+        lines = "".join(f"{key}={value}\n" for key, value in properties.items())
+        node.properties_path.write_text(lines, encoding="utf-8")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
@@ -108,6 +117,7 @@ class Cluster(Controllers):
     async def start(self, node_id: int) -> None:
         """Start a node; its next life begins."""
         self.lives[node_id] += 1
+        self._configure(self.nodes[node_id])
         await super().start(node_id)
 
     def pause(self, node_id: int) -> None:

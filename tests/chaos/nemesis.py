@@ -10,6 +10,7 @@ bound as that of the simulator's chaos). A killed process keeps what it wrote, s
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from contextlib import contextmanager
 from itertools import product
@@ -52,6 +53,7 @@ class Nemesis:
         self._until = 0
         self._faults: dict[Callable[[], Awaitable[None]], int] = {
             self.kill: 4,
+            self.move: 2,
             self.pause: 3,
             self.cut: 5,
             self.slow_disk: 2,
@@ -59,6 +61,7 @@ class Nemesis:
             self.fill_disk: 2,
             self.flip_byte: 2,
             self.skew_clock: 1,
+            self.abuse: 2,
         }
 
     async def run(self, seconds: float) -> None:
@@ -142,6 +145,33 @@ class Nemesis:
             await self._cluster.kill(*victims)
             await self._hold(self._random.uniform(0.0, 3.0))
             await asyncio.gather(*(self._start(node_id) for node_id in victims))
+
+    async def move(self) -> None:
+        """One comes back at another address, which nobody was told before."""
+        with self._claimed() as victims:
+            for node_id in victims:
+                self._down(node_id)
+                await self._cluster.kill(node_id)
+                self._tell("move", f"moves to another address: {self._named(victims)}")
+                await asyncio.to_thread(self._cluster.network.move, node_id)
+                await self._hold(self._random.uniform(0.0, 2.0))
+                await self._start(node_id)
+
+    async def abuse(self) -> None:
+        """A client asks for too much, says nothing, or lies, in every way that it can."""
+        node = self._cluster.nodes[self._random.choice(list(self._cluster.nodes))]
+        seconds, seed = self._random.uniform(1.0, 5.0), self._random.randrange(1 << 30)
+        self._tell("abuse", f"an abusive client: {self._named([node.node_id])}")
+        abuser = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.chaos.abuse", node.host, str(node.port)),
+            *(str(seconds), str(seed)),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, stderr = await abuser.communicate()
+        if abuser.returncode != 0:
+            self.violations.append(f"the abusive client failed: {stderr.decode()[-500:]}")
+        self._watch.note("the abusive client is gone")
 
     async def pause(self) -> None:
         """SIGSTOP, and SIGCONT later."""

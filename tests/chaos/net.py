@@ -6,6 +6,9 @@ else stay untouched. Proxies would not do: all peers of a node find it under one
 proxy could not tell who calls; and a proxy acknowledges bytes that never arrive. Nothing is needed
 but root and iproute2. This process reaches every node always, as clients would that see more of the
 quorum than its members do.
+
+A node has two addresses. By one clients reach it, for good; the other, which its peers are told,
+changes when it moves, and nobody answers at the old one any more.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 # For tests of networks (RFC 2544): no real network has these addresses.
 PREFIX: Final = "198.18"
 NETWORKS_MAX: Final = 200
+# How many addresses a node takes in turn.
+PLACES: Final = 10
 NAMED: Final = "qchaos"
 NAMESPACES: Final = Path("/run/netns")
 # Forward, and do not drop a packet because the way back is cut.
@@ -73,6 +78,7 @@ class Network:
     def __init__(self, nodes: Sequence[int]) -> None:
         self.nodes = tuple(nodes)
         self.blocked: set[tuple[int, int]] = set()
+        self._moves = dict.fromkeys(nodes, 0)
         self._name = f"{NAMED}-{os.getpid()}"
         self._hub = f"{self._name}-hub"
         self._number = self._claim()
@@ -110,20 +116,32 @@ class Network:
         run("ip", "netns", "add", own)
         pair = ("type", "veth", "peer", "eth0", "netns", own)
         run("ip", "-n", self._hub, "link", "add", link, *pair)
-        self._up(self._hub, link, f"{self._at(node, 1)}/30")
-        self._up(own, "eth0", f"{self._at(node, 2)}/30")
+        self._up(self._hub, link, f"{self._at(node, 1)}/28")
+        self._up(own, "eth0", f"{self._at(node, 2)}/28")
+        run("ip", "-n", own, "addr", "add", f"{self.told_address(node)}/32", "dev", "eth0")
         run("ip", "-n", own, "link", "set", "lo", "up")
         run("ip", "-n", own, "route", "add", "default", "via", self._at(node, 1))
 
     def _at(self, node: int, host: int) -> str:
-        return f"{PREFIX}.{self._number}.{4 * node + host}"
+        return f"{PREFIX}.{self._number}.{16 * node + host}"
 
     def namespace(self, node: int) -> str:
         return f"{self._name}-{node}"
 
     def address(self, node: int) -> str:
-        """Where a node is reached, from everywhere."""
+        """Where clients reach a node, wherever it moves."""
         return self._at(node, 2)
+
+    def told_address(self, node: int) -> str:
+        """Where its peers are to reach it now."""
+        return self._at(node, 3 + self._moves[node] % PLACES)
+
+    def move(self, node: int) -> None:
+        """Its peers reach it at another address from now on, and nobody at the old one."""
+        own, old = self.namespace(node), self.told_address(node)
+        self._moves[node] += 1
+        run("ip", "-n", own, "addr", "add", f"{self.told_address(node)}/32", "dev", "eth0")
+        run("ip", "-n", own, "addr", "del", f"{old}/32", "dev", "eth0")
 
     def enter(self, node: int) -> list[str]:
         """What a command begins with to run at that node; its pid is that of the command."""
@@ -142,7 +160,8 @@ class Network:
             self.blocked.discard((source, target))
 
     def _rule(self, action: str, source: int, target: int) -> None:
-        between = ("from", self.address(source), "to", self.address(target))
+        places = (f"{self._at(node, 0)}/28" for node in (source, target))
+        between = ("from", next(places), "to", next(places))
         run("ip", "-n", self._hub, "rule", action, *between, "blackhole")
 
     def close(self) -> None:

@@ -88,6 +88,26 @@ def test_a_cut_drops_one_direction_of_one_link_until_it_heals(network: Network) 
     assert arrives(network, 1, 2)
 
 
+def test_a_node_that_moves_is_reached_at_its_new_address_and_by_clients_as_before(
+    network: Network,
+) -> None:
+    def answers(address: str) -> bool:
+        ping = [*network.enter(2), "ping", "-c", "1", "-W", "1", address]
+        return subprocess.run(ping, capture_output=True, check=False).returncode == 0
+
+    old = network.told_address(1)
+    assert answers(old)
+    network.move(1)
+    assert network.told_address(1) != old
+    assert [answers(a) for a in (network.told_address(1), network.address(1), old)] == [
+        True,
+        True,
+        False,
+    ]
+    network.cut([(2, 1)])
+    assert not answers(network.told_address(1))
+
+
 def test_a_full_disk_refuses_bytes_until_it_is_drained(tmp_path: Path, disk: Disk) -> None:
     target = plan(tmp_path).metadata_dir / "file"
     disk.fill()
