@@ -67,7 +67,7 @@ class Abuser:
             await self._channel.close()
 
     async def _send(self, method: str, data: bytes, timeout_s: float = CALL_S) -> None:
-        call = self._channel.unary_unary(method)
+        call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(method)
         with suppress(grpc.aio.AioRpcError):
             await call(data, timeout=timeout_s)
 
