@@ -16,14 +16,12 @@ from quorate.consensus.driver import monotonic_ms
 from quorate.consensus.expiry import Expiry
 from quorate.consensus.proposing import Proposer
 from quorate.consensus.reading import Reading
+from quorate.consensus.replaying import LogReplay
 from quorate.consensus.replies import HeldReplies, not_controller
 from quorate.controller.requests import BrokerHeartbeat, RegisterBroker, UnregisterBroker
 from quorate.raft import api
-from quorate.raft.messages import LeaderInfo, LogRange, ProposalResponse, ReadResponse
-from quorate.records.batch import read_header, read_records
+from quorate.raft.messages import LeaderInfo, ProposalResponse, ReadResponse
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, Offset
-from quorate.records.metadata import decode_record
 from quorate.rpc.controller_server import ControllerApiError
 from quorate.storage.errors import StorageError
 
@@ -37,13 +35,10 @@ if TYPE_CHECKING:
     from quorate.controller.image import Brokers
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import Caller, ReadRequest, WriteRequest
-    from quorate.records.ids import OffsetAndEpoch, ReplyToken
+    from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplyToken
 
 log = logging.getLogger(__name__)
 
-# Replay takes turns with everything else: the votes of a replica that replays must not wait.
-SLICE_BYTES: Final = 64 * 1024
-SLICE_MS: Final = 20
 # Rule 11: a replay that is further behind makes this voter wait before it campaigns.
 READY_LAG_MAX: Final = 10_000
 
@@ -65,6 +60,7 @@ class MetadataApplication:
         self._snapshotter = snapshotter
         self._loop = asyncio.get_running_loop()
         self._progress: api.PublishProgress | None = None
+        self._log_replay = LogReplay(driver, controller, snapshotter.note)
         self._proposer = Proposer(driver, linger_ms=linger_ms)
         self._timestamps: deque[tuple[Offset, int]] = deque()
         self._held = HeldReplies()
@@ -167,7 +163,7 @@ class MetadataApplication:
         if self.controller.is_active or driver.ending is not None or driver.has_log_alone:
             return
         try:
-            self._replay_slice(progress.high_watermark)
+            self._log_replay.go_on(progress.high_watermark)
         except StorageError as error:
             self._driver.damaged(str(error))
             return
@@ -182,28 +178,6 @@ class MetadataApplication:
         else:
             self._maybe_activate(progress)
             self._consider_snapshot()
-
-    def _replay_slice(self, high_watermark: Offset) -> None:
-        start = self.controller.end_offset
-        if start >= high_watermark:
-            return
-        data = self._driver.store.read_range(LogRange(start, high_watermark, SLICE_BYTES))
-        position, deadline_ms = 0, monotonic_ms() + SLICE_MS
-        while position < len(data):
-            header = read_header(data, position)
-            values = [] if header.is_control else read_records(data, position, header)
-            records = [decode_record(record.value or b"")[0] for record in values]
-            self.controller.replay(
-                records,
-                base_offset=Offset(header.base_offset),
-                end_offset=Offset(header.last_offset + 1),
-                epoch=Epoch(header.epoch),
-                timestamp_ms=header.max_timestamp_ms,
-            )
-            position += header.size_bytes
-            if monotonic_ms() >= deadline_ms:
-                break
-        self._snapshotter.note(position)
 
     def _tell_brokers_support(self) -> None:
         """The core may not finalise a kraft.version that a registered broker cannot read."""
@@ -236,6 +210,7 @@ class MetadataApplication:
             return
         if self.controller.end_offset != end:
             return
+        self._log_replay.drop()
         decision = self.controller.activate(progress.epoch, end, monotonic_ms())
         self._proposer.epoch = progress.epoch
         log.info("the controller is active", extra={"epoch": progress.epoch, "offset": end})
@@ -376,6 +351,7 @@ class MetadataApplication:
     def load(self, snapshot_id: OffsetAndEpoch) -> None:
         """Start over from a stored snapshot, in slices; not ready to lead meanwhile (rule 11)."""
         self._set_caught_up(has_caught_up=False)
+        self._log_replay.drop()
         self._loading = self._loop.create_task(self._load(snapshot_id))
 
     async def _load(self, snapshot_id: OffsetAndEpoch) -> None:
@@ -396,6 +372,7 @@ class MetadataApplication:
     async def pause(self) -> None:
         """A fetched snapshot is about to replace the log."""
         self._is_paused = True
+        self._log_replay.drop()
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.wait([self._loading])

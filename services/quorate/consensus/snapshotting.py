@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 # The bounds are maxima: a snapshot begins up to this part of them earlier.
 _SPREAD: Final = 0.3
-# Each part copies the tables that it changes, so that small ones would cost more than they hold.
-_LOADED_TOGETHER_MAX: Final = 500
+# A few milliseconds.
+_LOADED_TOGETHER_MAX: Final = 64
 
 
 class Snapshotter:

@@ -36,6 +36,7 @@ from quorate.controller.requests import (
     UnregisterBroker,
 )
 from quorate.controller.settling import Settling, decide_rest
+from quorate.controller.slices import finish
 from quorate.controller.topics import decide_create_topics, decide_delete_topics
 from quorate.records.ids import Epoch, Offset
 from quorate.records.metadata import (
@@ -45,12 +46,12 @@ from quorate.records.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from quorate.controller.decision import ControllerSettings
-    from quorate.controller.reads import Slices
     from quorate.controller.replies import ReadReply
     from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.slices import Slices
     from quorate.records.metadata import MetadataRecord
 
 _ITSELF = Caller("User:CONTROLLER", "")
@@ -121,7 +122,7 @@ class Controller:
 
     def replay(
         self,
-        records: Sequence[MetadataRecord],
+        records: Iterable[MetadataRecord],
         *,
         base_offset: Offset,
         end_offset: Offset,
@@ -132,10 +133,16 @@ class Controller:
 
         Raises ReplayError when it contradicts what was replayed: the process must stop then.
         """
+        position = LogPosition(end_offset, epoch, timestamp_ms)
+        finish(self.replay_in_slices(records, base_offset=base_offset, position=position))
+
+    def replay_in_slices(
+        self, records: Iterable[MetadataRecord], *, base_offset: Offset, position: LogPosition
+    ) -> Slices[None]:
+        """The same with pauses; nothing is replayed before the end, and it may be dropped."""
         if self._active is not None:
             raise NotActiveError("an active controller commits what it decided, it replays nothing")
-        position = LogPosition(end_offset, epoch, timestamp_ms)
-        self._committed.replay(records, base_offset=base_offset, position=position)
+        return self._committed.replay_in_slices(records, base_offset=base_offset, position=position)
 
     def load(self, image: MetadataImage) -> None:
         """Go on from a snapshot's image."""

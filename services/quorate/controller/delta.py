@@ -6,7 +6,7 @@ through it, `apply` freezes the result.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from immutables import Map
 
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from quorate.controller.partitions import Partition
     from quorate.records.ids import TopicId
     from quorate.records.metadata import UnknownRecord
+
+
+# Changed partitions that wait to be worked into their tables together. All of a large batch at its
+# end would take longer than a turn of the loop may.
+WAITING_MAX: Final = 128
 
 
 class MetadataDelta:
@@ -38,6 +43,7 @@ class MetadataDelta:
         self.unknown: list[UnknownRecord] = []
         self._partition_count = image.partition_count
         self._partitions: dict[TopicId, dict[int, Partition]] = {}
+        self._waiting = 0
 
     def topic(self, topic_id: TopicId) -> Topic:
         """The topic without its partitions' changes so far. Raises ReplayError when unknown."""
@@ -47,10 +53,10 @@ class MetadataDelta:
         return topic
 
     def topic_id_list(self) -> list[TopicId]:
-        """The ids of all topics, in order."""
+        """The ids of all topics, in no order: to sort many takes longer than a turn."""
         topics = self.topics.finish()
         self.topics = topics.mutate()
-        return sorted(topics)
+        return list(topics)
 
     def partition(self, topic_id: TopicId, partition_id: int) -> Partition | None:
         """The partition as changed so far. Raises ReplayError when the topic is unknown."""
@@ -62,6 +68,14 @@ class MetadataDelta:
     def set_partition(self, topic_id: TopicId, partition_id: int, partition: Partition) -> None:
         """Add or replace one partition of a topic that exists."""
         self._partitions.setdefault(topic_id, {})[partition_id] = partition
+        self._waiting += 1
+        if self._waiting >= WAITING_MAX:
+            self._flush_all()
+
+    def _flush_all(self) -> None:
+        for topic_id in list(self._partitions):
+            self.flush_partitions(topic_id)
+        self._waiting = 0
 
     def flush_partitions(self, topic_id: TopicId) -> Topic:
         """Work the changed partitions into the topic's table, and return the topic."""
@@ -96,8 +110,7 @@ class MetadataDelta:
 
     def apply(self, position: LogPosition) -> MetadataImage:
         """The new image at `position`; the delta is used up."""
-        for topic_id in list(self._partitions):
-            self.flush_partitions(topic_id)
+        self._flush_all()
         old = self._image.unknown
         return MetadataImage(
             position=position,

@@ -10,17 +10,21 @@ import numpy as np
 from quorate.controller.errors import ReplayError
 from quorate.controller.features import DIRECTORIES_LEVEL, ELIGIBLE_REPLICAS_LEVEL
 from quorate.controller.partitions import MIGRATING_DIR, Partition
+from quorate.controller.slices import finish
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionChangeRecord, PartitionRecord
 
 if TYPE_CHECKING:
     from quorate.controller.delta import MetadataDelta
     from quorate.controller.partitions import Bits, Chunk
+    from quorate.controller.slices import Slices
     from quorate.records.ids import DirectoryId
     from quorate.records.metadata import ClearElrRecord
 
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
+# Topics, or partitions that change, between two pauses.
+SLICE_TOPICS = 32
 
 
 def partition_record(
@@ -112,15 +116,24 @@ def changed(old: Partition, record: PartitionChangeRecord) -> Partition:
 
 def replay_clear_elr(delta: MetadataDelta, record: ClearElrRecord) -> None:
     """Forget the eligible leader replicas of one topic, or of all where no name is given."""
+    finish(clear_elr_in_slices(delta, record))
+
+
+def clear_elr_in_slices(delta: MetadataDelta, record: ClearElrRecord) -> Slices[None]:
+    """The same with pauses: all topics may be many."""
     if not record.topic_name:
         topic_ids = delta.topic_id_list()
     elif record.topic_name in delta.topic_ids:
         topic_ids = [delta.topic_ids[record.topic_name]]
     else:
         raise ReplayError(f"there is no topic {record.topic_name!r} whose ELR could be cleared")
+    looked = 0
     for topic_id in topic_ids:
         partitions = delta.flush_partitions(topic_id).partitions
         for partition_id, old in partitions.pick(partitions.select(_has_eligible)):
+            looked += 1
+            if looked % SLICE_TOPICS == 0:
+                yield
             cleared = replace(
                 old,
                 partition_epoch=old.partition_epoch + 1,
@@ -128,6 +141,9 @@ def replay_clear_elr(delta: MetadataDelta, record: ClearElrRecord) -> None:
                 last_known_elr=(),
             )
             delta.set_partition(topic_id, partition_id, cleared)
+        looked += 1
+        if looked % SLICE_TOPICS == 0:
+            yield
 
 
 def _has_eligible(chunk: Chunk) -> Bits:

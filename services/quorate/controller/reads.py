@@ -7,7 +7,7 @@ never changes, so a long answer is made in slices with others' turns between the
 from __future__ import annotations
 
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from quorate.controller.config_table import TOPIC_CONFIGS, is_sensitive
 from quorate.controller.configs import ALL_BROKERS, resource_key, resource_problem
@@ -37,14 +37,12 @@ from quorate.controller.requests import (
     ReadRequest,
     ResourceType,
 )
+from quorate.controller.slices import finish
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from quorate.controller.image import Broker, MetadataImage
-
-T = TypeVar("T")
+    from quorate.controller.slices import Slices
 
 
 # A turn of the loop has time for so many; what comes next is another slice, or another page.
@@ -55,9 +53,6 @@ SCANNED_NAMES: Final = 5_000
 TOPICS_PER_PAGE: Final = 2_000
 PARTITIONS_PER_PAGE: Final = 1_000
 
-# Ends with the reply; whoever drives it lets others run at each yield.
-Slices: TypeAlias = "Generator[None, None, T]"
-
 
 def answer(image: MetadataImage, request: ReadRequest) -> ReadReply:
     """The reply to a request that changes nothing, with the offset that it reflects.
@@ -65,13 +60,7 @@ def answer(image: MetadataImage, request: ReadRequest) -> ReadReply:
     Raises RefusedError for a cursor that names nothing, and for an answer of several pages to
     somebody who asked for none.
     """
-    slices = answer_in_slices(image, request)
-    while True:
-        try:
-            next(slices)
-        except StopIteration as end:
-            reply: ReadReply = end.value
-            return reply
+    return finish(answer_in_slices(image, request))
 
 
 def answer_in_slices(image: MetadataImage, request: ReadRequest) -> Slices[ReadReply]:

@@ -28,10 +28,12 @@ from quorate.controller.opaque import (
     replay_unknown,
 )
 from quorate.controller.partition_records import (
+    clear_elr_in_slices,
     replay_clear_elr,
     replay_partition,
     replay_partition_change,
 )
+from quorate.controller.slices import finish
 from quorate.controller.topics import replay_remove_topic, replay_topic
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
@@ -66,7 +68,13 @@ from quorate.records.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
+
+    from quorate.controller.slices import Slices
+
+
+# How many records are replayed between two pauses: about a millisecond.
+SLICE_RECORDS: Final = 32
 
 
 def _ignore(_delta: MetadataDelta, _record: NoOpRecord) -> None:
@@ -112,8 +120,21 @@ def replay_record(delta: MetadataDelta, record: MetadataRecord, offset: Offset) 
         else:
             _REPLAY[type(record)](delta, record)
     except ReplayError as error:
-        message = f"{type(record).__name__} at offset {offset}: {error}"
-        raise type(error)(message) from error
+        raise _named(error, record, offset) from error
+
+
+def _named(error: ReplayError, record: MetadataRecord, offset: Offset) -> ReplayError:
+    return type(error)(f"{type(record).__name__} at offset {offset}: {error}")
+
+
+def replay_clear_elr_in_slices(
+    delta: MetadataDelta, record: ClearElrRecord, offset: Offset
+) -> Slices[None]:
+    """`replay_record` with pauses, for the record that may be about every topic."""
+    try:
+        yield from clear_elr_in_slices(delta, record)
+    except ReplayError as error:
+        raise _named(error, record, offset) from error
 
 
 class Replayer:
@@ -138,18 +159,26 @@ class Replayer:
         return self._newest.position.end_offset
 
     def replay(
-        self, records: Sequence[MetadataRecord], *, base_offset: Offset, position: LogPosition
+        self, records: Iterable[MetadataRecord], *, base_offset: Offset, position: LogPosition
     ) -> None:
         """Replay a batch; `position` is where the log stands behind it.
 
         A control batch has no records and moves the position only. Raises ReplayError when the
         batch does not follow what was replayed, or contradicts it; nothing has changed then.
         """
+        finish(self.replay_in_slices(records, base_offset=base_offset, position=position))
+
+    def replay_in_slices(
+        self, records: Iterable[MetadataRecord], *, base_offset: Offset, position: LogPosition
+    ) -> Slices[None]:
+        """The same with pauses. Nothing has changed before the end: it may be dropped half-way."""
         if base_offset != self.end_offset:
             raise ReplayError(f"a batch at offset {base_offset} cannot follow on {self.end_offset}")
         image, newest, is_open = self.image, self._newest, self._is_in_transaction
         delta = MetadataDelta(newest)
         for offset, record in enumerate(records, start=base_offset):
+            if (offset - base_offset) % SLICE_RECORDS == SLICE_RECORDS - 1:
+                yield
             if isinstance(record, BeginTransactionRecord):
                 if is_open:
                     raise ReplayError(f"a transaction begins at {offset} while one is open")
@@ -163,6 +192,9 @@ class Replayer:
                 if isinstance(record, AbortTransactionRecord):
                     delta = MetadataDelta(image)
                 is_open = False
+            elif isinstance(record, ClearElrRecord):
+                # The one record that may be about every topic there is.
+                yield from replay_clear_elr_in_slices(delta, record, Offset(offset))
             else:
                 replay_record(delta, record, Offset(offset))
         self._newest = delta.apply(position)

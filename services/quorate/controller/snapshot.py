@@ -109,17 +109,15 @@ class SnapshotLoader:
     def __init__(self, position: LogPosition) -> None:
         """`position` is the snapshot's: its end offset, its epoch, the last timestamp below it."""
         self._position = position
-        self._image = MetadataImage()
+        self._delta = MetadataDelta(MetadataImage())
 
     def add(self, records: Iterable[MetadataRecord]) -> None:
         """Take the next records. Raises ReplayError for what cannot be in a snapshot."""
-        delta = MetadataDelta(self._image)
         # A broker of a snapshot has caught up once it has replayed as far as the snapshot goes.
         offset = Offset(self._position.end_offset - 1)
         for record in records:
-            replay_record(delta, record, offset)
-        self._image = delta.apply(self._position)
+            replay_record(self._delta, record, offset)
 
     def finish(self) -> MetadataImage:
-        """The image, once every record was added."""
-        return self._image.at(self._position)
+        """The image, once every record was added; the loader is used up."""
+        return self._delta.apply(self._position)

@@ -39,6 +39,9 @@ _KNOWN_BITS: Final = _CONTROL_BIT
 _PLAIN_RECORD: Final = b"\0\0"
 _NO_KEY: Final = encode_varint(-1)
 _NO_HEADERS: Final = b"\0"
+# Of what a varint can hold in one byte, and of what is read or written in one go.
+_ONE_BYTE_DELTAS: Final = 64
+_RUN: Final = 1024
 _NOWHERE: Final = b"\xff" * 16
 
 
@@ -169,17 +172,24 @@ def read_records(buffer: Buffer, position: int, header: BatchHeader) -> list[Rec
 
     Raises CorruptBatchError where the records do not fill the batch exactly.
     """
+    return [record for run in read_runs(buffer, position, header) for record in run]
+
+
+def read_runs(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[list[Record]]:
+    """The same a part at a time, for those who cannot spend the time on a large batch at once."""
     data = bytes(memoryview(buffer)[position : position + header.size_bytes])
-    records: list[Record] = []
-    at = HEADER_BYTES
-    try:
-        for deltas in _delta_runs(header.record_count):
-            at = _read_run(data, at, header=header, deltas=deltas, records=records)
-    except (IndexError, ValueError) as error:
-        raise CorruptBatchError(position, f"record {len(records)}: {error}") from error
+    at, count = HEADER_BYTES, 0
+    for deltas in _delta_runs(header.record_count):
+        records: list[Record] = []
+        try:
+            at = _read_run(data, at, header=header, deltas=deltas, first=count, records=records)
+        except (IndexError, ValueError) as error:
+            bad = count + len(records)
+            raise CorruptBatchError(position, f"record {bad}: {error}") from error
+        count += len(records)
+        yield records
     if at != len(data):
         raise CorruptBatchError(position, f"{len(data) - at} bytes behind the last record")
-    return records
 
 
 def encode_batch(
@@ -228,18 +238,18 @@ def stamp(batch: Buffer, base_offset: int, epoch: int) -> bytes:
     return _PLACE.pack(base_offset, length, epoch) + memoryview(batch)[_PLACE.size :]
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def _deltas(first: int, stop: int) -> tuple[bytes, ...]:
     return tuple(encode_varint(delta) for delta in range(first, stop))
 
 
 def _delta_runs(count: int) -> Iterator[tuple[bytes, ...]]:
     """The offset deltas 0..count-1 as varints, cut into runs that take equally many bytes each."""
-    first, stop = 0, 64
+    first, stop = 0, _ONE_BYTE_DELTAS
     while first < count:
         run = _deltas(first, stop)
         yield run if stop <= count else run[: count - first]
-        first, stop = stop, max(8192, stop + 8192 if first else 0)
+        first, stop = stop, (stop // _RUN + 1) * _RUN
 
 
 def _encode_values(values: Sequence[bytes]) -> bytes:
@@ -286,15 +296,17 @@ def _read_run(
     *,
     header: BatchHeader,
     deltas: tuple[bytes, ...],
+    first: int,
     records: list[Record],
 ) -> int:
     """Appends the records with these offset deltas and answers with the position behind them.
 
+    The `first` of them is the batch's so many-th record.
     A record of the shape that KRaft writes is recognised by its bytes: its length tells how long
     its value is, hence what must stand before the value. Any other shape is read field by field.
     """
     new, append, timestamp_ms = tuple.__new__, records.append, header.base_timestamp_ms
-    offset = header.base_offset + len(records)
+    offset = header.base_offset + first
     width = len(deltas[0])
     expected: dict[int, tuple[bytes, int]] = {}
     for delta in deltas:

@@ -175,11 +175,12 @@ async def open_stack(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[St
     format_directory(OsFileSystem(), str(tmp_path), formatting, timestamp_ms=0)
     stacks: list[Stack] = []
 
-    async def open_one(*, snapshot_bytes: int = 1 << 30) -> Stack:
+    async def open_one(*, snapshot_bytes: int = 1 << 30, is_active: bool = True) -> Stack:
         stack = Stack(tmp_path, snapshot_bytes=snapshot_bytes)
         stacks.append(stack)
         stack.start()
-        await stack.until_active()
+        if is_active:
+            await stack.until_active()
         return stack
 
     yield open_one

@@ -32,7 +32,6 @@ from quorate.records.batch import iter_batches
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey
 from quorate.rpc.controller_server import ControllerApiError
-from quorate.storage.store import LogStore
 from tests.unit.consensus.conftest import CALLER, CLUSTER, WAIT_S, eventually
 
 if TYPE_CHECKING:
@@ -87,30 +86,6 @@ async def test_a_refusal_that_is_not_confirmed_any_more_is_none(
     await stack.close()
     with pytest.raises(ControllerApiError, match="stopped"):
         await refused
-
-
-async def test_replay_lets_others_run_in_between(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = await open_stack()
-    await first.register()
-    for name in ("a", "b", "c"):
-        await first.create(name)
-    await first.close()
-    slices: list[LogRange] = []
-    read_range = LogStore.read_range
-
-    def noting(store: LogStore, span: LogRange) -> bytes:
-        slices.append(span)
-        return read_range(store, span)
-
-    monkeypatch.setattr(LogStore, "read_range", noting)
-    monkeypatch.setattr("quorate.consensus.application.SLICE_MS", 0)
-    second = await open_stack()
-    assert await second.topic_count() == 3
-    # One batch at a time: each slice begins where the one before it went on.
-    assert len(slices) > len(("register", "unfence", "a", "b", "c"))
-    assert [span.start for span in slices] == sorted({span.start for span in slices})
 
 
 async def test_a_read_waits_for_its_offset_and_says_where_it_stands(open_stack: Open) -> None:

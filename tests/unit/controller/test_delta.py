@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from immutables import Map
 
-from quorate.controller.delta import MetadataDelta
+from quorate.controller.delta import WAITING_MAX, MetadataDelta
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import Brokers, LogPosition, MetadataImage, Topic
 from quorate.controller.partitions import UNASSIGNED_DIR, Partition, PartitionTable
 from quorate.records.ids import Epoch, Offset, TopicId
 from quorate.records.metadata import UnknownRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 THERE = LogPosition(Offset(5), Epoch(1), 3)
 TOPIC_ID = TopicId(b"t" * 16)
@@ -61,6 +66,27 @@ def test_a_topic_that_is_removed_takes_its_partitions_along() -> None:
     delta.set_partition(TOPIC_ID, 0, ONE)
     assert delta.remove_topic(TOPIC_ID).name == "a"
     assert delta.apply(THERE) == MetadataImage(position=THERE)
+
+
+def test_changed_partitions_do_not_wait_for_the_end_of_a_large_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    together: list[int] = []
+    with_changes = PartitionTable.with_changes
+
+    def noting(table: PartitionTable, changes: Mapping[int, Partition]) -> PartitionTable:
+        together.append(len(changes))
+        return with_changes(table, changes)
+
+    monkeypatch.setattr(PartitionTable, "with_changes", noting)
+    delta = with_topic(MetadataDelta(MetadataImage()))
+    for partition_id in range(3 * WAITING_MAX + 1):
+        delta.set_partition(TOPIC_ID, partition_id, ONE)
+    assert together == [WAITING_MAX] * 3
+    assert delta.partition(TOPIC_ID, 0) == ONE
+    applied = delta.apply(THERE)
+    assert together[3:] == [1]
+    assert len(applied.topics[TOPIC_ID].partitions) == applied.partition_count == sum(together)
 
 
 def test_an_unknown_topic_is_an_error() -> None:

@@ -8,13 +8,15 @@ from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LOG_BEGIN, MetadataImage, Topic
 from quorate.controller.partition_records import (
+    SLICE_TOPICS,
+    clear_elr_in_slices,
     partition_record,
     replay_clear_elr,
     replay_partition,
     replay_partition_change,
 )
 from quorate.controller.partitions import MIGRATING_DIR, RECOVERING, UNASSIGNED_DIR, Partition
-from quorate.records.ids import DirectoryId, TopicId
+from quorate.records.ids import UUID_BYTES, DirectoryId, TopicId
 from quorate.records.metadata import ClearElrRecord, PartitionChangeRecord
 
 TOPIC_ID = TopicId(b"t" * 16)
@@ -128,6 +130,16 @@ def test_clearing_eligible_replicas_touches_only_who_has_some() -> None:
     replay_clear_elr(delta, ClearElrRecord(topic_name=""))
     image = delta.apply(LOG_BEGIN)
     assert image.topics[OTHER_ID].partitions == image.topics[TOPIC_ID].partitions
+
+
+def test_clearing_all_eligible_replicas_pauses_between_topics_and_between_partitions() -> None:
+    many = 3 * SLICE_TOPICS
+    delta = delta_with(*[FULL] * many)
+    for number in range(many):
+        topic_id = TopicId(number.to_bytes(UUID_BYTES, "big"))
+        delta.topics[topic_id] = Topic(str(number), topic_id)
+    # Two topics have partitions that change, and the others take their time too.
+    assert len(list(clear_elr_in_slices(delta, ClearElrRecord(topic_name="")))) == 9
 
 
 def test_what_cannot_be_is_an_error_that_names_it() -> None:

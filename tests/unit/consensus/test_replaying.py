@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from quorate.consensus.replaying import LogReplay
+from quorate.controller.replay import SLICE_RECORDS
+from quorate.controller.requests import CreateTopics, NewTopic
+from tests.unit.consensus.conftest import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import pytest
+
+    from quorate.records.ids import Offset
+    from tests.unit.consensus.conftest import Stack
+
+    Open = Callable[..., Awaitable[Stack]]
+
+
+async def test_replay_lets_others_run_in_between(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await open_stack()
+    await first.register()
+    for name in ("a", "b", "c"):
+        await first.create(name)
+    await first.close()
+    ends: list[Offset] = []
+    go_on = LogReplay.go_on
+
+    def noting(replay: LogReplay, high_watermark: Offset) -> None:
+        go_on(replay, high_watermark)
+        ends.append(second.application.controller.end_offset)
+
+    monkeypatch.setattr(LogReplay, "go_on", noting)
+    monkeypatch.setattr("quorate.consensus.replaying.SLICE_MS", 0)
+    second = await open_stack(is_active=False)
+    await eventually(lambda: second.application.controller.is_active)
+    assert await second.topic_count() == 3
+    # One batch at a time.
+    assert len(set(ends)) > len(("register", "unfence", "a", "b", "c"))
+    assert ends == sorted(ends)
+
+
+async def test_a_large_batch_is_replayed_in_slices_and_seen_whole(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partitions = 40 * SLICE_RECORDS
+    first = await open_stack()
+    await first.register()
+    await first.write(CreateTopics((NewTopic("large", partitions, 1),)))
+    image = first.application.controller.image
+    await first.close()
+    seen: list[int] = []
+    go_on = LogReplay.go_on
+
+    def noting(replay: LogReplay, high_watermark: Offset) -> None:
+        go_on(replay, high_watermark)
+        seen.append(second.application.controller.image.partition_count)
+
+    monkeypatch.setattr(LogReplay, "go_on", noting)
+    monkeypatch.setattr("quorate.consensus.replaying.SLICE_MS", 0)
+    second = await open_stack(is_active=False)
+    await eventually(lambda: second.application.controller.is_active)
+    assert set(seen) == {0, partitions}
+    assert seen.count(0) >= 40
+    assert second.application.controller.image.topics == image.topics
+
+
+async def test_a_batch_that_was_dropped_half_way_is_replayed_anew(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await open_stack()
+    await first.register()
+    await first.write(CreateTopics((NewTopic("large", 20 * SLICE_RECORDS, 1),)))
+    image = first.application.controller.image
+    await first.close()
+    turns: Counter[Offset] = Counter()
+    go_on = LogReplay.go_on
+
+    def dropping(replay: LogReplay, high_watermark: Offset) -> None:
+        go_on(replay, high_watermark)
+        end = second.application.controller.end_offset
+        turns[end] += 1
+        if turns[end] == 10:
+            # As an installed snapshot does.
+            replay.drop()
+
+    monkeypatch.setattr(LogReplay, "go_on", dropping)
+    monkeypatch.setattr("quorate.consensus.replaying.SLICE_MS", 0)
+    second = await open_stack(is_active=False)
+    await eventually(lambda: second.application.controller.is_active)
+    assert max(turns.values()) >= 10 + 20
+    assert second.application.controller.image.topics == image.topics
