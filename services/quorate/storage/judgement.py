@@ -24,14 +24,17 @@ EMPTY = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What the directory holds. `snapshot` is the newest one that checks."""
+    """What the directory holds. `snapshot` is the newest one that checks.
+
+    `epoch_max` is the highest epoch that any file besides the log knows of.
+    """
 
     log: ScannedLog
     snapshot: OffsetAndEpoch | None
     damaged_snapshots: Sequence[OffsetAndEpoch]
     flushed: FlushedEnd | None
     healing: Healing
-    quorum_epoch: Epoch
+    epoch_max: Epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,9 @@ def _ends_once_reached(evidence: Evidence) -> tuple[list[OffsetAndEpoch], bool]:
         return once, False
     # Whole batches behind the problem say how far the log went, which an older flushed end, back
     # after a power cut, does not know; where there is none at all they tell damage from a tail.
-    behind = find_end_behind(log, evidence.quorum_epoch)
+    if log.doubted is not None:
+        once.append(log.doubted)
+    behind = find_end_behind(log, evidence.epoch_max)
     if flushed is not None:
         return [*once, behind or flushed.end], False
     if behind is not None:

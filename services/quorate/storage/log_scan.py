@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 # Length, attributes, both deltas, key, value and headers take a byte each at least.
 RECORD_BYTES_MIN: Final = 7
+# An epoch that only one batch tells may be a flipped bit: it is believed no further ahead than this
+# of what else is known. A rescue raises the epoch by as much.
+EPOCHS_AHEAD_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,12 @@ class Witnesses:
     flushed: FlushedEnd | None = None
     epochs: tuple[EpochStart, ...] = ()
 
+    @property
+    def epoch_max(self) -> Epoch:
+        """The highest epoch that any of them knows of."""
+        known = [self.quorum_epoch, *(entry.epoch for entry in self.epochs)]
+        return max(known if self.flushed is None else [*known, self.flushed.end.epoch])
+
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
@@ -72,7 +81,10 @@ class Boundary:
 
 @dataclass(slots=True)
 class ScannedLog:
-    """What holds together: everything below `end`, which is `position` in segment `segment`."""
+    """What holds together: everything below `end`, which is `position` in segment `segment`.
+
+    `doubted` is where the log would end with a last batch whose epoch nothing else confirms.
+    """
 
     segments: list[Segment]
     first: Offset
@@ -83,6 +95,7 @@ class ScannedLog:
     epochs: list[EpochStart] = field(default_factory=list)
     controls: list[tuple[Offset, ControlRecord]] = field(default_factory=list)
     problem: Problem | None = None
+    doubted: OffsetAndEpoch | None = None
 
     @property
     def has_batches(self) -> bool:
@@ -121,6 +134,7 @@ class _Scanner:
         self.recorded = {entry.start_offset: entry.epoch for entry in witnesses.epochs}
         self.is_epoch_known = base_epoch is not None
         self.may_be_wrong = False
+        self.last_position = 0
         self.before = self._boundary()
 
     def run(self) -> ScannedLog:
@@ -141,7 +155,26 @@ class _Scanner:
                 self.log.problem = Problem(index, position, reason, may_be_torn=False)
             if self.log.problem is not None:
                 break
+        self._doubt_last()
         return self.log
+
+    def _doubt_last(self) -> None:
+        """Take back a last epoch that begins with the last batch and that nothing else knows of.
+
+        A log with such an epoch would win elections, and it may be a flipped bit.
+        """
+        log, known = self.log, self.witnesses.epoch_max
+        if not self.may_be_wrong or log.end.epoch <= known:
+            return
+        if log.end.epoch - known <= EPOCHS_AHEAD_MAX:
+            log.doubted = log.end
+        else:
+            log.doubted = OffsetAndEpoch(epoch=known, offset=log.end.offset)
+        segment, end = log.segment, log.end
+        self._cut(self.before)
+        if log.problem is None:
+            reason = f"a batch of epoch {end.epoch}, above {known}: nothing else knows that epoch"
+            log.problem = Problem(segment, self.last_position, reason, may_be_torn=False)
 
     def _take(self, index: int, batch: FileBatch) -> None:
         log, header = self.log, batch.header
@@ -168,15 +201,16 @@ class _Scanner:
         ]
         log.end = OffsetAndEpoch(epoch=Epoch(header.epoch), offset=Offset(header.last_offset + 1))
         log.last_crc, log.segment = header.crc, index
+        self.last_position = batch.position
         log.position = batch.position + header.size_bytes
         log.segments[index].index(header.base_offset, batch.position)
         self._check_flushed(header.base_offset)
 
     def _check_epoch(self, offset: int, epoch: int, *, starts_epoch: bool) -> None:
         last = self.log.end.epoch
-        recorded = self.recorded.get(Offset(offset), epoch)
-        if epoch > self.witnesses.quorum_epoch:
-            raise _Unfit(f"epoch {epoch}, above {self.witnesses.quorum_epoch} in quorum-state")
+        recorded, known = self.recorded.get(Offset(offset), epoch), self.witnesses.epoch_max
+        if epoch > max(known, last) and not starts_epoch:
+            raise _Unfit(f"epoch {epoch}, above {known}, without a LeaderChange")
         problem = epoch_misfit(last, epoch, begins_epoch=starts_epoch)
         if self.is_epoch_known and problem is not None:
             raise _WrongEpoch(problem)
@@ -208,18 +242,19 @@ class _Scanner:
         )
 
 
-def find_end_behind(log: ScannedLog, quorum_epoch: Epoch) -> OffsetAndEpoch | None:
+def find_end_behind(log: ScannedLog, epoch_max: Epoch) -> OffsetAndEpoch | None:
     """The end of what checks behind the problem; None where nothing does.
 
-    Offsets and epochs lie outside the CRC, so those that cannot be are not believed: an epoch above
-    that of quorum-state, more offsets than there are bytes for records.
+    Offsets and epochs lie outside the CRC, so those that cannot be are not believed: an epoch that
+    neither `epoch_max` covers nor a second batch in a row tells, more offsets than there are bytes
+    for records.
     """
     problem = log.problem
     if problem is None:
         return None
     found: OffsetAndEpoch | None = None
     end, epoch = int(log.end.offset), int(log.end.epoch)
-    passed_bytes = 0
+    passed_bytes, epoch_of_last = 0, epoch
     for index in range(problem.segment, len(log.segments)):
         segment = log.segments[index]
         start = problem.position if index == problem.segment else 0
@@ -227,7 +262,9 @@ def find_end_behind(log: ScannedLog, quorum_epoch: Epoch) -> OffsetAndEpoch | No
             header = batch.header
             bytes_before = passed_bytes + batch.position - start
             highest = log.end.offset + bytes_before // RECORD_BYTES_MIN
-            if end <= header.base_offset <= highest and header.epoch <= quorum_epoch:
+            is_known = header.epoch <= epoch_max or header.epoch == epoch_of_last
+            epoch_of_last = header.epoch
+            if end <= header.base_offset <= highest and is_known:
                 end, epoch = header.last_offset + 1, max(epoch, header.epoch)
                 found = OffsetAndEpoch(epoch=Epoch(epoch), offset=Offset(end))
         passed_bytes += segment.size_bytes - start

@@ -27,17 +27,17 @@ from quorate.records.ids import (
     NodeId,
     Offset,
     OffsetAndEpoch,
-    format_uuid,
 )
 from quorate.storage import layout
 from quorate.storage.epoch_checkpoint import check_history, read_epochs
-from quorate.storage.errors import START_ANEW, DamagedSnapshotError, StorageError
+from quorate.storage.errors import DamagedSnapshotError, StorageError
 from quorate.storage.flushed_end import FlushedEnd, FlushedEndFile
 from quorate.storage.healing import Healing, read_healing
 from quorate.storage.judgement import Evidence, Verdict, judge
 from quorate.storage.log_scan import ScannedLog, Witnesses, scan_log
 from quorate.storage.meta import MetaProperties, read_meta
 from quorate.storage.quorum_state import read_quorum_state, read_without_vote
+from quorate.storage.refusing import Refusing
 from quorate.storage.repair import Repair
 from quorate.storage.rescue_record import refuse_unfinished
 from quorate.storage.segment import Segment
@@ -116,6 +116,7 @@ class Found:
     bootstrap: SnapshotSummary | None
     bootstrap_damage: str | None
     log: ScannedLog
+    epoch_max: Epoch
 
 
 def recover(
@@ -145,6 +146,7 @@ class _Recovery:
         self.log_dir = f"{directory}/{layout.LOG_DIR}"
         self.config = config
         self.snapshots = SnapshotStore(fs, self.log_dir)
+        self.refusing = Refusing(directory, self.snapshots)
         self.findings: list[str] = []
 
     def run(self) -> Recovered:
@@ -155,11 +157,13 @@ class _Recovery:
         found = self._find(meta)
         verdict, state, voters = self._weigh(found)
         if verdict.is_damage and found.healing.remembered_end is None and not self.is_rescue:
-            self._refuse_if_alone(voters, found, verdict)
+            self.refusing.nobody_to_heal_from(voters, found, verdict)
         repair = Repair(self.fs, self.directory, meta, found.flushed_file)
         healing = repair.remember(found.healing, verdict, voters, abstains=state.abstains)
         if found.election is None:
             repair.begin(state, self.config.static_voters)
+        elif state.election not in (None, found.election):
+            repair.save_election(state, self.config.static_voters)
         self.findings += repair.tidy()
         for snapshot_id, _ in found.damaged_snapshots:
             repair.set_snapshot_aside(self.snapshots, snapshot_id)
@@ -214,14 +218,7 @@ class _Recovery:
                 f"{path} is missing: format the directory first (`quorate storage format`); or, if "
                 "it has been in use, restore the file from a backup"
             )
-        wanted = self.config
-        for name, value, expected in (
-            ("node.id", meta.node_id, wanted.node_id),
-            ("cluster.id", meta.cluster_id, wanted.cluster_id),
-            ("directory.id", meta.directory_id, wanted.directory_id),
-        ):
-            if expected is not None and value != expected:
-                raise _other_identity(path, name, value, expected)
+        self.refusing.other_than_wanted(path, meta, self.config)
         return meta
 
     def _find(self, meta: MetaProperties) -> Found:
@@ -229,19 +226,15 @@ class _Recovery:
         flushed_file = FlushedEndFile(self.fs, f"{self.directory}/{layout.FLUSHED_END}")
         flushed = flushed_file.load()
         bootstrap, bootstrap_damage = self._bootstrap(names)
-        self._check_owner(meta, flushed, bootstrap)
+        self.refusing.other_owner(meta, flushed, bootstrap)
         epochs = read_epochs(self.fs, f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}")
-        election = self._election(flushed, epochs)
+        election = self._read_election(flushed, epochs)
         segments = self._segments(names)
         stored = self.snapshots.stored()
         if election is None:
-            self._check_is_new(segments, stored, flushed)
-        elif flushed is not None and flushed.end.epoch > election.epoch:
-            raise StorageError(
-                f"{self.log_dir}/{layout.QUORUM_STATE}: epoch {election.epoch}, but this log was "
-                f"flushed up to {flushed.end}: the file is an old one, and votes may be missing in "
-                f"it. Restore the newest one; or, {START_ANEW}"
-            )
+            self.refusing.lost_election(segments, stored, flushed)
+        elif flushed is not None:
+            self.refusing.older_election(election, flushed.end, "was flushed up to")
         snapshot, summary, damaged = self._newest_snapshot(stored)
         base = [
             s.snapshot_id.epoch
@@ -252,7 +245,8 @@ class _Recovery:
             Epoch(0) if not segments or segments[0].base_offset == 0 else max(base, default=None)
         )
         quorum_epoch = election.epoch if election else Epoch(0)
-        log = scan_log(segments, Witnesses(base_epoch, quorum_epoch, flushed, epochs or ()))
+        witnesses = Witnesses(base_epoch, quorum_epoch, flushed, epochs or ())
+        log = scan_log(segments, witnesses)
         healing = read_healing(self.fs, f"{self.directory}/{layout.HEALING}")
         return Found(
             meta,
@@ -268,7 +262,22 @@ class _Recovery:
             bootstrap,
             bootstrap_damage,
             log,
+            witnesses.epoch_max,
         )
+
+    def _read_election(
+        self, flushed: FlushedEnd | None, epochs: Sequence[EpochStart] | None
+    ) -> ElectionState | None:
+        path = f"{self.log_dir}/{layout.QUORUM_STATE}"
+        if not self.is_rescue:
+            return read_quorum_state(self.fs, path)
+        known = [Epoch(0), *(start.epoch for start in epochs or ())]
+        if flushed is not None:
+            known.append(flushed.end.epoch)
+        election, finding = read_without_vote(self.fs, path, max(known))
+        if finding:
+            self.findings.append(finding)
+        return election
 
     def _segments(self, names: list[str]) -> list[Segment]:
         segments = []
@@ -301,87 +310,7 @@ class _Recovery:
                 damaged.append((info.snapshot_id, str(error)))
         return None, None, damaged
 
-    # --- refusing ---------------------------------------------------------------------------------
-
-    def _check_owner(
-        self, meta: MetaProperties, flushed: FlushedEnd | None, bootstrap: SnapshotSummary | None
-    ) -> None:
-        """Whether meta.properties is the one under which this log was written."""
-        path = f"{self.directory}/{layout.META_PROPERTIES}"
-        if flushed is not None:
-            if flushed.cluster_id != meta.cluster_id:
-                raise _other_identity(path, "cluster.id", meta.cluster_id, flushed.cluster_id)
-            if flushed.directory_id != meta.directory_id:
-                raise _other_identity(path, "directory.id", meta.directory_id, flushed.directory_id)
-        if bootstrap is not None and bootstrap.voters is not None:
-            first = bootstrap.voters.by_id(meta.node_id)
-            known = None if first is None else first.key.directory_id
-            if known is not None and known != meta.directory_id:
-                raise _other_identity(path, "directory.id", meta.directory_id, known)
-
-    def _check_is_new(
-        self, segments: list[Segment], stored: list[SnapshotInfo], flushed: FlushedEnd | None
-    ) -> None:
-        """Rule 18: only a directory that never held anything may lack quorum-state."""
-        used = [segment.path for segment in segments if segment.size_bytes]
-        used += [self.snapshots.path(info.snapshot_id) for info in stored]
-        if flushed is not None:
-            used.append(f"{self.directory}/{layout.FLUSHED_END}")
-        if used:
-            raise StorageError(
-                f"{self.log_dir}/{layout.QUORUM_STATE} is missing, but {used[0]} exists: the voter "
-                "may have voted, and without the file it could vote twice in one epoch. Restore it "
-                f"from a backup; or, {START_ANEW}"
-            )
-
-    def _refuse_if_alone(
-        self, voters: tuple[ReplicaKey, ...], found: Found, verdict: Verdict
-    ) -> None:
-        """A single voter has nobody to heal from."""
-        alone = (None, found.meta.directory_id)
-        if [key.node_id for key in voters] != [found.meta.node_id] or voters[
-            0
-        ].directory_id not in alone:
-            return
-        where = "; ".join([*verdict.why, *(reason for _, reason in found.damaged_snapshots)])
-        raise StorageError(
-            f"{where}. Records from offset {verdict.end.offset} to {verdict.remembered_end} were "
-            "there once, and this is the only voter, so nobody can send them again: restore "
-            f"{self.directory} from a backup" + self._way_out(found, verdict)
-        )
-
-    def _way_out(self, found: Found, verdict: Verdict) -> str:
-        """How to go on without what was lost, in commands that change exactly that."""
-        log, cut = found.log, ""
-        if verdict.end.offset == 0:
-            return ""
-        doomed = [self.snapshots.path(snapshot_id) for snapshot_id, _ in found.damaged_snapshots]
-        doomed += [segment.path for segment in log.segments]
-        if verdict.keeps_log:
-            kept = log.segments[log.segment]
-            sound = [segment.path for segment in log.segments[: log.segment + 1]]
-            doomed = [path for path in doomed if path not in sound]
-            cut = f"cut {kept.path} to {log.position} bytes"
-        if found.flushed is not None:
-            doomed.append(f"{self.directory}/{layout.FLUSHED_END}")
-        removal = f"remove {' '.join(doomed)}" if doomed else ""
-        return f"; or, to lose those records for good, {' and '.join(filter(None, (cut, removal)))}"
-
     # --- deciding ---------------------------------------------------------------------------------
-
-    def _election(
-        self, flushed: FlushedEnd | None, epochs: Sequence[EpochStart] | None
-    ) -> ElectionState | None:
-        path = f"{self.log_dir}/{layout.QUORUM_STATE}"
-        if not self.is_rescue:
-            return read_quorum_state(self.fs, path)
-        known = [Epoch(0), *(start.epoch for start in epochs or ())]
-        if flushed is not None:
-            known.append(flushed.end.epoch)
-        election, finding = read_without_vote(self.fs, path, max(known))
-        if finding:
-            self.findings.append(finding)
-        return election
 
     def _evidence(self, found: Found) -> Evidence:
         return Evidence(
@@ -390,7 +319,7 @@ class _Recovery:
             damaged_snapshots=[snapshot_id for snapshot_id, _ in found.damaged_snapshots],
             flushed=found.flushed,
             healing=found.healing,
-            quorum_epoch=found.election.epoch if found.election else Epoch(0),
+            epoch_max=found.epoch_max,
         )
 
     def _state(self, found: Found, verdict: Verdict) -> RecoveredState:
@@ -423,10 +352,29 @@ class _Recovery:
             snapshots=snapshots,
             voters=voters,
             kraft_versions=versions,
-            election=found.election,
+            election=self._election(found, end),
             remembered_end=verdict.remembered_end,
             abstains=abstains,
         )
+
+    def _election(self, found: Found, end: OffsetAndEpoch) -> ElectionState | None:
+        """What quorum-state says, unless the log of a stock directory is ahead of it: it wins.
+
+        Such a replica cannot have voted in the log's epoch for anybody but who led it: no other
+        nominee of that epoch has a log with records of it, and only such a log gets this vote.
+        """
+        election = found.election
+        if election is None or end.epoch <= election.epoch:
+            return election
+        if found.flushed is not None:
+            self.refusing.older_election(election, end, "ends at")
+        if not self.is_rescue:
+            self.refusing.impossible_epoch(end)
+        self.findings.append(
+            f"{self.log_dir}/{layout.QUORUM_STATE}: epoch {election.epoch}, and the log ends at "
+            f"{end}: the log wins"
+        )
+        return ElectionState(end.epoch)
 
     def _sets(
         self, found: Found, verdict: Verdict
@@ -482,11 +430,3 @@ class _Recovery:
             self.findings.append(
                 f"{self.log_dir}/{layout.EPOCH_CHECKPOINT} is missing: built anew from the log"
             )
-
-
-def _other_identity(path: str, name: str, value: object, expected: object) -> StorageError:
-    shown = [format_uuid(v) if isinstance(v, bytes) else v for v in (value, expected)]
-    return StorageError(
-        f"{path}: {name} is {shown[0]}, but this directory belongs to {shown[1]}. Point "
-        "metadata.log.dir to the right directory, or put the right value back"
-    )

@@ -76,16 +76,20 @@ class Repair:
         if healing == Healing():
             write_healing(self.fs, f"{self.directory}/{layout.HEALING}", healing)
 
-    def begin(self, state: RecoveredState, voters: VoterSet) -> None:
-        """The first start: quorum-state comes before the first segment (rule 18)."""
+    def save_election(self, state: RecoveredState, voters: VoterSet) -> None:
+        """Make durable what the log says of the epoch, before flushed-end tells how far it came."""
         version = state.kraft_versions[-1].kraft_version if state.kraft_versions else 0
         write_quorum_state(
             self.fs,
             f"{self.log_dir}/{layout.QUORUM_STATE}",
-            ElectionState(Epoch(0)),
+            state.election or ElectionState(Epoch(0)),
             kraft_version=version,
             voters=voters,
         )
+
+    def begin(self, state: RecoveredState, voters: VoterSet) -> None:
+        """The first start: quorum-state comes before the first segment (rule 18)."""
+        self.save_election(state, voters)
         remove_durably(self.fs, f"{self.directory}/{layout.FIRST_BOOTSTRAP}")
 
     def tidy(self) -> list[str]:

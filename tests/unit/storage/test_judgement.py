@@ -38,7 +38,7 @@ SOUND = Evidence(
     damaged_snapshots=(),
     flushed=flushed_at(at(90, 3)),
     healing=Healing(),
-    quorum_epoch=Epoch(3),
+    epoch_max=Epoch(3),
 )
 TORN = Problem(0, 10, "torn", may_be_torn=True)
 MISPLACED = Problem(0, 10, "misplaced", may_be_torn=False)

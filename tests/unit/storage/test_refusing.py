@@ -1,0 +1,144 @@
+"""Files of one directory that are of different ages: safe, or refused with the way out."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.raft.messages import ElectionState
+from quorate.records.batch import iter_batches
+from quorate.records.ids import Epoch
+from quorate.storage.errors import StorageError
+from quorate.storage.files import write_atomically
+
+from .conftest import ALONE, DIRECTORY, LOG_DIR, THREE, Crashed, Replica, at
+
+if TYPE_CHECKING:
+    from quorate.records.voters import VoterSet
+
+END = at(18, 4)
+QUORUM_STATE = f"{LOG_DIR}/quorum-state"
+FLUSHED_END = f"{DIRECTORY}/flushed-end"
+EPOCHS = f"{LOG_DIR}/leader-epoch-checkpoint"
+
+
+def with_history(voters: VoterSet = THREE) -> Replica:
+    replica = Replica(voters)
+    replica.write_history()
+    replica.disk.settle()
+    return replica
+
+
+def refusal(replica: Replica) -> str:
+    with pytest.raises(StorageError) as error:
+        replica.open()
+    return str(error.value)
+
+
+def quorum_state_of(epoch: int) -> bytes:
+    return (
+        b'{"leaderId":-1,"leaderEpoch":%d,"votedId":-1,'
+        b'"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}' % epoch
+    )
+
+
+@pytest.mark.parametrize("voters", [THREE, ALONE])
+@pytest.mark.parametrize("has_history", [True, False])
+@pytest.mark.parametrize("epoch", [0, 1, 3])
+def test_a_stock_log_wins_over_an_older_quorum_state(
+    voters: VoterSet, epoch: int, *, has_history: bool
+) -> None:
+    replica = with_history(voters)
+    content = replica.content()
+    replica.disk.remove(FLUSHED_END)
+    if not has_history:
+        replica.disk.remove(EPOCHS)
+    write_atomically(replica.disk, QUORUM_STATE, quorum_state_of(epoch))
+    recovered = replica.open()
+    assert (recovered.state.end, replica.content()) == (END, content)
+    assert recovered.state.election == ElectionState(Epoch(4))
+    assert not recovered.is_damaged
+    assert f"{QUORUM_STATE}: epoch {epoch}, and the log ends at 18@4: the log wins" in " ".join(
+        recovered.findings
+    )
+    # It is durable before flushed-end is there, with which an older one is refused.
+    assert replica.open().state.election == ElectionState(Epoch(4))
+
+
+def test_every_crash_while_the_log_wins_can_be_recovered_from() -> None:
+    replica = with_history()
+    replica.disk.remove(FLUSHED_END)
+    write_atomically(replica.disk, QUORUM_STATE, quorum_state_of(1))
+    replica.disk.settle()
+    calls = 0
+    while True:
+        dying = copy.copy(replica)
+        dying.disk = copy.deepcopy(replica.disk)
+        dying.crash_after(calls)
+        try:
+            dying.open()
+        except Crashed:
+            dying.revive()
+            dying.lose_all_unflushed()
+            state = dying.open().state
+            assert (state.end, state.election) == (END, ElectionState(Epoch(4))), calls
+            calls += 1
+        else:
+            break
+    assert calls > 10
+
+
+@pytest.mark.parametrize("has_history", [True, False])
+def test_an_older_quorum_state_makes_a_damaged_stock_log_forget_nothing(
+    *, has_history: bool
+) -> None:
+    replica = with_history()
+    replica.disk.remove(FLUSHED_END)
+    if not has_history:
+        replica.disk.remove(EPOCHS)
+    write_atomically(replica.disk, QUORUM_STATE, quorum_state_of(1))
+    replica.flip(f"{LOG_DIR}/{replica.logs()[0]}", 100)
+    recovered = replica.open()
+    assert recovered.is_damaged
+    assert recovered.state.remembered_end == END
+
+
+def test_an_epoch_that_nothing_else_tells_is_remembered_and_not_claimed() -> None:
+    """A flipped epoch of the last LeaderChange looks the same: it must not win an election."""
+    replica = with_history()
+    replica.begin_epoch(7)
+    replica.flush()
+    replica.disk.remove(FLUSHED_END)
+    replica.disk.remove(EPOCHS)
+    write_atomically(replica.disk, QUORUM_STATE, quorum_state_of(4))
+    state = replica.open().state
+    assert (state.end, state.remembered_end) == (END, at(19, 7))
+
+
+def test_no_epoch_that_cannot_be_is_remembered() -> None:
+    replica = with_history()
+    replica.begin_epoch(7)
+    replica.flush()
+    replica.disk.remove(FLUSHED_END)
+    replica.disk.remove(EPOCHS)
+    write_atomically(replica.disk, QUORUM_STATE, quorum_state_of(4))
+    path = f"{LOG_DIR}/{replica.logs()[-1]}"
+    last = max(position for position, _ in iter_batches(replica.disk.read(path)))
+    replica.flip(path, last + 12, 0x40)
+    state = replica.open().state
+    assert (state.end, state.remembered_end) == (END, at(19, 4))
+
+
+@pytest.mark.parametrize("is_flushed", [True, False])
+def test_what_is_in_our_use_refuses_a_quorum_state_from_before_its_log(*, is_flushed: bool) -> None:
+    replica = with_history()
+    older = replica.disk.read(FLUSHED_END)
+    replica.begin_epoch(7)
+    replica.flush()
+    if not is_flushed:
+        # After a power cut an older flushed end may have come back.
+        replica.disk.open(FLUSHED_END).write_at(0, older)
+    write_atomically(replica.disk, QUORUM_STATE, quorum_state_of(4))
+    assert "quorum-state: epoch 4, but this log" in refusal(replica)
