@@ -69,6 +69,7 @@ class MetadataApplication:
         )
         self._replay_handle: asyncio.Handle | None = None
         self._loading: asyncio.Task[None] | None = None
+        self._checks: set[asyncio.Task[None]] = set()
         self._is_paused = True
         self._brokers: Brokers | None = None
         self._has_space = True
@@ -348,6 +349,21 @@ class MetadataApplication:
         if self.is_loaded and not self.controller.is_in_transaction:
             self._snapshotter.consider(self.controller.image)
 
+    def check_snapshot(self, effect: api.CheckSnapshot) -> None:
+        """Somebody wants to fetch a snapshot: is it sound?"""
+        task = self._loop.create_task(self._check(effect))
+        self._checks.add(task)
+        task.add_done_callback(self._checks.discard)
+
+    async def _check(self, effect: api.CheckSnapshot) -> None:
+        try:
+            checked = await self._snapshotter.check(effect)
+        except Exception as error:
+            self._driver.fail(error)
+            return
+        self._driver.deliver(checked)
+        self._consider_snapshot()
+
     def load(self, snapshot_id: OffsetAndEpoch) -> None:
         """Start over from a stored snapshot, in slices; not ready to lead meanwhile (rule 11)."""
         self._set_caught_up(has_caught_up=False)
@@ -402,6 +418,10 @@ class MetadataApplication:
 
     async def close(self) -> None:
         """End what runs in the background."""
+        if self._checks:
+            for check in self._checks:
+                check.cancel()
+            await asyncio.wait(self._checks)
         await self.pause()
         self._reading.close()
         self._give_up()

@@ -81,6 +81,10 @@ class Application(Protocol):
         """Propose what has gathered now: control records may come next."""
         ...
 
+    def check_snapshot(self, effect: api.CheckSnapshot) -> None:
+        """Have a snapshot read beside everything else, and tell the core what was found."""
+        ...
+
     async def pause(self) -> None:
         """Leave the storage alone until `resume`: a fetched snapshot takes its place."""
         ...
@@ -293,6 +297,8 @@ class RaftDriver:
             case api.WriteSnapshotChunk():
                 write = partial(self.store.write_chunk, effect)
                 self._begin_barrier(self._disk.run("writing a fetched snapshot", write))
+            case api.CheckSnapshot():
+                self._application.check_snapshot(effect)
             case api.ForgetRememberedEnd():
                 forget = self.store.forget_remembered_end
                 self._begin_barrier(self._disk.run("forgetting the remembered end", forget))

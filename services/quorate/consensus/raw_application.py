@@ -141,6 +141,10 @@ class RawApplication:
         """Propose what has gathered."""
         self._proposer.drain()
 
+    def check_snapshot(self, effect: api.CheckSnapshot) -> None:
+        """There are none but those that another kind of controller may have left."""
+        self._driver.deliver(self._driver.store.check_snapshot(effect))
+
     async def pause(self) -> None:
         """Nothing here reads the storage."""
 

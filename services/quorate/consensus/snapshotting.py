@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.disk_calls import DiskCalls, DiskThread
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.config import LogSettings
     from quorate.consensus.driver import RaftDriver
+    from quorate.raft.api import CheckSnapshot, SnapshotChecked
 
 log = logging.getLogger(__name__)
 # The bounds are maxima: a snapshot begins up to this part of them earlier.
@@ -57,6 +59,8 @@ class Snapshotter:
         self._is_freezing = False
         # A flush of so many bytes may take its time on a disk that is sound: nobody judges it.
         self._thread = DiskThread("snapshot", DiskCalls())
+        self._is_wanted = False
+        self._waiting: MetadataImage | None = None
 
     def _draw_part(self) -> float:
         return 1 - _SPREAD * self._draw()
@@ -66,20 +70,37 @@ class Snapshotter:
         self._bytes += size_bytes
 
     def consider(self, image: MetadataImage) -> None:
-        """Begin a snapshot of `image` when it is due; nothing when one is under way."""
-        position = image.position
+        """Begin a snapshot of `image` when it is due; nothing when one is under way.
+
+        A majority may have flushed what the own disk has not (rule 15). With writes going on that
+        would be so each time, and no snapshot would ever be taken: the image of the moment when one
+        fell due is kept until the disk has come that far.
+        """
         if self._task is not None or not self._is_due() or not image.features:
             return
         if self._driver.has_log_alone:
             return
-        taken = self.newest.offset if self.newest is not None else 0
-        if not taken < position.end_offset <= self._store.log.flushed_end.offset:
+        image = self._waiting or image
+        flushed, end = self._store.log.flushed_end.offset, image.position.end_offset
+        if not self._is_new(end):
+            self._waiting = None
             return
+        if end > flushed:
+            self._waiting = image
+            return
+        self._waiting, self._is_wanted = None, False
         self._bytes, self._since_ms, self._part = 0, monotonic_ms(), self._draw_part()
         self._task = asyncio.get_running_loop().create_task(self._take(image))
         self._task.add_done_callback(self._over)
 
+    def _is_new(self, end: Offset) -> bool:
+        """Whether a snapshot up to `end` would replace the newest one, a damaged one included."""
+        taken = self.newest.offset if self.newest is not None else 0
+        return end >= taken if self._is_wanted else end > taken
+
     def _is_due(self) -> bool:
+        if self._is_wanted:
+            return True
         if self._bytes >= self._settings.snapshot_bytes * self._part:
             return True
         interval_ms = self._settings.snapshot_interval_ms * self._part
@@ -101,7 +122,7 @@ class Snapshotter:
         finally:
             if not is_finished:
                 writer.abandon()
-        self._store.log.state.store_snapshot(info)
+        self._store.snapshot_stored(info)
         self.newest = snapshot_id
         log.info("snapshot %s has %d bytes", snapshot_id, info.size_bytes)
         self._driver.deliver(SnapshotStored(info))
@@ -111,12 +132,25 @@ class Snapshotter:
         """Let the storage drop what its retention no longer keeps; the core hears at once."""
 
         def work() -> Event | None:
-            cleaned = self._store.clean(replayed, now_ms=wall_ms())
+            pinned = self._driver.core.pinned_snapshots()
+            cleaned = self._store.clean(
+                replayed, now_ms=wall_ms(), pinned=pinned, report=_tell_damage
+            )
             if cleaned is not None:
                 log.info("the log begins at %d now", cleaned.log_start)
             return cleaned
 
         self._driver.deliver(work)
+
+    async def check(self, effect: CheckSnapshot) -> SnapshotChecked:
+        """Read a snapshot before it is served; a successor of a damaged one is due at once."""
+        work = partial(self._store.check_snapshot, effect)
+        checked = await asyncio.get_running_loop().run_in_executor(None, work)
+        if checked.damage is not None:
+            log.error("%s: not served to anybody, another one is written", checked.damage)
+            self._store.mark_unsound(checked.snapshot_id)
+            self._is_wanted = True
+        return checked
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._task = None
@@ -129,6 +163,7 @@ class Snapshotter:
 
     async def abandon(self) -> None:
         """Give up the snapshot under way, or wait until it is durable."""
+        self._waiting = None
         if self._task is not None:
             if not self._is_freezing:
                 self._task.cancel()
@@ -150,3 +185,7 @@ class Snapshotter:
         self.newest = snapshot_id
         self._bytes = 0
         return loader.finish()
+
+
+def _tell_damage(what: str) -> None:
+    log.warning("%s: it was only to be deleted, and is set aside", what)

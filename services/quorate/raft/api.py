@@ -186,6 +186,14 @@ class SnapshotStored:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotChecked:
+    """What became of CheckSnapshot: `damage` says in words why it must not be served."""
+
+    snapshot_id: OffsetAndEpoch
+    damage: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotInstalled:
     """A fetched snapshot is checked and durable, and the log restarts at its end."""
 
@@ -255,6 +263,7 @@ Event: TypeAlias = (
     | LogTruncated
     | TruncationRefused
     | SnapshotStored
+    | SnapshotChecked
     | SnapshotInstalled
     | SnapshotRefused
     | LogCleaned
@@ -342,6 +351,17 @@ class InstallSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckSnapshot:
+    """Read a stored snapshot to its end, beside everything else (rule 30).
+
+    Answered by SnapshotChecked; of a damaged one the shell writes a successor as soon as it can,
+    which takes its place in SnapshotStored.
+    """
+
+    snapshot_id: OffsetAndEpoch
+
+
+@dataclass(frozen=True, slots=True)
 class ForgetRememberedEnd:
     """Healing is over (rule 16): the remembered end may go."""
 
@@ -409,6 +429,7 @@ Effect: TypeAlias = (
     | TruncateLog
     | WriteSnapshotChunk
     | InstallSnapshot
+    | CheckSnapshot
     | ForgetRememberedEnd
     | SendRequest
     | ProbeLeader

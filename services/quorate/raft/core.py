@@ -25,6 +25,7 @@ from quorate.raft.api import (
     ResignRequested,
     ResponseReceived,
     ShutdownRequested,
+    SnapshotChecked,
     SnapshotInstalled,
     SnapshotRefused,
     SnapshotStored,
@@ -75,7 +76,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random, RecoveredState
     from quorate.raft.calls import Call
     from quorate.raft.messages import PeerResponse, Request
-    from quorate.records.ids import NodeId, Offset
+    from quorate.records.ids import NodeId, Offset, OffsetAndEpoch
 
 # What is answered where another voter, or another cluster, has taken the address over.
 NOT_THE_ONE: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -143,6 +144,10 @@ class RaftCore:
         """It has seen no epoch yet: its quorum was never bootstrapped, as far as it knows."""
         return self.replica.epoch == 0
 
+    def pinned_snapshots(self) -> frozenset[OffsetAndEpoch]:
+        """The snapshots that others fetch just now, which cleaning has to leave (rule 30)."""
+        return self.leading.offering.pinned()
+
     def remarks(self) -> list[str]:
         """What a human must know of this replica now."""
         return remarks(self.replica)
@@ -181,16 +186,21 @@ class RaftCore:
             case SnapshotStored(snapshot=snapshot):
                 assert snapshot.snapshot_id.offset <= min(r.high_watermark, r.log.flushed)
                 r.log.store_snapshot(snapshot)
+                self.leading.offering.stored(snapshot.snapshot_id)
+            case SnapshotChecked():
+                self.leading.offering.handle_checked(event)
             case LogTruncated():
                 self.following.handle_truncated(event)
             case TruncationRefused():
                 self.following.handle_truncation_refused(event)
             case SnapshotInstalled():
                 self.following.handle_installed(event)
+                self.leading.offering.prune()
             case SnapshotRefused():
                 self.following.handle_refused(event)
             case LogCleaned(log_start=log_start, snapshots=snapshots):
                 r.log.cleaned(log_start, snapshots)
+                self.leading.offering.prune()
             case StateMachineProgress(ready=ready):
                 r.is_ready = ready
             case BrokersSupport(kraft_version_max=newest):

@@ -12,18 +12,17 @@ from quorate.raft.api import (
     AppendToLog,
     CallFailure,
     ForgetRememberedEnd,
-    InstallSnapshot,
     LogTruncated,
     Peer,
     SnapshotInstalled,
     SnapshotRefused,
     TruncateLog,
     TruncationRefused,
-    WriteSnapshotChunk,
 )
 from quorate.raft.backoff import backoff_ms
 from quorate.raft.calls import Call, CallKind
 from quorate.raft.contradictions import LONGEST_SHARE
+from quorate.raft.downloads import Downloads
 from quorate.raft.fitting import misfit
 from quorate.raft.messages import (
     EpochStart,
@@ -33,7 +32,7 @@ from quorate.raft.messages import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
 )
-from quorate.raft.roles import Follower, SnapshotDownload
+from quorate.raft.roles import Follower
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Offset, OffsetAndEpoch
 
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 
     from quorate.raft.elections import Elections
     from quorate.raft.replica import Replica
+    from quorate.raft.roles import SnapshotDownload
     from quorate.records.ids import Millis
 
 
@@ -51,6 +51,7 @@ class Following:
     def __init__(self, replica: Replica, elections: Elections) -> None:
         self.r = replica
         self.elections = elections
+        self.downloads = Downloads(replica)
         # What a leader has said in this life; before that, nobody knows how much is missing here.
         self.told_high_watermark: Offset | None = None
         # The newest round that an answer carried, and the epoch of the leader that sent it: another
@@ -150,8 +151,7 @@ class Following:
         if response.high_watermark != UNKNOWN_OFFSET:
             r.leader_high_watermark = self.told_high_watermark = response.high_watermark
         if response.snapshot_id is not None:
-            role.download = SnapshotDownload(response.snapshot_id)
-            r.note(f"fetches snapshot {response.snapshot_id}")
+            role.download = self.downloads.begin(response.snapshot_id)
             return
         if isinstance(response.records, FetchedBatches) and response.records.batches:
             self._append(response.records)
@@ -322,25 +322,33 @@ class Following:
         if response.error is not ErrorCode.NONE:
             if response.error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
                 # The leader lives, and has a newer one: a plain Fetch tells which.
-                role.download = None
                 self._heard_leader(role)
+                self._give_up(role, f"{call.to} answers FetchSnapshot with {response.error.name}")
+                r.learn(response.leader, f"answer of {call.to}")
+                return
             self._refused(CallKind.FETCH_SNAPSHOT, call, response)
             return
         chunk = response.chunk
         fits = (
             response.snapshot_id == download.snapshot_id and response.position == download.position
         )
-        if not fits or not isinstance(chunk, bytes) or not chunk:
+        if not fits or not isinstance(chunk, bytes):
             self._not_believed(role, f"it sends another slice of {download.snapshot_id} than asked")
             return
         self._heard_leader(role)
-        r.emit(WriteSnapshotChunk(download.snapshot_id, download.position, chunk))
-        download.position += len(chunk)
-        if download.position >= response.size_bytes:
-            download.is_installing = True
-            # The log begins anew only once the file has been found whole.
-            kraft_version = r.log.committed_kraft_version(r.high_watermark)
-            r.emit(InstallSnapshot(download.snapshot_id, r.log.generation + 1, kraft_version))
+        if not chunk:
+            # A leader that still checks the file, or writes another, has nothing to send yet.
+            again = self.downloads.waits(download.snapshot_id)
+            r.calls.back_off(CallKind.FETCH_SNAPSHOT, call.to, again)
+            return
+        self.downloads.take(download, chunk, response.size_bytes)
+
+    def _give_up(self, role: Follower, why: str) -> None:
+        """Begin anew from a plain Fetch, later each time."""
+        assert role.download is not None
+        again = self.downloads.failed(role.download.snapshot_id, why)
+        role.download = None
+        self.r.calls.back_off(CallKind.FETCH, role.leader_id, again)
 
     def handle_installed(self, event: SnapshotInstalled) -> None:
         """The log now is empty and starts at the snapshot's end."""
@@ -351,6 +359,7 @@ class Following:
         r.log.restart_at(event.snapshot, event.voters, event.kraft_version)
         r.high_watermark = max(r.high_watermark, r.log.log_start)
         r.note(f"installed snapshot {event.snapshot.snapshot_id}; voters are {_ids(r)}")
+        self.downloads.succeeded()
         if isinstance(r.role, Follower):
             r.role.download = None
             r.note(r.contradictions.end(r.epoch))
@@ -359,11 +368,13 @@ class Following:
     def handle_refused(self, event: SnapshotRefused) -> None:
         """The fetched file does not check: begin anew from a plain Fetch, after a while."""
         r = self.r
+        reason = f"fetched snapshot {event.snapshot_id}: {event.reason}"
         if isinstance(r.role, Follower) and r.role.download is not None:
             r.role.download = None
             # Its leader is heard all the same: what spoiled the file may lie on the way, or here.
-            reason = f"fetched snapshot {event.snapshot_id}: {event.reason}"
             r.note(r.contradictions.add(r.role.leader_id, r.epoch, reason, r.now))
+        else:
+            self.downloads.failed(event.snapshot_id, reason)
 
     def check_healed(self) -> None:
         """Rule 16: whole again when the log is at least what it once was, compared as in Vote."""

@@ -18,8 +18,8 @@ from quorate.raft.messages import (
     FetchSnapshotResponse,
     LogRange,
     ProposalResponse,
-    SnapshotRange,
 )
+from quorate.raft.offering import Offering
 from quorate.raft.parking import ParkedFetch
 from quorate.raft.roles import Leader, Progress
 from quorate.records.errors import ErrorCode
@@ -50,6 +50,7 @@ class Leading:
     def __init__(self, replica: Replica, reads: Reads) -> None:
         self.r = replica
         self.reads = reads
+        self.offering = Offering(replica)
 
     # --- appends ----------------------------------------------------------------------------------
 
@@ -337,22 +338,9 @@ class Leading:
         if error is not None or not isinstance(role, Leader):
             error = error or ErrorCode.NOT_LEADER_OR_FOLLOWER
             return FetchSnapshotResponse(error, r.believing.told_with(error))
-        self._heard(role, self._known_key(request.replica))
-        info = r.log.snapshot(request.snapshot_id)
-        if info is None:
-            return FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND, r.leader_info)
-        if not 0 <= request.position < info.size_bytes:
-            return FetchSnapshotResponse(ErrorCode.POSITION_OUT_OF_RANGE, r.leader_info)
-        bytes_max = min(request.max_bytes, r.config.fetch_snapshot_max_bytes)
-        chunk = SnapshotRange(request.snapshot_id, request.position, bytes_max)
-        return FetchSnapshotResponse(
-            ErrorCode.NONE,
-            r.leader_info,
-            request.snapshot_id,
-            info.size_bytes,
-            request.position,
-            chunk,
-        )
+        key = self._known_key(request.replica)
+        self._heard(role, key)
+        return self.offering.answer(request, None if key is None else role.progress[key])
 
     # --- the high watermark -----------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.records.voters import VoterSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from quorate.raft.api import RecoveredState
 
@@ -218,15 +218,23 @@ class LogState:
         self.kraft_versions = [KRaftVersionAt(last, kraft_version)]
 
     def store_snapshot(self, snapshot: SnapshotInfo) -> None:
-        """A snapshot of our own is durable: older sets and versions are no longer needed."""
-        if self.snapshots and self.snapshots[-1].snapshot_id >= snapshot.snapshot_id:
+        """A snapshot of our own is durable: older sets and versions are no longer needed.
+
+        One of the same id has been written anew.
+        """
+        if self.snapshots and self.snapshots[-1].snapshot_id > snapshot.snapshot_id:
             return
+        self.drop_snapshots((snapshot.snapshot_id,))
         self.snapshots.append(snapshot)
         last = snapshot.snapshot_id.offset - 1
         while len(self.voters) > 1 and self.voters[1].offset <= last:
             del self.voters[0]
         while len(self.kraft_versions) > 1 and self.kraft_versions[1].offset <= last:
             del self.kraft_versions[0]
+
+    def drop_snapshots(self, damaged: Collection[OffsetAndEpoch]) -> None:
+        """These are damaged, and a newer one has taken their place."""
+        self.snapshots = [info for info in self.snapshots if info.snapshot_id not in damaged]
 
     def cleaned(self, log_start: Offset, snapshots: Iterable[SnapshotInfo]) -> None:
         """Old segments and snapshots are gone."""

@@ -85,11 +85,18 @@ class Candidate:
 
 @dataclass(slots=True)
 class SnapshotDownload:
-    """A snapshot that is being fetched: the next byte wanted, and whether it is being installed."""
+    """A snapshot that is being fetched: the next byte wanted, and whether it is being installed.
+
+    `first` is its first slice, by which its file is known again; `before` what an earlier leader
+    had sent of one with the same id.
+    """
 
     snapshot_id: OffsetAndEpoch
     position: int = 0
     is_installing: bool = False
+    first: bytes = b""
+    size_bytes: int = 0
+    before: SnapshotDownload | None = None
 
 
 @dataclass(slots=True)
@@ -127,6 +134,7 @@ class Progress:
     mark_ms: Millis | None = None
     told_high_watermark: Offset = UNKNOWN_OFFSET
     endpoints: tuple[Endpoint, ...] = ()
+    has_fetched: OffsetAndEpoch | None = None
 
 
 @dataclass(slots=True)

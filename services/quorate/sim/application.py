@@ -8,6 +8,7 @@ snapshot goes beyond what is flushed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from quorate.raft.api import (
@@ -24,7 +25,7 @@ from quorate.records.ids import Offset, OffsetAndEpoch, ReplyToken
 from quorate.sim.machine import Machine, encode_operation
 
 if TYPE_CHECKING:
-    from quorate.raft.api import PublishProgress, RecoveredState
+    from quorate.raft.api import CheckSnapshot, PublishProgress, RecoveredState
     from quorate.records.voters import VoterSet
     from quorate.sim.node import SimulatedNode
 
@@ -45,6 +46,8 @@ class Application:
         self.oracle = node.world.oracle
         self.machine = Machine()
         self.snapshot_count = 0
+        self.is_snapshot_wanted = False
+        self.checked: set[OffsetAndEpoch] = set()
         self.proposals: dict[ReplyToken, tuple[int, ...]] = {}
         self.appended: dict[Offset, tuple[int, ...]] = {}
         self.reads: dict[ReplyToken, Read] = {}
@@ -169,11 +172,31 @@ class Application:
     def maybe_snapshot(self) -> None:
         """Write a snapshot when enough has been applied, then clean what it replaces."""
         every = self.node.world.options.snapshot_every_records
-        if not every or self.machine.count - self.snapshot_count < every:
-            return
-        if self.may_snapshot():
+        is_due = every > 0 and self.machine.count - self.snapshot_count >= every
+        if (is_due or self.is_snapshot_wanted) and self.may_snapshot():
             self.snapshot_count = self.machine.count
+            self.is_snapshot_wanted = False
             self._snapshot()
+
+    def check_snapshot(self, effect: CheckSnapshot) -> None:
+        """Read a snapshot beside everything else, before somebody fetches it (rule 30)."""
+        node = self.node
+        delay = node.world.draw_fsync_us()
+        node.world.schedule(delay, partial(self._check, effect, node.incarnation))
+
+    def _check(self, effect: CheckSnapshot, incarnation: int) -> None:
+        node = self.node
+        if node.incarnation == incarnation and node in node.world.running():
+            node.guarded(partial(self._tell_check, effect))
+
+    def _tell_check(self, effect: CheckSnapshot) -> None:
+        checked = self.node.store.check_snapshot(effect)
+        self.checked.add(checked.snapshot_id)
+        if checked.damage is not None:
+            self.node.store.mark_unsound(checked.snapshot_id)
+            self.is_snapshot_wanted = True
+        self.node.deliver(checked)
+        self.maybe_snapshot()
 
     def may_snapshot(self) -> bool:
         """Rule 15: no snapshot beyond the own flushed end."""
@@ -203,9 +226,12 @@ class Application:
         """
 
         def work() -> LogCleaned | None:
-            cleaned = self.node.store.clean(Offset(self.machine.applied))
+            node = self.node
+            pinned = node.core.pinned_snapshots()
+            cleaned = node.store.clean(Offset(self.machine.applied), pinned=pinned)
             if cleaned is not None:
-                self.node.log.drop_before(cleaned.log_start)
+                node.world.watch.cleaned(node, cleaned)
+                node.log.drop_before(cleaned.log_start)
             return cleaned
 
         self.node.deliver(work)

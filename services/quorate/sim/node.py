@@ -365,6 +365,8 @@ class SimulatedNode:
                 self._install(effect)
             case api.WriteSnapshotChunk():
                 self.store.write_chunk(effect)
+            case api.CheckSnapshot():
+                self.application.check_snapshot(effect)
             case api.ForgetRememberedEnd():
                 self.store.forget_remembered_end()
                 self.is_healing = self.was_damaged = False
@@ -435,6 +437,7 @@ class SimulatedNode:
             case FetchResponse(records=LogRange() as span):
                 return replace(response, records=batch_infos(self.store.read_range(span)))
             case FetchSnapshotResponse(chunk=SnapshotRange() as part):
+                self.world.watch.sending(self, part)
                 return replace(response, chunk=self.store.read_chunk(part))
         assert isinstance(response, PeerResponse), "peers are sent nothing else"
         return response

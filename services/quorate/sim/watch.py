@@ -8,12 +8,13 @@ from quorate.sim.invariants import ALL
 from quorate.sim.invariants.invariant import Invariant
 
 if TYPE_CHECKING:
-    from quorate.raft.api import PublishProgress, RecoveredState
+    from quorate.raft.api import LogCleaned, PublishProgress, RecoveredState
     from quorate.raft.messages import (
         FetchRequest,
         FetchSnapshotRequest,
         MembershipRequest,
         MembershipResponse,
+        SnapshotRange,
     )
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.sim.logview import Entry
@@ -77,6 +78,14 @@ class Watch(Invariant):
     ) -> None:
         for watcher in self.invariants:
             watcher.answering(node, token, response)
+
+    def sending(self, node: SimulatedNode, part: SnapshotRange) -> None:
+        for watcher in self.invariants:
+            watcher.sending(node, part)
+
+    def cleaned(self, node: SimulatedNode, event: LogCleaned) -> None:
+        for watcher in self.invariants:
+            watcher.cleaned(node, event)
 
     def heard_leader(self, node: SimulatedNode) -> None:
         for watcher in self.invariants:

@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from quorate.raft.messages import SnapshotInfo
-    from quorate.records.ids import Offset
+    from quorate.records.ids import Offset, OffsetAndEpoch
 
 
 def snapshots_to_keep(
     stored: Sequence[SnapshotInfo],
     *,
     replayed: Offset,
+    pinned: Collection[OffsetAndEpoch] = (),
     retention_bytes: int,
     log_bytes_from: Callable[[Offset], int],
     is_too_old: Callable[[SnapshotInfo], bool],
@@ -26,10 +27,13 @@ def snapshots_to_keep(
     """The snapshots of `stored`, oldest first, that outlive this cleaning.
 
     A snapshot goes when log and snapshots together are above `retention_bytes` (negative: no
-    limit) or when it is too old, as long as a newer one is there that has been replayed.
+    limit) or when it is too old, as long as a newer one is there that has been replayed. One that
+    is `pinned` stays, and so do those after it: whoever fetches it needs the log from there on.
     """
     oldest = 0
     while oldest + 1 < len(stored) and stored[oldest + 1].snapshot_id.offset <= replayed:
+        if stored[oldest].snapshot_id in pinned:
+            break
         kept = stored[oldest:]
         size_bytes = sum(info.size_bytes for info in kept)
         size_bytes += log_bytes_from(kept[0].snapshot_id.offset)

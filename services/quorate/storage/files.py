@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Protocol
+from typing import Final, Protocol
 
 from quorate.storage.descriptors import open_descriptor, with_spare
 from quorate.storage.layout import TEMPORARY_SUFFIX
+
+COPY_BYTES: Final = 1024 * 1024
 
 
 class File(Protocol):
@@ -162,6 +164,19 @@ def write_atomically(fs: FileSystem, path: str, data: bytes) -> None:
     write_durably(fs, temporary, data)
     fs.rename(temporary, path)
     fs.sync_dir(parent(path))
+
+
+def copy_durably(fs: FileSystem, source: File, path: str, size_bytes: int) -> None:
+    """A file with the first `size_bytes` of another, flushed, little of it in memory at once."""
+    file = fs.open(path, create=True)
+    try:
+        file.truncate(0)
+        for position in range(0, size_bytes, COPY_BYTES):
+            data = source.read_at(position, min(COPY_BYTES, size_bytes - position))
+            file.write_at(position, data)
+        file.fdatasync()
+    finally:
+        file.close()
 
 
 def write_durably(fs: FileSystem, path: str, data: bytes) -> None:

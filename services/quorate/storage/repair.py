@@ -12,13 +12,14 @@ from quorate.raft.messages import ElectionState
 from quorate.records.ids import Epoch
 from quorate.storage import layout
 from quorate.storage.epoch_checkpoint import encode_epochs, entries_between
-from quorate.storage.files import remove_durably, write_atomically, write_durably
+from quorate.storage.files import copy_durably, remove_durably, write_atomically
 from quorate.storage.flushed_end import FlushedEnd
 from quorate.storage.healing import Healing, write_healing
 from quorate.storage.log import MetadataLog
 from quorate.storage.meta import ensure_partition_metadata
 from quorate.storage.quorum_state import write_quorum_state
 from quorate.storage.segment import Segment
+from quorate.storage.setting_aside import SettingAside
 
 if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
@@ -50,6 +51,7 @@ class Repair:
         self.log_dir = f"{directory}/{layout.LOG_DIR}"
         self.meta = meta
         self.flushed_file = flushed_file
+        self.aside = SettingAside(fs, self.log_dir)
 
     def remember(
         self,
@@ -107,7 +109,7 @@ class Repair:
 
     def set_snapshot_aside(self, snapshots: SnapshotStore, snapshot_id: OffsetAndEpoch) -> None:
         """Keep a damaged snapshot for whoever wants to look, under a name that nothing reads."""
-        self._set_aside(snapshots.path(snapshot_id))
+        self.aside.move(snapshots.path(snapshot_id))
 
     def open_log(
         self, scanned: ScannedLog, verdict: Verdict, state: RecoveredState, config: StorageConfig
@@ -126,6 +128,7 @@ class Repair:
         self.fs.sync_dir(self.log_dir)
         self._write_epochs(state)
         self.flushed_file.store(entry)
+        self.aside.remove_old()
         return MetadataLog(
             self.fs,
             self.log_dir,
@@ -144,7 +147,7 @@ class Repair:
         for segment in reversed(scanned.segments[scanned.segment + 1 :]):
             if is_damage and segment.size_bytes:
                 segment.file.close()
-                self._set_aside(segment.path)
+                self.aside.move(segment.path)
             else:
                 segment.delete(self.fs)
         kept = scanned.segments[: scanned.segment + 1]
@@ -160,10 +163,12 @@ class Repair:
         In this order: a crash between the two must not take the sound part away, which nobody
         else may have any more.
         """
-        whole = segment.file.read_at(0, segment.size_bytes)
-        write_atomically(self.fs, self._name_aside(segment.path), whole)
-        sound = segment.path + layout.TEMPORARY_SUFFIX
-        write_durably(self.fs, sound, whole[:size_bytes])
+        copy, temporary = self.aside.name(segment.path), layout.TEMPORARY_SUFFIX
+        copy_durably(self.fs, segment.file, copy + temporary, segment.size_bytes)
+        self.fs.rename(copy + temporary, copy)
+        self.fs.sync_dir(self.log_dir)
+        sound = segment.path + temporary
+        copy_durably(self.fs, segment.file, sound, size_bytes)
         segment.file.close()
         self.fs.rename(sound, segment.path)
         segment.file = self.fs.open(segment.path)
@@ -175,21 +180,10 @@ class Repair:
         for segment in reversed(scanned.segments):
             if verdict.is_damage and segment.size_bytes:
                 segment.file.close()
-                self._set_aside(segment.path)
+                self.aside.move(segment.path)
             else:
                 segment.delete(self.fs)
         return [Segment.create(self.fs, self.log_dir, verdict.end.offset)]
-
-    def _set_aside(self, path: str) -> None:
-        self.fs.rename(path, self._name_aside(path))
-        self.fs.sync_dir(self.log_dir)
-
-    def _name_aside(self, path: str) -> str:
-        target, number = path + layout.DAMAGED_SUFFIX, 1
-        while self.fs.exists(target):
-            number += 1
-            target = f"{path}.{number}{layout.DAMAGED_SUFFIX}"
-        return target
 
     def _write_epochs(self, state: RecoveredState) -> None:
         path = f"{self.log_dir}/{layout.EPOCH_CHECKPOINT}"

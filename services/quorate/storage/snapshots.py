@@ -31,6 +31,7 @@ from quorate.storage.layout import (
     parse_checkpoint,
 )
 from quorate.storage.scan import scan_batches
+from quorate.storage.setting_aside import set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -68,6 +69,7 @@ class SnapshotStore:
     def __init__(self, fs: FileSystem, directory: str) -> None:
         self._fs = fs
         self._directory = directory
+        self._fetching: OffsetAndEpoch | None = None
 
     def path(self, snapshot_id: OffsetAndEpoch) -> str:
         """The file of a snapshot, whether it exists or not."""
@@ -128,7 +130,15 @@ class SnapshotStore:
     # --- fetching ---------------------------------------------------------------------------------
 
     def write_chunk(self, snapshot_id: OffsetAndEpoch, *, position: int, data: bytes) -> None:
-        """Bytes of a snapshot that is being fetched, not flushed; position 0 starts it anew."""
+        """Bytes of a snapshot that is being fetched, not flushed; position 0 starts it anew.
+
+        What there is of another one, whose fetch was given up, goes.
+        """
+        if self._fetching not in (None, snapshot_id):
+            given_up = self.path(self._fetching) + PART_SUFFIX
+            if self._fs.exists(given_up):
+                self._fs.remove(given_up)
+        self._fetching = snapshot_id
         file = self._fs.open(self.path(snapshot_id) + PART_SUFFIX, create=position == 0)
         try:
             if position == 0:
@@ -146,6 +156,7 @@ class SnapshotStore:
         kraft.version is below the given one or unknown, or where that needs voters and it has none.
         """
         part = self.path(snapshot_id) + PART_SUFFIX
+        self._fetching = None
         checker = SnapshotChecker(part, snapshot_id.epoch)
         try:
             for _ in self._batches(part, checker):
@@ -173,6 +184,10 @@ class SnapshotStore:
         doomed = self.path(snapshot_id) + DELETED_SUFFIX
         self._fs.rename(self.path(snapshot_id), doomed)
         self._fs.remove(doomed)
+
+    def set_aside(self, snapshot_id: OffsetAndEpoch) -> str:
+        """Keep a damaged snapshot under a name that nothing reads: that name."""
+        return set_aside(self._fs, self.path(snapshot_id))
 
     def _batches(self, path: str, checker: SnapshotChecker) -> Generator[FileBatch, None, None]:
         file = self._fs.open(path)

@@ -13,6 +13,7 @@ from quorate.raft.api import (
     LogCleaned,
     LogTruncated,
     ProposedBatch,
+    SnapshotChecked,
     SnapshotInstalled,
     SnapshotRefused,
     TruncationRefused,
@@ -30,10 +31,11 @@ from quorate.storage.recovery import Recovered, StorageConfig, recover
 from quorate.storage.snapshot_writer import SnapshotWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from quorate.raft.api import (
         AppendToLog,
+        CheckSnapshot,
         InstallSnapshot,
         SaveElection,
         TruncateLog,
@@ -42,6 +44,10 @@ if TYPE_CHECKING:
     from quorate.raft.messages import LogRange, SnapshotRange
     from quorate.storage.files import FileSystem
     from quorate.storage.snapshots import SnapshotContent
+
+
+def _keep_quiet(what: str) -> None:
+    del what
 
 
 class LogStore:
@@ -56,6 +62,7 @@ class LogStore:
         self._directory = metadata_log_dir
         self._config = config
         self._healing = recovered.healing
+        self._unsound: set[OffsetAndEpoch] = set()
 
     @classmethod
     def open(
@@ -125,6 +132,7 @@ class LogStore:
         except DamagedSnapshotError as error:
             return SnapshotRefused(snapshot_id, str(error))
         info = SnapshotInfo(snapshot_id, self.snapshots.size(snapshot_id))
+        self._unsound.clear()
         self.log.reset_to_snapshot(info, summary.voters, summary.kraft_version, effect.generation)
         self._delete_all_but((info,))
         return SnapshotInstalled(info, effect.generation, summary.voters, summary.kraft_version)
@@ -143,10 +151,22 @@ class LogStore:
         return self.log.cached(span.start, end=span.end, bytes_max=span.bytes_max)
 
     def read_chunk(self, part: SnapshotRange) -> bytes:
-        """The bytes that a FetchSnapshot answer names."""
-        return self.snapshots.read(
-            part.snapshot_id, position=part.position, size_bytes=part.bytes_max
-        )
+        """The bytes that a FetchSnapshot answer names; none where somebody removed the file."""
+        try:
+            return self.snapshots.read(
+                part.snapshot_id, position=part.position, size_bytes=part.bytes_max
+            )
+        except FileNotFoundError:
+            return b""
+
+    def check_snapshot(self, effect: CheckSnapshot) -> SnapshotChecked:
+        """Read a snapshot to its end; may run beside everything else, it only reads."""
+        snapshot_id = effect.snapshot_id
+        try:
+            self.snapshots.check(snapshot_id)
+        except (DamagedSnapshotError, FileNotFoundError) as error:
+            return SnapshotChecked(snapshot_id, str(error))
+        return SnapshotChecked(snapshot_id, None)
 
     # --- own snapshots ----------------------------------------------------------------------------
 
@@ -175,8 +195,26 @@ class LogStore:
     def finish_snapshot(self, writer: SnapshotWriter) -> SnapshotInfo:
         """Make a snapshot durable: its information goes to the core as SnapshotStored."""
         info = writer.freeze()
-        self.log.state.store_snapshot(info)
+        self.snapshot_stored(info)
         return info
+
+    def snapshot_stored(self, info: SnapshotInfo) -> None:
+        """Take a durable snapshot of our own into account: it replaces those found damaged."""
+        self._unsound.discard(info.snapshot_id)
+        self.log.state.store_snapshot(info)
+        self.log.state.drop_snapshots(self._unsound)
+        for snapshot_id in self._unsound:
+            if self._fs.exists(self.snapshots.path(snapshot_id)):
+                self.snapshots.set_aside(snapshot_id)
+        self._unsound.clear()
+
+    def mark_unsound(self, snapshot_id: OffsetAndEpoch) -> None:
+        """A snapshot was found damaged. Its file stays until a newer one is stored.
+
+        Until then what is older is not cleaned away: the next start may need it.
+        """
+        if self.log.state.snapshot(snapshot_id) is not None:
+            self._unsound.add(snapshot_id)
 
     def write_snapshot(
         self, snapshot_id: OffsetAndEpoch, records: Iterable[bytes], *, timestamp_ms: int
@@ -198,30 +236,51 @@ class LogStore:
 
     # --- cleaning ---------------------------------------------------------------------------------
 
-    def clean(self, replayed: Offset, *, now_ms: int | None = None) -> LogCleaned | None:
+    def clean(
+        self,
+        replayed: Offset,
+        *,
+        now_ms: int | None = None,
+        pinned: frozenset[OffsetAndEpoch] = frozenset(),
+        report: Callable[[str], None] = _keep_quiet,
+    ) -> LogCleaned | None:
         """Delete snapshots and segments that retention no longer keeps; None where all stays.
 
         `replayed` is how far the own state machine has come. Age counts where the time is given.
+        `pinned` ones stay, as others fetch them. A damaged one that would only be deleted is set
+        aside, which `report` is told (rule 30).
         """
+        damaged: list[OffsetAndEpoch] = []
 
         def is_too_old(info: SnapshotInfo) -> bool:
             if now_ms is None or self._config.retention_ms < 0:
                 return False
-            written_ms = self.snapshots.last_contained_log_timestamp_ms(info.snapshot_id)
+            try:
+                written_ms = self.snapshots.last_contained_log_timestamp_ms(info.snapshot_id)
+            except DamagedSnapshotError as error:
+                damaged.append(info.snapshot_id)
+                report(str(error))
+                return True
             return now_ms - written_ms > self._config.retention_ms
 
+        # What lies before a damaged one may be needed instead of it.
         stored = self.snapshots.stored()
+        limit = min(self._unsound, default=None)
         kept = snapshots_to_keep(
-            stored,
+            [info for info in stored if limit is None or info.snapshot_id < limit],
             replayed=replayed,
+            pinned=pinned,
             retention_bytes=self._config.retention_bytes,
             log_bytes_from=self.log.bytes_from,
             is_too_old=is_too_old,
         )
+        kept = [*kept, *(s for s in stored if limit is not None and s.snapshot_id >= limit)]
         if len(kept) == len(stored):
             return None
         start = max(kept[0].snapshot_id.offset, self.log.log_start)
         self.log.advance_start(start, list(kept))
+        for snapshot_id in damaged:
+            self.snapshots.set_aside(snapshot_id)
         self._delete_all_but(kept)
         return LogCleaned(start, tuple(kept))
 

@@ -15,6 +15,7 @@ from quorate.sim.invariants.leader_completeness import LeaderCompleteness
 from quorate.sim.invariants.log_matching import LogMatching
 from quorate.sim.invariants.majorities import MajoritiesMeet
 from quorate.sim.invariants.monotonic import Monotonic
+from quorate.sim.invariants.offering import SnapshotsAreCheckedAndPinned
 from quorate.sim.invariants.pre_vote import HealthyLeaderKeepsEpoch
 from quorate.sim.invariants.snapshots import SnapshotEqualsPrefix
 from quorate.sim.invariants.state_machine_safety import StateMachineSafety
@@ -48,4 +49,5 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     UpgradeIsOneBatch,
     WhoStopsBeginsNothing,
     EpochsRiseByElections,
+    SnapshotsAreCheckedAndPinned,
 )

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from quorate.raft.api import PublishProgress, RecoveredState
+    from quorate.raft.api import LogCleaned, PublishProgress, RecoveredState
     from quorate.raft.messages import (
         FetchRequest,
         FetchSnapshotRequest,
         MembershipRequest,
         MembershipResponse,
+        SnapshotRange,
     )
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.sim.logview import Entry
@@ -65,6 +66,12 @@ class Invariant:
         self, node: SimulatedNode, token: ReplyToken, response: MembershipResponse
     ) -> None:
         """The answer to such a request is about to leave the process."""
+
+    def sending(self, node: SimulatedNode, part: SnapshotRange) -> None:
+        """A slice of a snapshot is about to be sent."""
+
+    def cleaned(self, node: SimulatedNode, event: LogCleaned) -> None:
+        """Snapshots and segments have been deleted; the process has not been told."""
 
     def heard_leader(self, node: SimulatedNode) -> None:
         """A follower has received a Fetch answer of its leader."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.offering import Offering
 from quorate.raft.replica import Replica
 from quorate.records.ids import Offset
 from quorate.sim.application import Application
@@ -62,6 +63,18 @@ BUGS: Final = (
         "a leader whose flush does not return leads on, as long as others flush (rule 24)",
         (26, 57),
         (Patch(Replica, "flush_deadline", property(always(answer=None))),),
+    ),
+    Bug(
+        "serves-unchecked-snapshot",
+        "a leader sends snapshots without a look at them (rule 30)",
+        (5, 7),
+        (Patch(Offering, "_is_sound", always(answer=True)),),
+    ),
+    Bug(
+        "cleaning-forgets-fetchers",
+        "a snapshot is cleaned away under whoever fetches it (rule 30)",
+        (8, 11),
+        (Patch(Offering, "pinned", always(answer=frozenset())),),
     ),
     Bug(
         "snapshot-with-a-hole",
