@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch
 
 _DOUBLINGS_MAX: Final = 6
+_SAID_MAX: Final = 8
 
 
 class Downloads:
@@ -28,7 +29,7 @@ class Downloads:
         self._unfinished: SnapshotDownload | None = None
         self._failing: OffsetAndEpoch | None = None
         self._failures = 0
-        self._said = ""
+        self._said: list[str] = []
 
     def begin(self, snapshot_id: OffsetAndEpoch) -> SnapshotDownload:
         """Fetch this one, from where it stopped if the leader has the same file."""
@@ -83,13 +84,13 @@ class Downloads:
 
     def succeeded(self) -> None:
         """It is installed, or not wanted any more."""
-        self._failing, self._failures, self._said = None, 0, ""
+        self._failing, self._failures, self._said = None, 0, []
 
     def _say(self, what: str) -> None:
-        if not self._failures or what != self._said:
+        """Tell it, unless it is one of the things that were told since the last success."""
+        if what not in self._said:
             self.r.note(what)
-        if self._failures:
-            self._said = what
+            self._said = [*self._said[1 - _SAID_MAX :], what]
 
 
 def _is_same(before: SnapshotDownload, chunk: bytes, size_bytes: int) -> bool:

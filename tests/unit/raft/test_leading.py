@@ -143,6 +143,8 @@ def test_a_replica_behind_the_log_start_is_sent_to_the_snapshot() -> None:
     answer = fetched(cores.ask(core, cores.fetch(3, 0, 0), now_ms=2004, token=3))
     assert answer.snapshot_id == cores.end(3, 1)
     request = m.FetchSnapshotRequest(cores.CLUSTER, cores.key(3), Epoch(1), cores.end(3, 1), 40, 16)
+    cores.ask(core, request, now_ms=2004, token=5)
+    core.step(api.SnapshotChecked(cores.end(3, 1), None), Millis(2005))
     (chunk,) = cores.replies(cores.ask(core, request, now_ms=2005, token=4))
     assert isinstance(chunk, m.FetchSnapshotResponse)
     assert chunk.chunk == m.SnapshotRange(cores.end(3, 1), 40, 16)
