@@ -12,7 +12,6 @@ import logging
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import grpc
@@ -27,6 +26,7 @@ from quorate.rpc.certificates import (
     read_certificates,
     read_pair,
 )
+from quorate.settings.regular_files import UnfitFileError, read_regular
 from quorate.settings.tls import ClientAuth, TlsError, TlsSettings
 
 if TYPE_CHECKING:
@@ -161,9 +161,10 @@ def _read_file(path: str, named: str) -> bytes:
     if not path:
         return b""
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise TlsError(f"{named}: {error.strerror}: name a readable PEM file") from error
+        return read_regular(path)
+    except (OSError, UnfitFileError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise TlsError(f"{named}: {reason}: name a readable PEM file") from error
 
 
 def _understood(

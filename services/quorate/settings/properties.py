@@ -7,10 +7,10 @@ underscores. Every key that is asked for is known; the rest of the file is warne
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.settings.numbers import INT32_MAX, INT64_MAX, is_whole_number, whole_number
+from quorate.settings.regular_files import UnfitFileError, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,8 +32,8 @@ class ConfigError(ValueError):
 def read_properties(path: str) -> dict[str, str]:
     """The pairs of a file. Raises ConfigError that names it."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_regular(path).decode()
+    except (OSError, UnfitFileError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}: name a readable properties file") from error
     return parse_properties(text)
 

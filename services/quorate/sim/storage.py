@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.batch import BatchHeader, CorruptBatchError, iter_batches
-from quorate.storage.flushed_end import SLOT_BYTES, decode_slot
+from quorate.storage.flushed_end import newest_slot
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.layout import BOOTSTRAP_ID, FLUSHED_END, parse_checkpoint, parse_segment
 from quorate.storage.layout import LOG_DIR as LOG_DIR_NAME
@@ -76,11 +75,10 @@ def rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
 def _rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
     path = f"{DATA_DIR}/{FLUSHED_END}"
     data = disk.on_platter(path) if disk.exists(path) else b""
-    slots = [decode_slot(data[at : at + SLOT_BYTES]) for at in (0, SLOT_BYTES)]
-    newest = max(filter(None, slots), key=itemgetter(0), default=None)
+    newest = newest_slot(data)
     if newest is None:
         return []
-    flushed = newest[1]
+    flushed = newest[2]
     places = []
     for name, size_bytes in disk.files(LOG_DIR).items():
         if parse_segment(name) is not None:

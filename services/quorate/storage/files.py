@@ -11,7 +11,9 @@ import errno
 import os
 from typing import Final, Protocol
 
+from quorate.settings.regular_files import UnfitFileError, open_regular, read_regular
 from quorate.storage.descriptors import open_descriptor, with_spare
+from quorate.storage.errors import StorageError
 from quorate.storage.layout import TEMPORARY_SUFFIX
 
 COPY_BYTES: Final = 1024 * 1024
@@ -47,7 +49,7 @@ class FileSystem(Protocol):
         ...
 
     def read(self, path: str) -> bytes:
-        """A whole file."""
+        """A whole small file. Raises StorageError for one that is none."""
         ...
 
     def list_dir(self, path: str) -> list[str]:
@@ -109,22 +111,29 @@ class OsFileSystem:
     """The operating system's files."""
 
     def open(self, path: str, *, create: bool = False) -> OsFile:
-        flags = os.O_RDWR | os.O_CLOEXEC
+        flags = os.O_RDWR
         try:
-            return OsFile(open_descriptor(path, flags | os.O_CREAT if create else flags))
+            return OsFile(_open(path, flags | os.O_CREAT if create else flags))
         except OSError as error:
             # Snapshots have mode 0400: readable, and never to be written again. A surviving disk
             # may be mounted read-only by whoever wants to compare it.
             if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
                 raise
-            return OsFile(open_descriptor(path, os.O_RDONLY | os.O_CLOEXEC))
+        except UnfitFileError as error:
+            raise _unfit(path, error) from error
+        return OsFile(_open(path, os.O_RDONLY))
 
     def read(self, path: str) -> bytes:
-        with open(path, "rb", opener=open_descriptor) as file:
-            return file.read()
+        try:
+            return with_spare(lambda: read_regular(path))
+        except UnfitFileError as error:
+            raise _unfit(path, error) from error
 
     def list_dir(self, path: str) -> list[str]:
-        return sorted(with_spare(lambda: os.listdir(path)))
+        try:
+            return sorted(with_spare(lambda: os.listdir(path)))
+        except NotADirectoryError as error:
+            raise _unfit(path, "it is no directory") from error
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -133,7 +142,12 @@ class OsFileSystem:
         os.replace(source, target)
 
     def remove(self, path: str) -> None:
-        os.unlink(path)
+        try:
+            os.unlink(path)
+        except (IsADirectoryError, PermissionError) as error:
+            if os.path.isdir(path):
+                raise _unfit(path, "it is a directory") from error
+            raise
 
     def make_dirs(self, path: str) -> None:
         missing = []
@@ -141,7 +155,10 @@ class OsFileSystem:
             missing.append(path)
             path = os.path.dirname(path)
         for directory in reversed(missing):
-            os.mkdir(directory)
+            try:
+                os.mkdir(directory)
+            except FileExistsError as error:
+                raise _unfit(directory, "it is no directory") from error
             self.sync_dir(os.path.dirname(directory) or ".")
 
     def sync_dir(self, path: str) -> None:
@@ -155,12 +172,24 @@ class OsFileSystem:
         os.chmod(path, 0o400)
 
 
-def write_atomically(fs: FileSystem, path: str, data: bytes) -> None:
+def _open(path: str, flags: int) -> int:
+    return with_spare(lambda: open_regular(path, flags))
+
+
+def _unfit(path: str, why: object) -> StorageError:
+    return StorageError(
+        f"{path}: {why}. Move it away; if this directory has been in use, restore what belongs "
+        "there from a backup"
+    )
+
+
+def write_atomically(fs: FileSystem, path: str, data: bytes, *, by: str = "") -> None:
     """Replace `path` by `data`: after a crash at any point it holds the old bytes or the new.
 
     Durable on return: the temporary file is flushed before the rename, the directory after it.
+    Where two threads may replace one file, `by` keeps their temporary files apart.
     """
-    temporary = path + TEMPORARY_SUFFIX
+    temporary = f"{path}{by}{TEMPORARY_SUFFIX}"
     write_durably(fs, temporary, data)
     fs.rename(temporary, path)
     fs.sync_dir(parent(path))

@@ -1,7 +1,8 @@
 """The flushed-end file: below what it says is damage, above it is tail (rule 12).
 
-It lies beside the log. Two slots of one sector each are written in turn, each with a sequence
-number and a checksum, so that a torn write leaves the other. After a flush it is written without an
+It lies beside the log. Two slots are written in turn, each with a sequence number and a checksum,
+and each in a block of its own, so that a torn write or a bad sector leaves the other. (Releases
+before had both in the first block.) After a flush it is written without an
 fsync of its own: a killed process loses nothing of it, a power cut may bring back an older slot,
 which then only says less. How much less is bounded: within SYNC_AFTER_MS of a flush `sync` carries
 it to the disk, beside the flushes of the log. Whatever lowers it (a truncation) is durable in both
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from quorate.storage.files import File, FileSystem
 
 SLOT_BYTES: Final = 512
+# The largest sector of the disks of today, and what the page cache writes at once.
+BLOCK_BYTES: Final = 4096
+SLOTS: Final = (0, BLOCK_BYTES)
+_OLD_SLOT: Final = SLOT_BYTES
 SYNC_AFTER_MS: Final = 1000
 _MAGIC: Final = b"QFE1"
 # magic, sequence, offset, epoch, has a last batch, its CRC, voters in all, directory id, cluster id
@@ -72,12 +77,11 @@ class FlushedEndFile:
         if not self._fs.exists(self.path):
             return None
         self._file = self._fs.open(self.path)
-        newest: FlushedEnd | None = None
-        for slot in range(2):
-            read = decode_slot(self._file.read_at(slot * SLOT_BYTES, SLOT_BYTES))
-            if read is not None and read[0] > self._sequence:
-                self._sequence, newest = read
-                self._slot = slot
+        found = newest_slot(self._file.read_at(0, 2 * BLOCK_BYTES))
+        if found is None:
+            return None
+        position, self._sequence, newest = found
+        self._slot = position // BLOCK_BYTES
         return newest
 
     def write(self, entry: FlushedEnd) -> None:
@@ -95,8 +99,9 @@ class FlushedEndFile:
         if self._file is None:
             self._file = self._fs.open(self.path, create=True)
             self._fs.sync_dir(parent(self.path))
-        for _ in range(2):
-            self._write_next(self._file, entry)
+        for _ in SLOTS:
+            # The whole block, and with the first one the second slot of earlier releases.
+            self._write_next(self._file, entry, BLOCK_BYTES)
             self._file.fdatasync()
 
     def close(self) -> None:
@@ -104,10 +109,21 @@ class FlushedEndFile:
             self._file.close()
             self._file = None
 
-    def _write_next(self, file: File, entry: FlushedEnd) -> None:
+    def _write_next(self, file: File, entry: FlushedEnd, size_bytes: int = SLOT_BYTES) -> None:
         self._slot = 1 - self._slot
         self._sequence += 1
-        file.write_at(self._slot * SLOT_BYTES, encode_slot(self._sequence, entry))
+        data = encode_slot(self._sequence, entry).ljust(size_bytes, b"\0")
+        file.write_at(SLOTS[self._slot], data)
+
+
+def newest_slot(data: bytes) -> tuple[int, int, FlushedEnd] | None:
+    """Position, sequence and content of the newest slot in the file's bytes that checks."""
+    newest: tuple[int, int, FlushedEnd] | None = None
+    for position in (*SLOTS, _OLD_SLOT):
+        read = decode_slot(data[position : position + SLOT_BYTES])
+        if read is not None and (newest is None or read[0] > newest[1]):
+            newest = (position, *read)
+    return newest
 
 
 def encode_slot(sequence: int, entry: FlushedEnd) -> bytes:

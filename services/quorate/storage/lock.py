@@ -11,6 +11,7 @@ import fcntl
 import os
 from typing import Self
 
+from quorate.settings.regular_files import UnfitFileError, open_regular
 from quorate.storage.errors import StorageError
 from quorate.storage.layout import LOCK
 
@@ -26,7 +27,7 @@ class DirectoryLock:
 
     def acquire(self) -> None:
         """Take the lock. Raises StorageError that names the process which holds it."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = self._open(os.O_RDWR | os.O_CREAT)
         self._lock(descriptor, fcntl.LOCK_EX)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -35,11 +36,17 @@ class DirectoryLock:
     def check(self) -> None:
         """Raises StorageError that names the process which holds the lock; changes nothing."""
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = self._open(os.O_RDONLY)
         except FileNotFoundError:
             return
         self._lock(descriptor, fcntl.LOCK_SH)
         os.close(descriptor)
+
+    def _open(self, flags: int) -> int:
+        try:
+            return open_regular(self.path, flags)
+        except UnfitFileError as error:
+            raise StorageError(f"{self.path}: {error}. Remove it: it is made anew") from error
 
     def _lock(self, descriptor: int, kind: int) -> None:
         try:

@@ -432,11 +432,10 @@ class MetadataLog:
         state = self.state
         state.cleaned(to, snapshots)
         try:
-            write_atomically(
-                self.fs,
-                f"{self.directory}/{EPOCH_CHECKPOINT}",
-                encode_epochs(self._epoch_entries()),
-            )
+            path = f"{self.directory}/{EPOCH_CHECKPOINT}"
+            # A flush may be under way in its thread, and be about to replace the file as well:
+            # whichever comes last, no epoch of what is flushed is missing in it.
+            write_atomically(self.fs, path, encode_epochs(self._epoch_entries()), by=".cleaned")
             self._flushed_end_file.store(self._flushed_entry(state.flushed_end, self._flushed_crc))
             while len(self._segments) > 1 and self._segments[1].base_offset <= to:
                 self._segments[0].delete(self.fs)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from quorate.storage.files import File
 
 CHUNK_BYTES: Final = 1024 * 1024
+# Twice the largest batch: each place is looked at with a whole batch's room behind it, and no byte
+# is read more than twice.
+SALVAGE_BYTES: Final = 2 * BATCH_BYTES_MAX
 _LENGTH: Final = struct.Struct(">i")
 _LENGTH_AT: Final = 8
 _LENGTH_END: Final = 12
@@ -74,16 +77,23 @@ def salvage_batches(file: File, size_bytes: int, position: int) -> Iterator[File
     """Whatever checks from `position` on, resynchronised behind bytes that do not.
 
     That is how damage in the middle is told from a torn tail where nobody wrote down what was
-    flushed: behind a torn tail there is nothing.
+    flushed: behind a torn tail there is nothing. A window of SALVAGE_BYTES is in memory.
     """
-    data = file.read_at(position, size_bytes - position)
-    at = 0
-    while at >= 0:
-        try:
-            header = check_batch(data, at)
-        except CorruptBatchError:
-            magic_at = data.find(_MAGIC, at + _MAGIC_AT + 1)
-            at = magic_at - _MAGIC_AT if magic_at >= 0 else -1
+    data, start, at = b"", position, position
+    while at < size_bytes:
+        end = start + len(data)
+        if end < min(at + BATCH_BYTES_MAX, size_bytes):
+            start, data = at, file.read_at(at, min(SALVAGE_BYTES, size_bytes - at))
+            if len(data) < min(SALVAGE_BYTES, size_bytes - at):
+                size_bytes = start + len(data)
             continue
-        yield FileBatch(position + at, header, data, at)
+        try:
+            header = check_batch(data, at - start)
+        except CorruptBatchError:
+            magic_at = data.find(_MAGIC, at - start + _MAGIC_AT + 1)
+            if magic_at < 0 and end == size_bytes:
+                return
+            at = start + (magic_at if magic_at >= 0 else len(data)) - _MAGIC_AT
+            continue
+        yield FileBatch(at, header, data, at - start)
         at += header.size_bytes

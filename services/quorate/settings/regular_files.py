@@ -1,0 +1,61 @@
+"""Regular files of a bounded size, opened without waiting for anybody.
+
+A pipe, a directory or gigabytes may stand where a small file should: a process that hangs, takes
+all memory, or ends with a bare errno does not say so. These say it, with the file's name.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Final
+
+BYTES_MAX: Final = 4 * 1024 * 1024
+_KINDS: Final = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+class UnfitFileError(Exception):
+    """What stands there is no such file as is needed; the message says what it is."""
+
+
+def open_regular(path: str, flags: int, mode: int = 0o644) -> int:
+    """A descriptor of a regular file. Raises UnfitFileError, and OSError as `os.open` does."""
+    try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, mode)
+    except OSError as error:
+        # A directory is not opened for writing, a socket not at all: say what it is all the same.
+        _refuse(_mode_of(path), error)
+        raise
+    kind = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(kind):
+        os.close(descriptor)
+        _refuse(kind, None)
+    return descriptor
+
+
+def read_regular(path: str, bytes_max: int = BYTES_MAX) -> bytes:
+    """A whole file. Raises UnfitFileError where it is none or larger than that, and OSError."""
+    with open(open_regular(path, os.O_RDONLY), "rb") as file:
+        data = file.read(bytes_max + 1)
+    if len(data) > bytes_max:
+        raise UnfitFileError(f"it is larger than {bytes_max} bytes")
+    return data
+
+
+def _mode_of(path: str) -> int:
+    try:
+        return os.stat(path).st_mode
+    except OSError:
+        return stat.S_IFREG
+
+
+def _refuse(mode: int, error: OSError | None) -> None:
+    for is_kind, name in _KINDS:
+        if is_kind(mode):
+            raise UnfitFileError(f"it is {name}, not a regular file") from error
