@@ -24,6 +24,7 @@ from quorate.raft.core import RaftCore
 from quorate.raft.describe import api_versions, membership_numbers
 from quorate.records.ids import UUID_BYTES, Epoch, TopicId
 from quorate.records.metadata import decode_record
+from quorate.records.schema import SchemaError
 from quorate.rpc.authorization import CallerInterceptor
 from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
@@ -33,6 +34,7 @@ from quorate.rpc.raw_server import RawService
 from quorate.rpc.server import ControllerServer
 from quorate.settings.ports import taking_port
 from quorate.storage import layout
+from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.recovery import StorageConfig
 from quorate.storage.snapshots import read_content
@@ -115,7 +117,7 @@ class Node:
         raft_config = _raft_config(config, meta)
         core = RaftCore(raft_config, recovered.state, secrets.SystemRandom())
         self.driver = driver = RaftDriver(core, store, self._ended)
-        application, service = self._make_application(driver, meta)
+        application, service = self._make_application(driver, meta, recovered)
         self._application = application
         self._client = RaftClient(
             on_response=lambda call, response: driver.deliver(api.ResponseReceived(call, response)),
@@ -147,14 +149,15 @@ class Node:
         self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
 
     def _make_application(
-        self, driver: RaftDriver, meta: MetaProperties
+        self, driver: RaftDriver, meta: MetaProperties, recovered: Recovered
     ) -> tuple[MetadataApplication | RawApplication, ControllerService | RawService]:
         """The state machine, and what clients ask of it. Raises StorageError."""
         config = self._config
         if self._is_raw:
             raw = RawApplication(driver, linger_ms=config.quorum.append_linger_ms)
             return raw, RawService(raw)
-        bootstrap = read_bootstrap(config.log.directory)
+        is_needed = not recovered.state.snapshots and not driver.store.log.has_data
+        bootstrap = read_bootstrap(config.log.directory, is_needed=is_needed)
         metadata = MetadataApplication(
             driver,
             Controller(_controller_settings(config, meta), bootstrap),
@@ -400,11 +403,23 @@ def _newest_snapshot(recovered: Recovered) -> OffsetAndEpoch | None:
     return snapshots[-1].snapshot_id if snapshots else None
 
 
-def read_bootstrap(directory: str) -> tuple[MetadataRecord, ...]:
-    """The records that `format` left for the first active controller. Raises StorageError."""
+def read_bootstrap(directory: str, *, is_needed: bool = True) -> tuple[MetadataRecord, ...]:
+    """The records that `format` left for the first active controller.
+
+    Raises StorageError where they cannot be read and the log does not have them yet.
+    """
     fs = OsFileSystem()
     path = f"{directory}/{layout.BOOTSTRAP_CHECKPOINT}"
     if not fs.exists(path):
         return ()
-    content = read_content(fs, path, Epoch(0))
-    return tuple(decode_record(value)[0] for value in content.records)
+    try:
+        content = read_content(fs, path, Epoch(0))
+        return tuple(decode_record(value)[0] for value in content.records)
+    except (StorageError, SchemaError) as error:
+        if is_needed:
+            raise StorageError(
+                f"{error}. It holds the first metadata, which the log does not have yet: copy the "
+                f"file from another controller of this cluster, or format {directory} anew"
+            ) from error
+        log.warning("%s: not needed any more, the log has what was in it", error)
+        return ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import random
+import secrets
 import signal
 import sys
 from contextlib import suppress
@@ -22,6 +22,7 @@ from quorate.consensus.driver import Ending
 from quorate.consensus.garbage import PassWatch
 from quorate.consensus.node import Node
 from quorate.consensus.resources import check_descriptors
+from quorate.consensus.restarting import Restarts
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import HealthServer
 from quorate.settings.ports import taking_port
@@ -41,7 +42,6 @@ log = logging.getLogger(__name__)
 _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
 # The core bounds the hand-over by itself; this bounds a core that does not answer.
 _SHUTDOWN_MARGIN_S: Final = 2.0
-_SHORTAGE_PAUSE_S: Final = 1.0
 _BEGINS_ANEW: Final = (Ending.DAMAGED, Ending.SHORT)
 
 
@@ -106,14 +106,21 @@ async def _serve(
         if config.health_port >= 0:
             with taking_port("health.port", _port_host(config), config.health_port):
                 await health.start(_port_host(config), config.health_port)
+        restarts = Restarts(secrets.SystemRandom())
         while True:
+            begun_s = loop.time()
             node = Node(config, health, tls=tls, is_raw=is_raw)
             ending = await _run_once(config, node, stop)
             if ending not in _BEGINS_ANEW or stop.is_set():
                 return 0 if ending in (Ending.STOPPED, *_BEGINS_ANEW) else 1
-            log.warning("opening %s again: recovery heals what it can", config.log.directory)
-            if ending is Ending.SHORT:
-                await _pause(stop)
+            lived_s = loop.time() - begun_s
+            is_short = ending is Ending.SHORT
+            wait_s = restarts.shortage_wait_s() if is_short else restarts.next_wait_s(lived_s)
+            directory = config.log.directory
+            log.warning("opening %s again in %.1f s: recovery heals what it can", directory, wait_s)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), wait_s)
+                return 0
     except (ConfigError, OSError, StorageError, RuntimeError) as error:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1
@@ -132,12 +139,6 @@ def _stop_with_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> No
             stop.set()
 
     loop.add_reader(descriptor, readable)
-
-
-async def _pause(stop: asyncio.Event) -> None:
-    """All connections are closed: give whoever held too much a moment, and not all at once."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), _SHORTAGE_PAUSE_S * (1 + random.random()))  # noqa: S311
 
 
 def _port_host(config: ControllerConfig) -> str:

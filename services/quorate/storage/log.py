@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.log_state import NO_VOTERS, LogState
 from quorate.raft.messages import EpochStart
-from quorate.records.batch import CorruptBatchError, read_header
+from quorate.records.batch import CorruptBatchError, iter_batches, read_header
 from quorate.records.control import control_records
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.storage.cache import BatchCache
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _HEADER: Final = struct.Struct(">qiibIhi")
 _LENGTH_END: Final = 12
 _CONTROL_BIT: Final = 0x20
+_FIRST_BYTES: Final = 64 * 1024
 
 
 @dataclass(slots=True)
@@ -127,6 +128,12 @@ class MetadataLog:
     def generation(self) -> int:
         """Raised by every truncation and installed snapshot (rule 14)."""
         return self.state.generation
+
+    @property
+    def has_data(self) -> bool:
+        """Whether a record of the state machine stands among the first ones of the log."""
+        first = self.read(self.log_start, end=self.end.offset, bytes_max=_FIRST_BYTES)
+        return any(not header.is_control for _, header in iter_batches(first))
 
     @property
     def size_bytes(self) -> int:

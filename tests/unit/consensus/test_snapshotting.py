@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from quorate.consensus.snapshotting import Snapshotter
+from quorate.raft.api import CheckSnapshot
+from quorate.records.ids import Offset
 from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from quorate.records.ids import OffsetAndEpoch
     from tests.unit.consensus.conftest import Stack
 
     Open = Callable[..., Awaitable[Stack]]
@@ -59,3 +63,68 @@ async def test_members_draw_how_far_below_the_bound_they_begin(
     snapshotter.note(1)
     snapshotter.consider(stack.application.controller.image)
     await eventually(lambda: snapshotter.newest is not None)
+
+
+async def test_an_image_that_the_own_disk_has_not_is_kept_until_it_has(open_stack: Open) -> None:
+    """A majority is ahead of this disk each time that somebody looks, as under steady writes."""
+    stack = await open_stack()
+    await stack.register()
+    snapshotter, log = stack.snapshotter, stack.driver.store.log
+    image = stack.application.controller.image
+    snapshotter.note(1 << 40)
+    at_end, log.state.flushed = log.state.flushed, Offset(image.position.end_offset - 1)
+    snapshotter.consider(image)
+    await stack.create("later")
+    log.state.flushed = image.position.end_offset
+    later = stack.application.controller.image
+    assert later.position.end_offset > image.position.end_offset
+    snapshotter.consider(later)
+    await eventually(lambda: snapshotter.newest is not None)
+    assert snapshotter.newest is not None
+    assert snapshotter.newest.offset == image.position.end_offset
+    log.state.flushed = max(at_end, later.position.end_offset)
+
+
+async def newest_of(stack: Stack) -> OffsetAndEpoch:
+    await eventually(lambda: stack.snapshotter.newest is not None)
+    newest = stack.snapshotter.newest
+    assert newest is not None
+    return newest
+
+
+def rot(name: str) -> Path:
+    path = Path(name)
+    path.chmod(0o600)
+    path.write_bytes(b"\0" * 70 + path.read_bytes()[70:])
+    return path
+
+
+async def test_a_snapshot_found_damaged_has_a_successor_at_once(open_stack: Open) -> None:
+    stack = await open_stack(snapshot_bytes=1)
+    newest = await newest_of(stack)
+    await eventually(lambda: stack.snapshotter._task is None)
+    rot(stack.driver.store.snapshots.path(newest))
+    stack.application.check_snapshot(CheckSnapshot(newest))
+    check = stack.driver.store.check_snapshot
+    await eventually(
+        lambda: (
+            stack.snapshotter._task is None
+            and stack.snapshotter.newest is not None
+            and check(CheckSnapshot(stack.snapshotter.newest)).damage is None
+        )
+    )
+    assert not stack.ended.done()
+
+
+async def test_a_rotten_header_ends_nobody(open_stack: Open) -> None:
+    stack = await open_stack(snapshot_bytes=1)
+    oldest = await newest_of(stack)
+    path = rot(stack.driver.store.snapshots.path(oldest))
+    stack.driver.store._config = replace(
+        stack.driver.store._config, retention_ms=1, retention_bytes=-1
+    )
+    await stack.register()
+    await eventually(lambda: stack.snapshotter.newest != oldest)
+    await eventually(lambda: not path.exists())
+    assert path.with_name(path.name + ".damaged").exists()
+    assert not stack.ended.done()

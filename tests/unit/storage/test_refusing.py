@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,11 +12,14 @@ from quorate.raft.messages import ElectionState
 from quorate.records.batch import iter_batches
 from quorate.records.ids import Epoch
 from quorate.storage.errors import StorageError
-from quorate.storage.files import write_atomically
+from quorate.storage.files import OsFileSystem, write_atomically
+from quorate.storage.store import LogStore
 
 from .conftest import ALONE, DIRECTORY, LOG_DIR, THREE, Crashed, Replica, at
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from quorate.records.voters import VoterSet
 
 END = at(18, 4)
@@ -142,3 +146,107 @@ def test_what_is_in_our_use_refuses_a_quorum_state_from_before_its_log(*, is_flu
         replica.disk.open(FLUSHED_END).write_at(0, older)
     write_atomically(replica.disk, QUORUM_STATE, quorum_state_of(4))
     assert "quorum-state: epoch 4, but this log" in refusal(replica)
+
+
+SMALL_FILES = [
+    QUORUM_STATE,
+    EPOCHS,
+    FLUSHED_END,
+    f"{DIRECTORY}/meta.properties",
+    f"{DIRECTORY}/healing",
+    f"{DIRECTORY}/rescue",
+    f"{LOG_DIR}/partition.metadata",
+]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "directory", "too large"])
+@pytest.mark.parametrize("name", [path.removeprefix(DIRECTORY) for path in SMALL_FILES])
+def test_what_is_no_small_file_is_refused_by_name(name: str, kind: str, tmp_path: Path) -> None:
+    """On a real disk, where opening a pipe would wait for a writer for ever."""
+    replica = with_history()
+    for directory in (DIRECTORY, LOG_DIR):
+        target = tmp_path / directory.removeprefix(DIRECTORY).strip("/")
+        target.mkdir(exist_ok=True)
+        for file in replica.disk.files(directory):
+            (target / file).write_bytes(replica.disk.read(f"{directory}/{file}"))
+    path = tmp_path / name.strip("/")
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "directory":
+        path.mkdir()
+    else:
+        path.touch()
+        os.truncate(path, 1 << 40)
+    if (name, kind) == ("/flushed-end", "too large"):
+        # Only its two slots are read; where they say nothing, nothing was said.
+        LogStore.open(OsFileSystem(), str(tmp_path), replica.config)[0].close()
+        return
+    with pytest.raises(StorageError) as error:
+        LogStore.open(OsFileSystem(), str(tmp_path), replica.config)
+    assert str(error.value).startswith(f"{path}: it is ")
+    assert "restore what belongs there" in str(error.value)
+
+
+# Each file of the directory as it was after so many steps of a life, the others from its end.
+AGING = [
+    QUORUM_STATE,
+    EPOCHS,
+    FLUSHED_END,
+    f"{DIRECTORY}/healing",
+    f"{DIRECTORY}/bootstrap.checkpoint",
+    f"{LOG_DIR}/partition.metadata",
+    *(f"{LOG_DIR}/{offset:020d}-{epoch:010d}.checkpoint" for offset, epoch in ((12, 2), (18, 4))),
+]
+
+
+def ages() -> list[dict[str, bytes]]:
+    """What each file held at four moments: after the history, two snapshots, damage, healing."""
+    replica = with_history()
+    moments = []
+
+    def keep() -> None:
+        files = [path for path in AGING if replica.disk.exists(path)]
+        moments.append({path: replica.disk.read(path) for path in files})
+
+    keep()
+    replica.snapshot(at(12, 2), b"older")
+    keep()
+    replica.snapshot(END)
+    replica.begin_epoch(7)
+    replica.append(b"seven")
+    replica.flush()
+    keep()
+    return [*moments, {path: replica.disk.read(path) for path in everything(replica)}]
+
+
+def everything(replica: Replica) -> list[str]:
+    return [f"{d}/{name}" for d in (DIRECTORY, LOG_DIR) for name in replica.disk.files(d)]
+
+
+@pytest.mark.parametrize("moment", range(3))
+@pytest.mark.parametrize("path", AGING)
+def test_any_single_file_may_be_older_than_the_others(path: str, moment: int) -> None:
+    *older, newest = ages()
+    replica = Replica()
+    for name, data in newest.items():
+        write_atomically(replica.disk, name, data)
+    if path in older[moment]:
+        write_atomically(replica.disk, path, older[moment][path])
+    elif replica.disk.exists(path):
+        replica.disk.remove(path)
+    said, state = "", None
+    try:
+        state = replica.open().state
+    except StorageError as error:
+        said = str(error)
+    if state is None:
+        assert path in (QUORUM_STATE, EPOCHS)
+        assert path in said
+        assert any(word in said for word in ("Restore", "remove", "Remove"))
+        return
+    # Nothing that was flushed is forgotten, and no vote.
+    assert max(state.end, state.remembered_end or state.end) == at(20, 7)
+    assert state.election is not None
+    assert state.election.voted is not None
+    assert state.election.epoch == 7

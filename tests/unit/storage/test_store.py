@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import pytest
 
 from quorate.raft.api import (
     AppendToLog,
+    CheckSnapshot,
     InstallSnapshot,
     LogCleaned,
     SnapshotInstalled,
@@ -346,3 +348,107 @@ def test_a_chunk_may_come_twice_from_the_beginning(replica: Replica) -> None:
 def test_closing_ends_the_use_of_the_files(replica: Replica) -> None:
     replica.store.close()
     assert replica.open().findings == ()
+
+
+# --- snapshots that others fetch, or that rotted (rule 30) ----------------------------------------
+
+
+def with_three_snapshots() -> Replica:
+    """A log of several segments with snapshots at 5, 12 and 18, of which retention keeps one."""
+    replica = Replica()
+    replica.config = replace(replica.config, retention_bytes=0)
+    replica.write_history()
+    for where in (at(5, 1), at(12, 2), at(18, 4)):
+        replica.snapshot(where)
+    return replica
+
+
+def checkpoints(replica: Replica) -> list[str]:
+    return [name for name in replica.files() if name.startswith("0000") and ".checkpoint" in name]
+
+
+def test_a_rotten_snapshot_that_was_only_to_be_deleted_is_set_aside() -> None:
+    replica = with_three_snapshots()
+    replica.config = replace(replica.config, retention_bytes=-1, retention_ms=1)
+    replica.store._config = replica.config
+    replica.flip(replica.store.snapshots.path(at(5, 1)), 70)
+    said: list[str] = []
+    cleaned = replica.store.clean(Offset(18), now_ms=1 << 40, report=said.append)
+    assert cleaned is not None
+    assert cleaned.log_start == 18
+    assert len(said) == 1
+    assert "00000000000000000005-0000000001.checkpoint: damaged at byte 0" in said[0]
+    assert "00000000000000000005-0000000001.checkpoint.damaged" in replica.files()
+    assert replica.open().state.end == at(18, 4)
+
+
+@pytest.mark.parametrize(("pinned", "start"), [(at(5, 1), 5), (at(12, 2), 12), (at(18, 4), 18)])
+def test_what_others_fetch_is_not_cleaned_away(pinned: OffsetAndEpoch, start: int) -> None:
+    replica = with_three_snapshots()
+    replica.store.clean(Offset(18), pinned=frozenset({pinned}))
+    assert replica.store.log.log_start == (start if start > 5 else 0)
+    assert pinned in {info.snapshot_id for info in replica.store.snapshots.stored()}
+    assert replica.store.clean(Offset(18)) is not None or start == 18
+    assert [info.snapshot_id for info in replica.store.snapshots.stored()] == [at(18, 4)]
+
+
+@pytest.mark.parametrize("place", [20, 70, 100])
+def test_a_check_finds_what_rotted(place: int) -> None:
+    replica = with_three_snapshots()
+    assert replica.store.check_snapshot(CheckSnapshot(at(12, 2))).damage is None
+    path = replica.store.snapshots.path(at(12, 2))
+    replica.flip(path, place)
+    damage = replica.store.check_snapshot(CheckSnapshot(at(12, 2))).damage
+    assert damage is not None
+    assert path in damage
+    assert replica.store.check_snapshot(CheckSnapshot(at(13, 2))).damage is not None
+
+
+def test_nothing_older_goes_before_a_damaged_snapshot_has_a_successor() -> None:
+    replica = with_three_snapshots()
+    replica.flip(replica.store.snapshots.path(at(18, 4)), 70)
+    replica.store.mark_unsound(at(18, 4))
+    cleaned = replica.store.clean(Offset(18))
+    assert cleaned is not None
+    assert [info.snapshot_id for info in cleaned.snapshots] == [at(12, 2), at(18, 4)]
+    # A crash before there is one: the older snapshot and the log have everything.
+    crashed = copy.copy(replica)
+    crashed.disk = copy.deepcopy(replica.disk)
+    recovered = crashed.open()
+    assert (recovered.state.end, recovered.is_damaged) == (at(18, 4), False)
+    replica.append(b"more")
+    replica.flush()
+    replica.snapshot(at(19, 4))
+    assert [info.snapshot_id for info in replica.store.snapshots.stored()] == [
+        at(12, 2),
+        at(19, 4),
+    ]
+    assert replica.store.log.state.snapshot(at(18, 4)) is None
+    assert checkpoints(replica)[-2].endswith(".checkpoint.damaged")
+
+
+def test_a_damaged_snapshot_is_written_anew_under_its_own_id() -> None:
+    replica = with_three_snapshots()
+    replica.store.clean(Offset(18))
+    replica.flip(replica.store.snapshots.path(at(18, 4)), 70)
+    replica.store.mark_unsound(at(18, 4))
+    info = replica.snapshot(at(18, 4), b"state", b"anew")
+    assert replica.store.check_snapshot(CheckSnapshot(at(18, 4))).damage is None
+    assert replica.store.log.state.snapshots == [info]
+    assert replica.open().state.snapshots == (info,)
+
+
+def test_a_slice_of_a_file_that_is_gone_is_empty() -> None:
+    replica = with_three_snapshots()
+    replica.disk.remove(replica.store.snapshots.path(at(12, 2)))
+    assert replica.store.read_chunk(SnapshotRange(at(12, 2), 0, 10)) == b""
+
+
+def test_what_was_fetched_of_another_snapshot_goes() -> None:
+    replica = Replica()
+    replica.open()
+    for where in (at(5, 1), at(9, 1), at(12, 1)):
+        replica.store.write_chunk(WriteSnapshotChunk(where, 0, b"abc"))
+        replica.store.write_chunk(WriteSnapshotChunk(where, 3, b"def"))
+    parts = [name for name in replica.files() if name.endswith(".part")]
+    assert parts == ["00000000000000000012-0000000001.checkpoint.part"]
