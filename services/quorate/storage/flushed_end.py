@@ -39,8 +39,10 @@ SLOTS: Final = (0, BLOCK_BYTES)
 _OLD_SLOT: Final = SLOT_BYTES
 SYNC_AFTER_MS: Final = 1000
 _MAGIC: Final = b"QFE1"
-# magic, sequence, offset, epoch, has a last batch, its CRC, voters in all, directory id, cluster id
-_HEAD: Final = struct.Struct(">4sQqi?IH16sB")
+# magic, sequence, offset, epoch, flags, last CRC, voters in all, directory id, cluster id
+_HEAD: Final = struct.Struct(">4sQqiBIH16sB")
+_HAS_BATCH: Final = 1
+_IS_HEALING: Final = 2
 _VOTER: Final = struct.Struct(">i16s")
 _CRC: Final = struct.Struct(">I")
 _BODY_BYTES: Final = SLOT_BYTES - _CRC.size
@@ -51,7 +53,8 @@ class FlushedEnd:
     """What was on the disk when the last acknowledgement was given.
 
     `last_crc` is that of the last batch, None where the log was empty. `voters` are the keys of the
-    set in force, `voter_count` how many it has (a very large set is not listed whole).
+    set in force, `voter_count` how many it has (a very large set is not listed whole). While
+    `is_healing` the healing file says what more there once was, and must not be missing.
     """
 
     end: OffsetAndEpoch
@@ -60,6 +63,7 @@ class FlushedEnd:
     voter_count: int
     cluster_id: ClusterId
     directory_id: DirectoryId
+    is_healing: bool = False
 
 
 class FlushedEndFile:
@@ -135,7 +139,7 @@ def encode_slot(sequence: int, entry: FlushedEnd) -> bytes:
             sequence,
             entry.end.offset,
             entry.end.epoch,
-            entry.last_crc is not None,
+            (entry.last_crc is not None) * _HAS_BATCH | entry.is_healing * _IS_HEALING,
             entry.last_crc or 0,
             entry.voter_count,
             entry.directory_id,
@@ -156,7 +160,7 @@ def decode_slot(data: bytes) -> tuple[int, FlushedEnd] | None:
         return None
     if _CRC.unpack_from(data, _BODY_BYTES)[0] != crc32c(data[:_BODY_BYTES]):
         return None
-    _, sequence, offset, epoch, has_crc, crc, count, directory_id, length = _HEAD.unpack_from(data)
+    _, sequence, offset, epoch, flags, crc, count, directory_id, length = _HEAD.unpack_from(data)
     position = _HEAD.size + length
     room = (_BODY_BYTES - position) // _VOTER.size
     voters = []
@@ -166,9 +170,10 @@ def decode_slot(data: bytes) -> tuple[int, FlushedEnd] | None:
         voters.append(ReplicaKey(NodeId(node_id), known))
     return sequence, FlushedEnd(
         OffsetAndEpoch(epoch=Epoch(epoch), offset=Offset(offset)),
-        crc if has_crc else None,
+        crc if flags & _HAS_BATCH else None,
         tuple(voters),
         count,
         ClusterId(data[_HEAD.size : position].decode()),
         DirectoryId(directory_id),
+        bool(flags & _IS_HEALING),
     )

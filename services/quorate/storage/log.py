@@ -101,6 +101,7 @@ class MetadataLog:
         self._flushed_end_file = flushed_end_file
         self._meta = meta
         self._last_crc = self._flushed_crc = last_crc
+        self._is_healing = recovered.remembered_end is not None
         self._segment_bytes = segment_bytes
         self._cache = BatchCache(cache_bytes)
         self._dirty: list[Segment] = []
@@ -276,7 +277,25 @@ class MetadataLog:
         voters = self.voters_below(end.offset)
         keys = tuple(voter.key for voter in voters)
         meta = self._meta
-        return FlushedEnd(end, last_crc, keys, len(keys), meta.cluster_id, meta.directory_id)
+        return FlushedEnd(
+            end,
+            last_crc,
+            keys,
+            len(keys),
+            meta.cluster_id,
+            meta.directory_id,
+            self._is_healing,
+        )
+
+    def healed(self) -> None:
+        """The log has reached what it once was; durable before the healing file goes."""
+        self._is_healing = False
+        try:
+            end = self.state.flushed_end
+            self._flushed_end_file.store(self._flushed_entry(end, self._flushed_crc))
+        except OSError as error:
+            self.fail(error)
+            raise
 
     def _epoch_entries(self) -> tuple[EpochStart, ...]:
         state = self.state

@@ -248,6 +248,7 @@ class _Recovery:
         witnesses = Witnesses(base_epoch, quorum_epoch, flushed, epochs or ())
         log = scan_log(segments, witnesses)
         healing = read_healing(self.fs, f"{self.directory}/{layout.HEALING}")
+        self.refusing.lost_healing(flushed, healing)
         return Found(
             meta,
             election,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import ElectionState, SnapshotInfo
     from quorate.records.ids import OffsetAndEpoch, ReplicaKey
     from quorate.storage.flushed_end import FlushedEnd
+    from quorate.storage.healing import Healing
     from quorate.storage.judgement import Verdict
     from quorate.storage.meta import MetaProperties
     from quorate.storage.recovery import Found, StorageConfig
@@ -87,6 +88,15 @@ class Refusing:
             raise StorageError(
                 f"{self.log_dir}: the log ends at {end}, in an epoch which no quorum comes near by "
                 f"elections. Restore the directory from a backup; or, {START_ANEW}"
+            )
+
+    def lost_healing(self, flushed: FlushedEnd | None, healing: Healing) -> None:
+        """Whether a damaged voter would take itself for whole: the healing file is an old one."""
+        if flushed is not None and flushed.is_healing and healing.remembered_end is None:
+            raise StorageError(
+                f"{self.directory}/{layout.HEALING} is missing or an old one, but this log was "
+                "damaged and has not healed: the file says how far it once came. Restore the "
+                f"newest one; or, {START_ANEW}"
             )
 
     def nobody_to_heal_from(

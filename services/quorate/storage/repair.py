@@ -198,5 +198,11 @@ class Repair:
         voters = state.voters[-1].voters.voters if state.voters else ()
         keys = tuple(voter.key for voter in voters)
         return FlushedEnd(
-            end, last_crc, keys, len(keys), self.meta.cluster_id, self.meta.directory_id
+            end,
+            last_crc,
+            keys,
+            len(keys),
+            self.meta.cluster_id,
+            self.meta.directory_id,
+            state.remembered_end is not None,
         )

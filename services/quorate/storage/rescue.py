@@ -196,6 +196,7 @@ def _change_identity(fs: FileSystem, directory: str, plan: RescuePlan) -> None:
             voter_count=1,
             cluster_id=after.cluster_id,
             directory_id=after.directory_id,
+            is_healing=False,
         )
     )
     flushed.close()

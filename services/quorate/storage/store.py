@@ -139,6 +139,7 @@ class LogStore:
 
     def forget_remembered_end(self) -> None:
         """Healing is over (rule 16). Durable on return."""
+        self.log.healed()
         self._healing = Healing(abstains=self._healing.abstains)
         write_healing(self._fs, f"{self._directory}/{layout.HEALING}", self._healing)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +22,7 @@ from quorate.rpc.channels import open_channel
 from quorate.rpc.controller_client import ControllerClient
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.storage import layout
+from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.meta import MetaProperties
@@ -29,7 +31,6 @@ from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from quorate.consensus.config import ControllerConfig
 
@@ -165,3 +166,24 @@ async def test_a_single_voter_without_space_goes_on_leading(properties: dict[str
 def test_a_directory_without_bootstrap_records_has_none(properties: dict[str, str]) -> None:
     assert read_bootstrap(properties["metadata.log.dir"]) == ()
     assert read_bootstrap("/nowhere") == ()
+
+
+def test_damaged_bootstrap_records_matter_only_while_the_log_has_none(
+    properties: dict[str, str],
+) -> None:
+    path = Path(properties["metadata.log.dir"]) / "bootstrap.checkpoint"
+    path.write_bytes(b"\0" * 100)
+    with pytest.raises(StorageError, match="copy the file from another controller"):
+        read_bootstrap(properties["metadata.log.dir"])
+    assert read_bootstrap(properties["metadata.log.dir"], is_needed=False) == ()
+
+
+async def test_a_member_of_long_standing_starts_without_its_bootstrap_records(
+    properties: dict[str, str],
+) -> None:
+    config = read_config(properties, {})
+    async with running(config):
+        await asyncio.wait_for(until(config, READINESS), WAIT_S)
+    (Path(properties["metadata.log.dir"]) / "bootstrap.checkpoint").write_bytes(b"\0" * 100)
+    async with running(config):
+        await asyncio.wait_for(until(config, READINESS), WAIT_S)

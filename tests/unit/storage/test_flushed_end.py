@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from quorate.storage.flushed_end import (
     FlushedEndFile,
     decode_slot,
     encode_slot,
+    newest_slot,
 )
 
 from .conftest import CLUSTER_ID, THREE, Replica, at, voter
@@ -79,8 +81,9 @@ def test_a_torn_slot_leaves_the_one_before() -> None:
     file.store(entry(1))
     file.write(entry(2))
     file.write(entry(3))
-    newest = max(range(2), key=lambda slot: replica.disk.read(PATH)[slot * SLOT_BYTES + 11])
-    replica.flip(PATH, newest * SLOT_BYTES + 100)
+    newest = newest_slot(replica.disk.read(PATH))
+    assert newest is not None
+    replica.flip(PATH, newest[0] + 100)
     reopened = FlushedEndFile(replica.disk, PATH)
     assert reopened.load() == entry(2)
     reopened.write(entry(4))
@@ -112,4 +115,33 @@ def test_a_power_cut_takes_nothing_that_was_synced() -> None:
     file.sync()
     file.write(entry(3))
     replica.lose_all_unflushed()
+    assert FlushedEndFile(replica.disk, PATH).load() == entry(2)
+
+
+def test_no_two_slots_share_a_block() -> None:
+    replica = Replica()
+    file = FlushedEndFile(replica.disk, PATH)
+    file.store(entry(1))
+    file.write(entry(2))
+    for block in range(0, len(replica.disk.read(PATH)), 4096):
+        rotten = copy.deepcopy(replica.disk)
+        rotten.open(PATH).write_at(block, b"\xff" * 4096)
+        found = FlushedEndFile(rotten, PATH).load()
+        assert found in (entry(1), entry(2))
+
+
+@pytest.mark.parametrize("newest", [0, 1])
+def test_the_slots_of_earlier_releases_are_read_and_written_apart(newest: int) -> None:
+    replica = Replica()
+    slots = [encode_slot(8 - newest, entry(4)), encode_slot(7 + newest, entry(3))]
+    old = replica.disk.open(PATH, create=True)
+    old.write_at(0, slots[0] + slots[1])
+    file = FlushedEndFile(replica.disk, PATH)
+    assert file.load() == (entry(3) if newest else entry(4))
+    file.write(entry(5))
+    assert FlushedEndFile(replica.disk, PATH).load() == entry(5)
+    file.store(entry(2))
+    data = replica.disk.read(PATH)
+    found = [p for p in range(0, len(data), SLOT_BYTES) if decode_slot(data[p : p + SLOT_BYTES])]
+    assert found == [0, 4096]
     assert FlushedEndFile(replica.disk, PATH).load() == entry(2)

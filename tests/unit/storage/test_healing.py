@@ -92,7 +92,7 @@ def test_damage_while_healing_is_healed_on(veteran: Replica) -> None:
     veteran.flip(logs(veteran)[0], 100)
     recovered = veteran.open()
     assert (recovered.state.end, recovered.state.remembered_end) == (at(0, 0), END)
-    assert "00000000000000000000.log.damaged" in veteran.files()
+    assert "00000000000000000000.log.2.damaged" in veteran.files()
 
 
 def test_a_voter_that_was_alone_once_heals_if_it_is_not_any_more() -> None:

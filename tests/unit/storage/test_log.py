@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -239,3 +241,32 @@ def test_closing_flushes_nothing(replica: Replica) -> None:
     replica.begin_epoch(1)
     log_of(replica).close()
     assert replica.disk.first_unsafe(LOG_DIR, ".log") is not None
+
+
+def test_cleaning_in_the_middle_of_a_flush_disturbs_neither(veteran: Replica) -> None:
+    """The flush replaces leader-epoch-checkpoint in its thread, cleaning does on the loop."""
+    veteran.config = replace(veteran.config, retention_bytes=0)
+    veteran.open()
+    veteran.snapshot(at(12, 2))
+    veteran.snapshot(at(18, 4))
+    path = f"{LOG_DIR}/leader-epoch-checkpoint"
+    for moment in ("fdatasync", "rename"):
+        replica = copy.copy(veteran)
+        replica.disk = copy.deepcopy(veteran.disk)
+        replica.open()
+        replica.begin_epoch(7)
+        ticket = replica.store.log.begin_flush()
+        assert ticket is not None
+        cleaned = []
+
+        def clean(operation: str, name: str, replica: Replica = replica) -> None:
+            if operation == moment and name.startswith(path) and not cleaned:  # noqa: B023
+                cleaned.append(name)  # noqa: B023
+                assert replica.store.clean(Offset(18)) is not None
+
+        replica.disk.hook = clean
+        ticket.run()
+        replica.store.log.finish_flush(ticket)
+        assert cleaned
+        replica.revive()
+        assert replica.open().state.end == at(19, 7)

@@ -250,3 +250,25 @@ def test_any_single_file_may_be_older_than_the_others(path: str, moment: int) ->
     assert state.election is not None
     assert state.election.voted is not None
     assert state.election.epoch == 7
+
+
+@pytest.mark.parametrize("moment", ["before", "during", "after"])
+def test_an_older_healing_file_forgets_nothing(moment: str) -> None:
+    """It may say that this voter is whole, or that it heals, and be wrong in both."""
+    replica = with_history()
+    path = f"{DIRECTORY}/healing"
+    damaged = copy.deepcopy(replica)
+    damaged.flip(f"{LOG_DIR}/{replica.logs()[0]}", 100)
+    assert damaged.open().state.remembered_end == END
+    if moment == "before":
+        damaged.disk.remove(path)
+        assert "healing is missing or an old one" in refusal(damaged)
+    elif moment == "during":
+        assert damaged.open().state.remembered_end == END
+        damaged.store.forget_remembered_end()
+        assert damaged.open().state.remembered_end is None
+    else:
+        # Whole, and an old file says that it heals: that end is reached already.
+        write_atomically(replica.disk, path, damaged.disk.read(path))
+        assert replica.open().state.remembered_end is None
+        assert not replica.disk.exists(path)

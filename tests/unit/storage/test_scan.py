@@ -76,3 +76,30 @@ def test_nothing_is_found_behind_a_torn_tail() -> None:
     data = batch(0) + b"\0" * 4096 + bytes((i * 37 + 11) & 255 for i in range(300)) + b"\x02"
     _, file = file_of(data)
     assert list(salvage_batches(file, file.size(), len(batch(0)))) == []
+
+
+class Counting:
+    """A file that knows how much of it was ever asked for at once, and in all."""
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self.most = self.all = 0
+
+    def read_at(self, position: int, size: int) -> bytes:
+        self.most, self.all = max(self.most, size), self.all + size
+        return self.file.read_at(position, size)
+
+
+def test_salvage_holds_a_window_and_reads_nothing_more_than_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scan, "BATCH_BYTES_MAX", 300)
+    monkeypatch.setattr(scan, "SALVAGE_BYTES", 600)
+    noise = bytes((i * 37 + 11) & 255 for i in range(5000))
+    for parts in ([batch(1), noise, batch(2, 200), batch(3)], [noise, batch(1)], [noise, b"\2"]):
+        data = b"".join(parts)
+        counting = Counting(file_of(data)[1])
+        found = [b.data for b in salvage_batches(counting, len(data), 0)]  # type: ignore[arg-type]
+        assert found == [part for part in parts if part != noise and len(part) > 1]
+        assert counting.most <= 600
+        assert counting.all <= 2 * len(data) + 600
