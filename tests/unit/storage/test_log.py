@@ -257,7 +257,7 @@ def test_cleaning_in_the_middle_of_a_flush_disturbs_neither(veteran: Replica) ->
         replica.begin_epoch(7)
         ticket = replica.store.log.begin_flush()
         assert ticket is not None
-        cleaned = []
+        cleaned: list[str] = []
 
         def clean(operation: str, name: str, replica: Replica = replica) -> None:
             if operation == moment and name.startswith(path) and not cleaned:  # noqa: B023
