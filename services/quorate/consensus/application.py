@@ -69,7 +69,6 @@ class MetadataApplication:
         )
         self._replay_handle: asyncio.Handle | None = None
         self._loading: asyncio.Task[None] | None = None
-        self._checks: set[asyncio.Task[None]] = set()
         self._is_paused = True
         self._brokers: Brokers | None = None
         self._has_space = True
@@ -350,19 +349,8 @@ class MetadataApplication:
             self._snapshotter.consider(self.controller.image)
 
     def check_snapshot(self, effect: api.CheckSnapshot) -> None:
-        """Somebody wants to fetch a snapshot: is it sound?"""
-        task = self._loop.create_task(self._check(effect))
-        self._checks.add(task)
-        task.add_done_callback(self._checks.discard)
-
-    async def _check(self, effect: api.CheckSnapshot) -> None:
-        try:
-            checked = await self._snapshotter.check(effect)
-        except Exception as error:
-            self._driver.fail(error)
-            return
-        self._driver.deliver(checked)
-        self._consider_snapshot()
+        """Somebody wants to fetch a snapshot: is it sound? A successor may be due at once."""
+        self._snapshotter.check(effect, self._consider_snapshot)
 
     def load(self, snapshot_id: OffsetAndEpoch) -> None:
         """Start over from a stored snapshot, in slices; not ready to lead meanwhile (rule 11)."""
@@ -418,10 +406,7 @@ class MetadataApplication:
 
     async def close(self) -> None:
         """End what runs in the background."""
-        if self._checks:
-            for check in self._checks:
-                check.cancel()
-            await asyncio.wait(self._checks)
+        await self._snapshotter.end_checks()
         await self.pause()
         self._reading.close()
         self._give_up()

@@ -7,7 +7,6 @@ stop in time. A stop may come at any moment, a second one changes nothing.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import secrets

@@ -61,6 +61,7 @@ class Snapshotter:
         self._thread = DiskThread("snapshot", DiskCalls())
         self._is_wanted = False
         self._waiting: MetadataImage | None = None
+        self._checks: set[asyncio.Task[None]] = set()
 
     def _draw_part(self) -> float:
         return 1 - _SPREAD * self._draw()
@@ -142,8 +143,25 @@ class Snapshotter:
 
         self._driver.deliver(work)
 
-    async def check(self, effect: CheckSnapshot) -> SnapshotChecked:
-        """Read a snapshot before it is served; a successor of a damaged one is due at once."""
+    # --- those that others fetch ------------------------------------------------------------------
+
+    def check(self, effect: CheckSnapshot, then: Callable[[], None]) -> None:
+        """Read a snapshot beside everything else, tell the core what it is like, go on."""
+        task = asyncio.get_running_loop().create_task(self._check(effect, then))
+        self._checks.add(task)
+        task.add_done_callback(self._checks.discard)
+
+    async def _check(self, effect: CheckSnapshot, then: Callable[[], None]) -> None:
+        try:
+            checked = await self._read_to_its_end(effect)
+        except Exception as error:
+            self._driver.fail(error)
+            return
+        self._driver.deliver(checked)
+        then()
+
+    async def _read_to_its_end(self, effect: CheckSnapshot) -> SnapshotChecked:
+        """What is served later; a successor of a damaged one is due at once."""
         work = partial(self._store.check_snapshot, effect)
         checked = await asyncio.get_running_loop().run_in_executor(None, work)
         if checked.damage is not None:
@@ -151,6 +169,15 @@ class Snapshotter:
             self._store.mark_unsound(checked.snapshot_id)
             self._is_wanted = True
         return checked
+
+    async def end_checks(self) -> None:
+        """Nobody waits for them any more."""
+        for check in self._checks:
+            check.cancel()
+        if self._checks:
+            await asyncio.wait(self._checks)
+
+    # --- what is under way ------------------------------------------------------------------------
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._task = None

@@ -55,8 +55,7 @@ if TYPE_CHECKING:
 
     from quorate.raft.api import Effect, Event, PublishProgress, Random, Update
     from quorate.raft.messages import Request, Response
-    from quorate.records.voters import Endpoint, Voter, VoterSet
-    from quorate.sim.machine import Machine
+    from quorate.records.voters import Endpoint, Voter
     from quorate.sim.world import Caller, World
     from quorate.storage.store import LogStore
 
@@ -247,10 +246,6 @@ class SimulatedNode:
         self.is_paused = False
         self.flushing.resumed()
         self.pump()
-
-    def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> tuple[Machine, VoterSet | None]:
-        """The state and the voters of a snapshot on this node's disk."""
-        return self.application.read_snapshot(snapshot_id)
 
     # --- events -----------------------------------------------------------------------------------
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.consensus.driver import Ending
 from quorate.consensus.snapshotting import Snapshotter
 from quorate.raft.api import CheckSnapshot
 from quorate.records.ids import Offset
@@ -128,3 +131,22 @@ async def test_a_rotten_header_ends_nobody(open_stack: Open) -> None:
     await eventually(lambda: not path.exists())
     assert path.with_name(path.name + ".damaged").exists()
     assert not stack.ended.done()
+
+
+@pytest.mark.parametrize(
+    ("number", "ending"), [(errno.EMFILE, Ending.SHORT), (errno.EIO, Ending.DISK_FAILED)]
+)
+async def test_a_check_that_is_short_of_descriptors_tells_nothing_of_the_disk(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch, number: int, ending: Ending
+) -> None:
+    stack = await open_stack(snapshot_bytes=1)
+    newest = await newest_of(stack)
+    await eventually(lambda: stack.snapshotter._task is None)
+
+    def fail(_path: str) -> None:
+        raise OSError(number, "opening the snapshot")
+
+    monkeypatch.setattr(stack.driver.store._fs, "open", fail)
+    stack.application.check_snapshot(CheckSnapshot(newest))
+    assert await asyncio.wait_for(stack.ended, 20) is ending
+    assert stack.driver.store._unsound == set()

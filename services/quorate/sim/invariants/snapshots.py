@@ -25,7 +25,7 @@ class SnapshotEqualsPrefix(Invariant):
             raise Violation(
                 f"node {node.node_id} has a snapshot at {snapshot_id}, history ends {history.end}"
             )
-        machine, voters = node.read_snapshot(snapshot_id)
+        machine, voters = node.application.read_snapshot(snapshot_id)
         expected = history.state_at(snapshot_id.offset)
         if machine != expected:
             raise Violation(
