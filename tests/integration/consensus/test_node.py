@@ -21,6 +21,7 @@ from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.rpc.channels import open_channel
 from quorate.rpc.controller_client import ControllerClient
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
+from quorate.settings.properties import ConfigError
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
@@ -86,7 +87,7 @@ async def test_a_taken_port_is_known_before_the_core_starts(properties: dict[str
     node = Node(config, HealthServer())
     with (
         socket.create_server(("127.0.0.1", config.listener.port)),
-        pytest.raises(RuntimeError, match=str(config.listener.port)),
+        pytest.raises(ConfigError, match=f"listeners: .*{config.listener.port}"),
     ):
         await node.start()
 
