@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import InstallSnapshot, WriteSnapshotChunk
+from quorate.raft.backoff import backoff_ms
 from quorate.raft.roles import SnapshotDownload
-from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
     from quorate.raft.replica import Replica
-    from quorate.records.ids import OffsetAndEpoch
+    from quorate.records.ids import Millis, OffsetAndEpoch
 
-_DOUBLINGS_MAX: Final = 6
+# Of the fetch timeout: the longest that a download waits.
+_LONGEST_SHARE: Final = 4
 _SAID_MAX: Final = 8
 
 
@@ -78,9 +79,13 @@ class Downloads:
     def retry_at(self) -> Millis:
         """Twice as long after each failure, never so long that the leader goes unheard."""
         config = self.r.config
-        doublings = min(self._failures - 1, _DOUBLINGS_MAX)
-        wait = min(config.retry_backoff_ms * 2**doublings, config.fetch_timeout_ms // 4)
-        return self.r.after(Millis(wait // 2 + int(self.r.random.random() * (wait // 2))))
+        wait = backoff_ms(
+            self._failures,
+            first_ms=config.retry_backoff_ms,
+            longest_ms=config.fetch_timeout_ms // _LONGEST_SHARE,
+            random=self.r.random,
+        )
+        return self.r.after(wait)
 
     def succeeded(self) -> None:
         """It is installed, or not wanted any more."""

@@ -121,6 +121,19 @@ def test_an_epoch_that_nothing_else_tells_is_remembered_and_not_claimed() -> Non
     assert (state.end, state.remembered_end) == (END, at(19, 7))
 
 
+def test_a_stock_log_of_an_epoch_that_no_election_came_to_does_not_win() -> None:
+    """Its epoch would be written into quorum-state, which nobody could read again."""
+    replica = with_history()
+    replica.begin_epoch(2**31 - 1)
+    replica.append(b"tells it a second time")
+    replica.flush()
+    replica.disk.remove(FLUSHED_END)
+    write_atomically(replica.disk, QUORUM_STATE, quorum_state_of(4))
+    before = replica.files()
+    assert "no quorum comes near by elections" in refusal(replica)
+    assert replica.files() == before
+
+
 def test_no_epoch_that_cannot_be_is_remembered() -> None:
     replica = with_history()
     replica.begin_epoch(7)
