@@ -29,6 +29,7 @@ from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.meta import MetaProperties
 from quorate.storage.quorum_state import write_quorum_state
 from tests.ports import HOST, free_ports
+from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -90,6 +91,7 @@ async def test_a_taken_port_is_known_before_the_core_starts(properties: dict[str
         pytest.raises(ConfigError, match=f"listeners: .*{config.listener.port}"),
     ):
         await node.start()
+    await node.stop()
 
 
 @asynccontextmanager
@@ -183,8 +185,9 @@ async def test_a_member_of_long_standing_starts_without_its_bootstrap_records(
     properties: dict[str, str],
 ) -> None:
     config = read_config(properties, {})
-    async with running(config):
-        await asyncio.wait_for(until(config, READINESS), WAIT_S)
+    async with running(config) as node:
+        # It is ready before the bootstrap records are in its log.
+        await eventually(lambda: node.driver.store.log.has_data)
     (Path(properties["metadata.log.dir"]) / "bootstrap.checkpoint").write_bytes(b"\0" * 100)
     async with running(config):
         await asyncio.wait_for(until(config, READINESS), WAIT_S)
