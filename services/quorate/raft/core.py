@@ -228,7 +228,8 @@ class RaftCore:
             case EndQuorumEpochRequest():
                 r.reply(token, self.announcements.handle_end(request))
             case DescribeQuorumRequest():
-                r.reply(token, describe(r, self.membership.adding))
+                answer = describe(r, self.membership.adding, self.following.leader_heard)
+                r.reply(token, answer)
             case ApiVersionsRequest():
                 r.reply(token, api_versions(r))
             case (

@@ -20,17 +20,23 @@ from quorate.records.ids import ReplicaKey
 from quorate.records.voters import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from quorate.raft.adding import Adding
     from quorate.raft.replica import Replica
     from quorate.raft.roles import Progress
     from quorate.raft.waiting import Obstacle
+    from quorate.records.ids import Epoch, Millis
     from quorate.records.voters import Endpoint
 
 
-def describe(replica: Replica, adding: Adding) -> DescribeQuorumResponse:
+def describe(
+    replica: Replica, adding: Adding, leader_heard: tuple[Epoch, Millis] | None = None
+) -> DescribeQuorumResponse:
     """Voters and observers when this replica leads; otherwise whom to ask (KIP-595, KIP-836).
 
-    Observers come with what keeps them from being added, which Kafka does not tell.
+    Observers come with what keeps them from being added, which Kafka does not tell. `leader_heard`
+    is the newest epoch whose leader answered as one, and when it last did.
     """
     r = replica
     role = r.role
@@ -43,7 +49,7 @@ def describe(replica: Replica, adding: Adding) -> DescribeQuorumResponse:
         uncommitted_voter_change=_uncommitted_change(r),
         decommissioned=r.voters.decommissioned,
         last_leader=r.last_leader,
-        heard=tuple(Heard(node_id, at) for node_id, at in r.heard_ms.items() if node_id >= 0),
+        heard=tuple(_heard(r, leader_heard)),
     )
     if not isinstance(role, Leader):
         return common
@@ -70,6 +76,19 @@ def describe(replica: Replica, adding: Adding) -> DescribeQuorumResponse:
         voters=tuple(voters),
         observers=tuple(observers),
     )
+
+
+def _heard(r: Replica, leader_heard: tuple[Epoch, Millis] | None) -> Iterator[Heard]:
+    """Who was heard when; a leader only when it answered as one, not when it said that it is none.
+
+    By this a rescue judges whether the quorum is alive.
+    """
+    leader_id = r.election.leader_id
+    for node_id, at in r.heard_ms.items():
+        if node_id >= 0 and node_id != leader_id:
+            yield Heard(node_id, at)
+    if leader_id is not None and leader_heard is not None and leader_heard[0] == r.epoch:
+        yield Heard(leader_id, leader_heard[1])
 
 
 def _with_obstacle(state: ReplicaState, obstacle: Obstacle | None) -> ReplicaState:

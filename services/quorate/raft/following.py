@@ -54,6 +54,8 @@ class Following:
         self.downloads = Downloads(replica)
         # What a leader has said in this life; before that, nobody knows how much is missing here.
         self.told_high_watermark: Offset | None = None
+        # The newest epoch whose leader answered as one, and when it last did.
+        self.leader_heard: tuple[Epoch, Millis] | None = None
         # The newest round that an answer carried, and the epoch of the leader that sent it: another
         # leader's rounds would prove nothing to this one.
         self.read_round = (Epoch(0), 0)
@@ -250,6 +252,7 @@ class Following:
         if role.has_ended:
             return
         role.has_fetched = True
+        self.leader_heard = (r.epoch, r.now)
         role.refusals, role.refused = 0, None
         role.is_failing = False
         r.calls.succeeded(CallKind.FETCH, role.leader_id)

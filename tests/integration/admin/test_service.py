@@ -61,7 +61,8 @@ async def test_a_port_that_is_taken_ends_the_process(tmp_path: Path) -> None:
         _, stderr = await process.communicate()
     server.close()
     assert process.returncode == 1
-    assert f"quorate admin: Failed to bind to address {HOST}:{port}" in stderr.decode()
+    said = stderr.decode()
+    assert f"quorate admin: admin.listener: {HOST}:{port} cannot be listened on: " in said
 
 
 async def test_a_controller_joins_leads_and_leaves_for_good(

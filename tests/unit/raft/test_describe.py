@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quorate.raft import messages as m
+from quorate.raft.calls import CallKind
 from quorate.raft.describe import api_versions, describe, membership_numbers, remarks
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
@@ -111,3 +112,15 @@ def test_an_unknown_high_watermark_is_absent() -> None:
     assert describe(core.replica, core.membership.adding).high_watermark is None
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
     assert describe(core.replica, core.membership.adding).high_watermark == 3
+
+
+def test_a_leader_that_answered_only_that_it_is_none_was_not_heard() -> None:
+    """A rescue takes a follower that heard its leader for the word of a living quorum."""
+    core = cores.follower()
+    call = next(c.call for c in core.replica.calls._by_id.values() if c.kind is CallKind.FETCH)
+    refusal = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(None, Epoch(1)))
+    cores.answer(core, call, refusal, now_ms=5)
+    assert NodeId(1) in core.replica.heard_ms
+    said = cores.replies(cores.ask(core, m.DescribeQuorumRequest(), now_ms=6))[0]
+    assert isinstance(said, m.DescribeQuorumResponse)
+    assert [heard.node_id for heard in said.heard] == []
