@@ -18,6 +18,7 @@ from quorate.rpc.authorization import CALLER, CallerInterceptor
 from quorate.rpc.channels import bind, make_server
 from quorate.rpc.convert_admin import pb_describe_response
 from quorate.rpc.convert_raft import at_least_0, pb_leader
+from quorate.rpc.decoding import SMALL_BYTES_MAX
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.health import enable_reflection
@@ -249,7 +250,7 @@ class AdminServer:
         guard: CallerInterceptor | None = None,
     ) -> None:
         guard = guard or CallerInterceptor(None, has_names=False)
-        self._server = make_server((guard,))
+        self._server = make_server((guard,), received_bytes_max=SMALL_BYTES_MAX)
         admin_pb2_grpc.add_AdminServicer_to_server(service, self._server)
         if has_reflection:
             enable_reflection(self._server, ADMIN)

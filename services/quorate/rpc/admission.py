@@ -1,79 +1,133 @@
-"""How much of a listener one client may hold: calls under way, and the bytes of their requests.
+"""How much of a listener callers may hold: calls under way, and the bytes of requests and answers.
 
 What is over a bound is refused at once with RESOURCE_EXHAUSTED and with what to do, so that memory
-stays bounded whatever is asked. Votes and the Fetches of voters never come by here.
+stays bounded whatever is asked. A place is taken when a call's headers have come, and given back
+when the last byte of its answer has left: whoever stops in the middle, or reads nothing, holds it.
+Votes and the Fetches of voters need no place; rpc/arrivals.py bounds those that are half-sent.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import grpc
+import grpc.aio
 
 from quorate.rpc.refusals import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 TOO_MANY_CALLS: Final = "TOO_MANY_CALLS"
 TOO_MANY_BYTES: Final = "TOO_MANY_BYTES"
 
 
 class AdmissionError(Exception):
-    """A call that may not begin; `refusal` says why, and what to do."""
+    """A call that may not begin, or not go on; `refusal` says why, and what to do."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
 
 
-class Admission:
-    """The places for one kind of call on a listener."""
+class Pool:
+    """Bytes of requests that are not answered, and of answers that are not read."""
 
-    def __init__(self, what: str, *, calls_max: int, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.bytes = 0
+
+
+class Admission:
+    """The places for one kind of call on a listener; several kinds may share a pool of bytes."""
+
+    def __init__(self, what: str, *, calls_max: int, pool: Pool) -> None:
         """One client may hold half of the calls; the bytes are everybody's."""
         self._what = what
         self._calls_max = calls_max
-        self._bytes_max = bytes_max
+        self.pool = pool
         self._calls: Counter[str] = Counter()
         self.calls = 0
-        self.bytes = 0
 
-    @contextmanager
-    def place(self, peer: str, size: int = 0) -> Iterator[None]:
-        """A place for one call of `size` bytes. Raises AdmissionError."""
+    def enter(self, peer: str) -> Place:
+        """A place for one call, until it is given back. Raises AdmissionError."""
         client = client_of(peer)
-        self._check(client, size)
-        self.calls += 1
-        self.bytes += size
-        self._calls[client] += 1
-        try:
-            yield
-        finally:
-            self.calls -= 1
-            self.bytes -= size
-            self._calls[client] -= 1
-            if not self._calls[client]:
-                del self._calls[client]
-
-    def _check(self, client: str, size: int) -> None:
         held = self._calls[client]
         if self.calls >= self._calls_max or held >= self._calls_max // 2:
-            raise _refused(
+            if not held:
+                del self._calls[client]
+            raise refused(
                 TOO_MANY_CALLS,
                 f"{held} {self._what} of {client} are under way, {self.calls} of all clients: have "
                 f"fewer than {self._calls_max // 2} at once, wait for answers before asking again, "
                 "or ask another controller",
             )
-        # One that is alone may be as large as a message can be.
-        if self.calls and self.bytes + size > self._bytes_max:
-            raise _refused(
+        self.calls += 1
+        self._calls[client] += 1
+        return Place(self, client)
+
+    def enter_call(self, context: Context) -> Place:
+        """A place for this call until its answer has left. Raises AdmissionError."""
+        place = self.enter(context.peer())
+        # The stub wants a class of its own, and any callable will do.
+        context.add_done_callback(place.give_back)  # type: ignore[arg-type]
+        return place
+
+    @contextmanager
+    def place(self, peer: str, size: int = 0) -> Iterator[Place]:
+        """A place for one call of `size` bytes. Raises AdmissionError."""
+        place = self.enter(peer)
+        try:
+            place.hold(size)
+            yield place
+        finally:
+            place.give_back()
+
+    def take(self, size: int) -> None:
+        """Count bytes of a call that has a place. Raises AdmissionError."""
+        pool = self.pool
+        # What is alone may be as large as a message can be.
+        if pool.bytes and pool.bytes + size > pool.bytes_max:
+            raise refused(
                 TOO_MANY_BYTES,
-                f"{self._what} under way hold {self.bytes} bytes already, {self._bytes_max} is the "
-                "most: ask for less at once, or try again later",
+                f"requests and answers under way hold {pool.bytes} bytes already, {pool.bytes_max} "
+                "is the most: ask for less at once, read the answers, or try again later",
             )
+        pool.bytes += size
+
+    def leave(self, client: str, size: int) -> None:
+        """Count neither a call nor its bytes any longer."""
+        self.calls -= 1
+        self.pool.bytes -= size
+        self._calls[client] -= 1
+        if not self._calls[client]:
+            del self._calls[client]
+
+
+class Place:
+    """One call that is counted, and what it holds."""
+
+    __slots__ = ("_admission", "_client", "_size")
+
+    def __init__(self, admission: Admission, client: str) -> None:
+        self._admission: Admission | None = admission
+        self._client = client
+        self._size = 0
+
+    def hold(self, size: int) -> None:
+        """So many bytes more. Raises AdmissionError where there is no room for them."""
+        if self._admission is not None:
+            self._admission.take(size)
+            self._size += size
+
+    def give_back(self, _: Any = None) -> None:  # noqa: ANN401 - the context, as a callback
+        """The call has ended; once is enough."""
+        admission, self._admission = self._admission, None
+        if admission is not None:
+            admission.leave(self._client, self._size)
 
 
 def client_of(peer: str) -> str:
@@ -81,5 +135,6 @@ def client_of(peer: str) -> str:
     return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
 
 
-def _refused(reason: str, message: str) -> AdmissionError:
+def refused(reason: str, message: str) -> AdmissionError:
+    """What somebody is told who is over a bound."""
     return AdmissionError(Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, reason, message, {}))

@@ -22,7 +22,10 @@ import grpc
 import grpc.aio
 
 from quorate.controller.authorizer import ANONYMOUS, CLUSTER, TOPICS, Operation, Resource
-from quorate.rpc.decoding import SMALL_BYTES_MAX, Room, decoder
+from quorate.rpc.admission import AdmissionError
+from quorate.rpc.arrivals import NothingSentError
+from quorate.rpc.decoding import SMALL_BYTES_MAX, decoder
+from quorate.rpc.places import Places, is_of_peers, takes_own_places
 from quorate.rpc.refusals import Refusal, abort
 
 if TYPE_CHECKING:
@@ -36,13 +39,15 @@ if TYPE_CHECKING:
     )
 
     from quorate.rpc.access import Access
+    from quorate.rpc.admission import Place
 
 log = logging.getLogger(__name__)
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Decode: TypeAlias = "Callable[[bytes], Any]"
-UnaryOfBytes: TypeAlias = "Callable[[bytes, Context], Awaitable[Any]]"
+UnaryOfBytes: TypeAlias = "Callable[[AsyncIterator[bytes], Context], Awaitable[Any]]"
 Unary: TypeAlias = "Callable[[Any, Context], Awaitable[Any]]"
+Answering: TypeAlias = "Callable[[Any, Context], AsyncGenerator[Any]]"
 Stream: TypeAlias = "Callable[[AsyncIterator[Any], Context], AsyncGenerator[Any]]"
 FORWARDED_PRINCIPAL: Final = "quorate-forwarded-principal"
 NOT_AUTHORIZED: Final = "NOT_AUTHORIZED"
@@ -151,7 +156,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         self._access = access
         self._has_names = has_names or access is not None
         self._guarded: dict[str, Handler] = {}
-        self._room = Room()
+        self._places = Places()
 
     async def intercept_service(
         self,
@@ -170,47 +175,106 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
 
     def _guard(self, method: str, handler: Handler) -> Handler:
         decode = decoder(method, cast("Decode", handler.request_deserializer))
+        serializer = handler.response_serializer
         if handler.request_streaming and handler.response_streaming:
             stream = cast("Stream", handler.stream_stream)
             # Who is judged by nothing needs no guard: each message would pass through it.
             guarded = self._stream(method, stream) if self._has_names else stream
-            serializer = handler.response_serializer
+            if not takes_own_places(method):
+                guarded = self._counted(method, guarded)
             return grpc.stream_stream_rpc_method_handler(guarded, decode, serializer)
         assert not handler.request_streaming
-        assert not handler.response_streaming, f"{method} is of a kind that nobody guards"
-        return grpc.unary_unary_rpc_method_handler(
-            self._unary(method, cast("Unary", handler.unary_unary), decode),
-            None,
-            handler.response_serializer,
+        # On the wire one request is a stream of one. It is taken as such here, since the call has
+        # to have a place before gRPC receives the request.
+        if handler.response_streaming:
+            answering = self._answering(method, cast("Answering", handler.unary_stream), decode)
+            return grpc.stream_stream_rpc_method_handler(answering, None, serializer)
+        return grpc.stream_unary_rpc_method_handler(
+            self._unary(method, cast("Unary", handler.unary_unary), decode), None, serializer
         )
+
+    def _counted(self, method: str, inner: Stream) -> Stream:
+        """A stream that has a place while it lasts."""
+
+        async def counted(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any]:
+            await self._enter(method, context)
+            async with aclosing(inner(requests, context)) as responses:
+                async for response in responses:
+                    yield response
+
+        return counted
+
+    def _answering(self, method: str, inner: Answering, decode: Decode) -> Stream:
+        """A call of one request and many answers, with a place; nobody is judged for these."""
+
+        async def answering(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any]:
+            await self._enter(method, context)
+            data = await self._receive(method, requests, context)
+            request = await self._decoded(method, decode, data, context)
+            async with aclosing(inner(request, context)) as responses:
+                async for response in responses:
+                    yield response
+
+        return answering
+
+    async def _enter(self, method: str, context: Context) -> Place:
+        """A place until the call has ended and its answer has left."""
+        try:
+            return self._places.of(method).enter_call(context)
+        except AdmissionError as error:
+            await self._refuse(context, error.refusal)
+
+    async def _receive(
+        self, method: str, requests: AsyncIterator[bytes], context: Context
+    ) -> bytes:
+        try:
+            return await self._places.arrivals_of(method).receive(requests, context.peer())
+        except AdmissionError as error:
+            await self._refuse(context, error.refusal)
+        except NothingSentError:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call has no request")
+            raise
+
+    async def _decoded(self, method: str, decode: Decode, data: bytes, context: Context) -> Any:  # noqa: ANN401
+        try:
+            return decode(data)
+        except ValueError as error:
+            log.info("refused: %s", error, extra={"repeats": method})
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+
+    async def _hold(self, place: Place, size: int, context: Context) -> None:
+        try:
+            place.hold(size)
+        except AdmissionError as error:
+            await self._refuse(context, error.refusal)
 
     def _unary(self, method: str, inner: Unary, decode: Decode) -> UnaryOfBytes:
         of_requests = NEEDS_OF_REQUESTS.get(method)
         before = _needs_of(method)
+        of_peers = is_of_peers(method)
 
-        async def guarded(data: bytes, context: Context) -> Any:  # noqa: ANN401
-            size = len(data)
+        async def guarded(requests: AsyncIterator[bytes], context: Context) -> Any:  # noqa: ANN401
+            # What peers send in halves takes no places: the oldest of those makes room.
+            place = None if of_peers else await self._enter(method, context)
             if self._has_names:
                 caller = await self._caller(context)
-                if of_requests is None or size > SMALL_BYTES_MAX:
+                if of_requests is None:
                     await self._judge(caller, before, method, context)
                 CALLER.set(caller)
-            refusal = self._room.take(method, size)
-            if refusal is not None:
-                await self._refuse(context, refusal)
-            try:
-                try:
-                    request = decode(data)
-                except ValueError as error:
-                    log.info("refused: %s", error, extra={"repeats": method})
-                    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-                del data
-                if of_requests is not None and self._access is not None:
-                    need = of_requests.get(kind_of(request), _ALTER)
-                    await self._judge(CALLER.get(), (need,), method, context)
-                return await inner(request, context)
-            finally:
-                self._room.give_back(method, size)
+            data = await self._receive(method, requests, context)
+            if of_requests is not None and len(data) > SMALL_BYTES_MAX and self._has_names:
+                await self._judge(CALLER.get(), before, method, context)
+            if place is None:
+                place = await self._enter(method, context)
+            await self._hold(place, len(data), context)
+            request = await self._decoded(method, decode, data, context)
+            del data
+            if of_requests is not None and self._access is not None:
+                need = of_requests.get(kind_of(request), _ALTER)
+                await self._judge(CALLER.get(), (need,), method, context)
+            response = await inner(request, context)
+            await self._hold(place, response.ByteSize(), context)
+            return response
 
         return guarded
 
@@ -252,7 +316,8 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         """The requests up to the first that is refused; its need is put into `refused`."""
         known = set[str]()
         async for request in requests:
-            kind = kind_of(request)
+            # With its size: of the streams only WriteStream is judged by its requests.
+            kind = kind_of(request[0])
             if kind not in known:
                 need = needs.get(kind, _ALTER)
                 if not self._is_allowed(caller, need):

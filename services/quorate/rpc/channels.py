@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from quorate.settings.tls import TlsSettings
 
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024 + 64 * 1024
+CONNECTIONS_MAX: Final = 2048
 
 # A connection takes three ways there and back: TCP, TLS, and the first frames of HTTP/2. Half the
 # time that a request has is theirs; for clients, which do not know it, this.
@@ -46,11 +47,12 @@ SERVER_OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     # Channels ping while they carry no call; a server without this ends them as too_many_pings.
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     # What a client sends and nobody has read yet stays this small for each of its streams.
     ("grpc.http2.bdp_probe", 0),
-    ("grpc.max_concurrent_streams", 2048),
+    ("grpc.max_concurrent_streams", 1024),
+    # Of each listener. One that says nothing costs 20 KiB, with TLS several times as much.
+    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
     # Peers hold a Fetch stream; a connection that carries nothing holds a descriptor.
     ("grpc.max_connection_idle_ms", 300_000),
     # Whoever connects and says nothing holds a descriptor for this long.
@@ -155,9 +157,16 @@ class ChannelPool:
         self._channels.clear()
 
 
-def make_server(interceptors: Sequence[grpc.aio.ServerInterceptor] = ()) -> grpc.aio.Server:
-    """A server without services or ports yet."""
-    return grpc.aio.server(options=SERVER_OPTIONS, interceptors=interceptors)
+def make_server(
+    interceptors: Sequence[grpc.aio.ServerInterceptor], *, received_bytes_max: int
+) -> grpc.aio.Server:
+    """A server without services or ports yet. It receives no message that is larger.
+
+    gRPC judges by the length that a message begins with; of what is shorter it takes all, whether
+    somebody asked for it or not.
+    """
+    options = (*SERVER_OPTIONS, ("grpc.max_receive_message_length", received_bytes_max))
+    return grpc.aio.server(options=options, interceptors=interceptors)
 
 
 def bind(server: grpc.aio.Server, host: str, port: int, *, tls: TlsFiles | None = None) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -12,12 +11,13 @@ import grpc.aio
 
 from quorate.controller.requests import Caller
 from quorate.rpc import convert_controller as convert
-from quorate.rpc.admission import Admission, AdmissionError
+from quorate.rpc.admission import Admission, AdmissionError, Pool
 from quorate.rpc.authorization import CALLER
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.pace import SERVING_SHARE, Pace
 from quorate.rpc.refusals import abort
+from quorate.rpc.write_window import WriteBudget, WriteWindow
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,13 +27,10 @@ if TYPE_CHECKING:
     from quorate.records.errors import ErrorCode
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
-WRITES_IN_FLIGHT_MAX = 1024
 ACKNOWLEDGED_TOGETHER_MAX = 1024
-# A call under way costs about 40 KiB beside its request, a stream up to 1,024 replies.
-CALLS_MAX: Final = 4000
-REQUESTS_BYTES_MAX: Final = 64 * 1024 * 1024
 STREAMS_MAX: Final = 512
-_Waiting: TypeAlias = "tuple[int, asyncio.Future[WriteReply]]"
+# The write's sequence, its reply, and the bytes of its request.
+_Waiting: TypeAlias = "tuple[int, asyncio.Future[WriteReply], int]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +85,17 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
 
     def __init__(self, handler: ControllerHandler) -> None:
         self._handler = handler
-        self._reads = Admission("reads", calls_max=CALLS_MAX, bytes_max=REQUESTS_BYTES_MAX)
-        self._writes = Admission("writes", calls_max=CALLS_MAX, bytes_max=REQUESTS_BYTES_MAX)
-        self._write_streams = Admission("write streams", calls_max=STREAMS_MAX, bytes_max=0)
+        # Their bytes are those of the budget.
+        self._streams = Admission("write streams", calls_max=STREAMS_MAX, pool=Pool(0))
+        self._budget = WriteBudget()
 
     async def Write(self, request: pb.WriteRequest, context: Context) -> pb.WriteResponse:
         response = pb.WriteResponse(first_sequence=request.sequence, last_sequence=request.sequence)
         try:
-            with self._writes.place(context.peer(), request.ByteSize()):
-                reply = self._begin(request, _caller(context))
-                await self._put_result(response.results.add(), reply)
+            reply = self._begin(request, _caller(context))
+            await self._put_result(response.results.add(), reply)
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        except AdmissionError as error:
-            await abort(context, error.refusal)
         return response
 
     def _begin(self, request: pb.WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
@@ -119,23 +113,27 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
                 result.leader.CopyFrom(_leader(error.leader))
 
     async def WriteStream(
-        self, request_iterator: AsyncIterator[pb.WriteRequest], context: Context
+        self, request_iterator: AsyncIterator[Any], context: Context
     ) -> AsyncIterator[pb.WriteResponse]:
         """Decide in the order of arrival; acknowledge what is done together (rule 20)."""
-        held = ExitStack()
         try:
-            held.enter_context(self._write_streams.place(context.peer()))
+            self._streams.enter_call(context)
         except AdmissionError as error:
             await abort(context, error.refusal)
         queue: asyncio.Queue[_Waiting | ValueError | EOFError] = asyncio.Queue()
-        places = asyncio.Semaphore(WRITES_IN_FLIGHT_MAX)
+        window = WriteWindow(self._budget)
         caller = _caller(context)
 
         async def read() -> None:
             try:
-                async for request in request_iterator:
-                    await places.acquire()
-                    queue.put_nowait((request.sequence, self._begin(request, caller)))
+                request: pb.WriteRequest
+                size: int
+                # The guard's decoder tells the size (rpc/decoding.py).
+                async for request, size in request_iterator:
+                    if window.is_full:
+                        await window.room()
+                    window.take(size)
+                    queue.put_nowait((request.sequence, self._begin(request, caller), size))
             except ValueError as error:
                 queue.put_nowait(error)
             finally:
@@ -150,19 +148,20 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
                     await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(item))
                 response = pb.WriteResponse(first_sequence=item[0], last_sequence=item[0])
                 await self._put_result(response.results.add(), item[1])
+                size = item[2]
                 while len(response.results) < ACKNOWLEDGED_TOGETHER_MAX and not queue.empty():
                     following = queue.get_nowait()
                     if not isinstance(following, tuple) or not following[1].done():
                         break
                     await self._put_result(response.results.add(), following[1])
                     response.last_sequence = following[0]
+                    size += following[2]
                     following = None
-                for _ in response.results:
-                    places.release()
                 yield response
+                window.give_back(len(response.results), size)
         finally:
-            held.close()
             reader.cancel()
+            window.close()
             # Nobody will ask for these replies; a refusal among them is no error of ours.
             for left in (following, *(queue.get_nowait() for _ in range(queue.qsize()))):
                 if isinstance(left, tuple):
@@ -175,19 +174,16 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         try:
-            with self._reads.place(context.peer(), request.ByteSize()):
-                reply = await self._handler.read(
-                    read,
-                    min_offset=request.min_offset,
-                    current=request.current,
-                    timeout_ms=request.timeout_ms,
-                    even_if_behind=request.even_if_behind,
-                )
-                pace = Pace(SERVING_SHARE)
-                for _ in convert.put_in_slices(response, reply):
-                    await pace.breathe()
-        except AdmissionError as error:
-            await abort(context, error.refusal)
+            reply = await self._handler.read(
+                read,
+                min_offset=request.min_offset,
+                current=request.current,
+                timeout_ms=request.timeout_ms,
+                even_if_behind=request.even_if_behind,
+            )
+            pace = Pace(SERVING_SHARE)
+            for _ in convert.put_in_slices(response, reply):
+                await pace.breathe()
         except ControllerApiError as error:
             response.error = error.error
             response.message = error.message

@@ -5,40 +5,85 @@ Health is plaintext on a port of its own, so that a kubelet can ask without cert
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+import grpc
+import grpc.aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from quorate.rpc.authorization import CallerInterceptor
 from quorate.rpc.channels import bind, make_server
 
 if TYPE_CHECKING:
-    import grpc.aio
+    from collections.abc import AsyncGenerator
 
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 LIVENESS: Final = "liveness"
 READINESS: Final = "readiness"
 STARTUP: Final = "startup"
+_SERVICES: Final = (LIVENESS, READINESS, STARTUP)
+# A service is a word.
+REQUEST_BYTES_MAX: Final = 1024
+
+
+class _HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
+    """The answers, and who watches them. Nobody who does not read keeps the others from news."""
+
+    def __init__(self) -> None:
+        self._statuses = {"": health_pb2.HealthCheckResponse.SERVING}
+        self._changed = asyncio.Event()
+
+    def set(self, service: str, *, serving: bool) -> None:
+        status = health_pb2.HealthCheckResponse
+        self._statuses[service] = status.SERVING if serving else status.NOT_SERVING
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def Check(
+        self, request: health_pb2.HealthCheckRequest, context: Context
+    ) -> health_pb2.HealthCheckResponse:
+        if request.service not in self._statuses:
+            words = f"there is no {request.service!r}: ask for one of {', '.join(_SERVICES)}"
+            await context.abort(grpc.StatusCode.NOT_FOUND, words)
+        return health_pb2.HealthCheckResponse(status=self._statuses[request.service])
+
+    async def Watch(
+        self, request: health_pb2.HealthCheckRequest, context: Context
+    ) -> AsyncGenerator[health_pb2.HealthCheckResponse]:
+        told = None
+        while True:
+            changed = self._changed
+            unknown = health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+            status = self._statuses.get(request.service, unknown)
+            if status != told:
+                told = status
+                yield health_pb2.HealthCheckResponse(status=status)
+            else:
+                await changed.wait()
 
 
 class HealthServer:
     """Three answers, each serving or not."""
 
     def __init__(self) -> None:
-        self._servicer = health.aio.HealthServicer()
-        self._server = make_server()
+        self._servicer = _HealthServicer()
+        # Anybody may ask, in so many calls.
+        guard = CallerInterceptor(None, has_names=False)
+        self._server = make_server((guard,), received_bytes_max=REQUEST_BYTES_MAX)
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, self._server)
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port. Raises RuntimeError when it cannot be bound."""
         bound = bind(self._server, host, port)
         await self._server.start()
-        for service in (LIVENESS, READINESS, STARTUP):
-            await self.set(service, serving=False)
+        for service in _SERVICES:
+            self._servicer.set(service, serving=False)
         return bound
 
     async def set(self, service: str, *, serving: bool) -> None:
-        status = health_pb2.HealthCheckResponse
-        await self._servicer.set(service, status.SERVING if serving else status.NOT_SERVING)
+        self._servicer.set(service, serving=serving)
 
     async def stop(self) -> None:
         await self._server.stop(grace=None)

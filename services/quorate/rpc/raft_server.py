@@ -7,7 +7,7 @@ stream makes the core answer the first at once; a second stream of the same repl
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -17,9 +17,11 @@ import grpc.aio
 from quorate.raft import messages as m
 from quorate.rpc import convert_admin as admin
 from quorate.rpc import convert_raft as convert
-from quorate.rpc.admission import Admission, AdmissionError
+from quorate.rpc.admission import Admission, AdmissionError, Pool
+from quorate.rpc.arrivals import Arrivals, NothingSentError
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
+from quorate.rpc.places import ARRIVALS_MAX
 from quorate.rpc.refusals import abort
 
 if TYPE_CHECKING:
@@ -30,9 +32,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
-REQUESTS_PER_STREAM_MAX = 16
+# The one that is answered and the one that releases it; each answer may be large.
+REQUESTS_PER_STREAM_MAX: Final = 2
 # Streams and single calls of observers; one client may have half of them.
-FETCHES_MAX: Final = 2400
+FETCHES_MAX: Final = 1200
+# A voter has one stream; those before it may take a while to go.
+FETCHES_OF_VOTERS_MAX: Final = 256
 _Waiting: TypeAlias = "tuple[ReplyToken, asyncio.Future[m.Response]]"
 
 
@@ -71,7 +76,12 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         """`who` is the answer to ApiVersions; voters fetch whatever others do."""
         self._handler = handler
         self._is_voter = is_voter
-        self._fetches = Admission("fetches", calls_max=FETCHES_MAX, bytes_max=0)
+        # Bytes are bounded by what a Fetch answers at most.
+        self._fetches = Admission("fetches", calls_max=FETCHES_MAX, pool=Pool(0))
+        self._of_voters = Admission(
+            "fetches of voters", calls_max=FETCHES_OF_VOTERS_MAX, pool=Pool(0)
+        )
+        self._arrivals = Arrivals(at_once=ARRIVALS_MAX, patience_s=0)
         self._api_versions = admin.pb_api_versions_response(who, software_version=software_version)
         self._streams: dict[ReplicaKey, asyncio.Task[None]] = {}
 
@@ -114,10 +124,11 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         assert isinstance(answer, m.FetchResponse)
         return convert.pb_fetch_response(answer)
 
-    def _place(self, replica: ReplicaKey | None, context: Context) -> AbstractContextManager[None]:
-        if replica is not None and self._is_voter(replica):
-            return nullcontext()
-        return self._fetches.place(context.peer())
+    def _place(
+        self, replica: ReplicaKey | None, context: Context
+    ) -> AbstractContextManager[object]:
+        is_voter = replica is not None and self._is_voter(replica)
+        return (self._of_voters if is_voter else self._fetches).place(context.peer())
 
     async def FetchSnapshot(
         self, request: pb.FetchSnapshotRequest, context: Context
@@ -216,20 +227,20 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         """Submit requests as they come, so that a second one releases the first."""
         mine = asyncio.current_task()
         assert mine is not None
-        is_admitted = False
         try:
-            async for message in requests:
-                request = convert.fetch_request(message)
-                if not is_admitted:
-                    held.enter_context(self._place(request.replica, context))
-                    is_admitted = True
+            request = convert.fetch_request(await self._arrivals.receive(requests, context.peer()))
+            held.enter_context(self._place(request.replica, context))
+            while True:
                 self._claim(request.replica, mine)
                 await places.acquire()
                 queue.put_nowait(self._handler.submit(request))
+                request = convert.fetch_request(await anext(requests))
         except ValueError as error:
             queue.put_nowait(_Refused(grpc.StatusCode.INVALID_ARGUMENT, str(error)))
         except AdmissionError as error:
             queue.put_nowait(_Refused(error.refusal.code, error.refusal.message))
+        except (NothingSentError, StopAsyncIteration):
+            pass
         except asyncio.CancelledError:
             queue.put_nowait(_SUPERSEDED)
         finally:

@@ -61,7 +61,7 @@ async def test_it_listens_on_ipv6_addresses_too() -> None:
 
 
 async def test_reflection_lists_the_services() -> None:
-    server = make_server()
+    server = make_server((), received_bytes_max=1024)
     enable_reflection(server, "quorate.raft.v1.Raft")
     port = server.add_insecure_port(f"{HOST}:0")
     await server.start()

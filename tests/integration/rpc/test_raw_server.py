@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from quorate.rpc.channels import make_server, open_channel
+from quorate.rpc.channels import MESSAGE_BYTES_MAX, make_server, open_channel
 from quorate.rpc.gen.raw.v1 import raw_pb2 as pb
 from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
 from quorate.rpc.raw_server import RawLogError, RawService, Waiter
@@ -59,7 +59,7 @@ async def log() -> LogByHand:
 
 @pytest.fixture
 async def raw(log: LogByHand) -> AsyncIterator[raw_pb2_grpc.RawLogAsyncStub]:
-    server = make_server()
+    server = make_server((), received_bytes_max=MESSAGE_BYTES_MAX)
     raw_pb2_grpc.add_RawLogServicer_to_server(RawService(log), server)
     port = server.add_insecure_port(f"{HOST}:0")
     await server.start()

@@ -12,12 +12,13 @@ from quorate.rpc.admission import (
     TOO_MANY_CALLS,
     Admission,
     AdmissionError,
+    Pool,
     client_of,
 )
 
 
 def test_one_client_has_half_of_the_places_whatever_its_ports() -> None:
-    admission = Admission("reads", calls_max=8, bytes_max=1000)
+    admission = Admission("reads", calls_max=8, pool=Pool(1000))
     with ExitStack() as places:
         for port in range(4):
             places.enter_context(admission.place(f"ipv4:10.0.0.1:{port}"))
@@ -28,11 +29,11 @@ def test_one_client_has_half_of_the_places_whatever_its_ports() -> None:
         assert "have fewer than 4 at once" in str(refused.value)
         with admission.place("ipv4:10.0.0.2:1"):
             assert admission.calls == 5
-    assert (admission.calls, admission.bytes, admission._calls) == (0, 0, {})
+    assert (admission.calls, admission.pool.bytes, admission._calls) == (0, 0, {})
 
 
 def test_all_clients_together_have_no_more_than_all_places() -> None:
-    admission = Admission("reads", calls_max=4, bytes_max=1000)
+    admission = Admission("reads", calls_max=4, pool=Pool(1000))
     with ExitStack() as places:
         for host in range(4):
             places.enter_context(admission.place(f"ipv4:10.0.0.{host}:1"))
@@ -41,20 +42,42 @@ def test_all_clients_together_have_no_more_than_all_places() -> None:
 
 
 def test_bytes_are_bounded_but_one_alone_may_be_as_large_as_a_message() -> None:
-    admission = Admission("reads", calls_max=8, bytes_max=100)
+    admission = Admission("reads", calls_max=8, pool=Pool(100))
     with admission.place("a", 5000):
         with pytest.raises(AdmissionError) as refused, admission.place("b", 1):
             pass
         assert refused.value.refusal.reason == TOO_MANY_BYTES
     with admission.place("a", 60), admission.place("b", 40):
-        assert admission.bytes == 100
+        assert admission.pool.bytes == 100
 
 
 def test_a_place_is_given_back_when_the_call_fails() -> None:
-    admission = Admission("reads", calls_max=2, bytes_max=10)
+    admission = Admission("reads", calls_max=2, pool=Pool(10))
     with pytest.raises(ZeroDivisionError), admission.place("a", 3):
         raise ZeroDivisionError
-    assert (admission.calls, admission.bytes) == (0, 0)
+    assert (admission.calls, admission.pool.bytes) == (0, 0)
+
+
+def test_a_place_is_held_until_the_answer_has_left_and_given_back_once() -> None:
+    admission = Admission("reads", calls_max=8, pool=Pool(100))
+    place = admission.enter("a")
+    place.hold(60)
+    place.hold(40)
+    with pytest.raises(AdmissionError, match="read the answers"):
+        place.hold(1)
+    assert (admission.calls, admission.pool.bytes) == (1, 100)
+    place.give_back()
+    place.give_back()
+    assert (admission.calls, admission.pool.bytes) == (0, 0)
+
+
+def test_whoever_is_refused_leaves_no_trace() -> None:
+    admission = Admission("reads", calls_max=2, pool=Pool(100))
+    with admission.place("a"), admission.place("b"):
+        for name in ("c", "d"):
+            with pytest.raises(AdmissionError):
+                admission.enter(name)
+        assert set(admission._calls) == {"a", "b"}
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,16 @@
 from __future__ import annotations
 
-import grpc
 import pytest
 
 from quorate.rpc.channels import MESSAGE_BYTES_MAX
 from quorate.rpc.decoding import (
     REQUEST_BYTES_MAX,
+    SIZED,
     SMALL_BYTES_MAX,
-    UNANSWERED_BYTES_MAX,
-    Room,
     bytes_max,
     decoder,
 )
+from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
 
 VOTE = "/quorate.raft.v1.Raft/Vote"
@@ -46,14 +45,7 @@ def test_what_is_no_request_is_told_in_one_line() -> None:
     assert told.value.__cause__ is None
 
 
-def test_requests_for_metadata_share_a_room_and_peers_need_none() -> None:
-    room = Room()
-    assert room.take(WRITE, UNANSWERED_BYTES_MAX) is None
-    refusal = room.take(WRITE, 1)
-    assert refusal is not None
-    assert refusal.code is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert "try again later, with fewer at once" in refusal.message
-    assert room.take(VOTE, SMALL_BYTES_MAX) is None
-    room.give_back(VOTE, SMALL_BYTES_MAX)
-    room.give_back(WRITE, UNANSWERED_BYTES_MAX)
-    assert room.take(WRITE, UNANSWERED_BYTES_MAX) is None
+def test_requests_of_a_stream_of_writes_come_with_their_size() -> None:
+    data = controller_pb2.WriteRequest(sequence=7).SerializeToString()
+    request, size = decoder(SIZED, controller_pb2.WriteRequest.FromString)(data)
+    assert (request.sequence, size) == (7, len(data))

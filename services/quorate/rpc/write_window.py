@@ -1,0 +1,86 @@
+"""How many writes a stream has under way, and how many bytes of them all streams together.
+
+Writes wait rather than fail: a stream whose window is full is not read any further until some of
+its writes are acknowledged and the acknowledgements are on their way. Each stream has a few of its
+own, so that streams whose answers nobody reads cannot stop the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+WRITES_MAX: Final = 1024
+# Of one stream, whatever the others hold.
+OWN_WRITES: Final = 32
+OWN_BYTES: Final = 64 * 1024
+# Of all streams. A write under way costs about 4 KiB, what its request holds some times its size.
+SHARED_WRITES: Final = 32 * WRITES_MAX
+SHARED_BYTES: Final = 32 * 1024 * 1024
+
+
+class WriteBudget:
+    """What all streams of a listener hold beyond their own."""
+
+    def __init__(self) -> None:
+        self.writes = 0
+        self.bytes = 0
+        self.windows: deque[WriteWindow] = deque()
+
+    @property
+    def is_full(self) -> bool:
+        return self.writes >= SHARED_WRITES or self.bytes >= SHARED_BYTES
+
+    def wake(self) -> None:
+        """Streams wait in the order in which they came; whoever finds no room waits again."""
+        for _ in range(len(self.windows)):
+            self.windows.popleft().look_again()
+
+
+class WriteWindow:
+    """The writes of one stream that have not been acknowledged to it."""
+
+    def __init__(self, budget: WriteBudget) -> None:
+        self._budget = budget
+        self.writes = 0
+        self.bytes = 0
+        self._turn: asyncio.Future[None] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next write has to wait."""
+        if self.writes < OWN_WRITES and self.bytes < OWN_BYTES:
+            return False
+        return self.writes >= WRITES_MAX or self._budget.is_full
+
+    def take(self, size: int) -> None:
+        """One more write of `size` bytes."""
+        self.writes += 1
+        self.bytes += size
+        self._budget.writes += 1
+        self._budget.bytes += size
+
+    async def room(self) -> None:
+        """Wait until the window is not full."""
+        while self.is_full:
+            self._turn = asyncio.get_running_loop().create_future()
+            self._budget.windows.append(self)
+            await self._turn
+
+    def give_back(self, writes: int, size: int) -> None:
+        """So many are acknowledged."""
+        self.writes -= writes
+        self.bytes -= size
+        self._budget.writes -= writes
+        self._budget.bytes -= size
+        if self._budget.windows:
+            self._budget.wake()
+
+    def look_again(self) -> None:
+        if self._turn is not None and not self._turn.done():
+            self._turn.set_result(None)
+
+    def close(self) -> None:
+        """The stream has ended."""
+        self.give_back(self.writes, self.bytes)
