@@ -93,6 +93,8 @@ class RawConnection:
 
     def _pump(self, streams: Iterable[int]) -> None:
         for stream in streams:
+            if not self._window:
+                break
             left = self._left.get(stream, b"")
             while left and (n := min(_FRAME_MAX, self._window, self._windows[stream], len(left))):
                 self._writer.write(frame(_DATA, 0, stream, left[:n]))

@@ -7,7 +7,6 @@ stream makes the core answer the first at once; a second stream of the same repl
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -26,7 +25,6 @@ from quorate.rpc.refusals import abort
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from contextlib import AbstractContextManager
 
     from quorate.records.ids import ReplicaKey, ReplyToken
 
@@ -117,18 +115,16 @@ class RaftService(raft_pb2_grpc.RaftServicer):
     async def FetchOnce(self, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
         fetch = await _parsed(convert.fetch_request, request, context)
         try:
-            with self._place(fetch.replica, context):
-                answer = await self._answer(fetch)
+            self._admission(fetch.replica).enter_call(context)
         except AdmissionError as error:
             await abort(context, error.refusal)
+        answer = await self._answer(fetch)
         assert isinstance(answer, m.FetchResponse)
         return convert.pb_fetch_response(answer)
 
-    def _place(
-        self, replica: ReplicaKey | None, context: Context
-    ) -> AbstractContextManager[object]:
+    def _admission(self, replica: ReplicaKey | None) -> Admission:
         is_voter = replica is not None and self._is_voter(replica)
-        return (self._of_voters if is_voter else self._fetches).place(context.peer())
+        return self._of_voters if is_voter else self._fetches
 
     async def FetchSnapshot(
         self, request: pb.FetchSnapshotRequest, context: Context
@@ -193,8 +189,7 @@ class RaftService(raft_pb2_grpc.RaftServicer):
     ) -> AsyncIterator[pb.FetchResponse]:
         queue: asyncio.Queue[_Waiting | _Refused | None] = asyncio.Queue()
         places = asyncio.Semaphore(REQUESTS_PER_STREAM_MAX)
-        held = ExitStack()
-        work = self._read(request_iterator, queue, places, held, context)
+        work = self._read(request_iterator, queue, places, context)
         reader = asyncio.get_running_loop().create_task(work)
         waiting: _Waiting | _Refused | None = None
         try:
@@ -209,7 +204,6 @@ class RaftService(raft_pb2_grpc.RaftServicer):
                 yield convert.pb_fetch_response(answer)
         finally:
             reader.cancel()
-            held.close()
             self._streams = {key: task for key, task in self._streams.items() if task is not reader}
             while waiting is not None or not queue.empty():
                 if isinstance(waiting, tuple):
@@ -221,7 +215,6 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         requests: AsyncIterator[pb.FetchRequest],
         queue: asyncio.Queue[_Waiting | _Refused | None],
         places: asyncio.Semaphore,
-        held: ExitStack,
         context: Context,
     ) -> None:
         """Submit requests as they come, so that a second one releases the first."""
@@ -229,7 +222,7 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         assert mine is not None
         try:
             request = convert.fetch_request(await self._arrivals.receive(requests, context.peer()))
-            held.enter_context(self._place(request.replica, context))
+            self._admission(request.replica).enter_call(context)
             while True:
                 self._claim(request.replica, mine)
                 await places.acquire()
