@@ -60,6 +60,9 @@ class _Context:
     def time_remaining(self) -> float | None:
         return None
 
+    def add_done_callback(self, callback: object) -> None:
+        del callback
+
     async def abort(self, _code: object, details: str) -> Never:
         assert details
         raise _Aborted
@@ -94,7 +97,7 @@ class _Sidecar:
         raise AdminError("NO_LEADER", ErrorCode.NOT_LEADER_OR_FOLLOWER, "nobody leads")
 
 
-async def _one(message: Message) -> AsyncIterator[Message]:
+async def _one(message: object) -> AsyncIterator[object]:
     yield message
 
 
@@ -105,7 +108,10 @@ async def _call(service: Any, method: str, message: Message) -> None:  # noqa: A
     async def run() -> None:
         with contextlib.suppress(_Aborted):
             if method in STREAMS:
-                async for _ in handler(_one(message), _Context()):
+                # As the guard's decoder gives it: writes with their size.
+                sized = method == "WriteStream"
+                given = (message, message.ByteSize()) if sized else message
+                async for _ in handler(_one(given), _Context()):
                     pass
             else:
                 await handler(message, _Context())
