@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from quorate.consensus.deciding import Asked, Deciding
 from quorate.consensus.driver import monotonic_ms
 from quorate.consensus.expiry import Expiry
 from quorate.consensus.proposing import Proposer
@@ -74,6 +75,14 @@ class MetadataApplication:
         self._has_space = True
         self._has_caught_up = True
         self._is_ready = True
+        self._deciding = Deciding(
+            controller,
+            decides=lambda: self._decides,
+            decided=self._decided,
+            failed=self._undecided,
+            rested=lambda: self._expiry.arm(),
+            broke=driver.fail,
+        )
         self._expiry = Expiry(driver, controller, self._accept, pause_ms=pause_ms)
 
     @property
@@ -234,6 +243,10 @@ class MetadataApplication:
         log.info("the controller is no longer active", extra={"epoch": self.controller.epoch})
         self._held.fail(self._leader, unsent_from=unsent_from)
         self._proposer.stop()
+        for asked in self._deciding.stop():
+            if not asked.future.done():
+                message = "this controller stopped leading"
+                asked.future.set_exception(not_controller(self._leader, message))
         self._timestamps.clear()
         self.controller.deactivate()
         self._expiry.stop()
@@ -247,22 +260,26 @@ class MetadataApplication:
         if not self._decides:
             future.set_exception(not_controller(self._leader, "this controller is not active"))
             return future
-        try:
-            decision = self.controller.decide(request, caller, monotonic_ms())
-        except Exception as error:
-            # Nothing was counted as appended, so that it ends this request only (rule 28).
-            kind = type(request).__name__
-            log.exception("no decision on %s", kind, extra={"repeats": (kind, type(error))})
-            message = f"the controller could not decide on this {kind}: {type(error).__name__}"
-            future.set_exception(ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message))
-            return future
+        self._deciding.take(Asked(request, caller, future))
+        return future
+
+    def _decided(self, asked: Asked, decision: Decision) -> None:
+        request = asked.request
         if isinstance(request, BrokerHeartbeat) or not self._is_settled(decision):
-            self._accept(decision, future)
+            self._accept(decision, asked.future)
         elif decision.reply is not None:
-            self._confirm(decision.reply, future)
+            self._confirm(decision.reply, asked.future)
         if isinstance(request, BrokerHeartbeat | RegisterBroker | UnregisterBroker):
             self._expiry.arm()
-        return future
+
+    def _undecided(self, asked: Asked, error: Exception) -> None:
+        """Nothing was counted as appended, so that it ends this request only (rule 28)."""
+        kind = type(asked.request).__name__
+        about = {"repeats": (kind, type(error))}
+        log.error("no decision on %s", kind, exc_info=error, extra=about)
+        message = f"the controller could not decide on this {kind}: {type(error).__name__}"
+        if not asked.future.done():
+            asked.future.set_exception(ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message))
 
     def _is_settled(self, decision: Decision) -> bool:
         """Whether all that the decision rests on is committed, so that no commit vouches for it."""

@@ -84,6 +84,9 @@ class Expiry:
         driver = self._driver
         if not self._controller.is_active or driver.ending is not None or driver.is_stopping:
             return
+        if self._controller.is_deciding:
+            # Whoever decides arms the timer when that is over.
+            return
         now_ms = monotonic_ms()
         if now_ms - self._timer_ms > self._pause_ms:
             self._controller.renew_sessions(now_ms)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.delta import MetadataDelta
     from quorate.controller.image import ConfigKey, MetadataImage
+    from quorate.controller.slices import Slices
 
 ALL_BROKERS: Final = (int(ResourceType.BROKER), "")
 _UNCLEAN: Final = "unclean.leader.election.enable"
@@ -101,7 +102,7 @@ def config_records(key: ConfigKey, entries: Iterable[tuple[str, str | None]]) ->
     ]
 
 
-def decide_alter_configs(context: Context, request: IncrementalAlterConfigs) -> Outcome:
+def alter_configs_in_slices(context: Context, request: IncrementalAlterConfigs) -> Slices[Outcome]:
     """Change resources one by one; of each all keys change, or none."""
     level = metadata_version(context.image.features)
     proposal = Proposal(level)
@@ -115,6 +116,7 @@ def decide_alter_configs(context: Context, request: IncrementalAlterConfigs) -> 
             results.append(AlteredResource(resource, refused.error, refused.message))
         else:
             results.append(AlteredResource(resource))
+        yield
     reply = IncrementalAlterConfigsReply(tuple(results))
     return Outcome(Proposal(level) if request.validate_only else proposal, reply)
 

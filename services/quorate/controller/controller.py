@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from quorate.controller.brokers import decide_register, decide_unregister
-from quorate.controller.configs import decide_alter_configs
+from quorate.controller.configs import alter_configs_in_slices
 from quorate.controller.decision import Context, Decision, Outcome, Proposal
 from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import NotActiveError
@@ -25,7 +25,7 @@ from quorate.controller.features import METADATA_VERSION, metadata_version
 from quorate.controller.heartbeats import Sessions, decide_expiry, decide_heartbeat
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.reads import answer, answer_in_slices
-from quorate.controller.replay import Replayer, replay_record
+from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record
 from quorate.controller.requests import (
     BrokerHeartbeat,
     Caller,
@@ -37,7 +37,7 @@ from quorate.controller.requests import (
 )
 from quorate.controller.settling import Settling, decide_rest
 from quorate.controller.slices import finish
-from quorate.controller.topics import decide_create_topics, decide_delete_topics
+from quorate.controller.topics import create_topics_in_slices, delete_topics_in_slices
 from quorate.records.ids import Epoch, Offset
 from quorate.records.metadata import (
     METADATA_VERSION_LATEST,
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from quorate.controller.requests import ReadRequest, WriteRequest
     from quorate.controller.slices import Slices
     from quorate.records.metadata import MetadataRecord
+
+BrokerRequest: TypeAlias = RegisterBroker | BrokerHeartbeat | UnregisterBroker
 
 _ITSELF = Caller("User:CONTROLLER", "")
 
@@ -104,6 +106,11 @@ class Controller:
     @property
     def is_active(self) -> bool:
         return self._active is not None
+
+    @property
+    def is_deciding(self) -> bool:
+        """Whether a decision is under way, so that none may begin."""
+        return self._active is not None and self._active.is_deciding
 
     @property
     def epoch(self) -> Epoch | None:
@@ -184,24 +191,43 @@ class Controller:
 
         Raises NotActiveError when this controller is not active.
         """
+        return finish(self.decide_in_slices(request, caller, now_ms))
+
+    def decide_in_slices(
+        self, request: WriteRequest, caller: Caller, now_ms: int
+    ) -> Slices[Decision]:
+        """The same with pauses, in which nothing else may be decided.
+
+        Nothing is counted before the end, and it may be dropped half-way.
+        """
         active = self._required()
         context = self._context(caller, now_ms)
+        active.is_deciding = True
+        try:
+            match request:
+                case CreateTopics():
+                    outcome = yield from create_topics_in_slices(context, request)
+                case DeleteTopics():
+                    outcome = yield from delete_topics_in_slices(context, request)
+                case IncrementalAlterConfigs():
+                    outcome = yield from alter_configs_in_slices(context, request)
+                case _:
+                    # What these decide is small, and names the offset that it is decided for.
+                    return active.take(self._about_broker(context, request))
+            return (yield from active.take_in_slices(outcome))
+        finally:
+            active.is_deciding = False
+
+    def _about_broker(self, context: Context, request: BrokerRequest) -> Outcome:
         match request:
-            case CreateTopics():
-                outcome = decide_create_topics(context, request)
-            case DeleteTopics():
-                outcome = decide_delete_topics(context, request)
-            case IncrementalAlterConfigs():
-                outcome = decide_alter_configs(context, request)
             case RegisterBroker():
-                outcome = decide_register(context, request)
+                return decide_register(context, request)
             case BrokerHeartbeat():
-                outcome = decide_heartbeat(context, request)
+                return decide_heartbeat(context, request)
             case UnregisterBroker():
-                outcome = decide_unregister(context, request)
+                return decide_unregister(context, request)
             case _:
                 assert_never(request)
-        return active.take(outcome)
 
     def expire(self, now_ms: int) -> Decision | None:
         """What has to be decided without a request, a slice at a time; None when nothing is.
@@ -250,6 +276,7 @@ class Controller:
 
     def _context(self, caller: Caller, now_ms: int) -> Context:
         active = self._required()
+        assert not active.is_deciding, "another decision is under way"
         next_offset = active.image.position.end_offset
         return Context(
             image=active.image,
@@ -269,19 +296,27 @@ class _Active:
         self.epoch = epoch
         self.image = image
         self.sessions = sessions
+        self.is_deciding = False
         self.settling = Settling(is_sweep=len(image.topics) > 0)
         self._pending: deque[MetadataImage] = deque()
 
     def take(self, outcome: Outcome) -> Decision:
         """Count an outcome's records as appended, and its sessions as seen."""
+        return finish(self.take_in_slices(outcome))
+
+    def take_in_slices(self, outcome: Outcome) -> Slices[Decision]:
+        """The same with pauses, in which offsets may go to somebody else."""
         base_offset = self.image.position.end_offset
         records = tuple(outcome.proposal.records)
         if records:
             delta = MetadataDelta(self.image)
             for offset, record in enumerate(records, start=base_offset):
+                if (offset - base_offset) % SLICE_RECORDS == SLICE_RECORDS - 1:
+                    yield
                 # The image is from before the open transaction: an abort has nothing to undo.
                 if not isinstance(record, AbortTransactionRecord):
                     replay_record(delta, record, Offset(offset))
+            base_offset = self.image.position.end_offset
             end_offset = Offset(base_offset + len(records))
             self._append(delta.apply(self._position(end_offset)))
         if outcome.session is not None:

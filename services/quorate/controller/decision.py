@@ -60,6 +60,14 @@ class Context:
     now_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How much a proposal held at some time."""
+
+    count: int
+    bytes_left: int
+
+
 class Proposal:
     """The records of one decision, growing while they fit into one batch."""
 
@@ -84,6 +92,16 @@ class Proposal:
         self.records.extend(records)
         self.values.extend(values)
         return True
+
+    def mark(self) -> Mark:
+        """Where it stands, for `cut_back`."""
+        return Mark(len(self.records), self._bytes_left)
+
+    def cut_back(self, mark: Mark) -> None:
+        """Give up what was added since."""
+        del self.records[mark.count :]
+        del self.values[mark.count :]
+        self._bytes_left = mark.bytes_left
 
     def has_room(self, count: int) -> bool:
         """Whether that many records more may be in the batch, their bytes aside."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.controller.configs import config_records, topic_config_problem
 from quorate.controller.decision import Context, Outcome, Proposal, too_large
@@ -31,10 +31,15 @@ from quorate.records.ids import DirectoryId, TopicId, format_uuid
 from quorate.records.metadata import RemoveTopicRecord, TopicRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from quorate.controller.delta import MetadataDelta
     from quorate.controller.requests import CreateTopics, DeleteTopics, NewTopic
+    from quorate.controller.slices import Slices
     from quorate.records.metadata import MetadataRecord
 
+# Partitions that are placed and encoded between two pauses: about a millisecond.
+SLICE_PARTITIONS: Final = 32
 _RESERVED_IDS: tuple[bytes, ...] = (UNASSIGNED_DIR, LOST_DIR, MIGRATING_DIR)
 
 
@@ -50,23 +55,34 @@ class _Creation:
         self._placed = context.image.partition_count
         self.proposal = Proposal(self._level)
 
-    def create(self, topic: NewTopic, *, validate_only: bool) -> CreatedTopic:
+    def create(self, topic: NewTopic, *, validate_only: bool) -> Slices[CreatedTopic]:
         """Propose one topic, or say why not."""
+        mark = self.proposal.mark()
         try:
             self._check_name(topic.name)
             self._check_configs(topic)
-            assignments = self._assignments(topic)
+            if topic.assignments:
+                yield from self._check_manual(topic)
+                partitions, factor = len(topic.assignments), len(topic.assignments[0])
+            else:
+                partitions, factor = self._size(topic)
             topic_id = self._new_topic_id()
-            self._propose(topic, topic_id, assignments)
+            self._propose(topic, self._head(topic, topic_id))
+            for first in range(0, partitions, SLICE_PARTITIONS):
+                stop = min(first + SLICE_PARTITIONS, partitions)
+                assignments = self._assignments(topic, range(first, stop), factor)
+                self._propose(topic, self._partitions(topic_id, first, assignments))
+                yield
         except RefusedError as refused:
+            self.proposal.cut_back(mark)
             return CreatedTopic(topic.name, refused.error, refused.message)
-        self._placed += len(assignments)
+        self._placed += partitions
         self._similar.setdefault(similar_form(topic.name), []).append(topic.name)
         return CreatedTopic(
             topic.name,
             topic_id=None if validate_only else topic_id,
-            partitions=len(assignments),
-            replication_factor=len(assignments[0]),
+            partitions=partitions,
+            replication_factor=factor,
         )
 
     def _check_name(self, name: str) -> None:
@@ -101,10 +117,8 @@ class _Creation:
             ):
                 return topic_id
 
-    def _assignments(self, topic: NewTopic) -> tuple[tuple[int, ...], ...]:
-        if topic.assignments:
-            self._check_manual(topic)
-            return topic.assignments
+    def _size(self, topic: NewTopic) -> tuple[int, int]:
+        """How many partitions and replicas. Raises RefusedError where they cannot be placed."""
         settings = self._context.settings
         partitions, factor = topic.partitions, topic.replication_factor
         if partitions == USE_DEFAULT:
@@ -127,13 +141,25 @@ class _Creation:
                 " unfenced; start more brokers or ask for fewer replicas."
             )
             raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
-        # Before any replica is placed: a place costs as much as a record, and none may follow.
+        # Before any replica is placed, which would be for nothing.
         if not self.proposal.has_room(partitions + len(topic.configs) + 1):
             message = too_large(f"The topic {topic.name!r}")
             raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
-        return place(striped, partitions=partitions, replication_factor=factor, placed=self._placed)
+        return partitions, factor
 
-    def _check_manual(self, topic: NewTopic) -> None:
+    def _assignments(
+        self, topic: NewTopic, partition_ids: range, factor: int
+    ) -> Sequence[tuple[int, ...]]:
+        if topic.assignments:
+            return topic.assignments[partition_ids.start : partition_ids.stop]
+        return place(
+            self._image.brokers.striped,
+            partitions=len(partition_ids),
+            replication_factor=factor,
+            placed=self._placed + partition_ids.start,
+        )
+
+    def _check_manual(self, topic: NewTopic) -> Slices[None]:
         if (topic.partitions, topic.replication_factor) != (USE_DEFAULT, USE_DEFAULT):
             message = (
                 "Assignments say how many partitions and replicas there are; leave partitions and"
@@ -145,6 +171,8 @@ class _Creation:
             if problem is not None:
                 message = f"The assignment of partition {partition} {problem}."
                 raise RefusedError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+            if partition % SLICE_PARTITIONS == SLICE_PARTITIONS - 1:
+                yield
 
     def _manual_problem(self, replicas: tuple[int, ...], factor: int) -> str | None:
         if not replicas:
@@ -168,26 +196,30 @@ class _Creation:
             )
         return None
 
-    def _propose(
-        self, topic: NewTopic, topic_id: TopicId, assignments: tuple[tuple[int, ...], ...]
-    ) -> None:
-        if not self.proposal.add(self._records(topic, topic_id, assignments)):
+    def _propose(self, topic: NewTopic, records: Sequence[MetadataRecord]) -> None:
+        if not self.proposal.add(records):
             message = too_large(f"The topic {topic.name!r}")
             raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
 
-    def _records(
-        self, topic: NewTopic, topic_id: TopicId, assignments: tuple[tuple[int, ...], ...]
-    ) -> list[MetadataRecord]:
+    def _head(self, topic: NewTopic, topic_id: TopicId) -> list[MetadataRecord]:
         key = (int(ResourceType.TOPIC), topic.name)
-        records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
-        records += config_records(key, topic.configs)
-        for partition_id, replicas in enumerate(assignments):
-            isr = tuple(b for b in replicas if b in self._image.brokers.active)
+        return [
+            TopicRecord(name=topic.name, topic_id=topic_id),
+            *config_records(key, topic.configs),
+        ]
+
+    def _partitions(
+        self, topic_id: TopicId, first: int, assignments: Sequence[tuple[int, ...]]
+    ) -> list[MetadataRecord]:
+        active = self._image.brokers.active
+        records: list[MetadataRecord] = []
+        for partition_id, replicas in enumerate(assignments, first):
+            isr = tuple([broker for broker in replicas if broker in active])
             partition = Partition(
                 replicas=replicas,
                 isr=isr,
                 leader=isr[0],
-                directories=tuple(self._directory(broker) for broker in replicas),
+                directories=tuple([self._directory(broker) for broker in replicas]),
             )
             records.append(partition_record(topic_id, partition_id, partition, level=self._level))
         return records
@@ -200,19 +232,21 @@ class _Creation:
         return log_dirs[0] if len(log_dirs) == 1 else UNASSIGNED_DIR
 
 
-def decide_create_topics(context: Context, request: CreateTopics) -> Outcome:
+def create_topics_in_slices(context: Context, request: CreateTopics) -> Slices[Outcome]:
     """Create topics, each wholly or with an error of its own, all in one batch."""
     creation = _Creation(context, request)
-    created = tuple(
-        creation.create(topic, validate_only=request.validate_only) for topic in request.topics
-    )
+    results: list[CreatedTopic] = []
+    for topic in request.topics:
+        results.append((yield from creation.create(topic, validate_only=request.validate_only)))
+        yield
+    created = tuple(results)
     if request.validate_only:
         nothing = Proposal(metadata_version(context.image.features))
         return Outcome(nothing, CreateTopicsReply(created))
     return Outcome(creation.proposal, CreateTopicsReply(created))
 
 
-def decide_delete_topics(context: Context, request: DeleteTopics) -> Outcome:
+def delete_topics_in_slices(context: Context, request: DeleteTopics) -> Slices[Outcome]:
     """Delete topics by name, each with a result of its own."""
     image = context.image
     proposal = Proposal(metadata_version(image.features))
@@ -231,6 +265,7 @@ def decide_delete_topics(context: Context, request: DeleteTopics) -> Outcome:
             deleted.append(DeletedTopic(name, ErrorCode.POLICY_VIOLATION, message))
         else:
             deleted.append(DeletedTopic(name, topic_id=topic_id))
+        yield
     return Outcome(proposal, DeleteTopicsReply(tuple(deleted)))
 
 

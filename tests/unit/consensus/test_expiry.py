@@ -21,6 +21,7 @@ class Decider:
     wake_at_ms: int | None = None
     slices: list[Decision | None] = field(default_factory=lambda: [None])
     is_active: bool = True
+    is_deciding: bool = False
     ending: None = None
     is_stopping: bool = False
     asked_ms: list[int] = field(default_factory=list)

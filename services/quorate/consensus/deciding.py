@@ -1,0 +1,128 @@
+"""Requests decided one after the other; what takes long has pauses in which everybody has turns.
+
+What is decided in between would be decided on metadata that the request under way is about to
+change, so those that come meanwhile wait. A request that is not decided yet has changed nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.consensus.driver import monotonic_ms
+from quorate.rpc.pace import Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.controller.controller import Controller
+    from quorate.controller.decision import Decision
+    from quorate.controller.replies import WriteReply
+    from quorate.controller.requests import Caller, WriteRequest
+    from quorate.controller.slices import Slices
+
+# Nearly every request is decided in the turn in which it came.
+AT_ONCE_S: Final = 0.004
+# Everybody who writes waits for the request under way, so that it may have half of the time.
+DECIDING_SHARE: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that waits for its decision, and who for."""
+
+    request: WriteRequest
+    caller: Caller
+    future: asyncio.Future[WriteReply]
+
+
+class Deciding:
+    """The queue of one leader's requests."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        decides: Callable[[], bool],
+        decided: Callable[[Asked, Decision], None],
+        failed: Callable[[Asked, Exception], None],
+        rested: Callable[[], None],
+        broke: Callable[[Exception], None],
+    ) -> None:
+        """`decided` takes what was; `rested` hears that nothing is under way any more.
+
+        Once `decides` says no, `stop` is about to be called. `broke` ends the process: what was
+        decided could not be taken.
+        """
+        self._controller = controller
+        self._decides = decides
+        self._decided = decided
+        self._failed = failed
+        self._rested = rested
+        self._broke = broke
+        self._waiting: deque[Asked] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    def take(self, asked: Asked) -> None:
+        """Decide on a request, now if that does not take long and nothing is under way."""
+        if self._task is not None:
+            self._waiting.append(asked)
+            return
+        slices = self._begin(asked)
+        until = time.perf_counter() + AT_ONCE_S
+        if not self._has_ended(asked, slices, lambda: time.perf_counter() >= until):
+            self._waiting.append(asked)
+            self._task = asyncio.get_running_loop().create_task(self._go_on(slices))
+            self._task.add_done_callback(self._over)
+
+    def stop(self) -> tuple[Asked, ...]:
+        """Leadership is lost: those that were not decided, and will not be."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        left = tuple(self._waiting)
+        self._waiting.clear()
+        return left
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            self._broke(error)
+
+    def _begin(self, asked: Asked) -> Slices[Decision]:
+        return self._controller.decide_in_slices(asked.request, asked.caller, monotonic_ms())
+
+    def _has_ended(
+        self, asked: Asked, slices: Slices[Decision], is_over: Callable[[], bool]
+    ) -> bool:
+        """Whether all is decided, or never will be, before this turn is over."""
+        try:
+            while True:
+                next(slices)
+                if is_over():
+                    return False
+        except StopIteration as end:
+            decision: Decision = end.value
+        except Exception as error:
+            self._failed(asked, error)
+            return True
+        self._decided(asked, decision)
+        return True
+
+    async def _go_on(self, slices: Slices[Decision]) -> None:
+        pace = Pace(DECIDING_SHARE)
+        await asyncio.sleep(0)
+        while self._decides():
+            if self._has_ended(self._waiting[0], slices, lambda: True):
+                self._waiting.popleft()
+                while self._waiting and self._waiting[0].future.done():
+                    self._waiting.popleft()
+                if not self._waiting:
+                    self._task = None
+                    self._rested()
+                    return
+                slices = self._begin(self._waiting[0])
+            await pace.breathe()

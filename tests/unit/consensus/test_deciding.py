@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.controller.replies import CreateTopicsReply
+from quorate.controller.requests import CreateTopics, NewTopic
+from quorate.controller.topics import SLICE_PARTITIONS
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch
+from quorate.rpc.controller_server import ControllerApiError
+from tests.unit.consensus.conftest import CALLER
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.unit.consensus.conftest import Stack
+
+    Open = Callable[..., Awaitable[Stack]]
+
+LARGE = CreateTopics((NewTopic("large", 10 * SLICE_PARTITIONS, 1),))
+
+
+async def test_a_large_request_pauses_and_the_next_waits_for_its_decision(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
+    stack = await open_stack()
+    await stack.register()
+    large = stack.application.write(LARGE, CALLER)
+    again = stack.application.write(LARGE, CALLER)
+    turns = 0
+    while stack.application.controller.is_deciding:
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns >= 10
+    first, second = await asyncio.gather(large, again)
+    assert isinstance(first, CreateTopicsReply)
+    assert isinstance(second, CreateTopicsReply)
+    assert first.topics[0].error is ErrorCode.NONE
+    assert second.topics[0].error is ErrorCode.TOPIC_ALREADY_EXISTS
+    assert stack.application.controller.image.partition_count == 10 * SLICE_PARTITIONS
+
+
+async def test_what_is_not_decided_when_leadership_ends_has_not_happened(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
+    stack = await open_stack()
+    await stack.register()
+    waiting = [stack.application.write(LARGE, CALLER) for _ in range(2)]
+    before = stack.driver.progress
+    assert before is not None
+    stack.application.progressed(replace(before, epoch=Epoch(before.epoch + 1), is_leader=False))
+    for future in waiting:
+        with pytest.raises(ControllerApiError) as refused:
+            await future
+        assert refused.value.error is ErrorCode.NOT_CONTROLLER
+        assert not refused.value.outcome_unknown
