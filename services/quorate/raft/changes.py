@@ -55,6 +55,10 @@ class Changes:
             known = f"the leader is {leader_id}" if leader_id is not None else "none is known"
             text = f"node {r.node_id} does not lead epoch {r.epoch}; {known}"
             return Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
+        if r.is_stopping:
+            # Rule 25: it finishes what it began, and begins nothing.
+            text = f"node {r.node_id} does not lead epoch {r.epoch} any more: it stops"
+            return Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER, text)
         return None
 
     def why_not_now(self, role: Leader) -> Obstacle | None:

@@ -249,6 +249,9 @@ class RaftCore:
         Without a leader that is what is left to tell, and to go by.
         """
         r = self.replica
+        # Rule 27: another cluster's controller of the same id is nobody here.
+        if getattr(request, "cluster_id", r.config.cluster_id) != r.config.cluster_id:
+            return
         there = r.addresses.hear(request, r.possible_voter_sets)
         if there is not None and not isinstance(r.role, Leader):
             # Who answers where it was asked does so long before that.

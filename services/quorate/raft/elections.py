@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 RETRY_SHARE: Final = 6
 RETRY_DOUBLINGS_MAX: Final = 8
 REFUSALS_TOLD_MS: Final = 300_000
+REFUSALS_MAX: Final = 32
 
 
 class Elections:
@@ -200,6 +201,10 @@ class Elections:
         nominee = request.replica.node_id
         before = r.refusals.get(nominee)
         count = before.count if before is not None and _is_recent(before, r.now) else 0
+        r.refusals.pop(nominee, None)
+        if len(r.refusals) >= REFUSALS_MAX:
+            # Anybody can invent nominees; the one that was refused last longest ago goes first.
+            del r.refusals[next(iter(r.refusals))]
         r.refusals[nominee] = Refusal(count + 1, reason, r.now)
         r.note(f"refuses {'pre-vote' if request.pre_vote else 'vote'} to {nominee}: {reason}")
 

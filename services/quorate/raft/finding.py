@@ -103,9 +103,13 @@ class Finding:
             return
         if self._is_news(response):
             r.learn(response.leader, "discovery")
-        elif self.is_lost() and response.leader.endpoints:
+        elif self.is_lost() and response.leader.endpoints and self._is_that_leader(response):
             # The leader that does not answer; it may be because it is elsewhere.
             r.move_leader(response.leader.endpoints)
+
+    def _is_that_leader(self, response: FetchResponse) -> bool:
+        named = response.leader
+        return (named.epoch, named.leader_id) == (self.r.epoch, self.r.election.leader_id)
 
     def _is_news(self, response: FetchResponse) -> bool:
         """What others say of the leader that this replica has lost must not end its election."""

@@ -8,7 +8,7 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.elections import REFUSALS_TOLD_MS, RETRY_SHARE
+from quorate.raft.elections import REFUSALS_MAX, REFUSALS_TOLD_MS, RETRY_SHARE
 from quorate.raft.promises import ASK_SHARE, PROMISE_SHARE, TURN_SHARE
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
 from quorate.records.errors import ErrorCode
@@ -381,3 +381,12 @@ def test_rule_8_who_abstains_neither_votes_nor_campaigns() -> None:
     assert isinstance(core.replica.role, Unattached)
     update = cores.ask(core, cores.vote(2, 1, 1, cores.end(0, 0)), now_ms=1501)
     assert not answered(update).vote_granted
+
+
+def test_refusals_of_invented_nominees_are_not_remembered_for_ever() -> None:
+    core = cores.follower()
+    for invented in range(100, 100 + 3 * REFUSALS_MAX):
+        request = cores.vote(invented, 2, 1, cores.end(0, 0), pre_vote=True)
+        cores.ask(core, request, now_ms=5)
+    assert len(core.replica.refusals) == REFUSALS_MAX
+    assert max(core.replica.refusals) == 99 + 3 * REFUSALS_MAX

@@ -143,3 +143,12 @@ def test_who_was_told_and_then_ended_too_is_not_waited_for() -> None:
     cores.answer(core, again[2][0], api.CallFailure.DISCONNECTED, now_ms=4701)
     update = cores.answer(core, again[3][0], api.CallFailure.DISCONNECTED, now_ms=4701)
     assert api.ShutdownComplete() in update.effects
+
+
+def test_a_leader_that_stops_begins_no_change_of_the_voters() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=5001)
+    core.replica.is_stopping = True
+    obstacle = core.membership.adding.changes.why_not_leader(None)
+    assert obstacle is not None
+    assert obstacle.reason is m.Reason.NOT_LEADER
