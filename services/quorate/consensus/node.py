@@ -220,9 +220,13 @@ class Node:
 
     async def _keep_house(self) -> None:
         while True:
-            await self._tell_health()
-            if self.ending is None:
-                self._tick()
+            try:
+                await self._tell_health()
+                if self.ending is None:
+                    self._tick()
+            except Exception as error:
+                # Whatever one look at the house finds, the next one has to come.
+                log.exception("housekeeping", extra={"repeats": ("housekeeping", type(error))})
             await asyncio.sleep(_TICK_S if STARTUP in self._health_state else 0.05)
 
     def _tick(self) -> None:

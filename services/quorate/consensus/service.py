@@ -170,7 +170,9 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
     finally:
         metrics.stop()
         if not await node.stop(limit_s):
-            ending = Ending.LATE if ending is Ending.STOPPED else ending
+            # A call to the disk of this life may still end: no other life may begin beside it.
+            over = (Ending.DISK_FAILED, Ending.CRASHED)
+            ending = ending if ending in over else Ending.LATE
     log.info("stopped", extra={"ending": ending.name})
     return ending
 

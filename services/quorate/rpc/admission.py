@@ -123,6 +123,12 @@ class Place:
             self._admission.take(size)
             self._size += size
 
+    def owe(self, size: int) -> None:
+        """Bytes of an answer that has to leave, since what it tells is done: never refused."""
+        if self._admission is not None:
+            self._admission.pool.bytes += size
+            self._size += size
+
     def give_back(self, _: Any = None) -> None:  # noqa: ANN401 - the context, as a callback
         """The call has ended; once is enough."""
         admission, self._admission = self._admission, None

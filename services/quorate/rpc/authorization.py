@@ -67,6 +67,8 @@ class Need:
 
 _PEER: Final = Need((Operation.CLUSTER_ACTION,))
 _ALTER: Final = Need((Operation.ALTER,))
+# What only tells something may be refused once it is made; what was done has to be told.
+_READS: Final = ("/Read", "/FetchSnapshot", "/DescribeQuorum")
 # What peers send by themselves and operators by hand.
 _PEER_OR_ALTER: Final = Need((Operation.CLUSTER_ACTION, Operation.ALTER))
 _DESCRIBE: Final = Need((Operation.DESCRIBE,))
@@ -273,7 +275,10 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
                 need = of_requests.get(kind_of(request), _ALTER)
                 await self._judge(CALLER.get(), (need,), method, context)
             response = await inner(request, context)
-            await self._hold(place, response.ByteSize(), context)
+            if method.endswith(_READS):
+                await self._hold(place, response.ByteSize(), context)
+            else:
+                place.owe(response.ByteSize())
             return response
 
         return guarded
@@ -343,7 +348,9 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         return forwarded
 
     async def _refuse(self, context: Context, refusal: Refusal) -> Never:
-        log.info("refused: %s", refusal.message, extra={"repeats": refusal.message})
+        # Where a bound is told, the words have numbers in them that differ from call to call.
+        about = {"repeats": refusal.message if refusal.metadata else refusal.reason}
+        log.info("refused: %s", refusal.message, extra=about)
         await abort(context, refusal)
 
     def _is_allowed(self, caller: str, need: Need) -> bool:

@@ -83,10 +83,13 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         self._api_versions = admin.pb_api_versions_response(who, software_version=software_version)
         self._streams: dict[ReplicaKey, asyncio.Task[None]] = {}
 
-    async def _answer(self, request: m.Request) -> m.Response:
+    async def _answer(self, request: m.Request, context: Context) -> m.Response:
         token, answer = self._handler.submit(request)
         try:
             return await answer
+        except asyncio.CancelledError:
+            await _tell_given_up(answer, context)
+            raise
         finally:
             if not answer.done() or answer.cancelled():
                 self._handler.gone(token)
@@ -94,21 +97,21 @@ class RaftService(raft_pb2_grpc.RaftServicer):
     # --- unary ------------------------------------------------------------------------------------
 
     async def Vote(self, request: pb.VoteRequest, context: Context) -> pb.VoteResponse:
-        answer = await self._answer(await _parsed(convert.vote_request, request, context))
+        answer = await self._answer(await _parsed(convert.vote_request, request, context), context)
         assert isinstance(answer, m.VoteResponse)
         return convert.pb_vote_response(answer)
 
     async def BeginQuorumEpoch(
         self, request: pb.BeginQuorumEpochRequest, context: Context
     ) -> pb.BeginQuorumEpochResponse:
-        answer = await self._answer(await _parsed(convert.begin_request, request, context))
+        answer = await self._answer(await _parsed(convert.begin_request, request, context), context)
         assert isinstance(answer, m.BeginQuorumEpochResponse)
         return convert.pb_begin_response(answer)
 
     async def EndQuorumEpoch(
         self, request: pb.EndQuorumEpochRequest, context: Context
     ) -> pb.EndQuorumEpochResponse:
-        answer = await self._answer(await _parsed(convert.end_request, request, context))
+        answer = await self._answer(await _parsed(convert.end_request, request, context), context)
         assert isinstance(answer, m.EndQuorumEpochResponse)
         return convert.pb_end_response(answer)
 
@@ -118,7 +121,7 @@ class RaftService(raft_pb2_grpc.RaftServicer):
             self._admission(fetch.replica).enter_call(context)
         except AdmissionError as error:
             await abort(context, error.refusal)
-        answer = await self._answer(fetch)
+        answer = await self._answer(fetch, context)
         assert isinstance(answer, m.FetchResponse)
         return convert.pb_fetch_response(answer)
 
@@ -129,7 +132,9 @@ class RaftService(raft_pb2_grpc.RaftServicer):
     async def FetchSnapshot(
         self, request: pb.FetchSnapshotRequest, context: Context
     ) -> pb.FetchSnapshotResponse:
-        answer = await self._answer(await _parsed(convert.fetch_snapshot_request, request, context))
+        answer = await self._answer(
+            await _parsed(convert.fetch_snapshot_request, request, context), context
+        )
         assert isinstance(answer, m.FetchSnapshotResponse)
         return convert.pb_fetch_snapshot_response(answer)
 
@@ -141,14 +146,16 @@ class RaftService(raft_pb2_grpc.RaftServicer):
     async def DescribeQuorum(
         self, request: pb.DescribeQuorumRequest, context: Context
     ) -> pb.DescribeQuorumResponse:
-        answer = await self._answer(m.DescribeQuorumRequest())
+        answer = await self._answer(m.DescribeQuorumRequest(), context)
         assert isinstance(answer, m.DescribeQuorumResponse)
         return admin.pb_describe_response(answer)
 
     # --- membership -------------------------------------------------------------------------------
 
-    async def _change(self, request: m.MembershipRequest, make: Callable[..., T]) -> T:
-        answer = await self._answer(request)
+    async def _change(
+        self, request: m.MembershipRequest, context: Context, make: Callable[..., T]
+    ) -> T:
+        answer = await self._answer(request, context)
         assert isinstance(answer, m.MembershipResponse)
         return make(**admin.membership_fields(answer))
 
@@ -156,31 +163,31 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         self, request: pb.AddRaftVoterRequest, context: Context
     ) -> pb.AddRaftVoterResponse:
         change = await _parsed(admin.add_voter, request, context)
-        return await self._change(change, pb.AddRaftVoterResponse)
+        return await self._change(change, context, pb.AddRaftVoterResponse)
 
     async def RemoveRaftVoter(
         self, request: pb.RemoveRaftVoterRequest, context: Context
     ) -> pb.RemoveRaftVoterResponse:
         change = await _parsed(admin.remove_voter, request, context)
-        return await self._change(change, pb.RemoveRaftVoterResponse)
+        return await self._change(change, context, pb.RemoveRaftVoterResponse)
 
     async def UpdateRaftVoter(
         self, request: pb.UpdateRaftVoterRequest, context: Context
     ) -> pb.UpdateRaftVoterResponse:
         change = await _parsed(admin.update_voter, request, context)
-        return await self._change(change, pb.UpdateRaftVoterResponse)
+        return await self._change(change, context, pb.UpdateRaftVoterResponse)
 
     async def UpdateFeatures(
         self, request: pb.UpdateFeaturesRequest, context: Context
     ) -> pb.UpdateFeaturesResponse:
         change = await _parsed(admin.update_features, request, context)
-        return await self._change(change, pb.UpdateFeaturesResponse)
+        return await self._change(change, context, pb.UpdateFeaturesResponse)
 
     async def TransferLeadership(
         self, request: pb.TransferLeadershipRequest, context: Context
     ) -> pb.TransferLeadershipResponse:
         change = await _parsed(admin.transfer_leadership, request, context)
-        return await self._change(change, pb.TransferLeadershipResponse)
+        return await self._change(change, context, pb.TransferLeadershipResponse)
 
     # --- the Fetch stream -------------------------------------------------------------------------
 
@@ -197,7 +204,11 @@ class RaftService(raft_pb2_grpc.RaftServicer):
                 if isinstance(waiting, _Refused):
                     # Only the task of the call itself can end it with a status.
                     await context.abort(waiting.code, waiting.details)
-                answer = await waiting[1]
+                try:
+                    answer = await waiting[1]
+                except asyncio.CancelledError:
+                    await _tell_given_up(waiting[1], context)
+                    raise
                 waiting = None
                 places.release()
                 assert isinstance(answer, m.FetchResponse)
@@ -246,6 +257,17 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         self._streams[replica] = mine
         if before is not None and before is not mine:
             before.cancel()
+
+
+async def _tell_given_up(answer: asyncio.Future[m.Response], context: Context) -> None:
+    """End the call with a status where it was the answer that was cancelled, not the call.
+
+    gRPC sends none for a handler that ends cancelled, and its caller would wait for ever.
+    """
+    task = asyncio.current_task()
+    if answer.cancelled() and (task is None or not task.cancelling()):
+        words = "this controller cannot answer now: it stops, or its disk does not answer"
+        await context.abort(grpc.StatusCode.UNAVAILABLE, words)
 
 
 P = TypeVar("P")

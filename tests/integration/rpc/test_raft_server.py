@@ -211,3 +211,20 @@ async def test_membership_answers_carry_what_the_core_said(
         assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
         assert response.error_message == "not in this release"
         assert response.current_leader.leader_epoch == 4
+
+
+async def test_an_answer_that_is_given_up_ends_its_call_with_a_status(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    """A disk that hangs leaves the listener open: whoever asked must not wait for ever."""
+    stub = raft_pb2_grpc.RaftStub(channel)
+    stream, unary = stub.Fetch(), stub.DescribeQuorum(pb.DescribeQuorumRequest())
+    await stream.write(fetch_from(2, 10))
+    for asked in (await served.raft.asked(), await served.raft.asked()):
+        asked.answer.cancel()
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await unary
+    assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
+    with pytest.raises(grpc.aio.AioRpcError) as ended:
+        await next_of(stream)
+    assert ended.value.code() is grpc.StatusCode.UNAVAILABLE

@@ -90,3 +90,15 @@ def test_whoever_is_refused_leaves_no_trace() -> None:
 )
 def test_a_client_is_its_address(peer: str, client: str) -> None:
     assert client_of(peer) == client
+
+
+def test_an_answer_that_tells_what_was_done_is_counted_and_never_refused() -> None:
+    pool = Pool(10)
+    place = Admission("writes", calls_max=4, pool=pool).enter("ipv4:1.2.3.4:5")
+    place.hold(10)
+    with pytest.raises(AdmissionError):
+        place.hold(1)
+    place.owe(50)
+    assert pool.bytes == 60
+    place.give_back()
+    assert pool.bytes == 0
