@@ -94,13 +94,13 @@ BUGS: Final = (
     Bug(
         "second-change-while-pending",
         "a leader begins a change of the voters before the last one is committed",
-        (20, 41),
+        (20, 6),
         (Patch(Changes, "why_pending", always(answer=None)),),
     ),
     Bug(
         "change-before-epoch-commit",
         "a new leader changes the voters before a record of its epoch is committed",
-        (41,),
+        (8, 17),
         (
             Patch(Changes, "why_uncommitted", always(answer=None)),
             Patch(Changes, "why_not_now", _change_at_once),
@@ -109,13 +109,13 @@ BUGS: Final = (
     Bug(
         "removed-leader-counts-itself",
         "a leader that has appended its own removal counts its disk for the majority (rule 1)",
-        (13,),
+        (20, 24),
         (Patch(Leading, "majority_end", _end_with_itself),),
     ),
     Bug(
         "removed-leader-stays",
         "a leader goes on although its own removal is committed",
-        (13, 79),
+        (30,),
         (Patch(Leading, "has_left", always(answer=False)),),
     ),
     Bug(

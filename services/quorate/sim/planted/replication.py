@@ -91,7 +91,7 @@ BUGS: Final = (
     Bug(
         "fetch-before-flush",
         "a follower fetches on, and so acknowledges, before its log is flushed",
-        (1,),
+        (1, 2),
         (Patch(Following, "may_fetch", always(answer=True)),),
     ),
     Bug(
@@ -121,7 +121,7 @@ BUGS: Final = (
     Bug(
         "cut-below-high-watermark",
         "a diverging follower cuts the whole epoch, committed records with it",
-        (4,),
+        (4, 1),
         (
             Patch(LogState, "truncation_point", _cut_whole_epoch),
             Patch(Following, "may_truncate", always(answer=True)),
@@ -130,7 +130,7 @@ BUGS: Final = (
     Bug(
         "stale-flush-counts",
         "a flush that began before the log was cut counts for what was appended since (rule 14)",
-        (219,),
+        (60,),
         (
             Patch(RaftCore, "is_current", always(answer=True)),
             # Our followers fetch only when nothing waits for a flush; one that claims no more than
@@ -143,25 +143,25 @@ BUGS: Final = (
     Bug(
         "view-of-arrival",
         "whether a replica is served as a voter is decided at its first Fetch (rule 3)",
-        (20,),
+        (6, 9),
         (Patch(Leading, "readable_end", _view_of_arrival),),
     ),
     Bug(
         "voters-not-rolled-back",
         "a voter set stays in force although the record that brought it was cut",
-        (17, 20),
+        (6,),
         (Patch(LogState, "truncate", _keep_voters),),
     ),
     Bug(
         "epoch-of-snapshot-forgotten",
         "a log that restarts at a snapshot does not know the epoch of what lies below it",
-        (18,),
+        (8,),
         (Patch(LogState, "restart_at", _forget_epoch),),
     ),
     Bug(
         "read-without-quorum",
         "a leader answers current reads without hearing from a majority",
-        (3, 4),
+        (4, 1),
         (Patch(Reads, "_answer_confirmed", _answer_at_once),),
     ),
 )
