@@ -146,14 +146,14 @@ BUGS: Final = (
     Bug(
         "auto-join-evicts-the-living",
         "a voter that fetches is removed for another disk with its node id (rule 6)",
-        (143,),
+        (215,),
         (Patch(Removing, "_why_not", _evict),),
         within=300,
     ),
     Bug(
         "decommissioned-comes-back",
         "a voter that was removed on purpose joins again by itself (rule 7)",
-        (4,),
+        (6,),
         (
             Patch(Joining, "is_unwanted", always(answer=False)),
             Patch(Adding, "why_not", _welcome_back),
@@ -162,7 +162,7 @@ BUGS: Final = (
     Bug(
         "update-forgets-decommissioned",
         "an added or updated voter comes with an empty list of those who were removed (rule 7)",
-        (4, 6),
+        (6,),
         (Patch(VoterSet, "with_voter", _add_and_forget),),
     ),
     Bug(
@@ -180,7 +180,7 @@ BUGS: Final = (
     Bug(
         "change-answered-when-appended",
         "whoever asks for a change is told that it is done before it is committed",
-        (4,),
+        (6,),
         (Patch(Changes, "append", _answer_at_once),),
     ),
 )
