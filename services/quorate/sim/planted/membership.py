@@ -127,7 +127,7 @@ BUGS: Final = (
     Bug(
         "one-id-two-directories",
         "a node whose old disk still votes is added with its new one",
-        (219,),
+        (294,),
         (Patch(Adding, "why_duplicate", always(answer=None)),),
         within=300,
     ),
