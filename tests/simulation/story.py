@@ -126,7 +126,7 @@ class Story:
             if not effects and self.said.get(line.node) == update.notes:
                 return []
             self.said[line.node] = update.notes
-            line = replace(line, update=replace(update, effects=effects))
+            line = line._replace(update=replace(update, effects=effects))
         return str(line).splitlines()
 
     def node(self, given: dict[str, str]) -> SimulatedNode:

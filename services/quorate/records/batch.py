@@ -9,7 +9,6 @@ compression aside, which Kafka never uses in this log.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -54,9 +53,8 @@ class CorruptBatchError(ValueError):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class BatchHeader:
-    """The fields of a batch's header in their order on the wire.
+class BatchHeader(NamedTuple):
+    """The fields of a batch's header in their order on the wire. A tuple, as records are.
 
     `batch_length` counts the bytes behind itself; `epoch` is Kafka's partitionLeaderEpoch.
     """
@@ -108,10 +106,11 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         raise CorruptBatchError(
             position, f"{len(buffer) - position} bytes left, a header takes {HEADER_BYTES}"
         )
-    header = BatchHeader(*_HEADER.unpack_from(buffer, position))
-    if header.size_bytes < HEADER_BYTES:
+    header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
+    size_bytes = _LENGTH_END + header.batch_length
+    if size_bytes < HEADER_BYTES:
         raise CorruptBatchError(position, f"length {header.batch_length} is below a header's")
-    if header.size_bytes > BATCH_BYTES_MAX:
+    if size_bytes > BATCH_BYTES_MAX:
         raise CorruptBatchError(
             position, f"length {header.batch_length} is above the limit of {BATCH_BYTES_MAX} bytes"
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, TypeVar
 
 from quorate.records.batch import BatchHeader, encode_batch, read_records
@@ -127,6 +128,8 @@ def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
     return key, value
 
 
+# The same few are read again and again: from each snapshot, segment and fetched range.
+@lru_cache(maxsize=128)
 def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
     """The control record with this key and value.
 

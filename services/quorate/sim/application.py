@@ -19,9 +19,10 @@ from quorate.raft.api import (
     SnapshotStored,
 )
 from quorate.raft.messages import LogRange, ProposalResponse, ReadResponse
-from quorate.records.batch import encode_batch, read_header, read_records
+from quorate.records.batch import encode_batch
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset, OffsetAndEpoch, ReplyToken
+from quorate.sim.contents import header_at, records_of
 from quorate.sim.machine import Machine, encode_operation
 
 if TYPE_CHECKING:
@@ -149,11 +150,10 @@ class Application:
         data = self.node.store.read_range(LogRange(Offset(start), end, 1 << 30))
         position = 0
         while position < len(data):
-            header = read_header(data, position)
-            if not header.is_control:
-                for record in read_records(data, position, header):
-                    self.machine.apply(record.offset, record.value or b"")
-            position += header.size_bytes
+            size_bytes = header_at(data, position).size_bytes
+            for record in records_of(data[position : position + size_bytes]):
+                self.machine.apply(record.offset, record.value or b"")
+            position += size_bytes
         self.machine.applied = end
         for last in [last for last in self.appended if last < end]:
             self.node.world.watch.acknowledging(self.node, Offset(last + 1))

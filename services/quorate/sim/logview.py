@@ -9,15 +9,14 @@ from __future__ import annotations
 import zlib
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
-from quorate.records.batch import read_header
-from quorate.records.control import KRaftVersion, KRaftVoters, control_records
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.records.voters import VoterSet
+from quorate.sim.contents import Controls, controls_of, header_at
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One batch; `sequence` is the disk's count of writes when it had been written."""
 
     base: Offset
@@ -28,6 +27,9 @@ class Entry:
     data: bytes
     voters: VoterSet | None = None
     kraft_version: int | None = None
+
+
+_NO_CONTROLS: Final = Controls()
 
 
 @dataclass(slots=True)
@@ -62,29 +64,25 @@ class LogView:
         """Take in whole batches that were written up to disk write `sequence`."""
         added = []
         position = 0
+        chain = self.chain
         while position < len(data):
-            header = read_header(data, position)
+            header = header_at(data, position)
             batch = data[position : position + header.size_bytes]
-            voters = kraft_version = None
-            if header.is_control:
-                for record in control_records(batch, 0, header):
-                    if isinstance(record, KRaftVoters):
-                        voters = record.voters
-                    elif isinstance(record, KRaftVersion):
-                        kraft_version = record.kraft_version
+            chain = zlib.crc32(batch, chain)
+            controls = controls_of(batch) if header.is_control else _NO_CONTROLS
             entry = Entry(
                 Offset(header.base_offset),
                 Offset(header.last_offset + 1),
                 Epoch(header.epoch),
-                zlib.crc32(batch, self.chain),
+                chain,
                 sequence,
                 batch,
-                voters,
-                kraft_version,
+                controls.voters,
+                controls.kraft_version,
             )
-            self.entries.append(entry)
             added.append(entry)
             position += header.size_bytes
+        self.entries += added
         return added
 
     def cut(self, to: Offset) -> None:

@@ -193,7 +193,7 @@ class SimulatedNode:
         for index, entry in enumerate(view.append(data, self.disk.sequence)):
             sequence = known.get((entry.end, entry.epoch))
             if sequence is not None:
-                view.entries[index] = replace(entry, sequence=sequence)
+                view.entries[index] = entry._replace(sequence=sequence)
         self.log = view
 
     def kill(self) -> None:

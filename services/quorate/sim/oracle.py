@@ -10,9 +10,9 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from quorate.records.batch import read_header, read_records
 from quorate.records.ids import Epoch, Offset
 from quorate.records.voters import VoterSet
+from quorate.sim.contents import records_of
 from quorate.sim.machine import Machine, operation_of
 
 if TYPE_CHECKING:
@@ -52,10 +52,7 @@ class Oracle:
         self.chains[entry.end] = entry.chain
         if entry.voters is not None:
             self.voter_sets.append((entry.end, entry.voters))
-        header = read_header(entry.data)
-        if header.is_control:
-            return
-        for record in read_records(entry.data, 0, header):
+        for record in records_of(entry.data):
             value = record.value or b""
             operation = operation_of(value)
             offset = Offset(record.offset)

@@ -6,6 +6,7 @@ not, or when the quorum does not heal once faults have stopped.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import random
 import traceback
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 TAIL_LINES: Final = 40
 ALL_LINES: Final = 1 << 30
+# Objects made, over those gone, before the collector looks for cycles among them.
+COLLECTED_AFTER: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,5 +131,13 @@ def run_seeds(
     if jobs <= 1 or len(seeds) == 1:
         yield from map(run, seeds)
         return
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+    with multiprocessing.get_context("spawn").Pool(jobs, _collect_rarely) as pool:
         yield from pool.imap(run, seeds)
+
+
+def _collect_rarely() -> None:
+    """For processes that only run seeds: a world lives as long as its seed, so hardly any of what
+    the collector looks at again and again could go.
+    """
+    gc.freeze()
+    gc.set_threshold(COLLECTED_AFTER)

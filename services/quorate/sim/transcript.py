@@ -14,7 +14,7 @@ import hashlib
 from collections import deque
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from quorate.raft import api, messages
 from quorate.records.ids import OffsetAndEpoch, ReplicaKey
@@ -32,8 +32,7 @@ _HIDDEN: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One event of one node, or a remark of the world."""
 
     time_us: int

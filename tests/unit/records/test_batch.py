@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -199,7 +198,7 @@ def test_a_stamped_batch_differs_in_base_offset_and_epoch_alone() -> None:
     batch = encode_batch([NOOP, b"x"], timestamp_ms=1)
     stamped = stamp(batch, 77, 5)
     assert stamped == encode_batch([NOOP, b"x"], timestamp_ms=1, base_offset=77, epoch=5)
-    assert check_batch(stamped) == dataclasses.replace(check_batch(batch), base_offset=77, epoch=5)
+    assert check_batch(stamped) == check_batch(batch)._replace(base_offset=77, epoch=5)
     assert stamp(bytearray(batch), 77, 5) == stamped
 
 

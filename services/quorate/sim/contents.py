@@ -1,0 +1,51 @@
+"""What batches hold, read once: every replica has the same ones, and reads them again and again."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from quorate.records.batch import HEADER_BYTES, BatchHeader, Record, read_header, read_records
+from quorate.records.control import KRaftVersion, KRaftVoters, control_records
+
+if TYPE_CHECKING:
+    from quorate.records.voters import VoterSet
+
+# Some seeds' worth of batches; the key is all of their bytes, so that nothing stale is answered.
+_REMEMBERED: Final = 4096
+
+
+class Controls(NamedTuple):
+    """What a batch says of the voters and of kraft.version; nothing for most."""
+
+    voters: VoterSet | None = None
+    kraft_version: int | None = None
+
+
+def header_at(data: bytes, position: int) -> BatchHeader:
+    """The header of the batch at `position`."""
+    return _header(data[position : position + HEADER_BYTES])
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _header(head: bytes) -> BatchHeader:
+    return read_header(head)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def records_of(batch: bytes) -> tuple[Record, ...]:
+    """The data records of one batch; none of a control batch."""
+    header = read_header(batch)
+    return () if header.is_control else tuple(read_records(batch, 0, header))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def controls_of(batch: bytes) -> Controls:
+    """The last of each kind that one control batch holds."""
+    voters = kraft_version = None
+    for record in control_records(batch, 0, read_header(batch)):
+        if isinstance(record, KRaftVoters):
+            voters = record.voters
+        elif isinstance(record, KRaftVersion):
+            kraft_version = record.kraft_version
+    return Controls(voters, kraft_version)
