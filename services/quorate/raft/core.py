@@ -71,8 +71,6 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.api import RaftConfig, Random, RecoveredState
     from quorate.raft.calls import Call
     from quorate.raft.messages import PeerResponse, Request
@@ -366,12 +364,14 @@ class RaftCore:
         r.notes.clear()
         return Update(effects, min(self._deadlines(), default=None), notes)
 
-    def _deadlines(self) -> Iterator[Millis]:
+    def _deadlines(self) -> list[Millis]:
         r = self.replica
-        yield from self.elections.deadlines()
-        yield from self.leading.deadlines()
-        yield from self.following.deadlines()
-        yield from self.finding.deadlines()
-        yield from self.membership.deadlines()
-        yield from r.calls.deadlines(r.now)
-        yield from self.stopping.deadlines()
+        return [
+            *self.elections.deadlines(),
+            *self.leading.deadlines(),
+            *self.following.deadlines(),
+            *self.finding.deadlines(),
+            *self.membership.deadlines(),
+            *r.calls.deadlines(r.now),
+            *self.stopping.deadlines(),
+        ]

@@ -73,9 +73,9 @@ class Joining:
     def _is_due(self) -> bool:
         r = self.r
         role = r.role
-        if not r.config.auto_join or r.is_stopping or r.log.kraft_version < 1 or r.is_voter:
-            return False
         if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
+            return False
+        if not r.config.auto_join or r.is_stopping or r.log.kraft_version < 1 or r.is_voter:
             return False
         if r.leader_peer() is None:
             return False

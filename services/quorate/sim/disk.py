@@ -193,17 +193,16 @@ class SimulatedDisk:
         directory = self._directories.get(path)
         if directory is None:
             return None
-        oldest: int | None = None
+        waits: list[int] = []
         unlinked = {name: c.sequence for c in directory.pending for name, node in c.names if node}
         for name, inode in directory.entries.items():
             if not name.endswith(suffix):
                 continue
-            waits = [write.sequence for write in inode.pending[:1]]
-            if directory.durable.get(name) is not inode and name in unlinked:
+            if inode.pending:
+                waits.append(inode.pending[0].sequence)
+            if name in unlinked and directory.durable.get(name) is not inode:
                 waits.append(unlinked[name])
-            for sequence in waits:
-                oldest = sequence if oldest is None else min(oldest, sequence)
-        return oldest
+        return min(waits, default=None)
 
     # --- inside -----------------------------------------------------------------------------------
 

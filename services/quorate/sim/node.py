@@ -123,7 +123,8 @@ class SimulatedNode:
 
     def is_voter(self, voter: Voter) -> bool:
         """Whether `voter` means this very disk; without directory ids any of this node."""
-        return voter.key in (self.key, ReplicaKey(self.node_id))
+        key = voter.key
+        return key.node_id == self.node_id and key.directory_id in (None, self.directory_id)
 
     @property
     def is_listening(self) -> bool:
@@ -302,8 +303,10 @@ class SimulatedNode:
 
     def _take(self, event: Event | str, update: Update) -> None:
         self.world.transcript.add(self.world.now_us, self.node_id, event, update)
-        if any(_changes_voters(effect) for effect in update.effects):
-            self.world.tempt_fate()
+        for effect in update.effects:
+            if isinstance(effect, api.AppendToLog) and _changes_voters(effect):
+                self.world.tempt_fate()
+                break
         self._effects.extend(update.effects)
         self._wake_us = None
         if update.wake_at_ms is not None:
@@ -490,8 +493,8 @@ class SimulatedNode:
             self.fail(error)
 
 
-def _changes_voters(effect: Effect) -> bool:
-    match effect:
-        case api.AppendToLog(payload=api.ControlBatch(records=records)):
+def _changes_voters(effect: api.AppendToLog) -> bool:
+    match effect.payload:
+        case api.ControlBatch(records=records):
             return any(isinstance(record, KRaftVoters) for record in records)
     return False

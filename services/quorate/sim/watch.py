@@ -27,66 +27,72 @@ class Watch(Invariant):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self.invariants = [invariant(world) for invariant in ALL]
+        invariants = [invariant(world) for invariant in ALL]
+        # Of each hook only those who listen to it: most invariants have two or three.
+        self._listening = {
+            hook: [one for one in invariants if getattr(type(one), hook) is not nothing]
+            for hook, nothing in vars(Invariant).items()
+            if callable(nothing) and not hook.startswith("_")
+        }
 
     def started(self, node: SimulatedNode, recovered: RecoveredState) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["started"]:
             watcher.started(node, recovered)
 
     def stopped(self, node: SimulatedNode) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["stopped"]:
             watcher.stopped(node)
 
     def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["published"]:
             watcher.published(node, progress)
 
     def committed(self, node: SimulatedNode, entry: Entry) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["committed"]:
             watcher.committed(node, entry)
 
     def appended(self, node: SimulatedNode, entry: Entry) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["appended"]:
             watcher.appended(node, entry)
 
     def truncating(self, node: SimulatedNode, to: OffsetAndEpoch) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["truncating"]:
             watcher.truncating(node, to)
 
     def voted(self, node: SimulatedNode, epoch: Epoch, candidate: ReplicaKey) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["voted"]:
             watcher.voted(node, epoch, candidate)
 
     def snapshot(self, node: SimulatedNode, snapshot_id: OffsetAndEpoch) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["snapshot"]:
             watcher.snapshot(node, snapshot_id)
 
     def acknowledging(self, node: SimulatedNode, offset: Offset) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["acknowledging"]:
             watcher.acknowledging(node, offset)
 
     def fetching(self, node: SimulatedNode, request: FetchRequest | FetchSnapshotRequest) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["fetching"]:
             watcher.fetching(node, request)
 
     def asked(self, node: SimulatedNode, token: ReplyToken, request: MembershipRequest) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["asked"]:
             watcher.asked(node, token, request)
 
     def answering(
         self, node: SimulatedNode, token: ReplyToken, response: MembershipResponse
     ) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["answering"]:
             watcher.answering(node, token, response)
 
     def sending(self, node: SimulatedNode, part: SnapshotRange) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["sending"]:
             watcher.sending(node, part)
 
     def cleaned(self, node: SimulatedNode, event: LogCleaned) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["cleaned"]:
             watcher.cleaned(node, event)
 
     def heard_leader(self, node: SimulatedNode) -> None:
-        for watcher in self.invariants:
+        for watcher in self._listening["heard_leader"]:
             watcher.heard_leader(node)
