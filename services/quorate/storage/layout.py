@@ -7,6 +7,7 @@ that they know there.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
@@ -56,11 +57,14 @@ def parse_segment(name: str) -> Offset | None:
     return Offset(int(match[1])) if match else None
 
 
+# A log directory has the same few snapshots each time that it is listed.
+@lru_cache(maxsize=256)
 def checkpoint_name(snapshot_id: OffsetAndEpoch) -> str:
     """`00000000000000000516-0000000001.checkpoint` for the snapshot below 516 in epoch 1."""
     return f"{snapshot_id.offset:020d}-{snapshot_id.epoch:010d}{CHECKPOINT_SUFFIX}"
 
 
+@lru_cache(maxsize=256)
 def parse_checkpoint(name: str) -> OffsetAndEpoch | None:
     """The id in a snapshot's name; None for any other file."""
     match = _CHECKPOINT.fullmatch(name)

@@ -9,7 +9,7 @@ epoch of quorum-state (rules 12 and 14).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.raft.fitting import begins_epoch, epoch_misfit
 from quorate.raft.messages import EpochStart
@@ -67,8 +67,7 @@ class Witnesses:
         return max(known if self.flushed is None else [*known, self.flushed.end.epoch])
 
 
-@dataclass(frozen=True, slots=True)
-class Boundary:
+class Boundary(NamedTuple):
     """The log up to the end of one batch."""
 
     end: OffsetAndEpoch
@@ -130,7 +129,7 @@ class _Scanner:
         )
         if first > 0 and base_epoch is not None:
             self.log.epochs.append(EpochStart(base_epoch, Offset(first - 1)))
-        self.witnesses = witnesses
+        self.flushed, self.epoch_max = witnesses.flushed, witnesses.epoch_max
         self.recorded = {entry.start_offset: entry.epoch for entry in witnesses.epochs}
         self.is_epoch_known = base_epoch is not None
         self.may_be_wrong = False
@@ -163,7 +162,7 @@ class _Scanner:
 
         A log with such an epoch would win elections, and it may be a flipped bit.
         """
-        log, known = self.log, self.witnesses.epoch_max
+        log, known = self.log, self.epoch_max
         if not self.may_be_wrong or log.end.epoch <= known:
             return
         if log.end.epoch - known <= EPOCHS_AHEAD_MAX:
@@ -208,7 +207,7 @@ class _Scanner:
 
     def _check_epoch(self, offset: int, epoch: int, *, starts_epoch: bool) -> None:
         last = self.log.end.epoch
-        recorded, known = self.recorded.get(Offset(offset), epoch), self.witnesses.epoch_max
+        recorded, known = self.recorded.get(Offset(offset), epoch), self.epoch_max
         if epoch > max(known, last) and not starts_epoch:
             raise _Unfit(f"epoch {epoch}, above {known}, without a LeaderChange")
         problem = epoch_misfit(last, epoch, begins_epoch=starts_epoch)
@@ -219,7 +218,7 @@ class _Scanner:
 
     def _check_flushed(self, base_offset: int) -> None:
         """The batch below the flushed end is the one that was flushed."""
-        flushed, end = self.witnesses.flushed, self.log.end
+        flushed, end = self.flushed, self.log.end
         if flushed is None or not base_offset < flushed.end.offset <= end.offset:
             return
         is_same = end == flushed.end and self.log.last_crc == flushed.last_crc

@@ -50,9 +50,10 @@ def scan_batches(file: File, size_bytes: int, position: int = 0) -> Iterator[Fil
     """
     buffer, start = b"", position
     while position < size_bytes:
-        at, left = position - start, size_bytes - position
+        at = position - start
         wanted = _bytes_of_batch(buffer, at)
-        if len(buffer) - at < min(wanted, left):
+        if len(buffer) - at < wanted and len(buffer) < size_bytes - start:
+            left = size_bytes - position
             buffer, start = file.read_at(position, min(max(CHUNK_BYTES, wanted), left)), position
             if len(buffer) < min(wanted, left):
                 raise CorruptBatchError(position, f"the file ends before {size_bytes} bytes")
