@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import replace
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from quorate.consensus.disk_calls import DiskCalls, DiskThread
 from quorate.consensus.flushing import LogFlushing
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from quorate.consensus.flush_times import FlushTimes
+    from quorate.consensus.sides import Application, Transport
     from quorate.raft.core import RaftCore
     from quorate.records.ids import Offset
     from quorate.storage.store import LogStore
@@ -52,52 +53,6 @@ class Ending(Enum):
     DISK_FAILED = "the disk failed"
     SHORT = "the machine is short of descriptors, memory or threads"
     CRASHED = "a defect of this program, or a log that contradicts it"
-
-
-class Transport(Protocol):
-    """The way to the peers; answers come back by `deliver`."""
-
-    def send(self, effect: api.SendRequest) -> None: ...
-
-    def probe(self, effect: api.ProbeLeader) -> None: ...
-
-
-class Application(Protocol):
-    """The state machine's side. All calls come from the loop; none may block."""
-
-    def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None: ...
-
-    def progressed(self, progress: api.PublishProgress) -> None: ...
-
-    def answered(self, token: ReplyToken, response: m.ProposalResponse | m.ReadResponse) -> None:
-        """What became of its own RecordsProposed or ReadRequested."""
-        ...
-
-    def flushed(self) -> None:
-        """A flush is over; what gathered meanwhile may be proposed."""
-        ...
-
-    def drain(self) -> None:
-        """Propose what has gathered now: control records may come next."""
-        ...
-
-    def check_snapshot(self, effect: api.CheckSnapshot) -> None:
-        """Have a snapshot read beside everything else, and tell the core what was found."""
-        ...
-
-    async def pause(self) -> None:
-        """Leave the storage alone until `resume`: a fetched snapshot takes its place."""
-        ...
-
-    def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None: ...
-
-    def disk_hangs(self) -> None:
-        """The core stands still: step down, nobody can be answered."""
-        ...
-
-    def advance(self) -> None:
-        """The log was cut or cleaned, or the disk is back: go on."""
-        ...
 
 
 def monotonic_ms() -> Millis:
