@@ -8,9 +8,12 @@ is never behind by more than one, and what clients write goes in between.
 from __future__ import annotations
 
 import asyncio
+import logging
+import random
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.driver import monotonic_ms
+from quorate.raft.backoff import backoff_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
 # A new leader looks through everything that its predecessor may have left undone. Those who wait
 # to write since the last one died go first.
 SWEEP_AFTER_MS: Final = 100
+# After a decision that could not be made; what stands in its way may change with the next write.
+AGAIN_FIRST_MS: Final = 100
+AGAIN_LONGEST_MS: Final = 10_000
+_RANDOM: Final = random.SystemRandom()
+log = logging.getLogger(__name__)
 
 
 class Expiry:
@@ -45,6 +53,7 @@ class Expiry:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._begins_ms = 0
+        self._failures = 0
         self._awaited: Offset | None = None
 
     def begin(self) -> None:
@@ -88,10 +97,31 @@ class Expiry:
             # Whoever decides arms the timer when that is over.
             return
         now_ms = monotonic_ms()
-        if now_ms - self._timer_ms > self._pause_ms:
-            self._controller.renew_sessions(now_ms)
-        decision = self._controller.expire(now_ms)
-        if decision is not None and decision.values:
-            self._awaited = decision.end_offset
-            self._accept(decision)
+        try:
+            if now_ms - self._timer_ms > self._pause_ms:
+                self._controller.renew_sessions(now_ms)
+            decision = self._controller.expire(now_ms)
+        except Exception as error:
+            self._undecided(now_ms, error)
+            return
+        self._failures = 0
+        try:
+            if decision is not None and decision.values:
+                self._awaited = decision.end_offset
+                self._accept(decision)
+        except Exception as error:
+            # Decided, and counted: what follows would rest on records that are in no log.
+            driver.fail(error)
+            return
+        self.arm()
+
+    def _undecided(self, now_ms: int, error: Exception) -> None:
+        """Nothing was counted as appended. Whoever is silent is fenced later than it should be."""
+        about = {"repeats": ("sessions", type(error))}
+        log.error("no decision on the brokers' sessions", exc_info=error, extra=about)
+        self._failures += 1
+        wait_ms = backoff_ms(
+            self._failures, first_ms=AGAIN_FIRST_MS, longest_ms=AGAIN_LONGEST_MS, random=_RANDOM
+        )
+        self._begins_ms = now_ms + wait_ms
         self.arm()

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.consensus.expiry import SWEEP_AFTER_MS, Expiry
+from quorate.consensus.expiry import (
+    AGAIN_FIRST_MS,
+    AGAIN_LONGEST_MS,
+    SWEEP_AFTER_MS,
+    Expiry,
+)
 from quorate.controller.decision import Decision
 from quorate.records.ids import Offset
 
@@ -171,3 +176,45 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
         while not condition():  # noqa: ASYNC110 - what is looked at has no event
             await asyncio.sleep(0)
+
+
+async def test_what_could_not_be_decided_is_tried_again_ever_later(
+    clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    decider = Decider(wake_at_ms=0)
+    delays: list[float] = []
+    expiry = expiry_of(decider)
+    expiry._loop = Timers(delays)  # type: ignore[assignment]
+
+    def fails(_now_ms: int) -> Decision | None:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(decider, "expire", fails)
+    expiry.arm()
+    for _ in range(12):
+        expiry._expire()
+        clock(expiry._timer_ms)
+    assert len(delays) == 13
+    assert AGAIN_FIRST_MS / 2 <= delays[1] * 1000 <= AGAIN_FIRST_MS + 1
+    assert AGAIN_LONGEST_MS / 2 <= delays[-1] * 1000 <= AGAIN_LONGEST_MS + 1
+    assert {record.message for record in caplog.records} == {"no decision on the brokers' sessions"}
+    monkeypatch.undo()
+    decider.slices = [None, None]
+    expiry._expire()
+    assert decider.asked_ms
+    assert delays[-1] * 1000 <= AGAIN_LONGEST_MS + 1
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_decision_that_cannot_be_taken_goes_where_other_defects_go() -> None:
+    decider = Decider(0, [slice_of(4, 7), None])
+    failures: list[Exception] = []
+
+    def refuse(_decision: Decision) -> None:
+        raise RuntimeError("a defect")
+
+    decider.fail = failures.append  # type: ignore[attr-defined]
+    expiry = expiry_of(decider, refuse)
+    expiry.arm()
+    await until(lambda: bool(failures))
+    assert str(failures[0]) == "a defect"
