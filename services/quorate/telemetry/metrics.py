@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from prometheus_client.core import Metric
+
+# How long a stop may wait for the thread to look; the library's own is half a second.
+POLL_S: Final = 0.05
 
 
 class Readings:
@@ -50,13 +53,20 @@ class MetricsServer:
         self._thread: threading.Thread | None = None
 
     def start(self, host: str, port: int) -> None:
-        """Listen. Raises OSError when the port is taken."""
-        self._server = ScrapeServer(host, port, make_wsgi_app(self._registry))
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
+        """Listen. Raises OSError when the port is taken, RuntimeError for the lack of a thread."""
+        server = ScrapeServer(host, port, make_wsgi_app(self._registry))
+        thread = threading.Thread(
+            target=server.serve_forever, args=(POLL_S,), name="metrics", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError:
+            server.server_close()
+            raise
+        self._server, self._thread = server, thread
 
     def stop(self) -> None:
-        """Close the port and end the thread."""
+        """Close the port and end the thread; the caller stands still for a moment."""
         if self._server is not None and self._thread is not None:
             self._server.shutdown()
             self._server.server_close()
