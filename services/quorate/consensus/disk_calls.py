@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import threading
 import time
+import weakref
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -120,9 +121,12 @@ class DiskThread:
     """One thread; its calls are made in the order in which they were asked for."""
 
     def __init__(self, name: str, calls: DiskCalls) -> None:
+        """Raises RuntimeError where the system has no more threads."""
         self._calls = calls
         self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+        threading.Thread(target=_work_off, args=(self._jobs, calls), name=name, daemon=True).start()
+        # Whoever could not be put together leaves no thread behind.
+        weakref.finalize(self, self._jobs.put, None)
 
     def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:
         """Do `work` in the thread. The loop stands still for `wait_s` at most, when that is given:
@@ -140,7 +144,8 @@ class DiskThread:
         """The thread ends after what it was given."""
         self._jobs.put(None)
 
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            job.run(self._calls)
-            del job
+
+def _work_off(jobs: SimpleQueue[_Job[Any] | None], calls: DiskCalls) -> None:
+    while (job := jobs.get()) is not None:
+        job.run(calls)
+        del job

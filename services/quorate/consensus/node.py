@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
 import quorate
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from quorate.consensus.config import ControllerConfig
+    from quorate.consensus.loop_watch import LoopWatch
     from quorate.records.ids import OffsetAndEpoch
     from quorate.records.metadata import MetadataRecord
     from quorate.rpc.tls import TlsFiles
@@ -68,8 +70,10 @@ class Node:
         *,
         tls: TlsFiles | None = None,
         is_raw: bool = False,
+        watch: LoopWatch | None = None,
     ) -> None:
-        """`tls` belongs to `config.tls`, and outlives a node that starts over."""
+        """`tls` belongs to `config.tls`, and outlives a node that starts over, as `watch` does."""
+        self._watch = watch
         self._config = config
         self._tls = tls
         self._is_raw = is_raw
@@ -110,15 +114,29 @@ class Node:
 
     async def serve(self, store: LogStore, recovered: Recovered) -> None:
         """Serve. Raises StorageError, OSError, and RuntimeError where a port is taken."""
+        async with AsyncExitStack() as undo:
+            # Another life may follow where this one cannot begin.
+            undo.push_async_callback(self._end_background)
+            await self._serve(store, recovered, undo)
+            undo.pop_all()
+        self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
+
+    async def _serve(self, store: LogStore, recovered: Recovered, undo: AsyncExitStack) -> None:
         config = self._config
         for finding in recovered.findings:
             log.warning(finding)
         meta = recovered.meta
         raft_config = _raft_config(config, meta)
         core = RaftCore(raft_config, recovered.state, secrets.SystemRandom())
-        self.driver = driver = RaftDriver(core, store, self._ended)
+        try:
+            self.driver = driver = RaftDriver(core, store, self._ended)
+        except BaseException:
+            store.close()
+            raise
+        undo.push_async_callback(driver.close)
         application, service = self._make_application(driver, meta, recovered)
         self._application = application
+        undo.push_async_callback(application.close)
         self._client = RaftClient(
             on_response=lambda call, response: driver.deliver(api.ResponseReceived(call, response)),
             on_probe=lambda call, refused: driver.deliver(api.ProbeAnswered(call, refused=refused)),
@@ -126,6 +144,7 @@ class Node:
             request_timeout_ms=config.quorum.request_timeout_ms,
             tls=self._tls,
         )
+        undo.push_async_callback(self._client.close)
         raft = RaftService(
             driver,
             api_versions(core.replica),
@@ -135,6 +154,7 @@ class Node:
         self._server = ControllerServer(
             raft, service, has_reflection=config.has_reflection, guard=make_guard(config, self._tls)
         )
+        undo.push_async_callback(self._server.stop)
         # A port that is taken must be known before the core does anything.
         host, port = config.listener.host, config.listener.port
         with taking_port("listeners", host, port):
@@ -146,7 +166,6 @@ class Node:
             "serving",
             extra={"listener": str(config.listener), "advertised": str(config.advertised)},
         )
-        self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
 
     def _make_application(
         self, driver: RaftDriver, meta: MetaProperties, recovered: Recovered
@@ -212,9 +231,12 @@ class Node:
         await self._application.close()
         await self._client.close()
         await self.driver.close()
+        await self._end_background()
+        return True
+
+    async def _end_background(self) -> None:
         if self._background:
             await asyncio.wait(self._background)
-        return True
 
     # --- housekeeping -----------------------------------------------------------------------------
 
@@ -317,6 +339,8 @@ class Node:
             "flushes_total": times.count,
             "flush_p99_seconds": times.quantile_s(0.99),
             "disk_call_age_seconds": 0.0 if oldest is None else oldest.age_s,
+            "event_loop_standing_seconds": 0.0 if self._watch is None else self._watch.standing_s,
+            "event_loop_stalls_total": 0 if self._watch is None else self._watch.stalls,
             "disk_free_bytes": self._space.free_bytes,
             **self._application.metrics(),
             **membership_numbers(replica),

@@ -20,6 +20,7 @@ import uvloop
 from quorate.consensus.config import load_config
 from quorate.consensus.driver import Ending
 from quorate.consensus.garbage import PassWatch
+from quorate.consensus.loop_watch import LoopWatch
 from quorate.consensus.node import Node
 from quorate.consensus.resources import check_descriptors
 from quorate.consensus.restarting import Restarts
@@ -28,6 +29,7 @@ from quorate.rpc.health import HealthServer
 from quorate.settings.ports import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
+from quorate.storage.descriptors import is_shortage
 from quorate.storage.errors import StorageError
 from quorate.storage.lock import DirectoryLock
 from quorate.telemetry.logs import LogFormat, configure_logs
@@ -102,6 +104,8 @@ async def _serve(
     health = HealthServer()
     passes = PassWatch(loop)
     passes.start()
+    watch = LoopWatch(loop)
+    watch.start()
     try:
         if config.health_port >= 0:
             with taking_port("health.port", _port_host(config), config.health_port):
@@ -109,15 +113,25 @@ async def _serve(
         restarts = Restarts(secrets.SystemRandom())
         while True:
             begun_s = loop.time()
-            node = Node(config, health, tls=tls, is_raw=is_raw)
-            ending = await _run_once(config, node, stop)
+            node = Node(config, health, tls=tls, is_raw=is_raw, watch=watch)
+            try:
+                ending = await _run_once(config, node, stop)
+            except (ConfigError, MemoryError, OSError, RuntimeError) as error:
+                # A port that could not be had has its reason behind it.
+                if not is_shortage(error.__cause__ or error):
+                    raise
+                # The disk is healthy, and others may give back what is short (rule 31).
+                ending = Ending.SHORT
+                about = {"repeats": (ending, type(error))}
+                log.warning("could not begin: %s: %s", ending.value, str(error), extra=about)
             if ending not in _BEGINS_ANEW or stop.is_set():
                 return 0 if ending in (Ending.STOPPED, *_BEGINS_ANEW) else 1
             lived_s = loop.time() - begun_s
             is_short = ending is Ending.SHORT
             wait_s = restarts.shortage_wait_s() if is_short else restarts.next_wait_s(lived_s)
             directory = config.log.directory
-            log.warning("opening %s again in %.1f s: recovery heals what it can", directory, wait_s)
+            again = "opening %s again in %.1f s: recovery heals what it can"
+            log.warning(again, directory, wait_s, extra={"repeats": ending} if is_short else None)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), wait_s)
                 return 0
@@ -125,6 +139,7 @@ async def _serve(
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1
     finally:
+        watch.stop()
         passes.stop()
         await health.stop()
 
@@ -168,8 +183,10 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
             await stop.wait()
         ending = node.ending or Ending.LATE
     finally:
+        is_over = await node.stop(limit_s)
+        # The loop stands still for it: the last replies go first.
         metrics.stop()
-        if not await node.stop(limit_s):
+        if not is_over:
             # A call to the disk of this life may still end: no other life may begin beside it.
             over = (Ending.DISK_FAILED, Ending.CRASHED)
             ending = ending if ending in over else Ending.LATE

@@ -20,15 +20,21 @@ def taking_port(setting: str, host: str, port: int) -> Iterator[None]:
     except (OSError, RuntimeError) as error:
         shown = f"[{host}]" if ":" in host else host
         where = f"{shown}:{port}" if host else f"port {port}"
-        why = why_not(host, port) or _words(error)
+        cause = _refusal(host, port) or error
         raise ConfigError(
-            f"{setting}: {where} cannot be listened on: {why}: stop what listens there, or choose "
-            "another address"
-        ) from error
+            f"{setting}: {where} cannot be listened on: {_words(cause)}: stop what listens there, "
+            "or choose another address"
+        ) from cause
 
 
 def why_not(host: str, port: int) -> str | None:
-    """The system's words against this address, which gRPC keeps to itself; None when it is free."""
+    """The system's words against this address; None when it is free."""
+    refusal = _refusal(host, port)
+    return None if refusal is None else _words(refusal)
+
+
+def _refusal(host: str, port: int) -> OSError | None:
+    """What the system says against this address, which gRPC keeps to itself."""
     try:
         found = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -40,7 +46,7 @@ def why_not(host: str, port: int) -> str | None:
                 probe.bind(address)
                 probe.listen()
     except OSError as error:
-        return _words(error)
+        return error
     return None
 
 

@@ -91,7 +91,6 @@ async def test_a_taken_port_is_known_before_the_core_starts(properties: dict[str
         pytest.raises(ConfigError, match=f"listeners: .*{config.listener.port}"),
     ):
         await node.start()
-    await node.stop()
 
 
 @asynccontextmanager

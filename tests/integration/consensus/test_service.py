@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
 import sys
+import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.consensus.service import main_controller
+from quorate.consensus.config import read_config
+from quorate.consensus.restarting import Restarts
+from quorate.consensus.service import _serve, main_controller
+from quorate.controller.requests import ListTopics
+from quorate.rpc.controller_client import ControllerClient
 from quorate.storage.lock import DirectoryLock
+from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from quorate.consensus.config import ControllerConfig
 
 WAIT_S = 30
 
@@ -85,3 +95,51 @@ def test_a_malformed_setting_ends_the_process(
     path = write(tmp_path, {**properties, "node.id": "one"})
     assert main_controller(path) == 1
     assert "node.id is 'one': a whole number is needed" in capsys.readouterr().err
+
+
+async def test_a_shortage_while_it_begins_is_waited_out(
+    properties: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each life lacks another thread (rule 31); the last one has all of them."""
+    lacking = ["recovery", "disk", "read", "flush", "snapshot", "metrics"]
+    start = threading.Thread.start
+
+    def start_or_not(thread: threading.Thread) -> None:
+        if lacking and thread.name == lacking[0]:
+            del lacking[0]
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_or_not)
+    monkeypatch.setattr(Restarts, "shortage_wait_s", lambda _: 0.0)
+    config = read_config(properties, {})
+    work = _serve(config, None, is_raw=False, stops_with_stdin=False)
+    serving = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait_for(active(config, serving), WAIT_S)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+        status = await asyncio.wait_for(serving, WAIT_S)
+    assert status == 0
+    assert lacking == []
+    assert caplog.text.count("could not begin: the machine is short of") == 6
+    assert files_in(properties["metadata.log.dir"]) == []
+    gc.collect()
+    names = {"recovery", "disk", "read", "flush", "snapshot", "metrics"}
+    await eventually(lambda: not names & {thread.name for thread in threading.enumerate()})
+
+
+def files_in(directory: str) -> list[str]:
+    """What this process has open there."""
+    found = []
+    for descriptor in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+    return [path for path in found if path.startswith(directory)]
+
+
+async def active(config: ControllerConfig, serving: asyncio.Future[int]) -> None:
+    server = (config.listener.host, config.listener.port)
+    async with ControllerClient([server], timeout_ms=WAIT_S * 1000) as client:
+        await client.read(ListTopics())
+    assert not serving.done()

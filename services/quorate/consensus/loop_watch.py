@@ -1,0 +1,91 @@
+"""Notices from outside that the event loop does not turn (rule 24).
+
+An append is written by the loop itself, and waits where the kernel has no room for a dirty page.
+Nothing on the loop can tell of that: probes time out, peers look elsewhere, and what the operator
+sees is silence. A thread says in the log and in the metrics where the loop stands, and once it
+turns again for how long it stood.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+import traceback
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+LOOK_EVERY_S: Final = 0.25
+# No turn takes 20 ms; a machine that is busy with others may well make one of half a second.
+STANDS_AFTER_S: Final = 1.0
+# The innermost calls tell what the loop waits for.
+_FRAMES: Final = 4
+
+
+class LoopWatch:
+    """Looks at the loop whose thread has made it."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._thread_id = threading.get_ident()
+        self._asked_s = clock()
+        self._is_asking = False
+        self._is_told = False
+        self._over = threading.Event()
+        self.stalls = 0
+
+    def start(self) -> None:
+        """Look until `stop`."""
+        threading.Thread(target=self._run, name="loop watch", daemon=True).start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._over.set()
+
+    @property
+    def standing_s(self) -> float:
+        """For how long the loop has not turned; 0 where it turns. Any thread may ask."""
+        age_s = self._clock() - self._asked_s if self._is_asking else 0.0
+        return age_s if age_s >= STANDS_AFTER_S else 0.0
+
+    def _run(self) -> None:
+        while not self._over.wait(LOOK_EVERY_S):
+            self.look()
+
+    def look(self) -> None:
+        """Ask the loop to turn, or tell that it has not."""
+        if not self._is_asking:
+            self._asked_s, self._is_asking = self._clock(), True
+            # A loop that has ended turns no more.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._turned)
+        elif self.standing_s and not self._is_told:
+            self._is_told = True
+            self.stalls += 1
+            log.error(
+                "the event loop stands, and nobody is answered: %s", self._where(), extra=_ABOUT
+            )
+
+    def _turned(self) -> None:
+        """On the loop."""
+        self._is_asking = False
+        if self._is_told:
+            self._is_told = False
+            log.warning("the event loop stood for %.1f s", self._clock() - self._asked_s)
+
+    def _where(self) -> str:
+        frame = sys._current_frames().get(self._thread_id)
+        calls = traceback.extract_stack(frame)[-_FRAMES:]
+        return " < ".join(f"{call.name} ({call.filename}:{call.lineno})" for call in calls[::-1])
+
+
+_ABOUT: Final = {"repeats": ("the event loop stands",)}
