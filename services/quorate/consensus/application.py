@@ -61,7 +61,7 @@ class MetadataApplication:
         self._snapshotter = snapshotter
         self._loop = asyncio.get_running_loop()
         self._progress: api.PublishProgress | None = None
-        self._log_replay = LogReplay(driver, controller, snapshotter.note)
+        self._log_replay = LogReplay(driver, controller, snapshotter.note, self.advance)
         self._proposer = Proposer(driver, linger_ms=linger_ms)
         self._timestamps: deque[tuple[Offset, int]] = deque()
         self._held = HeldReplies()
@@ -183,7 +183,8 @@ class MetadataApplication:
         self._reading.reached()
         self._set_caught_up(has_caught_up=progress.high_watermark - end <= READY_LAG_MAX)
         if end < progress.high_watermark:
-            self._replay_handle = self._loop.call_soon(self._replay)
+            if not self._log_replay.is_waiting:
+                self._replay_handle = self._loop.call_soon(self._replay)
         else:
             self._maybe_activate(progress)
             self._consider_snapshot()

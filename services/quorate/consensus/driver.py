@@ -1,10 +1,11 @@
 """Drives the consensus core: events in, effects performed strictly in order, one timer.
 
-Everything runs on one event loop, and what may wait for the disk in threads; appends alone are
-written in place, into the page cache. Effects behind a barrier wait until it is over; the flush
-runs beside everything else, so replies to parked fetches are on their way before it ends.
-A barrier that lasts too long leaves the core standing: then nothing new is taken, and what waits is
-given up, until the disk is back (rule 24).
+Everything runs on one event loop, and what may wait for the disk in threads. Appends alone are
+written in place: to hand each to a thread would cost every commit two changes of threads, and a
+write into the page cache waits only where the kernel has no room for it; `LoopWatch` tells of that.
+Effects behind a barrier wait until it is over; the flush runs beside everything else, so replies to
+parked fetches are on their way before it ends. A barrier that lasts too long leaves the core
+standing: then nothing new is taken, and what waits is given up, until the disk is back (rule 24).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections import deque
 from dataclasses import replace
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from quorate.consensus.disk_calls import DiskCalls, DiskThread
 from quorate.consensus.flushing import LogFlushing
@@ -42,6 +43,7 @@ T = TypeVar("T")
 Work: TypeAlias = "api.Event | Callable[[], api.Event | None]"
 # What is left to do for a leader that read damage: resign, and let the answers go out.
 RESIGNATION_S: Final = 0.2
+_FOR_FETCH: Final = "a read for a Fetch"
 
 
 class Ending(Enum):
@@ -91,7 +93,7 @@ class RaftDriver:
         self._standing: asyncio.TimerHandle | None = None
         self._disk = DiskThread("disk", self.disk_calls)
         self._reader = DiskThread("read", self.disk_calls)
-        self._reads: dict[asyncio.Future[m.Response], asyncio.Future[m.Response]] = {}
+        self._reads: dict[asyncio.Future[Any], asyncio.Future[Any]] = {}
         self._flushing = LogFlushing(self, self._disk)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = Millis(0)
@@ -275,11 +277,12 @@ class RaftDriver:
             case m.FetchResponse(records=m.LogRange() as span):
                 cached = self.store.cached_range(span)
                 if cached is None:
-                    self._read(answer, partial(self._with_records, response, span))
+                    fill = partial(self._with_records, response, span)
+                    self.read_log(_FOR_FETCH, fill, answer)
                 else:
                     answer.set_result(replace(response, records=m.FetchedBatches(cached, ())))
             case m.FetchSnapshotResponse(chunk=m.SnapshotRange() as part):
-                self._read(answer, partial(self._with_chunk, response, part))
+                self.read_log(_FOR_FETCH, partial(self._with_chunk, response, part), answer)
             case _:
                 answer.set_result(response)
 
@@ -289,13 +292,20 @@ class RaftDriver:
     def _with_chunk(self, response: m.FetchSnapshotResponse, part: m.SnapshotRange) -> m.Response:
         return replace(response, chunk=self.store.read_chunk(part))
 
-    def _read(self, answer: asyncio.Future[m.Response], fill: Callable[[], m.Response]) -> None:
-        """Fetch from the disk what the core only named; whatever changes the log waits for it."""
-        read = self._reader.run("a read for a Fetch", fill)
+    def read_log(
+        self, what: str, work: Callable[[], T], answer: asyncio.Future[T] | None = None
+    ) -> asyncio.Future[T]:
+        """Read what lies in the log's directory; whatever changes the log waits for it.
+
+        The answer is cancelled where the disk does not give it: then this node ends.
+        """
+        answer = self._loop.create_future() if answer is None else answer
+        read = self._reader.run(what, work)
         self._reads[read] = answer
         read.add_done_callback(self._was_read)
+        return answer
 
-    def _was_read(self, read: asyncio.Future[m.Response]) -> None:
+    def _was_read(self, read: asyncio.Future[Any]) -> None:
         answer = self._reads.pop(read)
         error = read.exception()
         if error is None:
@@ -345,9 +355,9 @@ class RaftDriver:
         if isinstance(error, Exception):
             self.fail(error)
             return
-        was_standing, self.is_standing = self.is_standing, False
+        self.is_standing = False
         self.pump()
-        if was_standing and self.ending is None:
+        if self.ending is None and self._barrier is None:
             self._application.advance()
 
     async def _alone(self, what: str, work: Callable[[], T]) -> T:
@@ -365,13 +375,11 @@ class RaftDriver:
         event = await self._alone("cutting the log", partial(self.store.truncate, effect))
         # The core has to hear of it before anything else.
         self._inbox.appendleft(event)
-        self._application.advance()
 
     async def _clean(self, work: Callable[[], api.Event | None]) -> None:
         event = await self._alone("cleaning the log", work)
         if event is not None:
             self._inbox.appendleft(event)
-        self._application.advance()
 
     async def _install(self, effect: api.InstallSnapshot) -> None:
         await self._application.pause()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from quorate.consensus.checking import SnapshotChecks
 from quorate.consensus.proposing import Proposer
 from quorate.controller.decision import Decision
 from quorate.raft import api
@@ -55,6 +56,7 @@ class RawApplication:
         self._proposer = Proposer(driver, linger_ms=linger_ms)
         self._end = Offset(0)
         self._waiters: dict[Waiter, None] = {}
+        self._checks = SnapshotChecks(driver, driver.deliver)
 
     @property
     def is_loaded(self) -> bool:
@@ -143,7 +145,7 @@ class RawApplication:
 
     def check_snapshot(self, effect: api.CheckSnapshot) -> None:
         """There are none but those that another kind of controller may have left."""
-        self._driver.deliver(self._driver.store.check_snapshot(effect))
+        self._checks.begin(effect)
 
     async def pause(self) -> None:
         """Nothing here reads the storage."""
@@ -160,6 +162,7 @@ class RawApplication:
 
     async def close(self) -> None:
         """End what clients wait for."""
+        await self._checks.end()
         self._step_down()
 
     def _step_down(self) -> None:

@@ -7,6 +7,7 @@ replayed. What is dropped half-way is replayed anew, from the beginning of its b
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.driver import monotonic_ms
@@ -17,6 +18,7 @@ from quorate.records.ids import Epoch, Offset
 from quorate.records.metadata import decode_record
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterator
 
     from quorate.consensus.driver import RaftDriver
@@ -33,31 +35,70 @@ class LogReplay:
     """Where a standby's replay stands, between two slices."""
 
     def __init__(
-        self, driver: RaftDriver, controller: Controller, note: Callable[[int], None]
+        self,
+        driver: RaftDriver,
+        controller: Controller,
+        note: Callable[[int], None],
+        wake: Callable[[], None],
     ) -> None:
-        """`note` is told how many bytes were replayed."""
+        """`note` is told how many bytes were replayed; `wake`, that there is more to `go_on` with.
+
+        What is not in memory is read in a thread: a disk that hangs holds up nobody else.
+        """
         self._driver = driver
         self._controller = controller
         self._note = note
+        self._wake = wake
         self._under_way: Slices[None] | None = None
+        self._read: asyncio.Future[bytes] | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the disk has yet to give what comes next."""
+        return self._read is not None and not self._read.done()
 
     def drop(self) -> None:
         """Forget the batch under way; the next slice begins where the controller stands."""
         self._under_way = None
+        if self._read is not None:
+            self._read.cancel()
+            self._read = None
 
     def go_on(self, high_watermark: Offset) -> None:
         """Replay one slice of what is committed. Raises StorageError, ReplayError."""
         if self._under_way is None:
-            start = self._controller.end_offset
-            if start >= high_watermark:
+            data = self._next(high_watermark)
+            if data is None:
                 return
-            span = LogRange(start, high_watermark, SLICE_BYTES)
-            self._under_way = self._batches(self._driver.store.read_range(span))
+            self._under_way = self._batches(data)
         deadline_ms = monotonic_ms() + SLICE_MS
         for _ in self._under_way:
             if monotonic_ms() >= deadline_ms:
                 return
         self._under_way = None
+
+    def _next(self, high_watermark: Offset) -> bytes | None:
+        """What follows in the log; None while there is nothing, or nothing yet."""
+        if self._read is not None:
+            if not self._read.done():
+                return None
+            read, self._read = self._read, None
+            return read.result()
+        start = self._controller.end_offset
+        if start >= high_watermark:
+            return None
+        store = self._driver.store
+        span = LogRange(start, high_watermark, SLICE_BYTES)
+        data = store.cached_range(span)
+        if data is None:
+            self._read = self._driver.read_log("a replay", partial(store.read_range, span))
+            self._read.add_done_callback(self._was_read)
+        return data
+
+    def _was_read(self, read: asyncio.Future[bytes]) -> None:
+        # Cancelled where it was dropped, or where this node ends.
+        if read is self._read and not read.cancelled():
+            self._wake()
 
     def _batches(self, data: bytes) -> Slices[None]:
         position = 0

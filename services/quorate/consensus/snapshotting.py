@@ -12,6 +12,7 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from quorate.consensus.checking import SnapshotChecks, pieces
 from quorate.consensus.disk_calls import DiskCalls, DiskThread
 from quorate.consensus.driver import monotonic_ms, wall_ms
 from quorate.controller.image import LogPosition, MetadataImage
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
     from quorate.consensus.config import LogSettings
     from quorate.consensus.driver import RaftDriver
     from quorate.raft.api import CheckSnapshot, SnapshotChecked
+    from quorate.storage.snapshot_writer import SnapshotWriter
 
 log = logging.getLogger(__name__)
 # The bounds are maxima: a snapshot begins up to this part of them earlier.
 _SPREAD: Final = 0.3
+# Half a batch of the file: few changes of threads.
+_WRITTEN_TOGETHER_BYTES: Final = 64 * 1024
+_LOADING: Final = "a read of a snapshot"
 # A few milliseconds.
 _LOADED_TOGETHER_MAX: Final = 64
 
@@ -53,15 +58,15 @@ class Snapshotter:
         self._settings = settings
         self._bytes = 0
         self._since_ms = monotonic_ms()
-        stored = self._store.snapshots.stored()
-        self.newest: OffsetAndEpoch | None = stored[-1].snapshot_id if stored else None
+        self.newest: OffsetAndEpoch | None = self._store.log.state.newest_snapshot
         self._task: asyncio.Task[None] | None = None
-        self._is_freezing = False
-        # A flush of so many bytes may take its time on a disk that is sound: nobody judges it.
+        self._is_given_up = False
+        # So many bytes may take their time on a disk that is sound: nobody judges them.
         self._thread = DiskThread("snapshot", DiskCalls())
         self._is_wanted = False
         self._waiting: MetadataImage | None = None
-        self._checks: set[asyncio.Task[None]] = set()
+        self._checks = SnapshotChecks(driver, self._checked)
+        self._after_check: Callable[[], None] = lambda: None
 
     def _draw_part(self) -> float:
         return 1 - _SPREAD * self._draw()
@@ -91,7 +96,11 @@ class Snapshotter:
             return
         self._waiting, self._is_wanted = None, False
         self._bytes, self._since_ms, self._part = 0, monotonic_ms(), self._draw_part()
-        self._task = asyncio.get_running_loop().create_task(self._take(image))
+        self._is_given_up = False
+        # At once: the log must not be cut between these looks at it and the first batch.
+        begin = partial(self._store.begin_snapshot, _id_of(image), timestamp_ms=wall_ms())
+        writer = self._driver.read_log("the beginning of a snapshot", begin)
+        self._task = asyncio.get_running_loop().create_task(self._take(image, writer))
         self._task.add_done_callback(self._over)
 
     def _is_new(self, end: Offset) -> bool:
@@ -108,26 +117,45 @@ class Snapshotter:
         is_late = monotonic_ms() - self._since_ms >= interval_ms > 0
         return is_late and self._bytes > 0
 
-    async def _take(self, image: MetadataImage) -> None:
-        position = image.position
-        snapshot_id = OffsetAndEpoch(epoch=position.epoch, offset=position.end_offset)
-        writer = self._store.begin_snapshot(snapshot_id, timestamp_ms=wall_ms())
+    async def _take(self, image: MetadataImage, begun: asyncio.Future[SnapshotWriter]) -> None:
+        writer = await begun
         is_finished = False
-        pace = Pace(SERVING_SHARE)
         try:
-            for values in snapshot_slices(image):
-                writer.append(values)
-                await pace.breathe()
-            self._is_freezing = is_finished = True
-            info = await self._thread.run("the flush of a snapshot", writer.freeze)
+            if await self._write(image, writer):
+                info = await self._thread.run("the flush of a snapshot", writer.freeze)
+                is_finished = True
         finally:
             if not is_finished:
-                writer.abandon()
-        self._store.snapshot_stored(info)
-        self.newest = snapshot_id
-        log.info("snapshot %s has %d bytes", snapshot_id, info.size_bytes)
-        self._driver.deliver(SnapshotStored(info))
-        self.clean(position.end_offset)
+                await self._thread.run("the end of a snapshot", writer.abandon)
+        if not is_finished:
+            return
+        self.newest = info.snapshot_id
+        log.info("snapshot %s has %d bytes", info.snapshot_id, info.size_bytes)
+
+        def store() -> Event | None:
+            # Those that were found damaged are set aside now.
+            self._store.snapshot_stored(info)
+            return SnapshotStored(info)
+
+        self._driver.deliver(store)
+        self.clean(info.snapshot_id.offset)
+
+    async def _write(self, image: MetadataImage, writer: SnapshotWriter) -> bool:
+        """All of the image, or False where it was given up: so many bytes may wait for the disk."""
+        pace = Pace(SERVING_SHARE)
+        gathered: list[bytes] = []
+        size = 0
+        for values in snapshot_slices(image):
+            gathered += values
+            size += sum(map(len, values))
+            if size >= _WRITTEN_TOGETHER_BYTES:
+                await self._thread.run("a part of a snapshot", partial(writer.append, gathered))
+                gathered, size = [], 0
+            await pace.breathe()
+            if self._is_given_up:
+                return False
+        await self._thread.run("a part of a snapshot", partial(writer.append, gathered))
+        return not self._is_given_up
 
     def clean(self, replayed: Offset) -> None:
         """Let the storage drop what its retention no longer keeps; the core hears at once."""
@@ -147,41 +175,26 @@ class Snapshotter:
 
     def check(self, effect: CheckSnapshot, then: Callable[[], None]) -> None:
         """Read a snapshot beside everything else, tell the core what it is like, go on."""
-        task = asyncio.get_running_loop().create_task(self._check(effect, then))
-        self._checks.add(task)
-        task.add_done_callback(self._checks.discard)
+        self._after_check = then
+        self._checks.begin(effect)
 
-    async def _check(self, effect: CheckSnapshot, then: Callable[[], None]) -> None:
-        try:
-            checked = await self._read_to_its_end(effect)
-        except Exception as error:
-            self._driver.fail(error)
-            return
-        self._driver.deliver(checked)
-        then()
-
-    async def _read_to_its_end(self, effect: CheckSnapshot) -> SnapshotChecked:
+    def _checked(self, found: SnapshotChecked) -> None:
         """What is served later; a successor of a damaged one is due at once."""
-        work = partial(self._store.check_snapshot, effect)
-        checked = await asyncio.get_running_loop().run_in_executor(None, work)
-        if checked.damage is not None:
-            log.error("%s: not served to anybody, another one is written", checked.damage)
-            self._store.mark_unsound(checked.snapshot_id)
+        if found.damage is not None:
+            log.error("%s: not served to anybody, another one is written", found.damage)
+            self._store.mark_unsound(found.snapshot_id)
             self._is_wanted = True
-        return checked
+        self._driver.deliver(found)
+        self._after_check()
 
     async def end_checks(self) -> None:
         """Nobody waits for them any more."""
-        for check in self._checks:
-            check.cancel()
-        if self._checks:
-            await asyncio.wait(self._checks)
+        await self._checks.end()
 
     # --- what is under way ------------------------------------------------------------------------
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._task = None
-        self._is_freezing = False
         if task.cancelled():
             return
         error = task.exception()
@@ -191,19 +204,19 @@ class Snapshotter:
     async def abandon(self) -> None:
         """Give up the snapshot under way, or wait until it is durable."""
         self._waiting = None
+        self._is_given_up = True
         if self._task is not None:
-            if not self._is_freezing:
-                self._task.cancel()
             await asyncio.wait([self._task])
 
     async def load(self, snapshot_id: OffsetAndEpoch) -> MetadataImage:
         """The image that a stored snapshot holds. Raises DamagedSnapshotError, ReplayError."""
-        snapshots = self._store.snapshots
-        timestamp_ms = snapshots.last_contained_log_timestamp_ms(snapshot_id)
+        snapshots, driver = self._store.snapshots, self._driver
+        header = partial(snapshots.last_contained_log_timestamp_ms, snapshot_id)
+        timestamp_ms = await driver.look(_LOADING, header)
         loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, timestamp_ms))
         # Nothing is served meanwhile, but votes are asked for, and wait for a few turns each.
         pace = Pace(LOADING_SHARE)
-        for batch in snapshots.data_batches(snapshot_id):
+        async for batch in pieces(driver, _LOADING, snapshots.data_batches(snapshot_id)):
             values = read_records(batch.buffer, batch.at, batch.header)
             for start in range(0, len(values), _LOADED_TOGETHER_MAX):
                 part = values[start : start + _LOADED_TOGETHER_MAX]
@@ -212,6 +225,10 @@ class Snapshotter:
         self.newest = snapshot_id
         self._bytes = 0
         return loader.finish()
+
+
+def _id_of(image: MetadataImage) -> OffsetAndEpoch:
+    return OffsetAndEpoch(epoch=image.position.epoch, offset=image.position.end_offset)
 
 
 def _tell_damage(what: str) -> None:

@@ -190,7 +190,8 @@ class Application:
             node.guarded(partial(self._tell_check, effect))
 
     def _tell_check(self, effect: CheckSnapshot) -> None:
-        checked = self.node.store.check_snapshot(effect)
+        *_, checked = self.node.store.check_snapshot(effect)
+        assert checked is not None, "what was found comes last"
         self.checked.add(checked.snapshot_id)
         if checked.damage is not None:
             self.node.store.mark_unsound(checked.snapshot_id)

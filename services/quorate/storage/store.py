@@ -31,7 +31,7 @@ from quorate.storage.recovery import Recovered, StorageConfig, recover
 from quorate.storage.snapshot_writer import SnapshotWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from quorate.raft.api import (
         AppendToLog,
@@ -160,14 +160,19 @@ class LogStore:
         except FileNotFoundError:
             return b""
 
-    def check_snapshot(self, effect: CheckSnapshot) -> SnapshotChecked:
-        """Read a snapshot to its end; may run beside everything else, it only reads."""
+    def check_snapshot(self, effect: CheckSnapshot) -> Iterator[SnapshotChecked | None]:
+        """Read a snapshot to its end, batch by batch; the last item is what it is like.
+
+        May run beside everything else, it only reads.
+        """
         snapshot_id = effect.snapshot_id
         try:
-            self.snapshots.check(snapshot_id)
+            for _ in self.snapshots.data_batches(snapshot_id):
+                yield None
         except (DamagedSnapshotError, FileNotFoundError) as error:
-            return SnapshotChecked(snapshot_id, str(error))
-        return SnapshotChecked(snapshot_id, None)
+            yield SnapshotChecked(snapshot_id, str(error))
+        else:
+            yield SnapshotChecked(snapshot_id, None)
 
     # --- own snapshots ----------------------------------------------------------------------------
 

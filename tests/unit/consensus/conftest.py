@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,19 +38,20 @@ from quorate.records.ids import (
     TopicId,
 )
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from quorate.storage.files import OsFileSystem
+from quorate.storage.files import OsFile, OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.meta import MetaProperties
 from quorate.storage.recovery import StorageConfig
 from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import WriteRequest
     from quorate.raft import api
+    from quorate.records.ids import OffsetAndEpoch
 
 NODE = NodeId(1)
 DIRECTORY = DirectoryId(b"d" * UUID_BYTES)
@@ -186,3 +188,33 @@ async def open_stack(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[St
     yield open_one
     for stack in stacks:
         await stack.close()
+
+
+async def newest_of(stack: Stack) -> OffsetAndEpoch:
+    await eventually(lambda: stack.snapshotter.newest is not None)
+    newest = stack.snapshotter.newest
+    assert newest is not None
+    return newest
+
+
+async def hanging_call(stack: Stack, what: str) -> None:
+    def hangs() -> bool:
+        oldest = stack.driver.disk_calls.oldest()
+        return oldest is not None and oldest.what == what
+
+    await eventually(hangs)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Reads of files do not return before it is set."""
+    opens = threading.Event()
+    read_at = OsFile.read_at
+
+    def waiting(file: OsFile, position: int, size: int) -> bytes:
+        opens.wait()
+        return read_at(file, position, size)
+
+    monkeypatch.setattr(OsFile, "read_at", waiting)
+    yield opens
+    opens.set()

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from quorate.consensus.replaying import LogReplay
 from quorate.controller.replay import SLICE_RECORDS
 from quorate.controller.requests import CreateTopics, NewTopic
+from quorate.raft.messages import DescribeQuorumRequest
+from quorate.storage.store import LogStore
 from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from quorate.raft.messages import LogRange
     from quorate.records.ids import Offset
     from tests.unit.consensus.conftest import Stack
 
@@ -94,3 +98,35 @@ async def test_a_batch_that_was_dropped_half_way_is_replayed_anew(
     await eventually(lambda: second.application.controller.is_active)
     assert max(turns.values()) >= 10 + 20
     assert second.application.controller.image.topics == image.topics
+
+
+async def test_a_replay_that_the_disk_holds_up_holds_up_nobody_else(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await open_stack()
+    await first.register()
+    await first.create("a")
+    await first.close()
+    opens = threading.Event()
+    read_range = LogStore.read_range
+
+    def waiting(store: LogStore, span: LogRange) -> bytes:
+        opens.wait()
+        return read_range(store, span)
+
+    monkeypatch.setattr(LogStore, "read_range", waiting)
+    second = await open_stack(is_active=False)
+
+    def waits() -> bool:
+        oldest = second.driver.disk_calls.oldest()
+        return oldest is not None and oldest.what == "a replay"
+
+    try:
+        await eventually(waits)
+        _, answer = second.driver.submit(DescribeQuorumRequest())
+        await answer
+        assert not second.application.controller.is_active
+    finally:
+        opens.set()
+    await eventually(lambda: second.application.controller.is_active)
+    assert await second.topic_count() == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +15,12 @@ from quorate.consensus.driver import Ending
 from quorate.consensus.snapshotting import Snapshotter
 from quorate.raft.api import CheckSnapshot
 from quorate.records.ids import Offset
-from tests.unit.consensus.conftest import eventually
+from quorate.storage.snapshot_writer import SnapshotWriter
+from tests.unit.consensus.conftest import eventually, hanging_call, newest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
-    from quorate.records.ids import OffsetAndEpoch
     from tests.unit.consensus.conftest import Stack
 
     Open = Callable[..., Awaitable[Stack]]
@@ -88,13 +89,6 @@ async def test_an_image_that_the_own_disk_has_not_is_kept_until_it_has(open_stac
     log.state.flushed = max(at_end, later.position.end_offset)
 
 
-async def newest_of(stack: Stack) -> OffsetAndEpoch:
-    await eventually(lambda: stack.snapshotter.newest is not None)
-    newest = stack.snapshotter.newest
-    assert newest is not None
-    return newest
-
-
 def rot(name: str) -> Path:
     path = Path(name)
     path.chmod(0o600)
@@ -108,14 +102,14 @@ async def test_a_snapshot_found_damaged_has_a_successor_at_once(open_stack: Open
     await eventually(lambda: stack.snapshotter._task is None)
     rot(stack.driver.store.snapshots.path(newest))
     stack.application.check_snapshot(CheckSnapshot(newest))
-    check = stack.driver.store.check_snapshot
-    await eventually(
-        lambda: (
-            stack.snapshotter._task is None
-            and stack.snapshotter.newest is not None
-            and check(CheckSnapshot(stack.snapshotter.newest)).damage is None
-        )
-    )
+
+    def is_sound() -> bool:
+        # It may have the same id.
+        successor = stack.driver.store.log.state.newest_snapshot or newest
+        *_, found = stack.driver.store.check_snapshot(CheckSnapshot(successor))
+        return found is not None and found.damage is None
+
+    await eventually(is_sound)
     assert not stack.ended.done()
 
 
@@ -131,6 +125,49 @@ async def test_a_rotten_header_ends_nobody(open_stack: Open) -> None:
     await eventually(lambda: not path.exists())
     assert path.with_name(path.name + ".damaged").exists()
     assert not stack.ended.done()
+
+
+async def test_a_load_that_hangs_holds_up_nothing_but_itself(
+    open_stack: Open, gate: threading.Event
+) -> None:
+    gate.set()
+    first = await open_stack(snapshot_bytes=1)
+    await newest_of(first)
+    await first.close()
+    again = await open_stack(is_active=False)
+    await eventually(lambda: again.application.is_loaded)
+    gate.clear()
+    assert again.snapshotter.newest is not None
+    again.application.load(again.snapshotter.newest)
+    await hanging_call(again, "a read of a snapshot")
+    assert not again.application.is_loaded
+    gate.set()
+    await eventually(lambda: again.application.is_loaded)
+
+
+async def test_a_snapshot_whose_writing_hangs_holds_up_nothing(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await open_stack()
+    opens, begun = threading.Event(), threading.Event()
+    append = SnapshotWriter.append
+
+    def waiting(writer: SnapshotWriter, values: Iterable[bytes]) -> None:
+        begun.set()
+        opens.wait()
+        append(writer, values)
+
+    monkeypatch.setattr(SnapshotWriter, "append", waiting)
+    stack.snapshotter.note(1 << 40)
+    await stack.register()
+    await eventually(begun.is_set)
+    await stack.create("meanwhile")
+    given_up = asyncio.ensure_future(stack.snapshotter.abandon())
+    await stack.create("still")
+    opens.set()
+    await given_up
+    assert not list(stack.directory.rglob("*.part"))
+    assert stack.snapshotter.newest is None
 
 
 @pytest.mark.parametrize(
