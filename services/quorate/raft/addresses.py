@@ -10,11 +10,13 @@ wrong one costs a try each time that it has its turn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import Peer
 from quorate.raft.messages import FetchRequest, UpdateRaftVoterRequest, VoteRequest
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,16 +26,24 @@ if TYPE_CHECKING:
     from quorate.records.voters import Endpoint, Voter, VoterSet
 
 ADDRESSES_MAX: Final = 2
+# What is answered where another voter, or another cluster, has taken the address over.
+NOT_THE_ONE: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID)
+NEVER: Final = Millis(-1 << 62)
 
 
 @dataclass(slots=True)
 class _Stated:
-    """What one voter said of itself: where it is, and before that; and the peer to try next."""
+    """What one voter said of itself: where it is, and before that; and the peer to try next.
+
+    `answered_ms` is when it last answered at `answered`.
+    """
 
     key: ReplicaKey
     endpoints: tuple[Endpoint, ...]
     peers: tuple[Peer, ...]
     turn: Peer | None = None
+    answered: Peer | None = None
+    answered_ms: Millis = NEVER
 
 
 class Addresses:
@@ -81,8 +91,11 @@ class Addresses:
         before = self._stated.get(key.node_id)
         if before is not None and before.key == key:
             peers += [peer for peer in before.peers if peer not in peers]
-        turn = None if before is None else before.turn
-        self._stated[key.node_id] = _Stated(key, endpoints, tuple(peers[:ADDRESSES_MAX]), turn)
+        ways = tuple(peers[:ADDRESSES_MAX])
+        if before is None or before.key != key:
+            self._stated[key.node_id] = _Stated(key, endpoints, ways)
+        else:
+            self._stated[key.node_id] = replace(before, key=key, endpoints=endpoints, peers=ways)
         return peers[0] if peers else None
 
     def prefer(self, peer: Peer) -> None:
@@ -111,16 +124,31 @@ class Addresses:
             return stated.turn
         return peers[0] if peers else None
 
-    def sent(self, to: Peer, voters: VoterSet) -> None:
-        """The next request goes another way, unless this one is answered."""
+    def sent(self, to: Peer, voters: VoterSet, answered_since: Millis) -> None:
+        """The next request goes another way, unless this one is answered.
+
+        A way that was answered since then is still the way: the answer to this request may be
+        under way when the next one leaves.
+        """
         stated = self._stated.get(to.node_id)
         voter = None if stated is None else voters.by_id(to.node_id)
         if stated is None or voter is None:
+            return
+        if stated.answered == to and stated.answered_ms >= answered_since:
             return
         peers = self.known(voter)
         if to in peers:
             stated.turn = peers[(peers.index(to) + 1) % len(peers)]
 
-    def answered(self, by: Peer) -> None:
+    def answered(self, by: Peer, now: Millis) -> None:
         """Whoever is there is the voter that was meant: this is the way."""
-        self.prefer(by)
+        stated = self._stated.get(by.node_id)
+        if stated is not None:
+            stated.turn = stated.answered = by
+            stated.answered_ms = now
+
+    def is_another(self, by: Peer) -> None:
+        """Whoever is there is somebody else now."""
+        stated = self._stated.get(by.node_id)
+        if stated is not None and stated.answered == by:
+            stated.answered = None

@@ -1,4 +1,4 @@
-"""Requests of ours that are under way: one per peer and kind, with a timeout and a backoff.
+"""Requests of ours that are under way, by peer and kind, each with a timeout and a backoff.
 
 The driver only carries messages; which request is still wanted, and when to try again, is decided
 here (Kafka's RequestManager).
@@ -132,6 +132,22 @@ class Calls:
         if self._not_before and self._not_before.get((to, kind), now_ms) > now_ms:
             return False
         return not self.in_flight(kind, to)
+
+    def may_repeat(self, kind: CallKind, to: NodeId, now_ms: Millis, asked_by: Millis) -> bool:
+        """Whether this peer may be asked, for want of an answer to what was asked by then, too."""
+        if self._not_before and self._not_before.get((to, kind), now_ms) > now_ms:
+            return False
+        return all(
+            call.sent_ms <= asked_by
+            for call in self._by_id.values()
+            if call.kind is kind and call.to == to
+        )
+
+    def repeats(self, kind: CallKind, delay_ms: int, now_ms: Millis) -> Iterator[Millis]:
+        """When peers that have not answered may be asked once more; what is past had its chance."""
+        for call in self._by_id.values():
+            if call.kind is kind and call.sent_ms + delay_ms > now_ms:
+                yield Millis(call.sent_ms + delay_ms)
 
     def expired(self, now_ms: Millis) -> list[Call]:
         """Take out the requests whose time is over."""

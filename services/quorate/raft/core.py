@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, assert_never
 
+from quorate.raft.addresses import NOT_THE_ONE
 from quorate.raft.announcements import Announcements
 from quorate.raft.api import (
     BrokersSupport,
@@ -67,7 +68,6 @@ from quorate.raft.replica import Replica
 from quorate.raft.roles import Leader
 from quorate.raft.starting import start
 from quorate.raft.stopping import Stopping
-from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
@@ -75,9 +75,6 @@ if TYPE_CHECKING:
     from quorate.raft.calls import Call
     from quorate.raft.messages import PeerResponse, Request
     from quorate.records.ids import NodeId, Offset, OffsetAndEpoch
-
-# What is answered where another voter, or another cluster, has taken the address over.
-NOT_THE_ONE: Final = (ErrorCode.INVALID_VOTER_KEY, ErrorCode.INCONSISTENT_CLUSTER_ID)
 
 # Of the election timeout: how long a voter that says that it is elsewhere is given to answer where
 # it was asked.
@@ -293,7 +290,9 @@ class RaftCore:
                 case _:
                     is_meant = True
             if is_meant:
-                r.addresses.answered(call.at)
+                r.addresses.answered(call.at, r.now)
+            else:
+                r.addresses.is_another(call.at)
 
     def _handle_response(self, call: Call, response: PeerResponse | CallFailure) -> None:
         match call.kind, response:

@@ -42,8 +42,20 @@ class Downloads:
         self._say(f"fetches snapshot {snapshot_id}")
         return SnapshotDownload(snapshot_id, before=before)
 
-    def take(self, download: SnapshotDownload, chunk: bytes, size_bytes: int) -> None:
-        """The slice that was asked for: the last one installs the snapshot."""
+    def again(self, download: SnapshotDownload) -> SnapshotDownload:
+        """Ask for the first slice anew, and go on from here if it is still the same file."""
+        if download.position == 0:
+            return download
+        return SnapshotDownload(download.snapshot_id, before=download)
+
+    def take(self, download: SnapshotDownload, chunk: bytes, size_bytes: int) -> SnapshotDownload:
+        """The slice that was asked for: the last one installs the snapshot.
+
+        Returns how the download goes on.
+        """
+        if download.position > 0 and size_bytes != download.size_bytes:
+            # The leader has written it anew since the last slice.
+            return self.again(download)
         before, download.before = download.before, None
         if before is not None and _is_same(before, chunk, size_bytes):
             download.position, download.first = before.position, before.first
@@ -62,6 +74,7 @@ class Downloads:
             log = self.r.log
             kraft_version = log.committed_kraft_version(self.r.high_watermark)
             self.r.emit(InstallSnapshot(download.snapshot_id, log.generation + 1, kraft_version))
+        return download
 
     def failed(self, snapshot_id: OffsetAndEpoch, why: str) -> Millis:
         """It did not come, or was not sound: when to ask for it again."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.addresses import NOT_THE_ONE
 from quorate.raft.api import CallFailure
 from quorate.raft.calls import Call, CallKind
 from quorate.raft.messages import VoteRequest, VoteResponse
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 # Part of the election timeout after which a lost round is repeated, at the soonest.
 RETRY_SHARE: Final = 6
 RETRY_DOUBLINGS_MAX: Final = 8
+# Part of the election timeout after which a voter that has not answered is asked once more: one
+# request that is lost must not cost the round, and the first may still be answered.
+REPEAT_SHARE: Final = 4
 REFUSALS_TOLD_MS: Final = 300_000
 REFUSALS_MAX: Final = 32
 
@@ -147,10 +151,16 @@ class Elections:
                 return "this replica leads"
             case Follower(leader_id=leader_id) if self.hears_leader():
                 return f"it hears leader {leader_id}"
-            case Prospective() if (r.log.end, r.node_id) > (request.last, rival):
+            case Prospective() if self._goes_first(request):
                 return "it asks for pre-votes, too, and goes first"
         is_rival = isinstance(r.role, Prospective)
         return self.promises.reason_to_refuse(rival, is_rival=is_rival)
+
+    def _goes_first(self, request: VoteRequest) -> bool:
+        """Whether this nominee is ahead of that one; who has to wait for its disk lets it pass."""
+        log = self.r.log
+        is_ahead = (log.end, self.r.node_id) > (request.last, request.replica.node_id)
+        return is_ahead and log.flushed >= log.end.offset
 
     def hears_leader(self) -> bool:
         """Whether this follower has a living leader, as far as it can tell (rule 10)."""
@@ -231,7 +241,8 @@ class Elections:
             if is_final or node_id == r.node_id:
                 continue
             peer = r.peer(voter)
-            if peer is None or not r.calls.may_call(CallKind.VOTE, node_id, r.now):
+            asked_by = r.after(-self.promises.part(REPEAT_SHARE))
+            if peer is None or not r.calls.may_repeat(CallKind.VOTE, node_id, r.now, asked_by):
                 continue
             request = VoteRequest(
                 r.config.cluster_id,
@@ -270,7 +281,10 @@ class Elections:
             return
         if response.error is not ErrorCode.NONE:
             r.note(f"{call.to} answers Vote with {response.error.name}")
-            r.calls.back_off(CallKind.VOTE, call.to, r.after(r.config.request_timeout_ms))
+            if response.error in NOT_THE_ONE and self._is_elsewhere(call):
+                r.back_off(CallKind.VOTE, call.to)
+            else:
+                r.calls.back_off(CallKind.VOTE, call.to, r.after(r.config.request_timeout_ms))
             return
         if call.to in role.tally.votes:
             role.tally.votes[call.to] = response.vote_granted
@@ -281,6 +295,12 @@ class Elections:
             r.calls.back_off(CallKind.VOTE, call.to, r.after(self.promises.part(ASK_SHARE)))
             self._let_lapse(role)
         self._count(role)
+
+    def _is_elsewhere(self, call: Call) -> bool:
+        """Whether the voter that was meant may be found another way."""
+        voter = self.r.voters.by_id(call.to)
+        peer = None if voter is None else self.r.peer(voter)
+        return peer is not None and peer != call.at
 
     def _count(self, role: Prospective | Candidate) -> None:
         r = self.r
@@ -378,6 +398,9 @@ class Elections:
             silent_until = self.promises.silent_until
             if silent_until is not None:
                 yield silent_until
+        if isinstance(role, Prospective | Candidate):
+            repeat_ms = self.promises.part(REPEAT_SHARE)
+            yield from self.r.calls.repeats(CallKind.VOTE, repeat_ms, self.r.now)
         match role:
             case (
                 Unattached(election_deadline=deadline)

@@ -84,7 +84,7 @@ class Following:
             self._fetch_snapshot(role.download, peer)
         elif r.calls.may_call(CallKind.FETCH, peer.node_id, r.now) and self.may_fetch():
             if not role.has_fetched:
-                r.addresses.sent(peer, r.voters)
+                r.addresses.sent(peer, r.voters, r.after(-r.config.election_timeout_ms))
             r.send(CallKind.FETCH, peer, self.fetch_request(r.config.fetch_max_wait_ms))
 
     def fetch_request(self, max_wait_ms: Millis) -> FetchRequest:
@@ -341,10 +341,12 @@ class Following:
         self._heard_leader(role)
         if not chunk:
             # A leader that still checks the file, or writes another, has nothing to send yet.
+            # What it sends then may be another one than this has the beginning of.
+            role.download = self.downloads.again(download)
             again = self.downloads.waits(download.snapshot_id)
             r.calls.back_off(CallKind.FETCH_SNAPSHOT, call.to, again)
             return
-        self.downloads.take(download, chunk, response.size_bytes)
+        role.download = self.downloads.take(download, chunk, response.size_bytes)
 
     def _give_up(self, role: Follower, why: str) -> None:
         """Begin anew from a plain Fetch, later each time."""

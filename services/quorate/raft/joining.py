@@ -39,7 +39,6 @@ class Joining:
         self.r = replica
         self.next_ms = Millis(0)
         self.is_adding = False
-        self.told: dict[str, None] = {}
 
     def drive(self) -> None:
         """Ask for the one change that comes next."""
@@ -53,13 +52,14 @@ class Joining:
         timeout_ms = r.config.request_timeout_ms
         self._wait_to_retry()
         if before is not None:
-            self._tell(f"asks {peer.node_id} to remove voter {before.key}, its disk of before")
+            text = f"asks {peer.node_id} to remove voter {before.key}, its disk of before"
+            r.tell("joining", text, "removes")
             removal = RemoveRaftVoterRequest(
                 r.config.cluster_id, before.key, timeout_ms, auto_join=True
             )
             r.send(CallKind.JOIN, peer, removal)
             return
-        self._tell(f"asks {peer.node_id} to become a voter")
+        r.tell("joining", f"asks {peer.node_id} to become a voter", "asks")
         addition = AddRaftVoterRequest(
             r.config.cluster_id,
             r.key,
@@ -91,12 +91,6 @@ class Joining:
         share = self.r.config.fetch_timeout_ms // RETRY_SHARE
         self.next_ms = self.r.after(share + self.r.draw(share))
 
-    def _tell(self, text: str) -> None:
-        """Say once what is repeated until it succeeds."""
-        if text not in self.told:
-            self.told[text] = None
-            self.r.note(text)
-
     def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
         """Wait for the record that says so, or ask again.
 
@@ -108,11 +102,13 @@ class Joining:
             return
         r.learn(answer.leader, f"answer of {call.to}")
         if answer.error is ErrorCode.NONE:
-            self.told.clear()
+            for topic in ("joining", "refused to join"):
+                r.told.pop(topic, None)
             if self.is_adding:
                 self.next_ms = r.after(r.config.fetch_timeout_ms * ACCEPTED_FETCH_TIMEOUTS)
         else:
-            self._tell(f"{call.to} refuses to have it join: {answer.message}")
+            text = f"{call.to} refuses to have it join: {answer.message}"
+            r.tell("refused to join", text, f"{call.to} {answer.error.name} {answer.reason}")
 
     def deadlines(self) -> Iterator[Millis]:
         """When to ask again."""

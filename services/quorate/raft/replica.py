@@ -237,10 +237,10 @@ class Replica:
         if text is not None:
             self.notes.append(text)
 
-    def tell(self, topic: str, text: str) -> None:
-        """Say what is found out again and again once, until it changes (rule 32)."""
-        if self.told.get(topic) != text:
-            self.told[topic] = text
+    def tell(self, topic: str, text: str, state: str = "") -> None:
+        """Say what is found out again and again once, until it (its `state`) changes (rule 32)."""
+        if self.told.get(topic) != (state or text):
+            self.told[topic] = state or text
             self.note(text)
 
     def emit(self, effect: Effect) -> None:
@@ -264,7 +264,7 @@ class Replica:
         deadline = self.after(self.config.request_timeout_ms)
         call = self.calls.open(kind, to.node_id, self.epoch, deadline, to, self.now)
         if kind in TAKES_TURNS:
-            self.addresses.sent(to, self.voters)
+            self.addresses.sent(to, self.voters, self.after(-self.config.election_timeout_ms))
         self.effects.append(SendRequest(call.call, to, request))
         return call
 
@@ -284,6 +284,8 @@ class Replica:
         """Make epoch, leader and vote durable before any effect that follows."""
         if state == self.election:
             return
+        if state.epoch > self.epoch:
+            self.lost_rounds = 0
         self.election = state
         if self.effects and isinstance(self.effects[-1], SaveElection):
             # Nothing rests on the state between: one write is enough, and each takes two flushes.
@@ -348,7 +350,6 @@ class Replica:
         if deadline is None:
             deadline = self._unattached_deadline(epoch, is_vote=voted is not None)
         if epoch > self.epoch:
-            self.lost_rounds = 0
             self.suspicion = None
             self.leader_endpoints = ()
             self.save_election(ElectionState(epoch, None, voted))
@@ -380,7 +381,6 @@ class Replica:
 
     def become_candidate(self, why: str) -> None:
         """Raise the epoch by one, vote for this replica, ask the others."""
-        self.lost_rounds = 0
         self.leader_endpoints = ()
         self.save_election(ElectionState(Epoch(self.epoch + 1), None, self.key))
         self.campaign(why)

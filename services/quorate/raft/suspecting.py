@@ -88,6 +88,9 @@ class Suspecting:
             self._probe(suspicion)
         if suspicion.act_ms is None or suspicion.act_ms > r.now:
             return
+        if not r.may_campaign:
+            suspicion.act_ms = None
+            return
         if r.waits_until_ready():
             suspicion.act_ms = r.after(r.draw_election_timeout())
             return

@@ -108,7 +108,8 @@ class Updating:
             if answer.error is ErrorCode.UNSUPPORTED_VERSION:
                 # It will not know the request before another one leads.
                 self.unsupported_epoch = call.epoch
-            r.tell("UpdateRaftVoter", f"{call.to} refuses UpdateRaftVoter: {answer.message}")
+            text = f"{call.to} refuses UpdateRaftVoter: {answer.message}"
+            r.tell("UpdateRaftVoter", text, f"{call.to} {answer.error.name} {answer.reason}")
 
     def deadlines(self) -> Iterator[Millis]:
         """When to tell the leader again."""

@@ -10,7 +10,7 @@ from quorate.raft.addresses import ADDRESSES_MAX, Addresses
 from quorate.raft.calls import CallKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, DirectoryId, Epoch, Millis, NodeId, Offset, ReplicaKey
-from quorate.records.voters import Endpoint, Voter
+from quorate.records.voters import Endpoint, Voter, VoterSet
 from tests.unit.raft import cores
 
 SET = cores.voters(1, 2, 3)
@@ -84,13 +84,44 @@ def test_addresses_are_tried_in_turns_until_one_answers() -> None:
         peer = known.peer(entry(2))
         assert peer is not None
         tried.append(peer.port)
-        known.sent(peer, SET)
+        known.sent(peer, SET, Millis(0))
     assert tried == [9094, 9095, 9094, 9095]
-    known.answered(at(9095))
+    known.answered(at(9095), Millis(10))
     assert known.peer(entry(2)) == at(9095)
     # Another address costs nothing as long as this one answers.
     hear(known, stated(9096))
     assert known.peer(entry(2)) == at(9095)
+
+
+def test_a_way_that_was_answered_lately_is_kept_while_the_next_answer_is_under_way() -> None:
+    known = addresses()
+    hear(known, stated(9095))
+    known.answered(at(9095), Millis(10))
+    known.sent(at(9095), SET, answered_since=Millis(10))
+    assert known.peer(entry(2)) == at(9095)
+    known.sent(at(9095), SET, answered_since=Millis(11))
+    assert known.peer(entry(2)) == at(9094)
+
+
+def test_a_way_at_which_somebody_else_answers_is_left_at_once() -> None:
+    known = addresses()
+    hear(known, stated(9095))
+    known.answered(at(9095), Millis(10))
+    known.is_another(at(9095))
+    known.sent(at(9095), SET, answered_since=Millis(0))
+    assert known.peer(entry(2)) == at(9094)
+
+
+def test_what_a_disk_of_before_answered_says_nothing_of_the_new_one() -> None:
+    known = addresses()
+    hear(known, stated(9095))
+    known.answered(at(9095), Millis(10))
+    new_disk = ReplicaKey(NodeId(2), DirectoryId(b"x" * 16))
+    replaced = VoterSet.of([Voter(new_disk, cores.endpoints(2))])
+    known.hear(replace(stated(9096), replica=new_disk), lambda: [replaced])
+    known.sent(at(9095), replaced, answered_since=Millis(0))
+    (voter,) = replaced
+    assert known.known(voter) == [at(9094), at(9096)]
 
 
 def test_few_addresses_of_each_voter_are_remembered_the_latest_ones() -> None:
@@ -149,6 +180,10 @@ def test_who_is_not_the_voter_that_was_meant_has_not_answered() -> None:
     refusal = m.VoteResponse(ErrorCode.INVALID_VOTER_KEY, m.LeaderInfo(None, Epoch(1)))
     cores.answer(core, asked.call, refusal, now_ms=3001)
     assert core.replica.peer(entry(2)) == at(9095)
+    # It is asked where it says it is after the shortest backoff, not after a request timeout.
+    backoff_ms = core.replica.config.retry_backoff_ms
+    (again,) = votes(core.step(api.TimerFired(), Millis(3001 + 2 * backoff_ms)))
+    assert again.to == at(9095)
 
 
 def votes(update: api.Update) -> list[api.SendRequest]:

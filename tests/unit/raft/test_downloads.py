@@ -113,6 +113,42 @@ def test_a_leader_that_has_nothing_to_send_yet_is_heard_and_asked_more_rarely() 
     assert core.hears_leader
 
 
+def one_slice() -> RaftCore:
+    """A follower of node 1 that has the first three of nine bytes."""
+    core = cores.follower()
+    offer(core, info(1, 1), 2)
+    send(core, info(1, 1), 0, FILE[:3], 3)
+    return core
+
+
+def test_a_file_that_its_leader_wrote_anew_is_begun_anew() -> None:
+    core = one_slice()
+    update = send(core, info(1, 1), 3, b"XYZ", 4, size=12)
+    assert not any(isinstance(effect, api.WriteSnapshotChunk) for effect in update.effects)
+    ((_, request),) = cores.calls(update).values()
+    assert isinstance(request, m.FetchSnapshotRequest)
+    assert request.position == 0
+    update = send(core, info(1, 1), 0, b"ABC", 5, size=12)
+    assert api.WriteSnapshotChunk(SNAPSHOT, 0, b"ABC") in update.effects
+
+
+def test_after_an_empty_slice_the_beginning_is_compared() -> None:
+    """The leader checks a file that it may have written anew meanwhile, in the same size."""
+    for first, position in ((FILE[:3], 3), (b"ABC", 3)):
+        core = one_slice()
+        send(core, info(1, 1), 3, b"", 4)
+        update = core.step(api.TimerFired(), Millis(500))
+        ((_, request),) = cores.calls(update).values()
+        assert isinstance(request, m.FetchSnapshotRequest)
+        assert request.position == 0
+        update = send(core, info(1, 1), 0, first, 501)
+        written = [e for e in update.effects if isinstance(e, api.WriteSnapshotChunk)]
+        assert bool(written) == (first != FILE[:3])
+        ((_, request),) = cores.calls(update).values()
+        assert isinstance(request, m.FetchSnapshotRequest)
+        assert request.position == position
+
+
 def test_a_new_snapshot_starts_without_the_failures_of_the_old_one() -> None:
     core = cores.follower()
     downloads = core.following.downloads

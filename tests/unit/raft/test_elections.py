@@ -8,7 +8,12 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.elections import REFUSALS_MAX, REFUSALS_TOLD_MS, RETRY_SHARE
+from quorate.raft.elections import (
+    REFUSALS_MAX,
+    REFUSALS_TOLD_MS,
+    REPEAT_SHARE,
+    RETRY_SHARE,
+)
 from quorate.raft.promises import ASK_SHARE, PROMISE_SHARE, TURN_SHARE
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
 from quorate.records.errors import ErrorCode
@@ -251,6 +256,58 @@ def test_all_are_asked_again_soon_while_a_round_lasts() -> None:
     assert {node: request for node, (_, request) in again.items()} == {
         node: asked[node][1] for node in (1, 3)
     }
+
+
+@pytest.mark.parametrize("epoch", [0, 1], ids=["pre-vote", "vote"])
+def test_a_voter_that_does_not_answer_is_asked_again_before_the_request_times_out(
+    epoch: int,
+) -> None:
+    core = cores.unattached(2, 1, 2, 3, 4, 5)
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    if epoch:
+        for node in (1, 3):
+            update = cores.answer(core, asked[node][0], cores.granted(0), now_ms=1500)
+        assert isinstance(core.replica.role, Candidate)
+        asked = cores.calls(update)
+    update = core.step(api.TimerFired(), Millis(1501))
+    assert cores.calls(update) == {}
+    assert update.wake_at_ms == 1500 + part_of_election_timeout(REPEAT_SHARE)
+    again = cores.calls(core.step(api.TimerFired(), update.wake_at_ms))
+    assert {node: request for node, (_, request) in again.items()} == {
+        node: request for node, (_, request) in asked.items()
+    }
+    # Whichever of the two is answered counts.
+    cores.answer(core, asked[4][0], cores.granted(epoch), now_ms=1800)
+    update = cores.answer(core, again[5][0], cores.granted(epoch), now_ms=1800)
+    assert isinstance(core.replica.role, Leader if epoch else Candidate)
+
+
+def test_who_waits_for_answers_sleeps_although_what_it_asked_is_overdue() -> None:
+    core = cores.unattached(2, 1, 2, 3, 4)
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    for now_ms in range(1501, 2400):
+        update = core.step(api.TimerFired(), Millis(now_ms))
+        if now_ms == 1800:
+            update = cores.answer(core, asked[1][0], api.CallFailure.DISCONNECTED, now_ms=now_ms)
+        assert update.wake_at_ms is not None
+        assert update.wake_at_ms > now_ms
+
+
+def test_a_nominee_that_waits_for_its_disk_lets_a_rival_pass() -> None:
+    core = prospective(3)
+    asked = cores.vote(1, 3, 0, cores.end(0, 0), pre_vote=True)
+    assert not answered(cores.ask(core, asked, now_ms=1501)).vote_granted
+    core = prospective(3)
+    core.replica.log.end = cores.end(1, 0)
+    asked = cores.vote(1, 3, 0, cores.end(1, 0), pre_vote=True)
+    assert answered(cores.ask(core, asked, now_ms=1501)).vote_granted
+
+
+def test_rounds_lost_in_an_epoch_say_nothing_of_the_next() -> None:
+    core = cores.follower(2, 1)
+    core.replica.lost_rounds = 5
+    cores.begin(core, 3, 2, now_ms=5)
+    assert core.replica.lost_rounds == 0
 
 
 def test_a_promise_that_is_not_renewed_counts_no_more() -> None:

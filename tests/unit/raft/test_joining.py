@@ -93,4 +93,8 @@ def test_a_refusal_is_repeated_after_a_while_and_told_once() -> None:
     share = core.replica.config.fetch_timeout_ms // 4
     again = 2 + share + share // 2
     assert not asked(core.step(api.TimerFired(), Millis(again - 1)))
-    assert asked(core.step(api.TimerFired(), Millis(again)))
+    update = core.step(api.TimerFired(), Millis(again))
+    assert asked(update)
+    ((call, _),) = cores.calls(update).values()
+    changed = replace(later, message="change 12 at offset 34 is not committed yet")
+    assert not cores.answer(core, call, changed, now_ms=again).notes

@@ -36,3 +36,10 @@ def test_rule_10_a_refused_connect_ends_the_wait_for_the_leader() -> None:
     assert response.vote_granted
     core.step(api.TimerFired(), Millis(10 + 25))
     assert isinstance(core.replica.role, Prospective)
+
+
+def test_who_may_not_campaign_any_more_does_not_when_the_draw_is_over() -> None:
+    core = refused_leader()
+    core.step(api.ShutdownRequested(Millis(1000)), Millis(11))
+    core.step(api.TimerFired(), Millis(10 + 25))
+    assert not isinstance(core.replica.role, Prospective)
