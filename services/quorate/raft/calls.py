@@ -151,17 +151,19 @@ class Calls:
 
     def expired(self, now_ms: Millis) -> list[Call]:
         """Take out the requests whose time is over."""
+        if not self._by_id:
+            return []
         late = [call for call in self._by_id.values() if call.deadline <= now_ms]
         for call in late:
             del self._by_id[call.call]
         return late
 
-    def deadlines(self, now_ms: Millis) -> Iterator[Millis]:
+    def deadlines(self, now_ms: Millis) -> list[Millis]:
         """When to look again: at timeouts of requests and at ends of backoffs."""
-        for call in self._by_id.values():
-            yield call.deadline
+        due = [call.deadline for call in self._by_id.values()] if self._by_id else []
         if self._not_before:
             over = [key for key, until in self._not_before.items() if until <= now_ms]
             for key in over:
                 del self._not_before[key]
-            yield from self._not_before.values()
+            due += self._not_before.values()
+        return due

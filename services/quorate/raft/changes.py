@@ -18,8 +18,6 @@ from quorate.records.ids import Offset
 from quorate.records.widths import record_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.leading import Leading
     from quorate.raft.replica import Replica
     from quorate.raft.roles import Progress
@@ -243,11 +241,11 @@ class Changes:
         obstacle = Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_UNREACHABLE, text)
         self.r.refuse(pending.token, obstacle)
 
-    def deadlines(self) -> Iterator[Millis]:
+    def add_deadlines(self, due: list[Millis]) -> None:
         """When whoever waits for the pending change is told that it takes too long."""
         role = self.r.role
         if isinstance(role, Leader) and role.pending is not None:
-            yield role.pending.deadline
+            due.append(role.pending.deadline)
 
 
 def settle(replica: Replica, role: Leader) -> None:

@@ -76,6 +76,8 @@ if TYPE_CHECKING:
     from quorate.raft.messages import PeerResponse, Request
     from quorate.records.ids import NodeId, Offset, OffsetAndEpoch
 
+# After these the disk is as it is, whatever was planned.
+_FROM_THE_DISK: Final = (LogTruncated, TruncationRefused, SnapshotInstalled)
 # Of the election timeout: how long a voter that says that it is elsewhere is given to answer where
 # it was asked.
 MOVED_SHARE: Final = 8
@@ -105,8 +107,8 @@ class RaftCore:
     def step(self, event: Event, now_ms: Millis) -> Update:
         """What to do about `event`. `now_ms` is monotonic and never goes back."""
         self.replica.now = now_ms
-        if isinstance(event, LogTruncated | TruncationRefused | SnapshotInstalled):
-            # The disk is as it is: no timer may act on a log that is none any more.
+        if isinstance(event, _FROM_THE_DISK):
+            # No timer may act on a log that is none any more.
             self._handle(event)
             self._expire()
         else:
@@ -262,7 +264,7 @@ class RaftCore:
                 node_id = request.leader_id
             case _:
                 return
-        if node_id is not None and self.replica.voters.by_id(node_id) is not None:
+        if node_id is not None and r.voters.by_id(node_id) is not None:
             self._was_heard(node_id)
 
     def _was_heard(self, node_id: NodeId) -> None:
@@ -337,7 +339,8 @@ class RaftCore:
     def _expire(self) -> None:
         r = self.replica
         self.leading.expire()
-        self.stopping.expire()
+        if r.is_stopping:
+            self.stopping.expire()
         for call in r.calls.expired(r.now):
             if call.kind is CallKind.PROBE:
                 if r.suspicion is not None and r.suspicion.probe == call.call:
@@ -352,25 +355,29 @@ class RaftCore:
         self.membership.drive()
         self.elections.ask()
         self.following.drive()
-        self.stopping.drive()
+        if r.is_stopping:
+            self.stopping.drive()
         self.finding.drive()
         self.announcements.drive()
         r.note_unflushed()
         r.publish()
-        self.stopping.complete()
+        if r.is_stopping:
+            self.stopping.complete()
         effects, notes = tuple(r.effects), tuple(r.notes)
         r.effects.clear()
         r.notes.clear()
         return Update(effects, min(self._deadlines(), default=None), notes)
 
     def _deadlines(self) -> list[Millis]:
+        """When to step again, whatever happens: every module adds its own."""
         r = self.replica
-        return [
-            *self.elections.deadlines(),
-            *self.leading.deadlines(),
-            *self.following.deadlines(),
-            *self.finding.deadlines(),
-            *self.membership.deadlines(),
-            *r.calls.deadlines(r.now),
-            *self.stopping.deadlines(),
-        ]
+        due: list[Millis] = []
+        self.elections.add_deadlines(due)
+        self.leading.add_deadlines(due)
+        self.following.add_deadlines(due)
+        self.finding.add_deadlines(due)
+        self.membership.add_deadlines(due)
+        due += r.calls.deadlines(r.now)
+        if r.is_stopping:
+            self.stopping.add_deadlines(due)
+        return due

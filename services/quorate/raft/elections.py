@@ -27,8 +27,6 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, NodeId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.replica import Replica
 
 # Part of the election timeout after which a lost round is repeated, at the soonest.
@@ -39,6 +37,7 @@ RETRY_DOUBLINGS_MAX: Final = 8
 REPEAT_SHARE: Final = 4
 REFUSALS_TOLD_MS: Final = 300_000
 REFUSALS_MAX: Final = 32
+_NOMINEES: Final = (Prospective, Candidate)
 
 
 class Elections:
@@ -229,7 +228,7 @@ class Elections:
         """
         r = self.r
         role = r.role
-        if not isinstance(role, Prospective | Candidate) or r.log.flushed < r.log.end.offset:
+        if not isinstance(role, _NOMINEES) or r.log.flushed < r.log.end.offset:
             return
         if isinstance(role, Prospective):
             if self.promises.silent_until is not None:
@@ -358,6 +357,11 @@ class Elections:
         """Begin, give up or repeat an election whose time has come."""
         r = self.r
         match r.role:
+            case Leader():
+                pass
+            case Follower(fetch_deadline=deadline) as role:
+                if deadline <= r.now:
+                    self._leader_is_lost(role)
             case Unattached(election_deadline=deadline) as role if deadline <= r.now:
                 if not r.may_campaign or r.waits_until_ready():
                     role.election_deadline = r.after(r.draw_election_timeout())
@@ -367,11 +371,10 @@ class Elections:
                 self._lose_pre_vote(role, "pre-vote timed out")
             case Candidate(election_deadline=deadline) if deadline <= r.now:
                 r.become_prospective("election timed out")
-            case Follower(fetch_deadline=deadline) as role if deadline <= r.now:
-                self._leader_is_lost(role)
             case Resigned(election_deadline=deadline) if deadline <= r.now:
                 r.become_unattached(type(r.epoch)(r.epoch + 1), "nobody took over")
-        self.suspecting.act()
+        if r.suspicion is not None:
+            self.suspecting.act()
 
     def _leader_is_lost(self, role: Follower) -> None:
         r = self.r
@@ -391,26 +394,25 @@ class Elections:
         else:
             r.become_prospective(why)
 
-    def deadlines(self) -> Iterator[Millis]:
+    def add_deadlines(self, due: list[Millis]) -> None:
         """When an election timer or a suspicion is due."""
         role = self.r.role
+        match role:
+            case Leader():
+                pass
+            case Follower():
+                due.append(role.fetch_deadline)
+            case Unattached() | Prospective() | Candidate() | Resigned():
+                due.append(role.election_deadline)
         if isinstance(role, Prospective):
             silent_until = self.promises.silent_until
             if silent_until is not None:
-                yield silent_until
-        if isinstance(role, Prospective | Candidate):
+                due.append(silent_until)
+        if isinstance(role, _NOMINEES):
             repeat_ms = self.promises.part(REPEAT_SHARE)
-            yield from self.r.calls.repeats(CallKind.VOTE, repeat_ms, self.r.now)
-        match role:
-            case (
-                Unattached(election_deadline=deadline)
-                | Prospective(election_deadline=deadline)
-                | Candidate(election_deadline=deadline)
-                | Follower(fetch_deadline=deadline)
-                | Resigned(election_deadline=deadline)
-            ):
-                yield deadline
-        yield from self.suspecting.deadlines()
+            due += self.r.calls.repeats(CallKind.VOTE, repeat_ms, self.r.now)
+        if self.r.suspicion is not None:
+            self.suspecting.add_deadlines(due)
 
 
 def _is_sound(request: VoteRequest) -> bool:

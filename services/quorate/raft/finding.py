@@ -16,8 +16,6 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, NodeId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.calls import Call
     from quorate.raft.following import Following
     from quorate.raft.messages import FetchResponse
@@ -128,10 +126,10 @@ class Finding:
         delay = min(r.config.retry_backoff_ms * BACKOFF_FACTOR << min(rounds, 16), longest)
         self.next_ms = r.after(delay - r.draw(delay // 2)) if rounds else r.after(delay)
 
-    def deadlines(self) -> Iterator[Millis]:
+    def add_deadlines(self, due: list[Millis]) -> None:
         """When to look for a leader again."""
         if not self.is_lost() or self.r.calls.in_flight(CallKind.DISCOVERY):
             return
         # Before the log is flushed, or with nobody to ask, no passing of time lets it go on.
         if self.following.may_fetch() and self.targets():
-            yield self.next_ms
+            due.append(self.next_ms)

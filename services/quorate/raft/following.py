@@ -37,8 +37,6 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Offset, OffsetAndEpoch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.elections import Elections
     from quorate.raft.replica import Replica
     from quorate.raft.roles import SnapshotDownload
@@ -66,23 +64,29 @@ class Following:
 
     def drive(self) -> None:
         """Send the one request that is due, if any."""
-        match self.r.role:
-            case Follower() as role if not role.has_ended:
-                self._fetch(role)
+        role = self.r.role
+        if isinstance(role, Follower) and not role.has_ended:
+            self._fetch(role)
 
     def may_fetch(self) -> bool:
         """Rule of acknowledgement: only what is on the disk may be claimed by a fetch offset."""
-        return self.cutting is None and self.r.log.flushed == self.r.log.end.offset
+        log = self.r.log
+        return self.cutting is None and log.flushed == log.end.offset
 
     def _fetch(self, role: Follower) -> None:
         r = self.r
+        # Nearly always one is under way, or the flush that it waits for.
+        if role.download is None and not (
+            self.may_fetch() and r.calls.may_call(CallKind.FETCH, role.leader_id, r.now)
+        ):
+            return
         peer = r.leader_peer()
         standing = r.contradictions.standing(r.epoch)
         if peer is None or (standing is not None and standing.retry_ms > r.now):
             return
         if role.download is not None:
             self._fetch_snapshot(role.download, peer)
-        elif r.calls.may_call(CallKind.FETCH, peer.node_id, r.now) and self.may_fetch():
+        else:
             if not role.has_fetched:
                 r.addresses.sent(peer, r.voters, r.after(-r.config.election_timeout_ms))
             r.send(CallKind.FETCH, peer, self.fetch_request(r.config.fetch_max_wait_ms))
@@ -389,11 +393,12 @@ class Following:
             r.remembered_end = None
             r.emit(ForgetRememberedEnd())
 
-    def deadlines(self) -> Iterator[Millis]:
+    def add_deadlines(self, due: list[Millis]) -> None:
         """When to ask a leader again that was not believed."""
-        standing = self.r.contradictions.standing(self.r.epoch)
-        if isinstance(self.r.role, Follower) and standing and standing.retry_ms > self.r.now:
-            yield standing.retry_ms
+        r = self.r
+        standing = r.contradictions.standing(r.election.epoch)
+        if standing is not None and isinstance(r.role, Follower) and standing.retry_ms > r.now:
+            due.append(standing.retry_ms)
 
 
 def _ids(replica: Replica) -> list[int]:

@@ -15,8 +15,6 @@ from quorate.raft.waiting import Obstacle
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.changes import Changes
     from quorate.records.ids import Millis, ReplyToken
 
@@ -92,8 +90,8 @@ class HandingOver:
         for event in hand_over.held:
             self.leading.propose(event)
 
-    def deadlines(self) -> Iterator[Millis]:
+    def add_deadlines(self, due: list[Millis]) -> None:
         """When to give up."""
         role = self.r.role
         if isinstance(role, Leader) and role.hand_over is not None:
-            yield role.hand_over.deadline
+            due.append(role.hand_over.deadline)

@@ -21,8 +21,6 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.calls import Call
     from quorate.raft.replica import Replica
 
@@ -110,7 +108,7 @@ class Joining:
             text = f"{call.to} refuses to have it join: {answer.message}"
             r.tell("refused to join", text, f"{call.to} {answer.error.name} {answer.reason}")
 
-    def deadlines(self) -> Iterator[Millis]:
+    def add_deadlines(self, due: list[Millis]) -> None:
         """When to ask again."""
         if self._is_due() and not self.r.calls.in_flight(CallKind.JOIN):
-            yield self.next_ms
+            due.append(self.next_ms)

@@ -33,8 +33,6 @@ from quorate.records.ids import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.reads import Reads
     from quorate.raft.replica import Replica
     from quorate.records.control import ControlRecord
@@ -115,7 +113,7 @@ class Leading:
         key = self._known_key(request.replica)
         self._release_older(role, key)
         is_voter = key is not None and key in r.voters
-        if is_voter and key is not None:
+        if is_voter and key is not None and request.read_round > 0:
             self.reads.confirm(role, key, request.read_round)
         match r.log.validate(request.fetch_offset, request.last_fetched_epoch):
             case Diverging(end=end):
@@ -175,16 +173,16 @@ class Leading:
         r = self.r
         if key is None:
             return
-        progress = role.progress.get(key)
+        # Last in the order: those that have been silent for longest come first.
+        progress = role.progress.pop(key, None)
+        is_voter = key in r.voters
         if progress is None:
             progress = Progress(key)
-            if key not in r.voters:
+            if not is_voter:
                 self._make_room(role)
         progress.last_fetch_ms = r.now
-        # Last in the order: those that have been silent for longest come first.
-        role.progress.pop(key, None)
         role.progress[key] = progress
-        if key not in r.voters or key.node_id == r.node_id:
+        if not is_voter or key.node_id == r.node_id:
             return
         role.heard[key.node_id] = None
         if len(role.heard) + (1 if r.is_voter else 0) >= r.voters.majority:
@@ -200,8 +198,11 @@ class Leading:
             return
         progress = role.progress[key]
         progress.fetch_offset = request.fetch_offset
-        if _size(request.replica_endpoints) <= r.config.observer_endpoints_max:
-            progress.endpoints = request.replica_endpoints
+        endpoints = request.replica_endpoints
+        if endpoints != progress.endpoints and (
+            _size(endpoints) <= r.config.observer_endpoints_max
+        ):
+            progress.endpoints = endpoints
         if request.high_watermark >= 0:
             # It sends one: should it know of none later, then it has been started anew.
             progress.told_high_watermark = UNKNOWN_OFFSET
@@ -220,8 +221,11 @@ class Leading:
         if self._serve(role, fetch):
             return
         # A read waits for a Fetch sent later than this one: parking it would delay the read.
-        is_needed = self.reads.needs_more_than(role, request.read_round)
-        is_needed = is_needed and fetch.key is not None and fetch.key in r.voters
+        is_needed = (
+            self.reads.needs_more_than(role, request.read_round)
+            and fetch.key is not None
+            and fetch.key in r.voters
+        )
         if request.max_wait_ms <= 0 or is_needed:
             self._reply(role, fetch.token)
             return
@@ -295,7 +299,9 @@ class Leading:
 
     def _parked_voters(self, role: Leader) -> list[ParkedFetch]:
         """The parked Fetches of the voters of the latest set."""
-        found = (role.parked.of(voter.key) for voter in self.r.voters)
+        if not role.parked:
+            return []
+        found = [role.parked.of(voter.key) for voter in self.r.voters.voters]
         return [fetch for fetch in found if fetch is not None]
 
     def serve_parked(self) -> None:
@@ -316,6 +322,8 @@ class Leading:
     def _serve_committed(self, role: Leader) -> None:
         """The high watermark has risen: voters are answered now, observers in slices."""
         r = self.r
+        if not role.parked:
+            return
         self.serve_parked()
         linger = r.after(r.config.high_watermark_linger_ms)
         for fetch in role.parked.idle():
@@ -362,7 +370,8 @@ class Leading:
 
     def majority_end(self, role: Leader) -> Offset:
         """What a majority of the latest set has; a leader outside it does not count itself."""
-        ends = sorted((self.replicated_end(role, voter) for voter in self.r.voters), reverse=True)
+        ends = [self.replicated_end(role, voter) for voter in self.r.voters.voters]
+        ends.sort(reverse=True)
         return ends[len(ends) // 2] if ends else Offset(0)
 
     def commits_own_epoch(self, role: Leader, end: Offset) -> bool:
@@ -408,8 +417,7 @@ class Leading:
         if role.check_quorum_deadline <= r.now and not r.is_only_voter:
             self.resign("no majority of the voters has fetched within the check-quorum interval")
             return
-        if self.must_yield():
-            assert r.unflushed_since is not None
+        if r.unflushed_since is not None and self.must_yield():
             age_ms = r.now - r.unflushed_since
             self.resign(f"its disk has not confirmed a flush for {age_ms} ms")
             return
@@ -444,18 +452,20 @@ class Leading:
             if key not in r.voters and (progress.last_fetch_ms or 0) < oldest:
                 del role.progress[key]
 
-    def deadlines(self) -> Iterator[Millis]:
+    def add_deadlines(self, due: list[Millis]) -> None:
         """When check-quorum, an announcement or a parked Fetch is due."""
-        role = self.r.role
+        r = self.r
+        role = r.role
         if isinstance(role, Leader):
-            if not self.r.is_only_voter:
-                yield role.check_quorum_deadline
-                if self.r.flush_deadline is not None:
-                    yield self.r.flush_deadline
-            yield role.begin_epoch_deadline
-            due = role.parked.next_ms()
-            if due is not None:
-                yield due
+            if not r.is_only_voter:
+                due.append(role.check_quorum_deadline)
+                flush_deadline = r.flush_deadline
+                if flush_deadline is not None:
+                    due.append(flush_deadline)
+            due.append(role.begin_epoch_deadline)
+            answer_ms = role.parked.next_ms()
+            if answer_ms is not None:
+                due.append(answer_ms)
 
 
 def _size(endpoints: tuple[Endpoint, ...]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.raft.messages import EpochStart, KRaftVersionAt, SnapshotInfo, VotersAt
 from quorate.records.control import ControlRecord, KRaftVersion, KRaftVoters
@@ -26,6 +26,9 @@ NO_VOTERS = VoterSet()
 @dataclass(frozen=True, slots=True)
 class Valid:
     """The replica's log is a prefix of ours."""
+
+
+VALID: Final = Valid()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class LogState:
     def validate(self, offset: Offset, epoch: Epoch) -> Valid | Diverging | NeedsSnapshot:
         """Whether a replica whose log ends at (offset, epoch) shares ours (seed 000, Fetch)."""
         if self.log_start == 0 and offset == 0 and epoch == 0:
-            return Valid()
+            return VALID
         if self.snapshots:
             oldest, newest = self.snapshots[0].snapshot_id, self.snapshots[-1].snapshot_id
             base_epoch = self.epoch_before(self.log_start) if self.log_start > 0 else oldest.epoch
@@ -153,13 +156,16 @@ class LogState:
             ):
                 return NeedsSnapshot(newest)
             if offset == self.log_start:
-                return Valid()
+                return VALID
+        if self.epochs and epoch == self.epochs[-1].epoch and offset <= self.end.offset:
+            # Nearly always; the rest of this would come to the same.
+            return VALID
         end = self.end_of_epoch(epoch)
         if end is None:
             return Diverging(OffsetAndEpoch(epoch=Epoch(0), offset=self.log_start))
         if end.epoch != epoch or end.offset < offset:
             return Diverging(end)
-        return Valid()
+        return VALID
 
     def truncation_point(self, diverging: OffsetAndEpoch) -> OffsetAndEpoch:
         """Where this log must be cut when its leader says that it diverges at `diverging`."""

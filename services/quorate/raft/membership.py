@@ -24,8 +24,6 @@ from quorate.raft.updating import Updating
 from quorate.raft.upgrading import Upgrading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.leading import Leading
     from quorate.raft.replica import Replica
     from quorate.records.ids import Millis, ReplyToken
@@ -70,9 +68,9 @@ class Membership:
         self.updating.drive()
         self.joining.drive()
 
-    def deadlines(self) -> Iterator[Millis]:
+    def add_deadlines(self, due: list[Millis]) -> None:
         """When any of it is due."""
-        yield from self.changes.deadlines()
-        yield from self.handing_over.deadlines()
-        yield from self.updating.deadlines()
-        yield from self.joining.deadlines()
+        self.changes.add_deadlines(due)
+        self.handing_over.add_deadlines(due)
+        self.updating.add_deadlines(due)
+        self.joining.add_deadlines(due)

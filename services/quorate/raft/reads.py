@@ -50,8 +50,7 @@ class Reads:
 
     def needs_more_than(self, role: Leader, read_round: int) -> bool:
         """Whether a read waits for a round newer than this one."""
-        newest = next(reversed(role.reads.values()), 0)
-        return newest > read_round
+        return bool(role.reads) and next(reversed(role.reads.values())) > read_round
 
     def committed(self, role: Leader) -> None:
         """The high watermark rose: a new leader's reads wait for its epoch to be committed."""

@@ -95,6 +95,7 @@ class Replica:
         self.lost_rounds = 0
         self.brokers_support: int | None = None
         self.last_leader: LeaderInfo | None = None
+        self._own_info = LeaderInfo(self.key.node_id, Epoch(-1))
         self.heard_ms: dict[NodeId, Millis] = {}
         self.calls = Calls()
         self.believing = Believing(self)
@@ -107,7 +108,7 @@ class Replica:
         self.effects: list[Effect] = []
         self.notes: list[str] = []
         self.told: dict[str, str] = {}
-        self.published: tuple[object, ...] = ()
+        self.published: tuple[type, Epoch, NodeId | None, Offset] | None = None
 
     # --- what others ask ------------------------------------------------------------------------
 
@@ -181,18 +182,20 @@ class Replica:
     @property
     def leader_info(self) -> LeaderInfo:
         """Whom this replica names as leader in its answers."""
-        leader_id = self.election.leader_id
+        leader_id, epoch = self.election.leader_id, self.election.epoch
         if leader_id is None:
-            return LeaderInfo(None, self.epoch)
+            return LeaderInfo(None, epoch)
         # Not by the role: at a step-down the next leader is known before the role has changed.
-        if leader_id == self.node_id:
-            return LeaderInfo(leader_id, self.epoch, self.config.endpoints)
+        if leader_id == self.key.node_id:
+            if self._own_info.epoch != epoch:
+                self._own_info = LeaderInfo(leader_id, epoch, self.config.endpoints)
+            return self._own_info
         endpoints = self.leader_endpoints
         if not endpoints:
             # A leader that is known from the disk announced none yet; the set may know where it is.
             voter = self.voters.by_id(leader_id)
             endpoints = voter.endpoints if voter is not None else ()
-        return LeaderInfo(leader_id, self.epoch, endpoints)
+        return LeaderInfo(leader_id, epoch, endpoints)
 
     def draw_election_timeout(self) -> Millis:
         """Election timeout plus a draw below it, so that rivals rarely meet."""
@@ -305,16 +308,15 @@ class Replica:
 
     def publish(self) -> None:
         """Tell the shell what changed for the state machine and the status."""
-        role = self.role
-        leads, start = isinstance(role, Leader), None
-        if isinstance(role, Leader):
-            start = role.epoch_start
-        name, leader_id = type(role).__name__.lower(), self.election.leader_id
-        # Hardly any step has news: a tuple is made and compared in a fraction of the time.
-        told = (name, self.epoch, leader_id, leads, start, self.high_watermark)
-        if told != self.published:
-            self.published = told
-            self.effects.append(PublishProgress(*told))
+        role, election = self.role, self.election
+        # Hardly any step has news. Where a leader's epoch began does not change within it.
+        published = (type(role), election.epoch, election.leader_id, self.high_watermark)
+        if published == self.published:
+            return
+        self.published = published
+        start = role.epoch_start if isinstance(role, Leader) else None
+        is_leader, name = start is not None, type(role).__name__.lower()
+        self.effects.append(PublishProgress(name, *published[1:3], is_leader, start, published[3]))
 
     def advance_high_watermark(self, to: Offset) -> bool:
         """The high watermark never goes back (seed: both leader and follower refuse)."""

@@ -13,8 +13,6 @@ from quorate.raft.api import ShutdownComplete
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.leading import Leading
     from quorate.raft.replica import Replica
     from quorate.records.ids import Millis
@@ -84,10 +82,10 @@ class Stopping:
         others = {voter.key.node_id for voter in r.voters} - {r.node_id}
         return r.unreachable.issuperset(others)
 
-    def deadlines(self) -> Iterator[Millis]:
+    def add_deadlines(self, due: list[Millis]) -> None:
         """When to hand over, and when to end, at the latest."""
         r = self.r
         if r.shutdown_deadline is not None:
-            yield r.shutdown_deadline
+            due.append(r.shutdown_deadline)
             if self.commit_deadline is not None:
-                yield self.commit_deadline
+                due.append(self.commit_deadline)

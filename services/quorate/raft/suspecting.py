@@ -13,8 +13,6 @@ from quorate.raft.calls import Call, CallKind
 from quorate.raft.roles import Candidate, Follower, Prospective, Suspicion, Unattached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.replica import Replica
     from quorate.records.ids import Millis
 
@@ -101,12 +99,12 @@ class Suspecting:
             case Unattached() | Candidate(has_lost=True):
                 r.become_prospective("the old leader's process is still gone")
 
-    def deadlines(self) -> Iterator[Millis]:
+    def add_deadlines(self, due: list[Millis]) -> None:
         """When to look once more, and when to ask for pre-votes."""
         suspicion = self.r.suspicion
         if suspicion is None:
             return
         if suspicion.act_ms is not None:
-            yield suspicion.act_ms
+            due.append(suspicion.act_ms)
         if suspicion.probe_ms is not None:
-            yield suspicion.probe_ms
+            due.append(suspicion.probe_ms)

@@ -20,8 +20,6 @@ from quorate.records.ids import Epoch, Millis
 from quorate.records.voters import Voter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.calls import Call
     from quorate.raft.changes import Changes
     from quorate.records.ids import ReplyToken
@@ -73,11 +71,12 @@ class Updating:
         role = r.role
         if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
             return False
-        if r.leader_peer() is None or self.unsupported_epoch == r.epoch:
-            return False
+        # The way to the leader last: this is asked twice at every step, and nearly never is.
         if r.log.kraft_version < 1:
-            return r.is_voter and self.told_epoch != r.epoch
-        return self._drift() is not None
+            has_news = r.is_voter and self.told_epoch != r.epoch
+        else:
+            has_news = self._drift() is not None
+        return has_news and self.unsupported_epoch != r.epoch and r.leader_peer() is not None
 
     def _drift(self) -> Voter | None:
         """Looked at once for each set: this is asked at every step."""
@@ -111,10 +110,10 @@ class Updating:
             text = f"{call.to} refuses UpdateRaftVoter: {answer.message}"
             r.tell("UpdateRaftVoter", text, f"{call.to} {answer.error.name} {answer.reason}")
 
-    def deadlines(self) -> Iterator[Millis]:
+    def add_deadlines(self, due: list[Millis]) -> None:
         """When to tell the leader again."""
         if self._is_due() and not self.r.calls.in_flight(CallKind.UPDATE_RAFT_VOTER):
-            yield self.next_ms
+            due.append(self.next_ms)
 
     # --- the leader's side ------------------------------------------------------------------------
 
