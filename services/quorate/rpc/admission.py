@@ -37,15 +37,44 @@ class Pool:
     """Bytes of requests that are not answered, and of answers that are not read."""
 
     def __init__(self, bytes_max: int) -> None:
+        """One client may hold half of it."""
         self.bytes_max = bytes_max
         self.bytes = 0
+        self._held: Counter[str] = Counter()
+
+    def take(self, client: str, size: int) -> None:
+        """Count bytes of a client. Raises AdmissionError where there is no room for them."""
+        held = self._held[client]
+        # What is alone may be as large as a message can be.
+        is_over = self.bytes > 0 and self.bytes + size > self.bytes_max
+        if is_over or (held and held + size > self.bytes_max // 2):
+            self.give_back(client, 0)
+            raise refused(
+                TOO_MANY_BYTES,
+                f"requests and answers under way of {client} hold {held} bytes, {self.bytes} of "
+                f"all clients; {self.bytes_max // 2} and {self.bytes_max} are the most: ask for "
+                "less at once, read the answers, or try again later",
+            )
+        self.owe(client, size)
+
+    def owe(self, client: str, size: int) -> None:
+        """Count them whether there is room or not."""
+        self.bytes += size
+        self._held[client] += size
+
+    def give_back(self, client: str, size: int) -> None:
+        """They have left."""
+        self.bytes -= size
+        self._held[client] -= size
+        if not self._held[client]:
+            del self._held[client]
 
 
 class Admission:
-    """The places for one kind of call on a listener; several kinds may share a pool of bytes."""
+    """The places for one kind of call on a listener, and the pool for its bytes."""
 
     def __init__(self, what: str, *, calls_max: int, pool: Pool) -> None:
-        """One client may hold half of the calls; the bytes are everybody's."""
+        """One client may hold half of the calls."""
         self._what = what
         self._calls_max = calls_max
         self.pool = pool
@@ -86,22 +115,10 @@ class Admission:
         finally:
             place.give_back()
 
-    def take(self, size: int) -> None:
-        """Count bytes of a call that has a place. Raises AdmissionError."""
-        pool = self.pool
-        # What is alone may be as large as a message can be.
-        if pool.bytes and pool.bytes + size > pool.bytes_max:
-            raise refused(
-                TOO_MANY_BYTES,
-                f"requests and answers under way hold {pool.bytes} bytes already, {pool.bytes_max} "
-                "is the most: ask for less at once, read the answers, or try again later",
-            )
-        pool.bytes += size
-
     def leave(self, client: str, size: int) -> None:
         """Count neither a call nor its bytes any longer."""
         self.calls -= 1
-        self.pool.bytes -= size
+        self.pool.give_back(client, size)
         self._calls[client] -= 1
         if not self._calls[client]:
             del self._calls[client]
@@ -120,13 +137,13 @@ class Place:
     def hold(self, size: int) -> None:
         """So many bytes more. Raises AdmissionError where there is no room for them."""
         if self._admission is not None:
-            self._admission.take(size)
+            self._admission.pool.take(self._client, size)
             self._size += size
 
     def owe(self, size: int) -> None:
         """Bytes of an answer that has to leave, since what it tells is done: never refused."""
         if self._admission is not None:
-            self._admission.pool.bytes += size
+            self._admission.pool.owe(self._client, size)
             self._size += size
 
     def give_back(self, _: Any = None) -> None:  # noqa: ANN401 - the context, as a callback

@@ -16,6 +16,8 @@ CALLS_MAX: Final = 4000
 OTHERS_MAX: Final = 512
 # Requests as they came and answers as they go: the objects made of them are several times as large.
 UNANSWERED_BYTES_MAX: Final = 32 * 1024 * 1024
+# Of reads and of snapshots: answers above all, which are bytes already when they are counted.
+ANSWERS_BYTES_MAX: Final = 16 * 1024 * 1024
 # Each is of a mebibyte at most.
 ARRIVALS_MAX: Final = 128
 PATIENCE_S: Final = 0.5
@@ -45,13 +47,16 @@ class Places:
     """The places of all calls of one listener that a guard can judge."""
 
     def __init__(self) -> None:
-        pool = Pool(UNANSWERED_BYTES_MAX)
-        self._reads = Admission("reads", calls_max=CALLS_MAX, pool=pool)
-        self._writes = Admission("writes", calls_max=CALLS_MAX, pool=pool)
-        self._snapshots = Admission("fetches of snapshots", calls_max=OTHERS_MAX, pool=pool)
+        # Each kind has bytes of its own: answers that somebody does not read hold up no other kind.
+        self._reads = Admission("reads", calls_max=CALLS_MAX, pool=Pool(ANSWERS_BYTES_MAX))
+        self._writes = Admission("writes", calls_max=CALLS_MAX, pool=Pool(UNANSWERED_BYTES_MAX))
+        self._snapshots = Admission(
+            "fetches of snapshots", calls_max=OTHERS_MAX, pool=Pool(ANSWERS_BYTES_MAX)
+        )
         self._others = Admission("calls", calls_max=OTHERS_MAX, pool=Pool(UNANSWERED_BYTES_MAX))
-        peers = Pool(UNANSWERED_BYTES_MAX)
-        self._peers = Admission("calls of peers", calls_max=CALLS_MAX, pool=peers)
+        self._peers = Admission(
+            "calls of peers", calls_max=CALLS_MAX, pool=Pool(UNANSWERED_BYTES_MAX)
+        )
         self._arrivals = Arrivals(at_once=ARRIVALS_MAX, patience_s=PATIENCE_S)
         self._of_peers = Arrivals(at_once=ARRIVALS_MAX, patience_s=0)
 

@@ -47,7 +47,7 @@ def test_bytes_are_bounded_but_one_alone_may_be_as_large_as_a_message() -> None:
         with pytest.raises(AdmissionError) as refused, admission.place("b", 1):
             pass
         assert refused.value.refusal.reason == TOO_MANY_BYTES
-    with admission.place("a", 60), admission.place("b", 40):
+    with admission.place("a", 50), admission.place("b", 50):
         assert admission.pool.bytes == 100
 
 
@@ -61,11 +61,11 @@ def test_a_place_is_given_back_when_the_call_fails() -> None:
 def test_a_place_is_held_until_the_answer_has_left_and_given_back_once() -> None:
     admission = Admission("reads", calls_max=8, pool=Pool(100))
     place = admission.enter("a")
-    place.hold(60)
-    place.hold(40)
+    place.hold(30)
+    place.hold(20)
     with pytest.raises(AdmissionError, match="read the answers"):
         place.hold(1)
-    assert (admission.calls, admission.pool.bytes) == (1, 100)
+    assert (admission.calls, admission.pool.bytes) == (1, 50)
     place.give_back()
     place.give_back()
     assert (admission.calls, admission.pool.bytes) == (0, 0)
@@ -102,3 +102,22 @@ def test_an_answer_that_tells_what_was_done_is_counted_and_never_refused() -> No
     assert pool.bytes == 60
     place.give_back()
     assert pool.bytes == 0
+
+
+def test_one_client_has_half_of_the_bytes_whatever_its_ports() -> None:
+    admission = Admission("reads", calls_max=8, pool=Pool(100))
+    with admission.place("ipv4:10.0.0.1:1", 30), admission.place("ipv4:10.0.0.1:2", 20):
+        with pytest.raises(AdmissionError) as refused, admission.place("ipv4:10.0.0.1:3", 1):
+            pass
+        assert "of ipv4:10.0.0.1 hold 50 bytes, 50 of all clients" in str(refused.value)
+        with admission.place("ipv4:10.0.0.2:1", 50):
+            pass
+    assert (admission.pool.bytes, admission.pool._held) == (0, {})
+
+
+def test_whoever_is_refused_for_bytes_leaves_no_trace() -> None:
+    pool = Pool(10)
+    pool.take("a", 10)
+    with pytest.raises(AdmissionError):
+        pool.take("b", 1)
+    assert set(pool._held) == {"a"}

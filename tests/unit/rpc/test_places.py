@@ -29,11 +29,17 @@ def test_what_clients_hold_keeps_no_peer_out(name: str) -> None:
     assert places.arrivals_of(RAFT + name) is not places.arrivals_of(CONTROLLER + "Read")
 
 
-def test_reads_and_writes_share_the_bytes_but_not_the_calls() -> None:
+def test_neither_calls_nor_bytes_of_one_kind_are_in_the_way_of_another() -> None:
     places = Places()
-    reads, writes = places.of(CONTROLLER + "Read"), places.of(CONTROLLER + "Write")
-    assert reads is not writes
-    assert reads.pool is writes.pool
+    kinds = (CONTROLLER + "Read", CONTROLLER + "Write", RAFT + "FetchSnapshot", RAFT + "Vote")
+    with ExitStack() as held:
+        for method in kinds:
+            admission = places.of(method)
+            for host in (1, 2):
+                half = admission.pool.bytes_max // 2
+                held.enter_context(admission.place(f"ipv4:10.0.0.{host}:1", half))
+            with pytest.raises(AdmissionError), admission.place("ipv4:10.0.0.3:1", 1):
+                pass
 
 
 def test_every_method_has_its_places() -> None:
