@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 APPENDS_IN_FLIGHT_MAX: Final = 4096
+# Of each stream; one append alone may be larger.
+BYTES_IN_FLIGHT_MAX: Final = 16 * 1024 * 1024
 LATENCIES_MAX: Final = 1000
 RECORDS_MAX: Final = 10_000
 RECORD_BYTES_MAX: Final = 1024 * 1024
@@ -63,7 +65,8 @@ class _Stream:
 
     def __init__(self, handler: RawLogHandler) -> None:
         self._handler = handler
-        self._open: deque[tuple[int, int]] = deque()
+        self._open: deque[tuple[int, int, int]] = deque()
+        self._bytes = 0
         self.news = asyncio.Event()
         self.room = asyncio.Event()
         self.refused: RawLogError | None = None
@@ -76,12 +79,16 @@ class _Stream:
         return self.has_ended and not self._open
 
     async def read(self, requests: AsyncIterator[pb.AppendRequest]) -> None:
-        """Hand over what arrives, until the client has no more."""
+        """Hand over what arrives, until the client has no more; no further than there is room."""
         try:
             async for request in requests:
-                end_offset = self._handler.append(_records_of(request))
-                self._open.append((end_offset, request.sequence))
-                if len(self._open) >= APPENDS_IN_FLIGHT_MAX:
+                records = _records_of(request)
+                size = sum(map(len, records))
+                self._open.append((self._handler.append(records), request.sequence, size))
+                self._bytes += size
+                while (
+                    len(self._open) >= APPENDS_IN_FLIGHT_MAX or self._bytes >= BYTES_IN_FLIGHT_MAX
+                ):
                     self.room.clear()
                     await self.room.wait()
         except RawLogError as error:
@@ -96,7 +103,8 @@ class _Stream:
     def committed(self, high_watermark: int) -> None:
         acknowledged = None
         while self._open and self._open[0][0] <= high_watermark:
-            acknowledged = self._open.popleft()[1]
+            _, acknowledged, size = self._open.popleft()
+            self._bytes -= size
         if acknowledged is not None:
             self.last_sequence, self.high_watermark = acknowledged, high_watermark
             self.news.set()

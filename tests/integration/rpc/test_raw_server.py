@@ -107,3 +107,21 @@ async def test_who_does_not_lead_takes_nothing(
     log.leads = False
     with pytest.raises(grpc.aio.AioRpcError, match="ask another"):
         await raw.AppendOnce(pb.AppendRequest(records=[b"y"]))
+
+
+async def test_a_stream_is_read_no_further_than_there_is_room(
+    log: LogByHand, raw: raw_pb2_grpc.RawLogAsyncStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.rpc.raw_server.BYTES_IN_FLIGHT_MAX", 3000)
+    call = raw.Append()
+    for sequence in range(1, 11):
+        await call.write(pb.AppendRequest(sequence=sequence, records=[bytes(1000)]))
+    for committed in range(1, 8):
+        await log.until(committed + 2)
+        # Whoever answers has had a turn for what lies in the socket, too.
+        log.commit(committed)
+        answer = await call.read()
+        assert isinstance(answer, pb.AppendResponse)
+        assert answer.last_sequence == committed
+        assert log.end <= committed + 3
+    call.cancel()
