@@ -8,6 +8,7 @@ only the caller can know whether it may be sent again.
 from __future__ import annotations
 
 import asyncio
+import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -15,6 +16,7 @@ import grpc
 import grpc.aio
 
 from quorate.raft import messages as m
+from quorate.raft.backoff import backoff_ms
 from quorate.records.errors import ErrorCode
 from quorate.rpc import convert_admin, convert_controller, pages
 from quorate.rpc.authorization import CALLER, forwarding
@@ -37,7 +39,10 @@ if TYPE_CHECKING:
     from quorate.rpc.tls import TlsFiles
 
 Address = tuple[str, int]
-RETRY_BACKOFF_S: Final = 0.05
+# Between two rounds of all servers.
+RETRY_FIRST_MS: Final = 50
+RETRY_LONGEST_MS: Final = 500
+_RANDOM: Final = random.SystemRandom()
 ATTEMPT_TIMEOUT_S: Final = 5.0
 SERVER_SHARE: Final = 0.8
 _REFUSALS: Final = {
@@ -297,6 +302,7 @@ class ControllerClient:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout_s
         said: dict[Address, str] = {}
+        rounds = moves = 0
         while (left := deadline - loop.time()) > 0:
             server = self._leader
             if server is None:
@@ -308,7 +314,9 @@ class ControllerClient:
                 said[server] = str(redirect)
                 moved = redirect.leader is not None and redirect.leader != server
                 self._leader = redirect.leader if moved else None
-                if moved:
+                moves += moved
+                # Two that name each other would be asked in turn without a pause.
+                if moved and moves % (len(self._servers) + 1):
                     continue
             except OutcomeUnknownError:
                 # It may stand still: whoever asks again begins with the next server.
@@ -322,8 +330,9 @@ class ControllerClient:
                 self._leader = None
             else:
                 return answer
-            if self._turn % len(self._servers) == 0:
-                await asyncio.sleep(RETRY_BACKOFF_S)
+            if self._leader is not None or self._turn % len(self._servers) == 0:
+                rounds += 1
+                await asyncio.sleep(_wait_s(rounds))
         tried = "; ".join(f"{_name(server)}: {words}" for server, words in said.items())
         raise QuorumUnavailableError(
             f"no answer within {self._timeout_s:g} s; tried {tried or 'nobody'}"
@@ -373,6 +382,13 @@ def _never_sent(error: grpc.aio.AioRpcError) -> bool:
     """Whether the request cannot have reached a server, so that it may be sent again."""
     details = error.details() or ""
     return "failed to connect" in details.lower() or "refused" in details.lower()
+
+
+def _wait_s(rounds: int) -> float:
+    wait_ms = backoff_ms(
+        rounds, first_ms=RETRY_FIRST_MS, longest_ms=RETRY_LONGEST_MS, random=_RANDOM
+    )
+    return wait_ms / 1000
 
 
 def _name(server: Address) -> str:

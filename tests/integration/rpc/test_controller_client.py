@@ -22,11 +22,14 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Epoch, NodeId, Offset, TopicId
 from quorate.records.voters import Endpoint
 from quorate.rpc.controller_client import (
+    RETRY_FIRST_MS,
+    RETRY_LONGEST_MS,
     ApiVersions,
     ControllerClient,
     OutcomeUnknownError,
     QuorumUnavailableError,
     RequestRefusedError,
+    _wait_s,
 )
 from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 from quorate.rpc.pages import LIMIT
@@ -195,3 +198,35 @@ async def test_pages_are_followed_and_never_go_back(served: Served) -> None:
         (DescribeTopics((), None, LIMIT), 0, False),
         (DescribeTopics((), Cursor("b"), LIMIT), 7, False),
     ]
+
+
+async def test_servers_that_name_each_other_are_asked_ever_more_seldom(
+    served: Served, another: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds: list[int] = []
+
+    def noting(count: int) -> float:
+        rounds.append(count)
+        return 0.0
+
+    monkeypatch.setattr("quorate.rpc.controller_client._wait_s", noting)
+    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+        writing = asyncio.ensure_future(client.write(REQUEST))
+        for _ in range(4):
+            (await served.controller.asked())[1].set_exception(elsewhere(another.port))
+            (await another.controller.asked())[1].set_exception(elsewhere(served.port))
+        (await served.controller.asked())[1].set_result(CREATED)
+        assert await writing == CREATED
+    assert rounds == [1, 2, 3, 4]
+
+
+def test_the_wait_grows_up_to_a_bound_and_half_of_it_is_drawn() -> None:
+    for rounds, longest_ms in (
+        (1, RETRY_FIRST_MS),
+        (2, 2 * RETRY_FIRST_MS),
+        (90, RETRY_LONGEST_MS),
+    ):
+        waits = {_wait_s(rounds) * 1000 for _ in range(50)}
+        assert min(waits) >= longest_ms // 2
+        assert max(waits) <= longest_ms + 1
+        assert len(waits) > 1
