@@ -47,6 +47,8 @@ class _Link:
         self.stub = raft_pb2_grpc.RaftStub(self.channel)
         self.stream: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse] | None = None
         self.waiting: deque[CallId] = deque()
+        self.patience_s = self.heard_s = 0.0
+        self.overdue: asyncio.TimerHandle | None = None
         self.write_lock = asyncio.Lock()
         self.calls = self.answers = 0
         self.is_stale = False
@@ -76,7 +78,7 @@ class RaftClient:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, effect: SendRequest) -> None:
-        """Start the call; its answer comes later, at most once."""
+        """Start the call; its answer comes later, once, unless this client is closed."""
         link = self._link(effect.to)
         if isinstance(effect.request, m.FetchRequest):
             if effect.request.max_wait_ms and link.stream is None:
@@ -84,6 +86,8 @@ class RaftClient:
                 self._let_go(link, with_fetches=True)
             self._start(self._fetch(link, effect.call, effect.request))
         else:
+            # Counted at once: until it has begun, the next call might let go of its link.
+            link.calls += 1
             self._start(self._unary(link, effect.call, effect.request))
 
     def probe(self, effect: ProbeLeader) -> None:
@@ -144,7 +148,6 @@ class RaftClient:
 
     async def _unary(self, link: _Link, call: CallId, request: m.PeerRequest) -> None:
         answer: m.PeerResponse | CallFailure
-        link.calls += 1
         answers = link.answers
         try:
             answer = await self._call(link.stub, request)
@@ -158,6 +161,14 @@ class RaftClient:
             self._complain(link, error)
         except ValueError as error:
             answer = self._unreadable(link, error)
+        except grpc.aio.UsageError:
+            # The channel was closed before the call began.
+            answer = CallFailure.DISCONNECTED
+        except asyncio.CancelledError:
+            # So does a call end whose channel is closed under it.
+            if _is_cancelled():
+                raise
+            answer = CallFailure.DISCONNECTED
         finally:
             link.calls -= 1
         self._on_response(call, answer)
@@ -207,25 +218,55 @@ class RaftClient:
         """Write on the stream of this peer; its reader hands the answers out in order."""
         async with link.write_lock:
             stream = link.stream
-            if stream is None:
-                stream = link.stream = link.stub.Fetch()
-                self._start(self._read(link, stream))
+            try:
+                if stream is None:
+                    stream = link.stream = link.stub.Fetch()
+                    self._start(self._read(link, stream))
+            except grpc.aio.UsageError:
+                # The channel was closed before the call began.
+                self._on_response(call, CallFailure.DISCONNECTED)
+                return
             link.waiting.append(call)
+            self._watch(link, request)
             try:
                 await stream.write(convert.pb_fetch_request(request))
             except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
                 # The reader sees the same end of the stream and reports every waiting call.
                 log.debug("Fetch stream to node %s is closed", link.peer.node_id)
 
+    def _watch(self, link: _Link, request: m.FetchRequest) -> None:
+        """See to it that a stream ends on which no answer comes."""
+        loop = asyncio.get_running_loop()
+        link.patience_s = request.max_wait_ms / 1000 + self._timeout_s
+        if len(link.waiting) == 1:
+            link.heard_s = loop.time()
+        if link.overdue is None:
+            link.overdue = loop.call_later(link.patience_s, self._look, link)
+
+    def _look(self, link: _Link) -> None:
+        """A stream that is silent for too long ends, and the next Fetch has a fresh one."""
+        link.overdue = None
+        if link.stream is None or not link.waiting:
+            return
+        loop = asyncio.get_running_loop()
+        due_s = link.heard_s + link.patience_s
+        if due_s > loop.time():
+            link.overdue = loop.call_at(due_s, self._look, link)
+            return
+        log.debug("Fetch stream to node %s is silent", link.peer.node_id)
+        link.stream.cancel()
+
     async def _read(
         self, link: _Link, stream: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse]
     ) -> None:
+        loop = asyncio.get_running_loop()
         try:
             while True:
                 message = await stream.read()
                 if not isinstance(message, pb.FetchResponse):
                     break
                 link.answers += 1
+                link.heard_s = loop.time()
                 answer = self._parsed(link, message)
                 if link.waiting:
                     self._on_response(link.waiting.popleft(), answer)
@@ -280,6 +321,12 @@ class RaftClient:
         except OSError:
             pass
         self._on_probe(effect.call, refused)
+
+
+def _is_cancelled() -> bool:
+    """Whether it is the task itself that somebody wants to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _failure(error: grpc.aio.AioRpcError) -> CallFailure:

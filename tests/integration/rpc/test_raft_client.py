@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -213,3 +213,49 @@ async def test_a_voter_tried_at_two_addresses_keeps_the_one_that_somebody_waits_
     caller.client.send(SendRequest(CallId(9), peer(free), VOTE))
     assert await caller.answer() == (9, CallFailure.DISCONNECTED)
     assert set(caller.client._links) == {peer(free)}
+
+
+async def test_a_call_that_has_not_begun_keeps_its_link(
+    served: Served, another: Served, caller: Caller
+) -> None:
+    calls = [caller.send(served, VOTE), caller.send(another, VOTE)]
+    for server in (served, another):
+        (await server.raft.asked()).answer.set_result(GRANTED)
+    answers = [await caller.answer(), await caller.answer()]
+    assert sorted(call for call, _ in answers) == calls
+    assert [answer for _, answer in answers] == [GRANTED, GRANTED]
+
+
+async def test_a_fetch_whose_link_is_left_before_it_began_is_reported(
+    served: Served, another: Served, caller: Caller
+) -> None:
+    first, second = caller.send(served, fetch(10)), caller.send(another, fetch(10))
+    assert await caller.answer() == (first, CallFailure.DISCONNECTED)
+    (await another.raft.asked()).answer.set_result(fetched(1))
+    assert await caller.answer() == (second, fetched(1))
+
+
+async def test_a_call_whose_channel_is_closed_under_it_is_reported(
+    served: Served, caller: Caller
+) -> None:
+    first = caller.send(served, VOTE)
+    await served.raft.asked()
+    caller.client._links[peer(served.port)].is_stale = True
+    second = caller.send(served, VOTE)
+    assert await caller.answer() == (first, CallFailure.DISCONNECTED)
+    (await served.raft.asked()).answer.set_result(GRANTED)
+    assert await caller.answer() == (second, GRANTED)
+
+
+async def test_a_stream_without_an_answer_ends_and_the_next_fetch_has_a_fresh_one(
+    served: Served, impatient: Caller
+) -> None:
+    first = impatient.send(served, replace(fetch(10), max_wait_ms=Millis(1)))
+    unanswered = await served.raft.asked()
+    assert await impatient.answer() == (first, CallFailure.DISCONNECTED)
+    second = impatient.send(served, fetch(11))
+    asked = await served.raft.asked()
+    if not unanswered.answer.done():
+        unanswered.answer.set_result(fetched(1))
+    asked.answer.set_result(fetched(2))
+    assert await impatient.answer() == (second, fetched(2))
