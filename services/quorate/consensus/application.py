@@ -157,7 +157,8 @@ class MetadataApplication:
         self._consider_snapshot()
 
     def tick(self) -> None:
-        """Once a second: snapshots that are due by time."""
+        """Once a second: snapshots that are due by time, or to be read again."""
+        self._snapshotter.recheck(self._consider_snapshot)
         self._consider_snapshot()
 
     # --- replay -----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from quorate.consensus.disk_calls import DiskCalls, DiskThread
 from quorate.consensus.driver import monotonic_ms, wall_ms
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
-from quorate.raft.api import Event, SnapshotStored
+from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
 from quorate.records.batch import read_records
 from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.records.metadata import decode_record
@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 
     from quorate.consensus.config import LogSettings
     from quorate.consensus.driver import RaftDriver
-    from quorate.raft.api import CheckSnapshot, SnapshotChecked
+    from quorate.raft.api import SnapshotChecked
     from quorate.storage.snapshot_writer import SnapshotWriter
 
 log = logging.getLogger(__name__)
 # The bounds are maxima: a snapshot begins up to this part of them earlier.
 _SPREAD: Final = 0.3
+# What nobody fetches is read again so often: the next start may have nothing else.
+RECHECK_MS: Final = 3_600_000
 # Half a batch of the file: few changes of threads.
 _WRITTEN_TOGETHER_BYTES: Final = 64 * 1024
 _LOADING: Final = "a read of a snapshot"
@@ -53,6 +55,7 @@ class Snapshotter:
         """`draw` gives numbers in [0, 1)."""
         self._draw = draw
         self._part = self._draw_part()
+        self._recheck_ms = monotonic_ms() + RECHECK_MS * self._draw_part()
         self._driver = driver
         self._store = driver.store
         self._settings = settings
@@ -177,6 +180,19 @@ class Snapshotter:
         """Read a snapshot beside everything else, tell the core what it is like, go on."""
         self._after_check = then
         self._checks.begin(effect)
+
+    def recheck(self, then: Callable[[], None]) -> None:
+        """Check the newest one when that is due, as `check` does.
+
+        A voter that is alone has nobody who fetches it, and learns at its next start that it has
+        rotted, when what was in memory is gone.
+        """
+        now_ms, newest = monotonic_ms(), self._store.log.state.newest_snapshot
+        if now_ms < self._recheck_ms:
+            return
+        self._recheck_ms = now_ms + RECHECK_MS * self._draw_part()
+        if newest is not None:
+            self.check(CheckSnapshot(newest), then)
 
     def _checked(self, found: SnapshotChecked) -> None:
         """What is served later; a successor of a damaged one is due at once."""

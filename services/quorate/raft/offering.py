@@ -86,6 +86,8 @@ class Offering:
         if event.damage is None:
             self._sound.add(event.snapshot_id)
         else:
+            # It may have been sound before.
+            self._sound.discard(event.snapshot_id)
             self._unsound.add(event.snapshot_id)
             self.r.note(f"snapshot {event.snapshot_id} is not offered: {event.damage}")
 

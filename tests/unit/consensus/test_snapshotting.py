@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.consensus.driver import Ending
-from quorate.consensus.snapshotting import Snapshotter
+from quorate.consensus.driver import Ending, monotonic_ms
+from quorate.consensus.snapshotting import RECHECK_MS, Snapshotter
 from quorate.raft.api import CheckSnapshot
 from quorate.records.ids import Offset
 from quorate.storage.snapshot_writer import SnapshotWriter
@@ -96,20 +96,39 @@ def rot(name: str) -> Path:
     return path
 
 
+def has_sound_snapshot(stack: Stack) -> bool:
+    """Whether the newest one is sound; a successor may have its id."""
+    newest = stack.driver.store.log.state.newest_snapshot
+    assert newest is not None
+    *_, found = stack.driver.store.check_snapshot(CheckSnapshot(newest))
+    return found is not None and found.damage is None
+
+
 async def test_a_snapshot_found_damaged_has_a_successor_at_once(open_stack: Open) -> None:
     stack = await open_stack(snapshot_bytes=1)
     newest = await newest_of(stack)
     await eventually(lambda: stack.snapshotter._task is None)
     rot(stack.driver.store.snapshots.path(newest))
     stack.application.check_snapshot(CheckSnapshot(newest))
+    await eventually(lambda: has_sound_snapshot(stack))
+    assert not stack.ended.done()
 
-    def is_sound() -> bool:
-        # It may have the same id.
-        successor = stack.driver.store.log.state.newest_snapshot or newest
-        *_, found = stack.driver.store.check_snapshot(CheckSnapshot(successor))
-        return found is not None and found.damage is None
 
-    await eventually(is_sound)
+async def test_the_newest_snapshot_is_read_again_where_nobody_fetches_it(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await open_stack(snapshot_bytes=1)
+    newest = await newest_of(stack)
+    await eventually(lambda: stack.snapshotter._task is None)
+    rot(stack.driver.store.snapshots.path(newest))
+    stack.application.tick()
+    assert not has_sound_snapshot(stack)
+    assert stack.driver.disk_calls.oldest() is None
+    later_ms = monotonic_ms() + RECHECK_MS
+    with monkeypatch.context() as patched:
+        patched.setattr("quorate.consensus.snapshotting.monotonic_ms", lambda: later_ms)
+        stack.application.tick()
+    await eventually(lambda: has_sound_snapshot(stack))
     assert not stack.ended.done()
 
 

@@ -79,6 +79,15 @@ def test_a_damaged_snapshot_is_not_sent_and_its_successor_takes_its_place() -> N
     assert ask(core, 2016, NEW)[1] is True
 
 
+def test_a_snapshot_that_rotted_after_it_was_served_is_not_sent_any_more() -> None:
+    core = leader()
+    ask(core, 2010)
+    core.step(api.SnapshotChecked(OLD, None), Millis(2012))
+    assert ask(core, 2013, position=60)[0].chunk == m.SnapshotRange(OLD, 60, 60)
+    core.step(api.SnapshotChecked(OLD, "the CRC is wrong"), Millis(2014))
+    assert ask(core, 2015, position=60)[0].chunk == b""
+
+
 def test_a_snapshot_written_anew_under_the_same_id_is_checked_again() -> None:
     core = leader()
     ask(core, 2010)
