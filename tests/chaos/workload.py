@@ -14,6 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 import grpc.aio
 
+from quorate.client.controller_client import (
+    ControllerClient,
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RequestRefusedError,
+)
 from quorate.controller.replies import (
     CreateTopicsReply,
     DeleteTopicsReply,
@@ -34,12 +40,6 @@ from quorate.controller.requests import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.rpc.channels import open_channel
-from quorate.rpc.controller_client import (
-    ControllerClient,
-    OutcomeUnknownError,
-    QuorumUnavailableError,
-    RequestRefusedError,
-)
 from quorate.rpc.convert_controller import write_request
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from tests.chaos.history import ABSENT, History, Kind, LocalRead, Operation, Outcome

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Final, Self
 from quorate.cli.identities import draw_uuid
 from quorate.cli.local_quorum import NodePlan, check_ports, format_node, open_quorum, prepare
 from quorate.cli.output import CommandError
+from quorate.client.controller_client import ControllerClient, OutcomeUnknownError
 from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply, ListTopicsReply
 from quorate.controller.requests import CreateTopics, DescribeTopics, ListTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, NodeId
-from quorate.rpc.controller_client import ControllerClient, OutcomeUnknownError
 from quorate.storage.meta import MetaProperties
 from tests.integration.disks import committed_batches, log_end, log_start
 from tests.ports import PORTS

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller.requests import CreateTopics, NewTopic
-from quorate.records.ids import NodeId
-from quorate.rpc.controller_client import (
+from quorate.client.controller_client import (
     ControllerClient,
     OutcomeUnknownError,
     QuorumUnavailableError,
 )
+from quorate.controller.requests import CreateTopics, NewTopic
+from quorate.records.ids import NodeId
 from tests.integration.disks import committed_batches, log_end, log_start, snapshots
 from tests.integration.quorum import FAST, OBSERVER_ID
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.cli.main import main
+from quorate.client.controller_client import ControllerClient, QuorumUnavailableError
 from quorate.controller.requests import CreateTopics, NewTopic
 from quorate.records.ids import NodeId, ReplicaKey, format_uuid
-from quorate.rpc.controller_client import ControllerClient, QuorumUnavailableError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.meta import MetaProperties, read_meta
 from tests.integration.disks import log_end, segments, snapshots

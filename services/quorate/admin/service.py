@@ -18,12 +18,12 @@ import uvloop
 
 from quorate.admin.calls import CallLog
 from quorate.admin.config import load_config
-from quorate.admin.membership import MembershipClient
 from quorate.admin.stopping import prepare_stop
+from quorate.client.controller_client import ControllerClient
+from quorate.client.membership import MembershipClient
 from quorate.rpc.admin_server import AdminServer, AdminService
 from quorate.rpc.authorization import CallerInterceptor
 from quorate.rpc.channels import open_tls
-from quorate.rpc.controller_client import ControllerClient
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.settings.ports import taking_port
 from quorate.settings.properties import ConfigError, format_settings

@@ -10,8 +10,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
-from quorate.admin.finding import Backoff
-from quorate.admin.requests import voter_of
+from quorate.client.finding import Backoff
+from quorate.client.requests import voter_of
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis
@@ -20,7 +20,7 @@ from quorate.rpc.admin_server import Prepared
 from quorate.rpc.authorization import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
 
 if TYPE_CHECKING:
-    from quorate.admin.membership import MembershipClient
+    from quorate.client.membership import MembershipClient
     from quorate.records.ids import NodeId, ReplicaKey
 
 _ANY_CLUSTER: Final = ClusterId("")

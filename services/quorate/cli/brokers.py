@@ -18,12 +18,12 @@ from quorate.cli.connection import (
     run_command,
 )
 from quorate.cli.output import CommandError, item_error, print_json, print_offset
+from quorate.client.controller_client import OutcomeUnknownError, QuorumUnavailableError
 from quorate.controller.features import SUPPORTED_FEATURES
 from quorate.controller.replies import BrokerHeartbeatReply, ListBrokersReply, RegisterBrokerReply
 from quorate.controller.requests import BrokerHeartbeat, ListBrokers, Listener, RegisterBroker
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ClusterId, Offset, format_uuid
-from quorate.rpc.controller_client import OutcomeUnknownError, QuorumUnavailableError
 from quorate.settings.numbers import whole_number
 from quorate.settings.properties import NODE_ID_MAX
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from quorate.client.controller_client import ControllerClient
     from quorate.controller.replies import ListedBroker
-    from quorate.rpc.controller_client import ControllerClient
 
 # Kafka's broker.heartbeat.interval.ms.
 HEARTBEAT_INTERVAL_S: Final = 2.0

@@ -21,8 +21,8 @@ from quorate.records.errors import ErrorCode
 if TYPE_CHECKING:
     import argparse
 
+    from quorate.client.controller_client import ControllerClient
     from quorate.controller.replies import ConfigEntry, DescribedResource
-    from quorate.rpc.controller_client import ControllerClient
 
 _TYPES: Final = {"topics": ResourceType.TOPIC, "brokers": ResourceType.BROKER}
 _WORDS: Final = {ResourceType.TOPIC: "topic", ResourceType.BROKER: "broker"}

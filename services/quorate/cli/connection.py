@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.arguments import number
 from quorate.cli.output import CommandError, admin_error, fail, warn
-from quorate.rpc.admin_errors import AdminError
-from quorate.rpc.channels import open_tls, target
-from quorate.rpc.controller_client import (
+from quorate.client.controller_client import (
     ControllerClient,
     OutcomeUnknownError,
     QuorumUnavailableError,
     RequestRefusedError,
 )
+from quorate.rpc.admin_errors import AdminError
+from quorate.rpc.channels import open_tls, target
 from quorate.settings.numbers import INT32_MAX, is_whole_number
 from quorate.settings.properties import PORT_MAX, ConfigError, Settings, read_properties
 from quorate.settings.tls import TlsError, read_client_tls
@@ -28,9 +28,9 @@ from quorate.settings.tls import TlsError, read_client_tls
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+    from quorate.client.controller_client import Address
     from quorate.controller.replies import ReadReply
     from quorate.controller.requests import ReadRequest
-    from quorate.rpc.controller_client import Address
     from quorate.rpc.tls import TlsFiles
 
 TIMEOUT_MS_DEFAULT: Final = 30_000

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.admin.membership import MembershipClient
 from quorate.cli.connection import add_connection_arguments, deadline_of, run_command, servers_of
 from quorate.cli.output import CommandError, admin_error, parse_setting, print_json
+from quorate.client.membership import MembershipClient
 from quorate.raft.messages import UpdateFeaturesRequest
 from quorate.records.voters import KRAFT_VERSION
 from quorate.rpc.admin_errors import AdminError
@@ -18,8 +18,8 @@ from quorate.settings.numbers import INT16_MAX, whole_number
 if TYPE_CHECKING:
     import argparse
 
+    from quorate.client.controller_client import ApiVersions, ControllerClient
     from quorate.raft.messages import DescribeQuorumResponse
-    from quorate.rpc.controller_client import ApiVersions, ControllerClient
 
 _COLUMNS: Final = ("SupportedMinVersion", "SupportedMaxVersion", "FinalizedVersionLevel", "Epoch")
 _NAME_WIDTH: Final = 40

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.connection import format_server, tls_of
 from quorate.cli.output import CommandError
+from quorate.client.controller_client import ControllerClient, RequestRefusedError
 from quorate.records.errors import ErrorCode
 from quorate.rpc.channels import open_tls
-from quorate.rpc.controller_client import ControllerClient, RequestRefusedError
 from quorate.settings.tls import TlsError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
+    from quorate.client.controller_client import Address
     from quorate.consensus.config import ControllerConfig
     from quorate.raft.messages import DescribeQuorumResponse
-    from quorate.rpc.controller_client import Address
     from quorate.rpc.tls import TlsFiles
 
 PROBE_TIMEOUT_S: Final = 3.0

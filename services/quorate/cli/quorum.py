@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from quorate.client.controller_client import Address, ControllerClient
     from quorate.raft.messages import DescribeQuorumResponse, ReplicaState
     from quorate.records.ids import ReplicaKey
-    from quorate.rpc.controller_client import Address, ControllerClient
 
 REMARKS_TIMEOUT_S: Final = 2.0
 _KEY_WIDTH: Final = 24

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.cli.leader_probe import Answer
+    from quorate.client.controller_client import Address
     from quorate.records.ids import ClusterId
     from quorate.records.voters import Endpoint, Voter, VoterSet
-    from quorate.rpc.controller_client import Address
     from quorate.storage.rescue import Survivor
 
 

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from quorate.client.controller_client import ControllerClient
     from quorate.controller.replies import DescribedPartition, DescribedTopic
-    from quorate.rpc.controller_client import ControllerClient
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

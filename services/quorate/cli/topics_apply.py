@@ -10,17 +10,17 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.client.controller_client import OutcomeUnknownError
 from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply
 from quorate.controller.requests import USE_DEFAULT, CreateTopics, DescribeTopics
 from quorate.records.errors import ErrorCode
-from quorate.rpc.controller_client import OutcomeUnknownError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from quorate.client.controller_client import ControllerClient
     from quorate.controller.replies import DescribedTopic
     from quorate.controller.requests import NewTopic
-    from quorate.rpc.controller_client import ControllerClient
 
 BATCH_TOPICS_MAX: Final = 50
 BATCH_PARTITIONS_MAX: Final = 1_000

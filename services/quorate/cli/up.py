@@ -21,8 +21,8 @@ from quorate.cli.arguments import number
 from quorate.cli.local_quorum import CONTROLLERS_MAX, check_ports, open_quorum, prepare
 from quorate.cli.output import CommandError, fail
 from quorate.cli.supervisor import Supervisor
+from quorate.client.controller_client import ControllerClient
 from quorate.records.errors import ErrorCode
-from quorate.rpc.controller_client import ControllerClient
 from quorate.settings.properties import PORT_MAX
 from quorate.storage.errors import StorageError
 

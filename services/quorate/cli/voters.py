@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from quorate.admin.membership import MembershipClient
 from quorate.cli.arguments import number
 from quorate.cli.connection import deadline_of, run_command, servers_of
 from quorate.cli.output import CommandError, admin_error, fail, print_json
+from quorate.client.membership import MembershipClient
 from quorate.consensus.config import load_config
 from quorate.raft import messages as m
 from quorate.records.ids import (
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
+    from quorate.client.controller_client import ControllerClient
     from quorate.rpc.admin_errors import AdminError
-    from quorate.rpc.controller_client import ControllerClient
 
 _ANY_CLUSTER = ClusterId("")
 NODE_ID: Final = number(0, NODE_ID_MAX)

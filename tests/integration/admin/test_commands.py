@@ -14,13 +14,13 @@ from quorate.raft import messages as m
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
-from tests.integration.admin.scripted import observer, refusal
+from tests.integration.client.scripted import observer, refusal
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.integration.admin.scripted import ScriptedQuorum
+    from tests.integration.client.scripted import ScriptedQuorum
 
 TIMEOUT_MS = "20000"
 UUID = format_uuid(cores.key(4).directory_id or b"")

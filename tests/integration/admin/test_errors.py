@@ -16,14 +16,14 @@ from quorate.rpc import admin_errors, authorization
 from quorate.rpc.admin_errors import STATUS_BY_REASON, admin_error
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2
-from tests.integration.admin.scripted import observer, refusal
+from tests.integration.client.scripted import observer, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from quorate.rpc.admin_errors import AdminError
     from tests.integration.admin.conftest import Beside
-    from tests.integration.admin.scripted import ScriptedQuorum
+    from tests.integration.client.scripted import ScriptedQuorum
 
 SHORT_MS = 1_000
 OWN = [

@@ -13,13 +13,13 @@ from quorate.records.errors import ErrorCode
 from quorate.records.voters import Voter
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2
-from tests.integration.admin.scripted import refusal
 from tests.integration.admin.test_errors import refused
+from tests.integration.client.scripted import refusal
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
     from tests.integration.admin.conftest import Beside
-    from tests.integration.admin.scripted import ScriptedQuorum
+    from tests.integration.client.scripted import ScriptedQuorum
 
 SHORT_MS = 1_000
 RESTART = pb.PrepareStopRequest()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from quorate.client.controller_client import ControllerClient
 from quorate.consensus.config import read_config
 from quorate.consensus.driver import Ending
 from quorate.consensus.node import Node, read_bootstrap
@@ -19,7 +20,6 @@ from quorate.raft.messages import ElectionState
 from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, Epoch, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.rpc.channels import open_channel
-from quorate.rpc.controller_client import ControllerClient
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.settings.properties import ConfigError
 from quorate.storage import layout

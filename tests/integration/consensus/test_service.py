@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.client.controller_client import ControllerClient
 from quorate.consensus.config import read_config
 from quorate.consensus.restarting import Restarts
 from quorate.consensus.service import _serve, main_controller
 from quorate.controller.requests import ListTopics
-from quorate.rpc.controller_client import ControllerClient
 from quorate.storage.lock import DirectoryLock
 from tests.unit.consensus.conftest import eventually
 

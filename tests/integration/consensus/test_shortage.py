@@ -10,6 +10,7 @@ import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from quorate.client.controller_client import ControllerClient
 from quorate.controller.requests import (
     AlterOperation,
     ConfigAlteration,
@@ -18,7 +19,6 @@ from quorate.controller.requests import (
     IncrementalAlterConfigs,
     ResourceType,
 )
-from quorate.rpc.controller_client import ControllerClient
 from tests.integration.consensus.test_service import WAIT_S, spawn, write
 from tests.ports import HOST
 

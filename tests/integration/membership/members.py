@@ -12,6 +12,11 @@ import time
 from typing import TYPE_CHECKING, Final, Self
 
 from quorate.cli.local_quorum import LISTENER, NodePlan, format_node
+from quorate.client.controller_client import (
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RequestRefusedError,
+)
 from quorate.controller.replies import CreateTopicsReply, ListTopicsReply
 from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
 from quorate.raft import messages as m
@@ -20,11 +25,6 @@ from quorate.records.control import KRaftVoters, control_records
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Millis, NodeId, ReplicaKey, parse_uuid
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from quorate.rpc.controller_client import (
-    OutcomeUnknownError,
-    QuorumUnavailableError,
-    RequestRefusedError,
-)
 from quorate.storage.meta import MetaProperties
 from tests.integration.disks import committed_batches
 from tests.integration.quorum import DEADLINE_S, FAST, POLL_S, Controllers, free_quorum

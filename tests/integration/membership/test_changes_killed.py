@@ -11,12 +11,12 @@ import random
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft import messages as m
-from quorate.rpc.controller_client import (
+from quorate.client.controller_client import (
     OutcomeUnknownError,
     QuorumUnavailableError,
     RequestRefusedError,
 )
+from quorate.raft import messages as m
 from tests.integration.membership.members import CALL_S, CHANGE_MS, Load, Members
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pytest
 
+from quorate.client.controller_client import ControllerClient
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, Offset, ReplicaKey, ReplyToken
 from quorate.records.voters import Endpoint
-from quorate.rpc.controller_client import ControllerClient
 from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.raft_server import RaftService
 from quorate.rpc.server import ControllerServer

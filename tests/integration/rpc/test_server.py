@@ -9,11 +9,11 @@ import grpc
 import grpc.aio
 import pytest
 
+from quorate.client.controller_client import ControllerClient
 from quorate.raft.messages import ApiVersionsResponse
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, NodeId, ReplicaKey
 from quorate.rpc.channels import MESSAGE_BYTES_MAX
-from quorate.rpc.controller_client import ControllerClient
 from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.raft_server import RaftService

@@ -6,8 +6,8 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Final
 
+from quorate.client.controller_client import ControllerClient
 from quorate.rpc.access import STANDARD_AUTHORIZER
-from quorate.rpc.controller_client import ControllerClient
 from tests.integration.quorum import DEADLINE_S, Quorum
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import grpc.aio
 import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from quorate.client.controller_client import ControllerClient, RequestRefusedError
 from quorate.controller.replies import CreatedTopic, CreateTopicsReply
 from quorate.controller.requests import CreateTopics, DeleteTopics, NewTopic
 from quorate.raft import messages as m
@@ -22,7 +23,6 @@ from quorate.rpc import convert_admin, convert_controller, convert_raft
 from quorate.rpc.access import Access
 from quorate.rpc.authorization import CallerInterceptor, forwarding
 from quorate.rpc.channels import open_channel
-from quorate.rpc.controller_client import ControllerClient, RequestRefusedError
 from quorate.rpc.decoding import SMALL_BYTES_MAX
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc

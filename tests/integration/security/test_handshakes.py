@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
-from quorate.rpc.controller_client import ControllerClient
+from quorate.client.controller_client import ControllerClient
 from quorate.rpc.tls import TlsFiles
 from quorate.settings.tls import TlsSettings
 from tests.certificates import DAY, Authority

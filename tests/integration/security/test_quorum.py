@@ -6,6 +6,7 @@ import asyncio
 import datetime as dt
 from typing import TYPE_CHECKING
 
+from quorate.client.controller_client import ControllerClient
 from quorate.controller.requests import (
     AlterOperation,
     ConfigAlteration,
@@ -14,7 +15,6 @@ from quorate.controller.requests import (
     IncrementalAlterConfigs,
     ResourceType,
 )
-from quorate.rpc.controller_client import ControllerClient
 from tests.certificates import DAY, Authority
 from tests.integration.security.secure_quorum import SecureQuorum
 

@@ -20,7 +20,7 @@ from quorate.cli.connection import (
     tls_of,
 )
 from quorate.cli.output import CommandError
-from quorate.rpc.controller_client import ControllerClient, OutcomeUnknownError
+from quorate.client.controller_client import ControllerClient, OutcomeUnknownError
 from tests.certificates import DAY, Authority
 
 if TYPE_CHECKING:

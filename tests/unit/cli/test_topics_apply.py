@@ -13,6 +13,7 @@ from quorate.cli.topics_apply import (
     batches,
     difference,
 )
+from quorate.client.controller_client import ControllerClient, OutcomeUnknownError
 from quorate.controller.replies import (
     CreatedTopic,
     CreateTopicsReply,
@@ -23,7 +24,6 @@ from quorate.controller.replies import (
 from quorate.controller.requests import CreateTopics, DescribeTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
-from quorate.rpc.controller_client import ControllerClient, OutcomeUnknownError
 
 if TYPE_CHECKING:
     from quorate.controller.requests import ReadRequest, WriteRequest

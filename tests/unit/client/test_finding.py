@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from quorate.admin.finding import Backoff, LeaderFinder, address_of, no_leader
+from quorate.client.finding import Backoff, LeaderFinder, address_of, no_leader
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
-    from quorate.rpc.controller_client import Address, ControllerClient
+    from quorate.client.controller_client import Address, ControllerClient
 
 
 def test_the_first_controller_that_answers_tells() -> None:

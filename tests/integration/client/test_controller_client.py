@@ -7,6 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.client.controller_client import (
+    RETRY_FIRST_MS,
+    RETRY_LONGEST_MS,
+    ApiVersions,
+    ControllerClient,
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RequestRefusedError,
+    _wait_s,
+)
 from quorate.controller.replies import (
     CreatedTopic,
     CreateTopicsReply,
@@ -21,16 +31,6 @@ from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Epoch, NodeId, Offset, TopicId
 from quorate.records.voters import Endpoint
-from quorate.rpc.controller_client import (
-    RETRY_FIRST_MS,
-    RETRY_LONGEST_MS,
-    ApiVersions,
-    ControllerClient,
-    OutcomeUnknownError,
-    QuorumUnavailableError,
-    RequestRefusedError,
-    _wait_s,
-)
 from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 from quorate.rpc.pages import LIMIT
 from tests.integration.rpc.conftest import HOST, WAIT_S
@@ -209,7 +209,7 @@ async def test_servers_that_name_each_other_are_asked_ever_more_seldom(
         rounds.append(count)
         return 0.0
 
-    monkeypatch.setattr("quorate.rpc.controller_client._wait_s", noting)
+    monkeypatch.setattr("quorate.client.controller_client._wait_s", noting)
     async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
         writing = asyncio.ensure_future(client.write(REQUEST))
         for _ in range(4):

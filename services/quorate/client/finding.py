@@ -11,18 +11,18 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.client.controller_client import ApiVersions, RequestRefusedError
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId
 from quorate.rpc.admin_errors import NO_LEADER, AdminError
 from quorate.rpc.channels import target
-from quorate.rpc.controller_client import ApiVersions, RequestRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from quorate.client.controller_client import Address, ControllerClient
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.records.voters import Endpoint
-    from quorate.rpc.controller_client import Address, ControllerClient
 
 ASK_TIMEOUT_S: Final = 1.0
 BACKOFF_S: Final = 0.05

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.admin.requests import Standing, completed, foreseen, standing
+from quorate.client.requests import Standing, completed, foreseen, standing
 from quorate.raft import messages as m
 from quorate.raft.messages import Reason
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, ReplicaKey

@@ -19,12 +19,12 @@ from quorate.rpc.admin_errors import (
     OUTCOME_UNKNOWN,
     AdminError,
 )
-from tests.integration.admin.scripted import observer, refusal
+from tests.integration.client.scripted import observer, refusal
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
-    from tests.integration.admin.conftest import Beside
-    from tests.integration.admin.scripted import ScriptedQuorum
+    from quorate.client.membership import MembershipClient
+    from tests.integration.client.scripted import ScriptedQuorum
 
 ANY = ClusterId("")
 WAIT_S = 20.0
@@ -55,9 +55,11 @@ def changes(quorum: ScriptedQuorum) -> list[str]:
     return [f"{type(request).__name__} at {node}" for node, request in quorum.asked]
 
 
-async def test_what_is_left_out_is_looked_up(quorum: ScriptedQuorum, beside: Beside) -> None:
+async def test_what_is_left_out_is_looked_up(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
     quorum.observers = (observer(4),)
-    done = await beside.membership.change(add(4), within(WAIT_S))
+    done = await membership.change(add(4), within(WAIT_S))
     (asked,) = quorum.asked
     assert isinstance(asked[1], m.AddRaftVoterRequest)
     assert 0 < asked[1].timeout_ms <= WAIT_S * 1000
@@ -65,58 +67,62 @@ async def test_what_is_left_out_is_looked_up(quorum: ScriptedQuorum, beside: Bes
     assert asked[1].listeners == cores.endpoints(4)
     assert asked[1].ack_when_committed
     assert done.leader.leader_id == 1
-    await beside.membership.change(remove(4), within(WAIT_S))
+    await membership.change(remove(4), within(WAIT_S))
     assert sorted(quorum.voters) == [1, 2, 3]
 
 
-async def test_a_follower_names_the_leader(quorum: ScriptedQuorum, beside: Beside) -> None:
+async def test_a_follower_names_the_leader(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
     quorum.lead(3)
-    await beside.membership.change(remove(2), within(WAIT_S))
+    await membership.change(remove(2), within(WAIT_S))
     assert changes(quorum) == ["RemoveRaftVoterRequest at 3"]
 
 
 async def test_a_leader_that_changes_during_a_call_is_followed(
-    quorum: ScriptedQuorum, beside: Beside
+    quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     async def resign(_: m.MembershipRequest) -> m.MembershipResponse:
         quorum.lead(2)
         return refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.NOT_LEADER)
 
     quorum.answers.append(resign)
-    done = await beside.membership.change(remove(3), within(WAIT_S))
+    done = await membership.change(remove(3), within(WAIT_S))
     assert changes(quorum) == ["RemoveRaftVoterRequest at 1", "RemoveRaftVoterRequest at 2"]
     assert done.leader.leader_id == 2
 
 
 async def test_the_controller_beside_it_need_not_run(
-    quorum: ScriptedQuorum, beside: Beside
+    quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
-    await beside.membership.describe(within(WAIT_S))
+    await membership.describe(within(WAIT_S))
     await quorum.stop(1)
     quorum.lead(3)
-    await beside.membership.change(remove(1), within(WAIT_S))
+    await membership.change(remove(1), within(WAIT_S))
     assert changes(quorum) == ["RemoveRaftVoterRequest at 3"]
 
 
 @pytest.mark.parametrize("reason", [Reason.PENDING_VOTER_CHANGE, Reason.HIGH_WATERMARK_UNKNOWN])
 async def test_what_passes_by_itself_is_waited_for(
-    reason: Reason, quorum: ScriptedQuorum, beside: Beside
+    reason: Reason, quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     quorum.answers.extend([refusal(ErrorCode.REQUEST_TIMED_OUT, reason)] * 3)
-    await beside.membership.change(remove(3), within(WAIT_S))
+    await membership.change(remove(3), within(WAIT_S))
     assert len(quorum.asked) == 4
 
 
-async def test_what_does_not_pass_in_time_is_told(quorum: ScriptedQuorum, beside: Beside) -> None:
+async def test_what_does_not_pass_in_time_is_told(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
     pending = refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.PENDING_VOTER_CHANGE, "add 4")
     quorum.answers.extend([pending] * 1000)
     with pytest.raises(AdminError, match="add 4") as error:
-        await beside.membership.change(remove(3), within(SHORT_S))
+        await membership.change(remove(3), within(SHORT_S))
     assert error.value.reason == Reason.PENDING_VOTER_CHANGE.value
 
 
 async def test_a_lost_answer_of_a_change_that_was_made_is_success(
-    quorum: ScriptedQuorum, beside: Beside
+    quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     async def die_after(request: m.MembershipRequest) -> m.MembershipResponse:
         answer = quorum.perform(request)
@@ -125,13 +131,13 @@ async def test_a_lost_answer_of_a_change_that_was_made_is_success(
         return answer
 
     quorum.answers.append(die_after)
-    done = await beside.membership.change(remove(3), within(WAIT_S))
+    done = await membership.change(remove(3), within(WAIT_S))
     assert changes(quorum) == ["RemoveRaftVoterRequest at 1"]
     assert done.leader.leader_id == 2
 
 
 async def test_a_lost_answer_of_a_change_that_was_not_made_is_asked_again(
-    quorum: ScriptedQuorum, beside: Beside
+    quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     async def die(_: m.MembershipRequest) -> m.MembershipResponse:
         quorum.lead(2)
@@ -139,14 +145,14 @@ async def test_a_lost_answer_of_a_change_that_was_not_made_is_asked_again(
         return refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
     quorum.answers.append(die)
-    await beside.membership.describe(within(WAIT_S))
-    await beside.membership.change(remove(3), within(WAIT_S))
+    await membership.describe(within(WAIT_S))
+    await membership.change(remove(3), within(WAIT_S))
     assert changes(quorum) == ["RemoveRaftVoterRequest at 1", "RemoveRaftVoterRequest at 2"]
 
 
 @pytest.mark.parametrize("reason", [Reason.LEADERSHIP_LOST, Reason.NOT_COMMITTED_IN_TIME])
 async def test_an_open_change_is_awaited_and_not_asked_for_twice(
-    reason: Reason, quorum: ScriptedQuorum, beside: Beside
+    reason: Reason, quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     async def append(request: m.MembershipRequest) -> m.MembershipResponse:
         quorum.perform(request)
@@ -158,13 +164,13 @@ async def test_an_open_change_is_awaited_and_not_asked_for_twice(
         quorum.pending = None
 
     quorum.answers.append(append)
-    await beside.membership.change(remove(3), within(WAIT_S))
+    await membership.change(remove(3), within(WAIT_S))
     assert quorum.pending is None
     assert len(quorum.asked) == 1
 
 
 async def test_an_open_change_that_stays_open_is_told_as_such(
-    quorum: ScriptedQuorum, beside: Beside
+    quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     async def append(request: m.MembershipRequest) -> m.MembershipResponse:
         quorum.perform(request)
@@ -173,13 +179,13 @@ async def test_an_open_change_that_stays_open_is_told_as_such(
 
     quorum.answers.append(append)
     with pytest.raises(AdminError) as error:
-        await beside.membership.change(remove(3), within(SHORT_S))
+        await membership.change(remove(3), within(SHORT_S))
     assert error.value.reason == Reason.NOT_COMMITTED_IN_TIME.value
     assert error.value.metadata["offset"] == "7"
 
 
 async def test_an_unknown_outcome_is_not_hidden_by_what_comes_after(
-    quorum: ScriptedQuorum, beside: Beside
+    quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     async def vanish(_: m.MembershipRequest) -> m.MembershipResponse:
         quorum.lead(None)
@@ -187,12 +193,12 @@ async def test_an_unknown_outcome_is_not_hidden_by_what_comes_after(
 
     quorum.answers.append(vanish)
     with pytest.raises(AdminError, match=r"may have been made.*lost it.*knows no leader") as error:
-        await beside.membership.change(remove(3), within(SHORT_S))
+        await membership.change(remove(3), within(SHORT_S))
     assert error.value.reason == OUTCOME_UNKNOWN
 
 
 async def test_a_change_made_between_two_looks_is_success(
-    quorum: ScriptedQuorum, beside: Beside
+    quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     async def late(request: m.MembershipRequest) -> m.MembershipResponse:
         quorum.perform(request)
@@ -200,47 +206,49 @@ async def test_a_change_made_between_two_looks_is_success(
 
     quorum.answers.append(refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.LEADERSHIP_LOST))
     quorum.answers.append(late)
-    await beside.membership.change(remove(3), within(WAIT_S))
+    await membership.change(remove(3), within(WAIT_S))
     assert len(quorum.asked) == 2
 
 
 async def test_a_refusal_after_an_unknown_outcome_is_final_when_nothing_was_made(
-    quorum: ScriptedQuorum, beside: Beside
+    quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     quorum.observers = (observer(4),)
     quorum.answers.append(refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.LEADERSHIP_LOST))
     quorum.answers.append(refusal(ErrorCode.DUPLICATE_VOTER, Reason.DUPLICATE_VOTER))
     with pytest.raises(AdminError) as error:
-        await beside.membership.change(add(4), within(WAIT_S))
+        await membership.change(add(4), within(WAIT_S))
     assert error.value.reason == Reason.DUPLICATE_VOTER.value
 
 
 async def test_leadership_is_transferred_once_the_other_leads(
-    quorum: ScriptedQuorum, beside: Beside
+    quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
-    done = await beside.membership.change(transfer(3), within(WAIT_S))
+    done = await membership.change(transfer(3), within(WAIT_S))
     assert done.leader == m.LeaderInfo(NodeId(3), Epoch(6), quorum.endpoints(3))
-    again = await beside.membership.change(transfer(3), within(WAIT_S))
+    again = await membership.change(transfer(3), within(WAIT_S))
     assert again.leader == done.leader
 
 
-async def test_a_hand_over_to_somebody_else_is_told(quorum: ScriptedQuorum, beside: Beside) -> None:
+async def test_a_hand_over_to_somebody_else_is_told(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
     async def other(_: m.MembershipRequest) -> m.MembershipResponse:
         return quorum.perform(m.TransferLeadershipRequest(ANY, cores.key(2)))
 
     quorum.answers.append(other)
     with pytest.raises(AdminError, match="node 2 leads epoch 6 now") as error:
-        await beside.membership.change(transfer(3), within(WAIT_S))
+        await membership.change(transfer(3), within(WAIT_S))
     assert error.value.reason == Reason.NO_HAND_OVER.value
 
 
 async def test_an_update_is_awaited_until_it_is_committed(
-    quorum: ScriptedQuorum, beside: Beside
+    quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     listeners = quorum.endpoints(2)
     update = m.UpdateRaftVoterRequest(ANY, Epoch(0), key(2), listeners, 0, 1)
     quorum.answers.append(refusal(ErrorCode.FENCED_LEADER_EPOCH, Reason.STALE_EPOCH))
-    await beside.membership.change(update, within(WAIT_S))
+    await membership.change(update, within(WAIT_S))
     asked = quorum.asked[-1][1]
     assert isinstance(asked, m.UpdateRaftVoterRequest)
     assert asked.current_leader_epoch == 5
@@ -248,49 +256,53 @@ async def test_an_update_is_awaited_until_it_is_committed(
 
 
 async def test_an_epoch_that_the_caller_names_is_not_replaced(
-    quorum: ScriptedQuorum, beside: Beside
+    quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     update = m.UpdateRaftVoterRequest(ANY, Epoch(4), key(2), quorum.endpoints(2), 0, 1)
     quorum.answers.append(refusal(ErrorCode.FENCED_LEADER_EPOCH, Reason.STALE_EPOCH))
     with pytest.raises(AdminError) as error:
-        await beside.membership.change(update, within(WAIT_S))
+        await membership.change(update, within(WAIT_S))
     assert error.value.reason == Reason.STALE_EPOCH.value
 
 
-async def test_observers_are_told_apart(quorum: ScriptedQuorum, beside: Beside) -> None:
+async def test_observers_are_told_apart(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
     quorum.observers = (observer(4), observer(4, directory=9))
     with pytest.raises(AdminError, match="name the directory id") as error:
-        await beside.membership.change(add(4), within(WAIT_S))
+        await membership.change(add(4), within(WAIT_S))
     assert error.value.reason == AMBIGUOUS_OBSERVER
     with pytest.raises(AdminError, match="node 5 does not fetch") as error:
-        await beside.membership.change(add(5), within(WAIT_S))
+        await membership.change(add(5), within(WAIT_S))
     assert error.value.reason == OBSERVER_NOT_FOUND
     with pytest.raises(AdminError, match="6 is no voter: the voters are 1:") as error:
-        await beside.membership.change(remove(6), within(WAIT_S))
+        await membership.change(remove(6), within(WAIT_S))
     assert error.value.reason == Reason.VOTER_NOT_FOUND.value
     assert quorum.asked == []
 
 
-async def test_what_is_foreseen_changes_nothing(quorum: ScriptedQuorum, beside: Beside) -> None:
+async def test_what_is_foreseen_changes_nothing(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
     quorum.observers = (observer(4),)
-    whole, refused = await beside.membership.foresee(add(4), within(WAIT_S))
+    whole, refused = await membership.foresee(add(4), within(WAIT_S))
     assert isinstance(whole, m.AddRaftVoterRequest)
     assert (whole.voter, refused) == (cores.key(4), None)
     quorum.pending = m.VoterChange(m.ChangeKind.ADD, Voter(cores.key(4)))
-    _, refused = await beside.membership.foresee(remove(3), within(WAIT_S))
+    _, refused = await membership.foresee(remove(3), within(WAIT_S))
     assert refused is not None
     assert refused.reason == Reason.PENDING_VOTER_CHANGE.value
     assert quorum.asked == []
 
 
 async def test_without_any_leader_it_is_told_who_led_and_who_was_heard(
-    quorum: ScriptedQuorum, beside: Beside
+    quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     quorum.lead(None)
     quorum.last_leader = m.LeaderInfo(NodeId(2), Epoch(5))
     quorum.heard = (m.Heard(NodeId(2), Millis(4_000)), m.Heard(NodeId(3), Millis(9_900)))
     with pytest.raises(AdminError) as error:
-        await beside.membership.describe(within(SHORT_S))
+        await membership.describe(within(SHORT_S))
     said = error.value
     assert said.reason == NO_LEADER
     assert "last one that it knew is node 2 of epoch 5" in str(said)
@@ -307,9 +319,9 @@ async def test_without_any_leader_it_is_told_who_led_and_who_was_heard(
 
 
 async def test_without_any_answer_it_is_told_who_was_asked(
-    quorum: ScriptedQuorum, beside: Beside
+    quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     await quorum.stop(1)
     with pytest.raises(AdminError, match=r"no controller answers: .*connection refused") as error:
-        await beside.membership.describe(within(SHORT_S))
+        await membership.describe(within(SHORT_S))
     assert error.value.reason == NO_LEADER

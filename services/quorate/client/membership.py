@@ -11,24 +11,24 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.admin.finding import Backoff, LeaderFinder
-from quorate.admin.requests import UNKNOWN_EPOCH, Standing, completed, foreseen, standing
+from quorate.client.controller_client import (
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RequestRefusedError,
+)
+from quorate.client.finding import Backoff, LeaderFinder
+from quorate.client.requests import UNKNOWN_EPOCH, Standing, completed, foreseen, standing
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 from quorate.rpc.admin_errors import OUTCOME_UNKNOWN, AdminError
 from quorate.rpc.admin_server import Done
-from quorate.rpc.controller_client import (
-    OutcomeUnknownError,
-    QuorumUnavailableError,
-    RequestRefusedError,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.admin.finding import Found
-    from quorate.rpc.controller_client import Address, ControllerClient
+    from quorate.client.controller_client import Address, ControllerClient
+    from quorate.client.finding import Found
 
 log = logging.getLogger(__name__)
 
