@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 
 # Rule 11: a replay that is further behind makes this voter wait before it campaigns.
 READY_LAG_MAX: Final = 10_000
+# After these a session may end at another time than before.
+_OF_BROKERS: Final = (BrokerHeartbeat, RegisterBroker, UnregisterBroker)
 
 
 class MetadataApplication:
@@ -271,7 +273,7 @@ class MetadataApplication:
             self._accept(decision, asked.future)
         elif decision.reply is not None:
             self._confirm(decision.reply, asked.future)
-        if isinstance(request, BrokerHeartbeat | RegisterBroker | UnregisterBroker):
+        if isinstance(request, _OF_BROKERS):
             self._expiry.arm()
 
     def _undecided(self, asked: Asked, error: Exception) -> None:

@@ -72,8 +72,7 @@ class Deciding:
             self._waiting.append(asked)
             return
         slices = self._begin(asked)
-        until = time.perf_counter() + AT_ONCE_S
-        if not self._has_ended(asked, slices, lambda: time.perf_counter() >= until):
+        if not self._has_ended(asked, slices, time.perf_counter() + AT_ONCE_S):
             self._waiting.append(asked)
             self._task = asyncio.get_running_loop().create_task(self._go_on(slices))
             self._task.add_done_callback(self._over)
@@ -96,13 +95,13 @@ class Deciding:
         return self._controller.decide_in_slices(asked.request, asked.caller, monotonic_ms())
 
     def _has_ended(
-        self, asked: Asked, slices: Slices[Decision], is_over: Callable[[], bool]
+        self, asked: Asked, slices: Slices[Decision], until_s: float | None = None
     ) -> bool:
-        """Whether all is decided, or never will be, before this turn is over."""
+        """Whether all is decided, or never will be, by then; without a time after one slice."""
         try:
             while True:
                 next(slices)
-                if is_over():
+                if until_s is None or time.perf_counter() >= until_s:
                     return False
         except StopIteration as end:
             decision: Decision = end.value
@@ -116,7 +115,7 @@ class Deciding:
         pace = Pace(DECIDING_SHARE)
         await asyncio.sleep(0)
         while self._decides():
-            if self._has_ended(self._waiting[0], slices, lambda: True):
+            if self._has_ended(self._waiting[0], slices):
                 self._waiting.popleft()
                 while self._waiting and self._waiting[0].future.done():
                     self._waiting.popleft()

@@ -18,7 +18,7 @@ from collections import deque
 from dataclasses import replace
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, get_args
 
 from quorate.consensus.disk_calls import DiskCalls, DiskThread
 from quorate.consensus.flushing import LogFlushing
@@ -44,6 +44,9 @@ Work: TypeAlias = "api.Event | Callable[[], api.Event | None]"
 # What is left to do for a leader that read damage: resign, and let the answers go out.
 RESIGNATION_S: Final = 0.2
 _FOR_FETCH: Final = "a read for a Fetch"
+
+_CHANGES: Final = get_args(m.MembershipRequest)
+_OF_THE_APPLICATION: Final = (m.ProposalResponse, m.ReadResponse)
 
 
 class Ending(Enum):
@@ -267,7 +270,7 @@ class RaftDriver:
                 self._end(Ending.LATE, "the time to stop is over, and nobody else leads")
 
     def _reply(self, token: ReplyToken, response: m.Response) -> None:
-        if isinstance(response, m.ProposalResponse | m.ReadResponse):
+        if isinstance(response, _OF_THE_APPLICATION):
             self._application.answered(token, response)
             return
         answer = self._answers.pop(token, None)
@@ -280,14 +283,14 @@ class RaftDriver:
                     fill = partial(self._with_records, response, span)
                     self.read_log(_FOR_FETCH, fill, answer)
                 else:
-                    answer.set_result(replace(response, records=m.FetchedBatches(cached, ())))
+                    answer.set_result(response.with_records(cached))
             case m.FetchSnapshotResponse(chunk=m.SnapshotRange() as part):
                 self.read_log(_FOR_FETCH, partial(self._with_chunk, response, part), answer)
             case _:
                 answer.set_result(response)
 
     def _with_records(self, response: m.FetchResponse, span: m.LogRange) -> m.Response:
-        return replace(response, records=m.FetchedBatches(self.store.read_range(span), ()))
+        return response.with_records(self.store.read_range(span))
 
     def _with_chunk(self, response: m.FetchSnapshotResponse, part: m.SnapshotRange) -> m.Response:
         return replace(response, chunk=self.store.read_chunk(part))
@@ -456,7 +459,7 @@ def _comes_after_decisions(event: api.Event) -> bool:
         case api.ShutdownRequested():
             return True
         case api.RequestReceived(request=request):
-            return isinstance(request, m.MembershipRequest)
+            return isinstance(request, _CHANGES)
         case api.ResponseReceived(response=response):
             return isinstance(response, m.ApiVersionsResponse)
     return False

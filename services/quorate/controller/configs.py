@@ -108,7 +108,9 @@ def alter_configs_in_slices(context: Context, request: IncrementalAlterConfigs) 
     proposal = Proposal(level)
     repeated = _repeated(request.alterations)
     results: list[AlteredResource] = []
-    for alteration in request.alterations:
+    for index, alteration in enumerate(request.alterations):
+        if index:
+            yield
         resource = alteration.resource
         try:
             _propose(proposal, context.image, alteration, is_repeated=resource in repeated)
@@ -116,7 +118,6 @@ def alter_configs_in_slices(context: Context, request: IncrementalAlterConfigs) 
             results.append(AlteredResource(resource, refused.error, refused.message))
         else:
             results.append(AlteredResource(resource))
-        yield
     reply = IncrementalAlterConfigsReply(tuple(results))
     return Outcome(Proposal(level) if request.validate_only else proposal, reply)
 

@@ -166,6 +166,19 @@ class FetchResponse:
     records: LogRange | FetchedBatches | None = None
     read_round: int = 0
 
+    def with_records(self, data: bytes) -> FetchResponse:
+        """The same with the bytes of its range; every commit needs some, so this does not walk."""
+        return FetchResponse(
+            self.error,
+            self.leader,
+            self.high_watermark,
+            self.log_start_offset,
+            self.diverging,
+            self.snapshot_id,
+            FetchedBatches(data, ()),
+            self.read_round,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class FetchSnapshotRequest:

@@ -14,12 +14,13 @@ INT16_MAX: Final = 32_767
 INT32_MAX: Final = 2**31 - 1
 # The longest form of a character in UTF-8, in bytes.
 _CHARACTER_BYTES_MAX: Final = 4
+# A string of so many characters, as nearly all are, need not be encoded to be measured.
+SHORT_STRING: Final = STRING_BYTES_MAX // _CHARACTER_BYTES_MAX
 
 
 def string_problem(text: str) -> str | None:
     """Why a string cannot be in a record, as the end of a sentence; None when it can."""
-    # Shorter ones, nearly all, need not be encoded to be measured.
-    if len(text) * _CHARACTER_BYTES_MAX <= STRING_BYTES_MAX:
+    if len(text) <= SHORT_STRING:
         return None
     size = len(text.encode(errors="surrogatepass"))
     if size <= STRING_BYTES_MAX:

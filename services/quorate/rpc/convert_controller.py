@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quorate.controller import replies, requests
 from quorate.controller.decision import RECORDS_MAX
 from quorate.records.errors import ErrorCode
-from quorate.records.widths import string_problem
+from quorate.records.widths import SHORT_STRING, string_problem
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
 if TYPE_CHECKING:
@@ -107,6 +107,10 @@ def _reader(name: str) -> Callable[[Any], Any]:
         return reads[0] if len(reads) == 1 else lambda message: tuple(r(message) for r in reads)
     shape = _shape(name)
     readers = [(field.name, _field_reader(name, field)) for field in descriptors]
+    names = tuple(field.name for field in fields(shape) if not field.kw_only)
+    if names == tuple(field.name for field in descriptors):
+        reads = [read for _, read in readers]
+        return lambda message: shape(*[read(message) for read in reads])
     return lambda message: shape(**{key: read(message) for key, read in readers})
 
 
@@ -117,15 +121,12 @@ def _field_reader(owner: str, field: Any) -> Callable[[Any], Any]:
         limit = _items_max(owner, name)
         if limit is None:
             return lambda message: tuple([read(value) for value in get(message)])
-        where = f"{owner}.{name}"
-        return lambda message: tuple(
-            [read(value) for value in _at_most(limit, where, get(message))]
-        )
+        return partial(_many, f"{owner}.{name}", limit, get, read)
     if field.has_presence:
         if field.message_type is not None and name in _required(owner):
-            return partial(_present, f"{owner}.{name}", name, lambda message: read(get(message)))
+            return partial(_present, f"{owner}.{name}", name, get, read)
         return lambda message: read(get(message)) if message.HasField(name) else None
-    return lambda message: read(get(message))
+    return get if read is _as_it_is else lambda message: read(get(message))
 
 
 def _value_reader(owner: str, field: Any) -> Callable[[Any], Any]:
@@ -146,10 +147,12 @@ def _required(name: str) -> frozenset[str]:
     return frozenset(field.name for field in shaped if field.default is MISSING)
 
 
-def _present(where: str, name: str, read: Callable[[Any], Any], message: Any) -> Any:
+def _present(
+    where: str, name: str, get: Callable[[Any], Any], read: Callable[[Any], Any], message: Any
+) -> Any:
     if not message.HasField(name):
         raise ValueError(f"{where}: it is missing")
-    return read(message)
+    return read(get(message))
 
 
 def _items_max(owner: str, name: str) -> int | None:
@@ -157,16 +160,21 @@ def _items_max(owner: str, name: str) -> int | None:
     return None if hasattr(replies, owner) else _ITEMS_MAX.get((owner, name), ITEMS_MAX)
 
 
-def _at_most(limit: int, where: str, values: Any) -> Any:
+def _many(
+    where: str, limit: int, get: Callable[[Any], Any], read: Callable[[Any], Any], message: Any
+) -> tuple[Any, ...]:
+    values = get(message)
     if len(values) > limit:
         raise ValueError(
             f"{where}: {len(values)} items where a request may have {limit}: send several requests"
         )
-    return values
+    return tuple(map(read, values))
 
 
 def _text_reader(where: str) -> Callable[[str], str]:
     def read(value: str) -> str:
+        if len(value) <= SHORT_STRING:
+            return value
         problem = string_problem(value)
         if problem is not None:
             raise ValueError(f"{where}: {problem}")

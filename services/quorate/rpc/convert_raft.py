@@ -5,6 +5,7 @@ Bad input raises ValueError that names the field; the server answers INVALID_ARG
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft import messages as m
@@ -26,7 +27,7 @@ from quorate.records.widths import INT16_MAX
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence, Sized
+    from collections.abc import Callable, Sequence, Sized
 
 PORT_MAX: Final = 65_535
 # Bounds at the door (rule 28): listeners and ids go into records of the log and into every answer.
@@ -81,7 +82,10 @@ def versions_of(low: int, high: int, field: str) -> tuple[int, int]:
     return low, high
 
 
-def pb_endpoints(values: Iterable[Endpoint]) -> list[pb.Endpoint]:
+# What is in every Fetch and every answer, and the same nearly each time. Messages are copied into
+# those that hold them.
+@lru_cache(maxsize=64)
+def pb_endpoints(values: tuple[Endpoint, ...]) -> list[pb.Endpoint]:
     return [pb.Endpoint(name=e.name, host=e.host, port=e.port) for e in values]
 
 
@@ -129,6 +133,7 @@ def leader_of(value: pb.CurrentLeader) -> m.LeaderInfo:
     return m.LeaderInfo(leader_id, Epoch(at_least_0(value.leader_epoch, "leader_epoch")), endpoints)
 
 
+@lru_cache(maxsize=64)
 def pb_leader(value: m.LeaderInfo) -> pb.CurrentLeader:
     return pb.CurrentLeader(
         leader_id=value.leader_id,
