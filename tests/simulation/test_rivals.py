@@ -1,8 +1,9 @@
 """A leader vanishes from a quorum whose voters all miss it at one moment: one election must do.
 
 The seeds of the swarm seldom bring that moment about, so worlds are built for it here: three to
-nine voters, equal fetch deadlines or almost, quick and slow networks and disks, a last record that
-not all have, and now and then a voter that would rather not lead.
+nine voters, fetch deadlines that are equal, almost so, or a part of a turn apart, quick and slow
+networks and disks, a last record that not all have, and now and then a voter that would rather not
+lead.
 """
 
 from __future__ import annotations
@@ -64,6 +65,13 @@ def finds_a_successor(seed: int, options: Options) -> bool:
     if draw.random() < 0.3 and leader.application.is_active:
         leader.application.propose((2,), 40)
         world.run(world.now_ms + draw.choice((0, 1, 2, 5, 10)))
+    others = [node_id for node_id in world.nodes if node_id != leader.node_id]
+    if draw.random() < 0.3:
+        # They lose it one after the other, so that some have given a turn before others want one.
+        draw.shuffle(others)
+        for node_id in others[:-1]:
+            world.network.isolate(leader.node_id, [node_id])
+            world.run(world.now_ms + draw.randrange(options.election_timeout_ms // 8))
     world.network.isolate(leader.node_id, list(world.nodes))
     patience_ms = options.fetch_timeout_ms + options.election_timeout_ms
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 PROMISE_SHARE: Final = 8
 TURN_SHARE: Final = 4
 ASK_SHARE: Final = 16
+# Part of a turn for which a rival refuses its pre-vote after a turn that nobody else waited for.
+REST_SHARE: Final = 2
 
 
 @dataclass(slots=True)
@@ -63,7 +65,10 @@ class Promises:
                 promise.is_wanted = True
                 return f"{promise.nominee} has just been given its pre-vote"
             return None
-        if turn <= age < 2 * turn and (promise.is_wanted or is_rival):
+        # A rival that waits for its own turn only waits shorter than a turn lasts: else two voters,
+        # both of which are needed, could support a nominee in turns for ever and never together.
+        rest = turn if promise.is_wanted else turn // REST_SHARE
+        if turn <= age < turn + rest and (promise.is_wanted or is_rival):
             return "it had its turn, and others wait for theirs"
         return None
 

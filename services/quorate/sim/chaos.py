@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from quorate.raft.api import ShutdownRequested, StateMachineProgress
 from quorate.records.ids import DirectoryId, Millis
 from quorate.sim.churn import Churn
+from quorate.sim.configuring import is_lost
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.quorum import replace_disk
 from quorate.sim.storage import LOG_DIR, rottable
@@ -71,7 +72,8 @@ class Chaos:
                 node.flushing.release()
             if node.is_paused:
                 node.resume()
-            if node.is_rotten or self._stopping.get(node.node_id) == node.incarnation:
+            is_stopping = self._stopping.get(node.node_id) == node.incarnation
+            if node.is_rotten or is_stopping or is_lost(node):
                 # A stop under way would end the process, and what it serves, later.
                 node.kill()
             node.start()

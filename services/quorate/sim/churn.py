@@ -141,10 +141,7 @@ class Churn:
     def may_move(self, node: SimulatedNode) -> bool:
         """Addresses change at any time, but not while they stand in everybody's settings.
 
-        Without names a majority has to stay where everybody takes it to be: the movers call it;
-        and one has to stay for good, as the bootstrap server of all.
+        Without names a majority has to stay where everybody takes it to be: the movers call it.
         """
         in_log = all(v.key.directory_id is not None for s in self._possible_sets() for v in s)
-        # Whoever loses its log, and was removed meanwhile, knows its bootstrap servers only.
-        stays = node.node_id == min(self.world.nodes)
-        return in_log and (self._finds_all or (self.can_spare(node) and not stays))
+        return in_log and (self._finds_all or self.can_spare(node))

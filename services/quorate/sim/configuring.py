@@ -26,12 +26,28 @@ def bootstrap_name(node: SimulatedNode) -> tuple[str, int]:
     return f"bootstrap-{node.node_id}", PORT
 
 
-def bootstrap_server(node: SimulatedNode) -> tuple[str, int]:
-    """What the settings of the others have for a node: its name, or where it was at first."""
+def is_lost(node: SimulatedNode) -> bool:
+    """Whether only its settings can lead this node to the others.
+
+    Nobody calls who is no voter, and a log that is gone names none that have moved.
+    """
+    world = node.world
+    is_voter = any(node.is_voter(voter) for voter in world.oracle.voters_at(world.oracle.end))
+    return not world.options.has_bootstrap_names and (node.is_healing or not is_voter)
+
+
+def bootstrap_server(node: SimulatedNode, other: SimulatedNode) -> tuple[str, int]:
+    """What the settings of a node have for another: its name, or where it was at first.
+
+    Whoever mends a quorum after all faults writes into the settings of a lost one where the others
+    are then.
+    """
     if node.world.options.has_bootstrap_names:
-        return bootstrap_name(node)
-    first = endpoint(node.node_id)
-    return first.host, first.port
+        return bootstrap_name(other)
+    at = endpoint(other.node_id)
+    if node.world.is_calm and is_lost(node):
+        at = other.endpoints[0]
+    return at.host, at.port
 
 
 def raft_config(node: SimulatedNode) -> RaftConfig:
@@ -44,7 +60,7 @@ def raft_config(node: SimulatedNode) -> RaftConfig:
         cluster_id=CLUSTER_ID,
         endpoints=node.endpoints,
         bootstrap_servers=tuple(
-            (own.host, own.port) if other is node else bootstrap_server(other)
+            (own.host, own.port) if other is node else bootstrap_server(node, other)
             for other in node.world.nodes.values()
         ),
         election_timeout_ms=Millis(options.election_timeout_ms),

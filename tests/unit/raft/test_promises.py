@@ -66,6 +66,13 @@ def test_a_rival_waits_for_its_own_turn() -> None:
     assert not is_free(promises, 2, at=TURN, is_rival=True)
 
 
+def test_two_voters_that_both_are_needed_meet_whenever_their_turns_began() -> None:
+    """One supports a nominee for a turn, the other but for rests: no rest may cover a turn."""
+    rest = [at for at in range(3 * TURN) if not is_free(promised(2, at=0), 2, at=at, is_rival=True)]
+    assert 0 < len(rest) < TURN
+    assert TURN - len(rest) >= MOMENT
+
+
 def test_a_voter_with_a_promise_asks_nobody_for_that_turn() -> None:
     promises = promised(2, at=10)
     assert promises.silent_until == 10 + TURN

@@ -10,7 +10,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.records.ids import Offset
-    from quorate.records.voters import Voter
+    from quorate.records.voters import Voter, VoterSet
     from quorate.sim.node import SimulatedNode
     from quorate.sim.world import World
 
@@ -33,7 +33,7 @@ class AcknowledgedSurvives(Invariant):
 
     def _check(self, node: SimulatedNode, offset: Offset) -> None:
         voters = node.log.voters
-        having = holders(self.world, node, offset)
+        having = holders(self.world, node, voters, offset)
         if len(having) < voters.majority:
             raise Violation(
                 f"node {node.node_id} commits up to {offset}, which only {having} of the voters "
@@ -41,10 +41,10 @@ class AcknowledgedSurvives(Invariant):
             )
 
 
-def holders(world: World, node: SimulatedNode, offset: Offset) -> list[int]:
-    """The voters of a leader's latest set with its log up to `offset` on their platters."""
+def holders(world: World, node: SimulatedNode, voters: VoterSet, offset: Offset) -> list[int]:
+    """Those of `voters` with this leader's log up to `offset` on their platters."""
     chain = node.log.chain_at(offset)
-    return [int(v.key.node_id) for v in node.log.voters if _has(world, v, offset, chain)]
+    return [int(v.key.node_id) for v in voters if _has(world, v, offset, chain)]
 
 
 def _has(world: World, voter: Voter, offset: Offset, chain: int | None) -> bool:
