@@ -24,7 +24,7 @@ from quorate.rpc.channels import ChannelPool
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
-from quorate.rpc.refusals import refusal_of, words_of
+from quorate.rpc.refusals import never_sent, refusal_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -143,7 +143,7 @@ class ControllerClient:
         try:
             response = await stub.Write(message, timeout=timeout_s, metadata=self._metadata())
         except grpc.aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.UNAVAILABLE and _never_sent(error):
+            if never_sent(error):
                 raise
             raise self._outcome(server, error) from error
         result = response.results[0]
@@ -266,7 +266,7 @@ class ControllerClient:
         try:
             response = await call(convert(request), timeout=timeout_s, metadata=self._metadata())
         except grpc.aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.UNAVAILABLE and _never_sent(error):
+            if never_sent(error):
                 raise QuorumUnavailableError(
                     f"tried {_name(server)}: {self._said(error)}"
                 ) from error
@@ -376,12 +376,6 @@ def _leader_words(leader_id: int | None, epoch: int) -> str:
 def _is_denied(error: grpc.aio.AioRpcError) -> bool:
     """Whether it was the caller that was refused, and not the request."""
     return _REFUSALS.get(error.code()) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-
-
-def _never_sent(error: grpc.aio.AioRpcError) -> bool:
-    """Whether the request cannot have reached a server, so that it may be sent again."""
-    details = error.details() or ""
-    return "failed to connect" in details.lower() or "refused" in details.lower()
 
 
 def _wait_s(rounds: int) -> float:

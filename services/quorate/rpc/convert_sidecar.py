@@ -1,4 +1,4 @@
-"""The admin API's requests from protobuf, and its answers to it.
+"""The admin API's requests and answers, from and to protobuf.
 
 The requests are those of the raft protocol with parts that may be left out: an empty cluster id, no
 directory id, no listeners, epoch 0. Bad input raises ValueError that names the field.
@@ -14,7 +14,15 @@ from quorate.records.ids import Epoch, Millis
 from quorate.records.voters import KRAFT_VERSION
 from quorate.rpc.admin_errors import FEATURE_UNSUPPORTED, AdminError
 from quorate.rpc.convert_admin import FEATURES_MAX, feature_of
-from quorate.rpc.convert_raft import at_least_0, at_most, cluster_of, endpoints_of, key_of
+from quorate.rpc.convert_raft import (
+    at_least_0,
+    at_most,
+    cluster_of,
+    endpoints_of,
+    key_of,
+    pb_endpoints,
+)
+from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2
 
 # Of names that a caller has made up, enough to be recognised.
@@ -24,7 +32,6 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from quorate.records.ids import ReplicaKey
-    from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 
     OfVoter: TypeAlias = (
         pb.AddRaftVoterRequest
@@ -84,3 +91,58 @@ def transfer_leadership(value: pb.TransferLeadershipRequest) -> m.TransferLeader
 
 def pb_key(key: ReplicaKey) -> raft_pb2.ReplicaKey:
     return raft_pb2.ReplicaKey(id=key.node_id, directory_id=key.directory_id)
+
+
+# --- as a client sends and receives them ----------------------------------------------------------
+
+
+def pb_add_voter(value: m.AddRaftVoterRequest) -> pb.AddRaftVoterRequest:
+    return pb.AddRaftVoterRequest(
+        cluster_id=value.cluster_id,
+        voter_id=value.voter.node_id,
+        voter_directory_id=value.voter.directory_id,
+        listeners=pb_endpoints(value.listeners),
+        force=value.force,
+    )
+
+
+def pb_remove_voter(value: m.RemoveRaftVoterRequest) -> pb.RemoveRaftVoterRequest:
+    return pb.RemoveRaftVoterRequest(
+        cluster_id=value.cluster_id,
+        voter_id=value.voter.node_id,
+        voter_directory_id=value.voter.directory_id,
+        force=value.force,
+    )
+
+
+def pb_update_voter(value: m.UpdateRaftVoterRequest) -> pb.UpdateRaftVoterRequest:
+    return pb.UpdateRaftVoterRequest(
+        cluster_id=value.cluster_id,
+        current_leader_epoch=value.current_leader_epoch,
+        voter_id=value.voter.node_id,
+        voter_directory_id=value.voter.directory_id,
+        listeners=pb_endpoints(value.listeners),
+        k_raft_version_feature=raft_pb2.KRaftVersionFeature(
+            min_supported_version=value.kraft_version_min,
+            max_supported_version=value.kraft_version_max,
+        ),
+    )
+
+
+def pb_update_features(value: m.UpdateFeaturesRequest) -> pb.UpdateFeaturesRequest:
+    update = raft_pb2.FeatureUpdate(feature=KRAFT_VERSION, max_version_level=value.kraft_version)
+    return pb.UpdateFeaturesRequest(feature_updates=[update], validate_only=value.validate_only)
+
+
+def pb_transfer_leadership(value: m.TransferLeadershipRequest) -> pb.TransferLeadershipRequest:
+    return pb.TransferLeadershipRequest(
+        cluster_id=value.cluster_id,
+        voter_id=value.to.node_id,
+        voter_directory_id=value.to.directory_id,
+    )
+
+
+def key_in(value: raft_pb2.ReplicaKey) -> ReplicaKey:
+    """Who an answer says it was done to."""
+    directory = value.directory_id if value.HasField("directory_id") else None
+    return key_of(value.id, directory, "voter")

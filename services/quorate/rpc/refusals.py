@@ -77,6 +77,13 @@ def words_of(error: grpc.aio.AioRpcError, tls: TlsFiles | None) -> str:
     return handshake or f"{error.code().name}: {details}"
 
 
+def never_sent(error: grpc.aio.AioRpcError) -> bool:
+    """Whether the request cannot have reached a server, so that it may be sent again."""
+    details = (error.details() or "").lower()
+    is_closed = "failed to connect" in details or "refused" in details
+    return error.code() is grpc.StatusCode.UNAVAILABLE and is_closed
+
+
 def handshake_words(details: str, tls: TlsFiles | None) -> str | None:
     """Why no connection came about, where it was for TLS or for the lack of it; otherwise None."""
     lowered = details.lower()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from quorate.rpc.admin_errors import AdminError
-    from tests.integration.admin.conftest import Beside
+    from tests.integration.client.conftest import Beside
     from tests.integration.client.scripted import ScriptedQuorum
 
 SHORT_MS = 1_000

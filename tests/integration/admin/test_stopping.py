@@ -18,7 +18,7 @@ from tests.integration.client.scripted import refusal
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
-    from tests.integration.admin.conftest import Beside
+    from tests.integration.client.conftest import Beside
     from tests.integration.client.scripted import ScriptedQuorum
 
 SHORT_MS = 1_000

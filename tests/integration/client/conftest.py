@@ -1,20 +1,41 @@
-"""A scripted quorum, and a client of its membership that knows node 1 alone."""
+"""A scripted quorum, a client of its membership, and a sidecar that serves the admin API."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import grpc.aio
 import pytest
 
+from quorate.admin.service import Sidecar
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership import MembershipClient
+from quorate.records.ids import NodeId
+from quorate.rpc.admin_server import AdminServer, AdminService
+from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from tests.integration.client.scripted import ScriptedQuorum
 from tests.integration.rpc.conftest import another, served
+from tests.ports import HOST
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-__all__ = ["another", "membership", "quorum", "served"]
+    from quorate.rpc.admin_server import CallRecord
+
+__all__ = ["another", "beside", "membership", "quorum", "served"]
+
+TIMEOUT_MS = 20_000
+
+
+@dataclass(slots=True)
+class Beside:
+    """A sidecar, a stub to it, and its records."""
+
+    stub: admin_pb2_grpc.AdminAsyncStub
+    server: AdminServer
+    address: tuple[str, int]
+    records: list[CallRecord] = field(default_factory=list)
 
 
 @pytest.fixture
@@ -30,3 +51,16 @@ async def membership(quorum: ScriptedQuorum) -> AsyncIterator[MembershipClient]:
     servers = [quorum.addresses[1]]
     async with ControllerClient(servers) as client:
         yield MembershipClient(client, servers)
+
+
+@pytest.fixture
+async def beside(membership: MembershipClient) -> AsyncIterator[Beside]:
+    """A sidecar that knows node 1 alone."""
+    records: list[CallRecord] = []
+    sidecar = Sidecar(membership, NodeId(1), TIMEOUT_MS)
+    server = AdminServer(AdminService(sidecar, records.append), has_reflection=False)
+    port = server.bind(HOST, 0)
+    await server.start()
+    async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:
+        yield Beside(admin_pb2_grpc.AdminStub(channel), server, (HOST, port), records)
+    await server.stop(0)

@@ -84,3 +84,19 @@ def test_kraft_version_is_the_one_feature() -> None:
     with pytest.raises(AdminError, match=r"metadata\.version cannot be changed") as error:
         convert.update_features(pb.UpdateFeaturesRequest(feature_updates=[update, other]))
     assert error.value.reason == "FEATURE_UNSUPPORTED"
+
+
+@pytest.mark.parametrize("key", [BARE, cores.key(4)])
+def test_what_a_client_sends_is_what_the_sidecar_gets(key: ReplicaKey) -> None:
+    cluster, listeners = cores.CLUSTER, cores.endpoints(4)
+    add = m.AddRaftVoterRequest(cluster, key, listeners, Millis(0), force=True)
+    assert convert.add_voter(convert.pb_add_voter(add)) == add
+    remove = m.RemoveRaftVoterRequest(cluster, key, Millis(0), force=True)
+    assert convert.remove_voter(convert.pb_remove_voter(remove)) == remove
+    update = m.UpdateRaftVoterRequest(cluster, Epoch(3), key, listeners, 0, 1)
+    assert convert.update_voter(convert.pb_update_voter(update)) == update
+    features = m.UpdateFeaturesRequest(1, validate_only=True)
+    assert convert.update_features(convert.pb_update_features(features)) == features
+    transfer = m.TransferLeadershipRequest(cluster, key)
+    assert convert.transfer_leadership(convert.pb_transfer_leadership(transfer)) == transfer
+    assert convert.key_in(convert.pb_key(key)) == key

@@ -1,0 +1,107 @@
+"""`quorate prepare-stop`: the hook that runs before a controller is stopped.
+
+It asks the sidecar beside the controller and waits until that one may go; docs/admin.md has the
+steps. Exit status 0 means that it may be stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from quorate.cli.arguments import number
+from quorate.cli.connection import TIMEOUT_MS_DEFAULT, parse_server, tls_of
+from quorate.cli.output import CommandError, admin_error, fail, print_json
+from quorate.client.admin_client import AdminClient
+from quorate.rpc.admin_errors import AdminError
+from quorate.settings.numbers import INT32_MAX
+
+if TYPE_CHECKING:
+    from quorate.client.controller_client import Address
+    from quorate.rpc.admin_server import Prepared
+
+SIDECAR: Final = "127.0.0.1:9095"
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "prepare-stop",
+        help="make it safe to stop a controller",
+        description="Ask the sidecar of a controller to hand its leadership over and, with "
+        "--leave, to remove its voter; returns when the controller may be stopped.",
+    )
+    parser.add_argument(
+        "--admin",
+        type=_server,
+        default=SIDECAR,
+        metavar="HOST:PORT",
+        help=f"the sidecar beside the controller (default: {SIDECAR})",
+    )
+    parser.add_argument(
+        "--leave", action="store_true", help="the controller goes for good: remove its voter"
+    )
+    parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="properties of the connection: security.protocol, ssl.*",
+    )
+    parser.add_argument(
+        "--timeout-ms",
+        type=number(1, INT32_MAX),
+        default=TIMEOUT_MS_DEFAULT,
+        help=f"how long the command may take (default: {TIMEOUT_MS_DEFAULT})",
+    )
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="the format"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Entry of the command line."""
+    try:
+        prepared = asyncio.run(_prepare(arguments))
+    except AdminError as error:
+        return fail(admin_error(error))
+    except CommandError as error:
+        return fail(str(error))
+    if arguments.output == "json":
+        print_json(
+            {
+                "handedOver": prepared.handed_over,
+                "removed": prepared.removed,
+                "isVoter": prepared.is_voter,
+                "leaderId": prepared.leader.leader_id,
+                "leaderEpoch": prepared.leader.epoch,
+            }
+        )
+    else:
+        print(in_words(prepared))
+    return 0
+
+
+async def _prepare(arguments: argparse.Namespace) -> Prepared:
+    timeout_s = arguments.timeout_ms / 1000
+    async with AdminClient([arguments.admin], timeout_s=timeout_s, tls=tls_of(arguments)) as client:
+        return await client.prepare_stop(leave=arguments.leave)
+
+
+def in_words(prepared: Prepared) -> str:
+    """What was done, and who leads now."""
+    done = []
+    if prepared.handed_over:
+        done.append("leadership handed over")
+    if prepared.removed:
+        done.append("voter removed")
+    leader, epoch = prepared.leader.leader_id, prepared.leader.epoch
+    who = "nobody leads" if leader is None else f"node {leader} leads"
+    return f"Ready to stop: {', '.join(done) or 'nothing had to be done'}; {who} (epoch {epoch})"
+
+
+def _server(text: str) -> Address:
+    try:
+        return parse_server(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

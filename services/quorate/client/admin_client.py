@@ -1,0 +1,172 @@
+"""A client of the admin API: changes of the quorum through the sidecar of any controller.
+
+Whatever goes wrong is an AdminError with a reason in one word: those of docs/admin.md, and
+NO_ANSWER where no sidecar could be asked. A change whose answer is lost is OUTCOME_UNKNOWN: whoever
+wants it describes the quorum before it is asked for again.
+"""
+
+# ruff: noqa: ANN401 - one call serves every method, whatever its message
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import grpc.aio
+
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ClusterId, Millis
+from quorate.rpc import convert_sidecar as convert
+from quorate.rpc.admin_errors import OUTCOME_UNKNOWN, AdminError, admin_error
+from quorate.rpc.admin_server import Done, Prepared
+from quorate.rpc.channels import ChannelPool, target
+from quorate.rpc.convert_admin import describe_response
+from quorate.rpc.convert_raft import leader_of
+from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
+from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
+from quorate.rpc.gen.raft.v1 import raft_pb2
+from quorate.rpc.refusals import never_sent, words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from quorate.client.controller_client import Address
+    from quorate.records.ids import ReplicaKey
+    from quorate.records.voters import Endpoint
+    from quorate.rpc.tls import TlsFiles
+
+TIMEOUT_S: Final = 30.0
+NO_ANSWER: Final = "NO_ANSWER"
+_ANY_CLUSTER: Final = ClusterId("")
+_CHANGES: Final[dict[type[m.MembershipRequest], tuple[str, Callable[[Any], Any]]]] = {
+    m.AddRaftVoterRequest: ("AddRaftVoter", convert.pb_add_voter),
+    m.RemoveRaftVoterRequest: ("RemoveRaftVoter", convert.pb_remove_voter),
+    m.UpdateRaftVoterRequest: ("UpdateRaftVoter", convert.pb_update_voter),
+    m.UpdateFeaturesRequest: ("UpdateFeatures", convert.pb_update_features),
+    m.TransferLeadershipRequest: ("TransferLeadership", convert.pb_transfer_leadership),
+}
+
+
+class AdminClient:
+    """Use as an async context manager. Any of `servers` does; each call ends within its time.
+
+    A sidecar that cannot be reached is passed over, and one that answered is asked first.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[Address],
+        *,
+        timeout_s: float = TIMEOUT_S,
+        tls: TlsFiles | None = None,
+    ) -> None:
+        """Plaintext without `tls`."""
+        if not servers:
+            raise ValueError("no sidecar to ask: give at least one address")
+        self._servers = list(dict.fromkeys(servers))
+        self._timeout_s = timeout_s
+        self._tls = tls
+        self._channels = ChannelPool(tls, drain_s=timeout_s)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._channels.close()
+
+    # --- calls; all raise AdminError --------------------------------------------------------------
+
+    async def describe(self, timeout_s: float | None = None) -> m.DescribeQuorumResponse:
+        """The leader's view of the quorum. The time is shared among the sidecars."""
+        request = raft_pb2.DescribeQuorumRequest()
+        answer = await self._ask("DescribeQuorum", request, timeout_s, is_read=True)
+        return describe_response(answer)
+
+    async def add_voter(
+        self,
+        voter: ReplicaKey,
+        listeners: tuple[Endpoint, ...] = (),
+        *,
+        force: bool = False,
+        timeout_s: float | None = None,
+    ) -> Done:
+        """Make an observer a voter; what is left out is looked up by the sidecar."""
+        request = m.AddRaftVoterRequest(_ANY_CLUSTER, voter, listeners, Millis(0), force=force)
+        return await self.change(request, timeout_s)
+
+    async def remove_voter(
+        self, voter: ReplicaKey, *, force: bool = False, timeout_s: float | None = None
+    ) -> Done:
+        """Take a voter out; returns when that is committed."""
+        request = m.RemoveRaftVoterRequest(_ANY_CLUSTER, voter, Millis(0), force=force)
+        return await self.change(request, timeout_s)
+
+    async def transfer_leadership(self, to: ReplicaKey, timeout_s: float | None = None) -> Done:
+        """Let another voter lead; returns when it does."""
+        return await self.change(m.TransferLeadershipRequest(_ANY_CLUSTER, to), timeout_s)
+
+    async def change(self, request: m.MembershipRequest, timeout_s: float | None = None) -> Done:
+        """Any change. The answer holds what was asked in the end, and who leads now."""
+        name, to_pb = _CHANGES[type(request)]
+        answer = await self._ask(name, to_pb(request), timeout_s)
+        leader = leader_of(answer.current_leader)
+        if isinstance(request, m.UpdateFeaturesRequest | m.TransferLeadershipRequest):
+            return Done(request, leader)
+        return Done(replace(request, voter=convert.key_in(answer.voter)), leader)
+
+    async def prepare_stop(self, *, leave: bool, timeout_s: float | None = None) -> Prepared:
+        """Make it safe to stop the controller beside the one sidecar that this client knows."""
+        if len(self._servers) > 1:
+            raise ValueError("which controller stops? PrepareStop is for a client of one sidecar")
+        answer = await self._ask("PrepareStop", pb.PrepareStopRequest(leave=leave), timeout_s)
+        return Prepared(
+            handed_over=answer.handed_over,
+            removed=answer.removed,
+            is_voter=answer.is_voter if answer.HasField("is_voter") else None,
+            leader=leader_of(answer.current_leader),
+        )
+
+    # --- asking one after the other ---------------------------------------------------------------
+
+    async def _ask(
+        self, method: str, message: Any, timeout_s: float | None, *, is_read: bool = False
+    ) -> Any:
+        """The first answer; a read goes on after any silence, a change where it never left."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (self._timeout_s if timeout_s is None else timeout_s)
+        said: list[str] = []
+        servers = list(self._servers)
+        for position, server in enumerate(servers):
+            left_s = max(0.001, deadline - loop.time())
+            # Who is silent leaves the others their part of the time.
+            attempt_s = left_s / (len(servers) - position) if is_read else left_s
+            stub = admin_pb2_grpc.AdminStub(self._channels.get(*server))
+            try:
+                answer = await getattr(stub, method)(message, timeout=attempt_s)
+            except grpc.aio.AioRpcError as error:
+                refusal = admin_error(error)
+                if refusal is not None:
+                    raise refusal from error
+                said.append(f"{target(*server)}: {words_of(error, self._tls)}")
+                if not is_read and not never_sent(error):
+                    raise _unknown(said[-1]) from error
+            else:
+                self._servers.remove(server)
+                self._servers.insert(0, server)
+                return answer
+        raise AdminError(
+            NO_ANSWER, ErrorCode.LEADER_NOT_AVAILABLE, f"no sidecar answers: {'; '.join(said)}"
+        )
+
+
+def _unknown(said: str) -> AdminError:
+    return AdminError(
+        OUTCOME_UNKNOWN,
+        ErrorCode.REQUEST_TIMED_OUT,
+        f"the change may have been made, or may still be ({said}). Look at the quorum before you "
+        "ask again",
+    )
