@@ -255,7 +255,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         before = _needs_of(method)
         of_peers = is_of_peers(method)
 
-        async def guarded(requests: AsyncIterator[bytes], context: Context) -> Any:  # noqa: ANN401
+        async def answered(requests: AsyncIterator[bytes], context: Context) -> Any:  # noqa: ANN401
             # What peers send in halves takes no places: the oldest of those makes room.
             place = None if of_peers else await self._enter(method, context)
             if self._has_names:
@@ -280,6 +280,15 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
             else:
                 place.owe(response.ByteSize())
             return response
+
+        async def guarded(requests: AsyncIterator[bytes], context: Context) -> Any:  # noqa: ANN401
+            try:
+                return await answered(requests, context)
+            except grpc.aio.AbortError as error:
+                # gRPC keeps it with the call, and it would keep the request, and all else that the
+                # call held, until the garbage collector comes to them.
+                error.__context__ = None
+                raise error.with_traceback(None) from None
 
         return guarded
 

@@ -18,16 +18,20 @@ OTHERS_MAX: Final = 512
 UNANSWERED_BYTES_MAX: Final = 32 * 1024 * 1024
 # Of reads and of snapshots: answers above all, which are bytes already when they are counted.
 ANSWERS_BYTES_MAX: Final = 16 * 1024 * 1024
+# Of votes, descriptions and changes of the quorum: a few hundred bytes each. What is made of empty
+# items is twenty-four times as large as they are.
+SMALL_ONES_BYTES_MAX: Final = 8 * 1024 * 1024
 # Each is of a mebibyte at most.
 ARRIVALS_MAX: Final = 128
 PATIENCE_S: Final = 0.5
 
 _RAFT: Final = "/quorate.raft.v1.Raft/"
+_FETCH_ONCE: Final = _RAFT + "FetchOnce"
 _CONTROLLER: Final = "/quorate.controller.v1.Controller/"
 _RAW: Final = "/quorate.raw.v1.RawLog/"
 # What keeps the quorum together. Whatever clients hold, there is room for these.
 _OF_PEERS: Final = frozenset(
-    _RAFT + name for name in ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "FetchOnce")
+    (_FETCH_ONCE, *(_RAFT + name for name in ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch")))
 )
 # Who fetches, and what a stream of writes has not been told, is known to the services only.
 _OWN_PLACES: Final = frozenset((_RAFT + "Fetch", _CONTROLLER + "WriteStream", _RAW + "Append"))
@@ -53,15 +57,21 @@ class Places:
         self._snapshots = Admission(
             "fetches of snapshots", calls_max=OTHERS_MAX, pool=Pool(ANSWERS_BYTES_MAX)
         )
-        self._others = Admission("calls", calls_max=OTHERS_MAX, pool=Pool(UNANSWERED_BYTES_MAX))
+        self._others = Admission("calls", calls_max=OTHERS_MAX, pool=Pool(SMALL_ONES_BYTES_MAX))
+        # Who fetches may leave his answers unread; votes need neither place nor bytes of his.
+        self._fetches = Admission(
+            "single fetches", calls_max=CALLS_MAX, pool=Pool(UNANSWERED_BYTES_MAX)
+        )
         self._peers = Admission(
-            "calls of peers", calls_max=CALLS_MAX, pool=Pool(UNANSWERED_BYTES_MAX)
+            "calls of peers", calls_max=CALLS_MAX, pool=Pool(SMALL_ONES_BYTES_MAX)
         )
         self._arrivals = Arrivals(at_once=ARRIVALS_MAX, patience_s=PATIENCE_S)
         self._of_peers = Arrivals(at_once=ARRIVALS_MAX, patience_s=0)
 
     def of(self, method: str) -> Admission:
         """Who counts the calls of a method."""
+        if method == _FETCH_ONCE:
+            return self._fetches
         if is_of_peers(method):
             return self._peers
         if method == _RAFT + "FetchSnapshot":

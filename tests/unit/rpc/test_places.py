@@ -31,7 +31,8 @@ def test_what_clients_hold_keeps_no_peer_out(name: str) -> None:
 
 def test_neither_calls_nor_bytes_of_one_kind_are_in_the_way_of_another() -> None:
     places = Places()
-    kinds = (CONTROLLER + "Read", CONTROLLER + "Write", RAFT + "FetchSnapshot", RAFT + "Vote")
+    of_raft = ("FetchSnapshot", "FetchOnce", "Vote", "DescribeQuorum")
+    kinds = (CONTROLLER + "Read", CONTROLLER + "Write", *(RAFT + name for name in of_raft))
     with ExitStack() as held:
         for method in kinds:
             admission = places.of(method)
