@@ -14,12 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import grpc.aio
 
-from quorate.client.controller_client import (
-    ControllerClient,
-    OutcomeUnknownError,
-    QuorumUnavailableError,
-    RequestRefusedError,
-)
+from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
+from quorate.client.controller_client import ControllerClient
 from quorate.controller.replies import (
     CreateTopicsReply,
     DeleteTopicsReply,

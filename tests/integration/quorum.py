@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final, Self
 from quorate.cli.identities import draw_uuid
 from quorate.cli.local_quorum import NodePlan, check_ports, format_node, open_quorum, prepare
 from quorate.cli.output import CommandError
-from quorate.client.controller_client import ControllerClient, OutcomeUnknownError
+from quorate.client.calls import OutcomeUnknownError
+from quorate.client.controller_client import ControllerClient
 from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply, ListTopicsReply
 from quorate.controller.requests import CreateTopics, DescribeTopics, ListTopics, NewTopic
 from quorate.records.errors import ErrorCode

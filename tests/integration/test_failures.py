@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.client.controller_client import (
-    ControllerClient,
-    OutcomeUnknownError,
-    QuorumUnavailableError,
-)
+from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError
+from quorate.client.controller_client import ControllerClient
 from quorate.controller.requests import CreateTopics, NewTopic
 from quorate.records.ids import NodeId
 from tests.integration.disks import committed_batches, log_end, log_start, snapshots

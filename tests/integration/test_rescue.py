@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.cli.main import main
-from quorate.client.controller_client import ControllerClient, QuorumUnavailableError
+from quorate.client.calls import QuorumUnavailableError
+from quorate.client.controller_client import ControllerClient
 from quorate.controller.requests import CreateTopics, NewTopic
 from quorate.records.ids import NodeId, ReplicaKey, format_uuid
 from quorate.storage.files import OsFileSystem

@@ -100,7 +100,7 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     guard = None if tls is None and config.access is None else CallerInterceptor(config.access)
     forwards = guard is not None
     async with ControllerClient(config.servers, tls=tls, forwards=forwards) as client:
-        membership = MembershipClient(client, config.servers)
+        membership = MembershipClient(client)
         sidecar = Sidecar(membership, config.node_id, config.request_timeout_ms)
         server = AdminServer(
             AdminService(sidecar, calls.record), has_reflection=config.has_reflection, guard=guard

@@ -18,7 +18,7 @@ from quorate.cli.connection import (
     run_command,
 )
 from quorate.cli.output import CommandError, item_error, print_json, print_offset
-from quorate.client.controller_client import OutcomeUnknownError, QuorumUnavailableError
+from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError
 from quorate.controller.features import SUPPORTED_FEATURES
 from quorate.controller.replies import BrokerHeartbeatReply, ListBrokersReply, RegisterBrokerReply
 from quorate.controller.requests import BrokerHeartbeat, ListBrokers, Listener, RegisterBroker

@@ -13,12 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.arguments import number
 from quorate.cli.output import CommandError, admin_error, fail, warn
-from quorate.client.controller_client import (
-    ControllerClient,
-    OutcomeUnknownError,
-    QuorumUnavailableError,
-    RequestRefusedError,
-)
+from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
+from quorate.client.controller_client import ControllerClient
 from quorate.rpc.admin_errors import AdminError
 from quorate.rpc.channels import open_tls, target
 from quorate.settings.numbers import INT32_MAX, is_whole_number
@@ -28,7 +24,7 @@ from quorate.settings.tls import TlsError, read_client_tls
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from quorate.client.controller_client import Address
+    from quorate.client.calls import Address
     from quorate.controller.replies import ReadReply
     from quorate.controller.requests import ReadRequest
     from quorate.rpc.tls import TlsFiles

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.connection import add_connection_arguments, deadline_of, run_command, servers_of
+from quorate.cli.connection import add_connection_arguments, deadline_of, run_command
 from quorate.cli.output import CommandError, admin_error, parse_setting, print_json
 from quorate.client.membership import MembershipClient
 from quorate.raft.messages import UpdateFeaturesRequest
@@ -18,7 +18,8 @@ from quorate.settings.numbers import INT16_MAX, whole_number
 if TYPE_CHECKING:
     import argparse
 
-    from quorate.client.controller_client import ApiVersions, ControllerClient
+    from quorate.client.calls import ApiVersions
+    from quorate.client.controller_client import ControllerClient
     from quorate.raft.messages import DescribeQuorumResponse
 
 _COLUMNS: Final = ("SupportedMinVersion", "SupportedMaxVersion", "FinalizedVersionLevel", "Epoch")
@@ -105,7 +106,7 @@ async def _update(client: ControllerClient, arguments: argparse.Namespace) -> in
             "feature that can"
         )
     level = levels[KRAFT_VERSION]
-    membership = MembershipClient(client, servers_of(arguments))
+    membership = MembershipClient(client)
     deadline = deadline_of(arguments)
     finalised = (await membership.describe(deadline)).kraft_version
     if verb == "downgrade" and level >= finalised:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.connection import format_server, tls_of
 from quorate.cli.output import CommandError
-from quorate.client.controller_client import ControllerClient, RequestRefusedError
+from quorate.client.calls import RequestRefusedError
+from quorate.client.controller_client import ControllerClient
 from quorate.records.errors import ErrorCode
 from quorate.rpc.channels import open_tls
 from quorate.settings.tls import TlsError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
-    from quorate.client.controller_client import Address
+    from quorate.client.calls import Address
     from quorate.consensus.config import ControllerConfig
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.rpc.tls import TlsFiles

@@ -18,7 +18,7 @@ from quorate.rpc.admin_errors import AdminError
 from quorate.settings.numbers import INT32_MAX
 
 if TYPE_CHECKING:
-    from quorate.client.controller_client import Address
+    from quorate.client.calls import Address
     from quorate.rpc.admin_server import Prepared
 
 SIDECAR: Final = "127.0.0.1:9095"

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from quorate.client.controller_client import Address, ControllerClient
+    from quorate.client.calls import Address
+    from quorate.client.controller_client import ControllerClient
     from quorate.raft.messages import DescribeQuorumResponse, ReplicaState
     from quorate.records.ids import ReplicaKey
 

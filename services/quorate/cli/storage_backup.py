@@ -12,11 +12,8 @@ from quorate.cli.identities import draw_uuid, parse_cluster_id
 from quorate.cli.leader_probe import ask_for_leader, refuse_leader, tls_for
 from quorate.cli.output import CommandError, fail
 from quorate.cli.storage_recover import parse_ignored
-from quorate.client.controller_client import (
-    ControllerClient,
-    QuorumUnavailableError,
-    RequestRefusedError,
-)
+from quorate.client.calls import QuorumUnavailableError, RequestRefusedError
+from quorate.client.controller_client import ControllerClient
 from quorate.consensus.config import load_config
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
 from quorate.settings.properties import ConfigError
@@ -32,7 +29,7 @@ from quorate.storage.restore import refuse_unless_empty, restoration, restore
 if TYPE_CHECKING:
     import argparse
 
-    from quorate.client.controller_client import Address
+    from quorate.client.calls import Address
     from quorate.consensus.config import ControllerConfig
     from quorate.rpc.tls import TlsFiles
     from quorate.storage.backup import Source

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.cli.leader_probe import Answer
-    from quorate.client.controller_client import Address
+    from quorate.client.calls import Address
     from quorate.records.ids import ClusterId
     from quorate.records.voters import Endpoint, Voter, VoterSet
     from quorate.storage.rescue import Survivor

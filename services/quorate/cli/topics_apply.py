@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quorate.client.controller_client import OutcomeUnknownError
+from quorate.client.calls import OutcomeUnknownError
 from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply
 from quorate.controller.requests import USE_DEFAULT, CreateTopics, DescribeTopics
 from quorate.records.errors import ErrorCode

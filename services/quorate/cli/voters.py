@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.arguments import number
-from quorate.cli.connection import deadline_of, run_command, servers_of
+from quorate.cli.connection import deadline_of, run_command
 from quorate.cli.output import CommandError, admin_error, fail, print_json
 from quorate.client.membership import MembershipClient
 from quorate.consensus.config import load_config
@@ -173,7 +173,7 @@ def _run(
 ) -> int:
     async def command(client: ControllerClient, arguments: argparse.Namespace) -> int:
         request = make_request(arguments)
-        membership = MembershipClient(client, servers_of(arguments))
+        membership = MembershipClient(client)
         deadline = deadline_of(arguments)
         if arguments.dry_run:
             return _tell_foreseen(*await membership.foresee(request, deadline), arguments)

@@ -31,7 +31,7 @@ from quorate.rpc.refusals import never_sent, words_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from quorate.client.controller_client import Address
+    from quorate.client.calls import Address
     from quorate.records.ids import ReplicaKey
     from quorate.records.voters import Endpoint
     from quorate.rpc.tls import TlsFiles

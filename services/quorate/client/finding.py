@@ -1,17 +1,17 @@
 """Finding the leader: whoever led last is asked first, then everybody who is known.
 
-The controller beside the sidecar comes first in `servers`. It need not run: the others' addresses
-are remembered from what leaders said.
+The nearest controller comes first in `servers`. It need not run: the others' addresses are
+remembered from what leaders said.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quorate.client.controller_client import ApiVersions, RequestRefusedError
+from quorate.client.calls import ApiVersions, RequestRefusedError, address_of
+from quorate.client.waiting import Backoff
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId
 from quorate.rpc.admin_errors import NO_LEADER, AdminError
@@ -20,13 +20,10 @@ from quorate.rpc.channels import target
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from quorate.client.controller_client import Address, ControllerClient
+    from quorate.client.calls import Address, ControllerCalls, RedirectError
     from quorate.raft.messages import DescribeQuorumResponse
-    from quorate.records.voters import Endpoint
 
 ASK_TIMEOUT_S: Final = 1.0
-BACKOFF_S: Final = 0.05
-BACKOFF_MAX_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,39 +34,36 @@ class Found:
     quorum: DescribeQuorumResponse
 
 
-class Backoff:
-    """Waits that double up to a second, each with a draw, and never past the deadline."""
-
-    def __init__(self, deadline: float) -> None:
-        self.deadline = deadline
-        self._next_s = BACKOFF_S
-
-    @property
-    def left_s(self) -> float:
-        """The time until the deadline, negative after it."""
-        return self.deadline - asyncio.get_running_loop().time()
-
-    async def wait(self) -> bool:
-        """Wait; False when no time is left."""
-        wait_s = self._next_s * random.uniform(0.5, 1.0)  # noqa: S311 - jitter guards nothing
-        self._next_s = min(BACKOFF_MAX_S, self._next_s * 2)
-        await asyncio.sleep(max(0.0, min(wait_s, self.left_s)))
-        return self.left_s > 0
-
-
 class LeaderFinder:
     """Remembers who led and who else there is."""
 
-    def __init__(self, client: ControllerClient, servers: Sequence[Address]) -> None:
-        self._client = client
+    def __init__(self, calls: ControllerCalls, servers: Sequence[Address]) -> None:
+        self._calls = calls
         self._servers = list(servers)
+        self._turn = 0
         self._voters: list[Address | None] = []
         self._leader: Address | None = None
         self._cluster_id: ClusterId | None = None
 
+    # --- by asking for something else -------------------------------------------------------------
+
+    def next_server(self) -> Address:
+        """Whom to ask for what only a leader does: the one that leads, else the next in turn."""
+        if self._leader is not None:
+            return self._leader
+        server = self._servers[self._turn % len(self._servers)]
+        self._turn += 1
+        return server
+
+    def named(self, by: Address, redirect: RedirectError) -> None:
+        """Somebody does not lead, and may have said who does."""
+        self._leader = redirect.leader if redirect.leader != by else None
+
     def forget(self) -> None:
         """Whoever led does so no more."""
         self._leader = None
+
+    # --- by asking who leads ----------------------------------------------------------------------
 
     async def find(self, deadline: float) -> Found:
         """The leader, by `deadline` of the loop's clock.
@@ -95,7 +89,7 @@ class LeaderFinder:
         """The cluster's id, asked of the leader once."""
         if self._cluster_id is None:
             left_s = min(ASK_TIMEOUT_S, Backoff(deadline).left_s)
-            answer = await self._client.try_api_versions_at(found.server, max(0.001, left_s))
+            answer = await self._calls.try_api_versions_at(found.server, max(0.001, left_s))
             if not isinstance(answer, ApiVersions):
                 raise no_leader({target(*found.server): answer})
             self._cluster_id = ClusterId(answer.cluster_id)
@@ -108,14 +102,14 @@ class LeaderFinder:
         # Another request may forget the leader, or find a new one, while this one waits.
         leader = self._leader
         if leader is not None:
-            answer = await self._client.try_describe_at(leader, timeout_s)
+            answer = await self._calls.try_describe_at(leader, timeout_s)
             if not isinstance(answer, str) and answer.error is ErrorCode.NONE:
                 return Found(leader, answer)
         tasks: dict[asyncio.Task[DescribeQuorumResponse | str], Address] = {}
 
         def ask(server: Address | None) -> None:
             if server is not None and server not in tasks.values():
-                asking = self._client.try_describe_at(server, timeout_s)
+                asking = self._calls.try_describe_at(server, timeout_s)
                 tasks[asyncio.ensure_future(asking)] = server
 
         for server in (*self._servers, *self._voters):
@@ -136,11 +130,6 @@ class LeaderFinder:
             # Nobody waits for the others any more, whatever they would have said.
             await asyncio.gather(*tasks, return_exceptions=True)
         return None
-
-
-def address_of(endpoints: Sequence[Endpoint]) -> Address | None:
-    """Where a node is called, as far as it is known."""
-    return (endpoints[0].host, endpoints[0].port) if endpoints else None
 
 
 def no_leader(answers: Mapping[str, DescribeQuorumResponse | str]) -> AdminError:

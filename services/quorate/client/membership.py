@@ -11,13 +11,13 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.client.controller_client import (
+from quorate.client.calls import (
     OutcomeUnknownError,
     QuorumUnavailableError,
     RequestRefusedError,
 )
-from quorate.client.finding import Backoff, LeaderFinder
 from quorate.client.requests import UNKNOWN_EPOCH, Standing, completed, foreseen, standing
+from quorate.client.waiting import Backoff
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
@@ -25,10 +25,8 @@ from quorate.rpc.admin_errors import OUTCOME_UNKNOWN, AdminError
 from quorate.rpc.admin_server import Done
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from quorate.client.controller_client import Address, ControllerClient
-    from quorate.client.finding import Found
+    from quorate.client.controller_client import ControllerClient
+    from quorate.client.finding import Found, LeaderFinder
 
 log = logging.getLogger(__name__)
 
@@ -47,11 +45,11 @@ _DONE_BEFORE: Final = frozenset({ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_
 
 
 class MembershipClient:
-    """Asks the leader, whoever it is; the first of `servers` is the nearest controller."""
+    """Asks the leader, whoever it is; the first server of the client is the nearest controller."""
 
-    def __init__(self, client: ControllerClient, servers: Sequence[Address]) -> None:
+    def __init__(self, client: ControllerClient) -> None:
         self._client = client
-        self._finder = LeaderFinder(client, servers)
+        self._finder = client.finder
 
     async def describe(self, deadline: float) -> m.DescribeQuorumResponse:
         """The leader's view, by `deadline` of the loop's clock. Raises AdminError: NO_LEADER."""

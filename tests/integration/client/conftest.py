@@ -50,7 +50,7 @@ async def membership(quorum: ScriptedQuorum) -> AsyncIterator[MembershipClient]:
     """Knows node 1 alone."""
     servers = [quorum.addresses[1]]
     async with ControllerClient(servers) as client:
-        yield MembershipClient(client, servers)
+        yield MembershipClient(client)
 
 
 @pytest.fixture

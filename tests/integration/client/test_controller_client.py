@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.client.controller_client import (
-    RETRY_FIRST_MS,
-    RETRY_LONGEST_MS,
+from quorate.client.calls import (
     ApiVersions,
-    ControllerClient,
     OutcomeUnknownError,
     QuorumUnavailableError,
     RequestRefusedError,
-    _wait_s,
 )
+from quorate.client.controller_client import ControllerClient
 from quorate.controller.replies import (
     CreatedTopic,
     CreateTopicsReply,
@@ -209,7 +206,7 @@ async def test_servers_that_name_each_other_are_asked_ever_more_seldom(
         rounds.append(count)
         return 0.0
 
-    monkeypatch.setattr("quorate.client.controller_client._wait_s", noting)
+    monkeypatch.setattr("quorate.client.waiting.wait_s", noting)
     async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
         writing = asyncio.ensure_future(client.write(REQUEST))
         for _ in range(4):
@@ -218,15 +215,3 @@ async def test_servers_that_name_each_other_are_asked_ever_more_seldom(
         (await served.controller.asked())[1].set_result(CREATED)
         assert await writing == CREATED
     assert rounds == [1, 2, 3, 4]
-
-
-def test_the_wait_grows_up_to_a_bound_and_half_of_it_is_drawn() -> None:
-    for rounds, longest_ms in (
-        (1, RETRY_FIRST_MS),
-        (2, 2 * RETRY_FIRST_MS),
-        (90, RETRY_LONGEST_MS),
-    ):
-        waits = {_wait_s(rounds) * 1000 for _ in range(50)}
-        assert min(waits) >= longest_ms // 2
-        assert max(waits) <= longest_ms + 1
-        assert len(waits) > 1

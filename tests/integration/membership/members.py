@@ -12,11 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final, Self
 
 from quorate.cli.local_quorum import LISTENER, NodePlan, format_node
-from quorate.client.controller_client import (
-    OutcomeUnknownError,
-    QuorumUnavailableError,
-    RequestRefusedError,
-)
+from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
 from quorate.controller.replies import CreateTopicsReply, ListTopicsReply
 from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
 from quorate.raft import messages as m

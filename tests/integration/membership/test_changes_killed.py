@@ -11,11 +11,7 @@ import random
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from quorate.client.controller_client import (
-    OutcomeUnknownError,
-    QuorumUnavailableError,
-    RequestRefusedError,
-)
+from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
 from quorate.raft import messages as m
 from tests.integration.membership.members import CALL_S, CHANGE_MS, Load, Members
 

@@ -12,7 +12,8 @@ import grpc.aio
 import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from quorate.client.controller_client import ControllerClient, RequestRefusedError
+from quorate.client.calls import RequestRefusedError
+from quorate.client.controller_client import ControllerClient
 from quorate.controller.replies import CreatedTopic, CreateTopicsReply
 from quorate.controller.requests import CreateTopics, DeleteTopics, NewTopic
 from quorate.raft import messages as m

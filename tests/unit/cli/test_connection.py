@@ -20,11 +20,13 @@ from quorate.cli.connection import (
     tls_of,
 )
 from quorate.cli.output import CommandError
-from quorate.client.controller_client import ControllerClient, OutcomeUnknownError
+from quorate.client.calls import OutcomeUnknownError
 from tests.certificates import DAY, Authority
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from quorate.client.controller_client import ControllerClient
 
 
 def parsed(*arguments: str) -> argparse.Namespace:

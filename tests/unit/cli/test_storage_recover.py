@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from quorate.client.controller_client import Address
+    from quorate.client.calls import Address
 
     Run = Callable[..., tuple[int, str, str]]
 

@@ -13,7 +13,7 @@ from quorate.cli.topics_apply import (
     batches,
     difference,
 )
-from quorate.client.controller_client import ControllerClient, OutcomeUnknownError
+from quorate.client.calls import OutcomeUnknownError
 from quorate.controller.replies import (
     CreatedTopic,
     CreateTopicsReply,
@@ -26,6 +26,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
 
 if TYPE_CHECKING:
+    from quorate.client.controller_client import ControllerClient
     from quorate.controller.requests import ReadRequest, WriteRequest
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from quorate.client.finding import Backoff, LeaderFinder, address_of, no_leader
+from quorate.client.calls import address_of
+from quorate.client.finding import LeaderFinder, no_leader
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
-    from quorate.client.controller_client import Address, ControllerClient
+    from quorate.client.calls import Address
+    from quorate.client.controller_client import ControllerClient
 
 
 def test_the_first_controller_that_answers_tells() -> None:
@@ -88,14 +90,3 @@ async def test_a_leader_that_another_request_forgets_meanwhile_is_still_an_addre
     deadline = asyncio.get_running_loop().time() + 60
     assert (await finder.find(deadline)).server == ("a", 1)
     assert (await finder.find(deadline)).server == ("a", 1)
-
-
-async def test_waits_end_at_the_deadline() -> None:
-    loop = asyncio.get_running_loop()
-    backoff = Backoff(loop.time() + 0.2)
-    waits = 0
-    while await backoff.wait():
-        waits += 1
-    assert waits > 0
-    assert backoff.left_s <= 0
-    assert not await backoff.wait()

@@ -1,0 +1,40 @@
+"""Waits between attempts: ever longer, up to a bound, never in step, never past the deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Final
+
+from quorate.raft.backoff import backoff_ms
+
+RETRY_FIRST_MS: Final = 50
+RETRY_LONGEST_MS: Final = 500
+_RANDOM: Final = random.SystemRandom()
+
+
+def wait_s(count: int) -> float:
+    """The wait after that many failures in a row."""
+    wait_ms = backoff_ms(
+        count, first_ms=RETRY_FIRST_MS, longest_ms=RETRY_LONGEST_MS, random=_RANDOM
+    )
+    return wait_ms / 1000
+
+
+class Backoff:
+    """The waits of one call until its deadline, by the clock of the loop."""
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self._count = 0
+
+    @property
+    def left_s(self) -> float:
+        """The time until the deadline, negative after it."""
+        return self.deadline - asyncio.get_running_loop().time()
+
+    async def wait(self) -> bool:
+        """Wait; False when no time is left."""
+        self._count += 1
+        await asyncio.sleep(max(0.0, min(wait_s(self._count), self.left_s)))
+        return self.left_s > 0

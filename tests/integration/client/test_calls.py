@@ -1,0 +1,97 @@
+"""One call to one controller over real sockets: answers, and what is known where there is none."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.client.calls import (
+    ControllerCalls,
+    NoAnswerError,
+    OutcomeUnknownError,
+    QuorumUnavailableError,
+    RedirectError,
+)
+from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis
+from quorate.rpc.controller_server import ControllerApiError, LeaderHint
+from tests.integration.rpc.conftest import HOST, WAIT_S
+from tests.ports import free_ports
+from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.integration.rpc.conftest import Served
+
+REQUEST = CreateTopics((NewTopic("a"),))
+REMOVAL = m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(0))
+SHORT_S = 0.3
+
+
+@pytest.fixture
+async def calls() -> AsyncIterator[ControllerCalls]:
+    opened = ControllerCalls(drain_s=1)
+    yield opened
+    await opened.close()
+
+
+async def test_what_cannot_have_been_sent_had_no_answer(calls: ControllerCalls) -> None:
+    server = (HOST, free_ports(1)[0])
+    with pytest.raises(NoAnswerError, match=r"^connection refused$"):
+        await calls.write_at(server, REQUEST, WAIT_S)
+    with pytest.raises(QuorumUnavailableError, match=f"tried {HOST}:{server[1]}: connection ref"):
+        await calls.change_at(server, REMOVAL, WAIT_S)
+    with pytest.raises(NoAnswerError, match=r"^connection refused$"):
+        await calls.describe_at(server)
+    assert await calls.try_describe_at(server) == "connection refused"
+    assert await calls.try_api_versions_at(server, WAIT_S) == "connection refused"
+
+
+async def test_a_change_that_was_sent_may_have_been_made(
+    calls: ControllerCalls, served: Served
+) -> None:
+    assert not isinstance(await calls.try_api_versions_at(served.address, WAIT_S), str)
+    with pytest.raises(OutcomeUnknownError, match=f"{HOST}:{served.port}: no answer in time"):
+        await calls.write_at(served.address, REQUEST, SHORT_S)
+    with pytest.raises(OutcomeUnknownError, match=f"{HOST}:{served.port}: no answer in time"):
+        await calls.change_at(served.address, REMOVAL, SHORT_S)
+
+
+async def test_who_leads_instead_is_told_with_the_epoch(
+    calls: ControllerCalls, served: Served
+) -> None:
+    writing = asyncio.ensure_future(calls.write_at(served.address, REQUEST, WAIT_S))
+    hint = LeaderHint(2, 5, HOST, 9)
+    not_here = ControllerApiError(ErrorCode.NOT_CONTROLLER, "not here", leader=hint)
+    (await served.controller.asked())[1].set_exception(not_here)
+    with pytest.raises(RedirectError, match="not here; it says that node 2 leads") as redirect:
+        await writing
+    assert (redirect.value.leader, redirect.value.epoch) == ((HOST, 9), 5)
+
+    describing = asyncio.ensure_future(calls.describe_leader_at(served.address, WAIT_S))
+    follower = m.DescribeQuorumResponse(
+        ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(None, Epoch(6))
+    )
+    (await served.raft.asked()).answer.set_result(follower)
+    with pytest.raises(RedirectError, match="knows no leader") as redirect:
+        await describing
+    assert (redirect.value.leader, redirect.value.epoch) == (None, 6)
+
+
+async def test_a_server_that_lacks_the_offset_sends_elsewhere(
+    calls: ControllerCalls, served: Served
+) -> None:
+    late = ControllerApiError(ErrorCode.REQUEST_TIMED_OUT, "offset 8 is not committed here")
+    served.controller.read_replies.append(late)
+    with pytest.raises(RedirectError, match="offset 8 is not committed here"):
+        await calls.read_at(
+            *(served.address, ListTopics(), WAIT_S),
+            min_offset=8,
+            current=False,
+            even_if_behind=False,
+        )

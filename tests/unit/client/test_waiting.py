@@ -1,0 +1,30 @@
+"""Waits grow, are drawn, and end."""
+
+from __future__ import annotations
+
+import asyncio
+
+from quorate.client.waiting import RETRY_FIRST_MS, RETRY_LONGEST_MS, Backoff, wait_s
+
+
+def test_the_wait_grows_up_to_a_bound_and_half_of_it_is_drawn() -> None:
+    for rounds, longest_ms in (
+        (1, RETRY_FIRST_MS),
+        (2, 2 * RETRY_FIRST_MS),
+        (90, RETRY_LONGEST_MS),
+    ):
+        waits = {wait_s(rounds) * 1000 for _ in range(50)}
+        assert min(waits) >= longest_ms // 2
+        assert max(waits) <= longest_ms + 1
+        assert len(waits) > 1
+
+
+async def test_waits_end_at_the_deadline() -> None:
+    loop = asyncio.get_running_loop()
+    backoff = Backoff(loop.time() + 0.2)
+    waits = 0
+    while await backoff.wait():
+        waits += 1
+    assert waits > 0
+    assert backoff.left_s <= 0
+    assert not await backoff.wait()
