@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "storage": ("quorate.cli.storage", "ids, formatting, backups, rescue of directories"),
     "controller": ("quorate.cli.controller", "run one controller"),
     "admin": ("quorate.cli.admin", "run the admin sidecar of one controller"),
+    "autojoin": ("quorate.cli.autojoin", "run the Kubernetes operator of one quorum"),
     "prepare-stop": ("quorate.cli.prepare_stop", "make it safe to stop a controller"),
     "up": ("quorate.cli.up", "run a local quorum of real processes"),
     "metadata-quorum": (

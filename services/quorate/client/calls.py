@@ -14,7 +14,7 @@ import grpc.aio
 
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch
+from quorate.records.ids import DirectoryId, Epoch
 from quorate.rpc import convert_admin, convert_controller
 from quorate.rpc.authorization import CALLER, forwarding
 from quorate.rpc.channels import ChannelPool
@@ -70,12 +70,13 @@ class RequestRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ApiVersions:
-    """Who a server is; `features` are (name, lowest level, highest level)."""
+    """Who a server is, on which disk; `features` are (name, lowest level, highest level)."""
 
     cluster_id: str
     node_id: int
     software_version: str
     features: tuple[tuple[str, int, int], ...] = ()
+    directory_id: DirectoryId | None = None
 
 
 class RedirectError(Exception):
@@ -228,7 +229,13 @@ class ControllerCalls:
             (feature.name, feature.min_version, feature.max_version)
             for feature in answer.supported_features
         )
-        return ApiVersions(answer.cluster_id, answer.node.id, answer.software_version, features)
+        return ApiVersions(
+            answer.cluster_id,
+            answer.node.id,
+            answer.software_version,
+            features,
+            DirectoryId(answer.node.directory_id) if answer.node.directory_id else None,
+        )
 
     async def try_api_versions_at(self, server: Address, timeout_s: float) -> ApiVersions | str:
         """The same, with what went wrong as words."""

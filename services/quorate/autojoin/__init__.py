@@ -1,0 +1,1 @@
+"""The Kubernetes operator: keeps the voters in step with the replicas of a StatefulSet."""

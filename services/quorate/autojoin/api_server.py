@@ -1,0 +1,259 @@
+"""The StatefulSet, its pods and the bootstrap record, as the API server has them.
+
+Annotations and the ConfigMap are the operator's only storage. Changes name the version of what they
+were decided on, so that a decision that is out of date does nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import aiohttp
+from kubernetes.aio import client as k8s
+from kubernetes.aio.client.exceptions import ApiException
+
+from quorate.autojoin.reconcile import ClusterError, ConflictError, StatefulSet
+from quorate.autojoin.state import BootstrapRecord, Desired, Pod
+from quorate.records.ids import ClusterId, NodeId, ReplicaKey, format_uuid, parse_directory_id
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from quorate.autojoin.config import AutojoinConfig
+
+PAUSED: Final = "quorate/paused"
+MEMORY: Final = "quorate/memory"
+CONDITIONS: Final = "quorate/conditions"
+REVISION: Final = "controller-revision-hash"
+COMPONENT: Final = "quorate-autojoin"
+REQUEST_TIMEOUT_S: Final = 10.0
+TEXT_MAX: Final = 1000
+_GONE, _CONFLICT = 404, 409
+_ORDINAL: Final = re.compile(r".*-(\d+)")
+
+
+async def reach(call: Awaitable[Any]) -> Any:  # noqa: ANN401 - the library's objects have no types
+    """The answer. Raises ConflictError or ClusterError with the API server's own words."""
+    try:
+        return await call
+    except ApiException as error:
+        kind = ConflictError if error.status == _CONFLICT else ClusterError
+        failure = kind(f"{error.status} {error.reason}: {(error.body or '')[:TEXT_MAX]}")
+        failure.is_missing = error.status == _GONE
+        raise failure from error
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise ClusterError(f"the API server does not answer: {error!r}") from error
+
+
+class ApiServer:
+    """One StatefulSet in one namespace. Implements `reconcile.Cluster`."""
+
+    def __init__(self, api: k8s.ApiClient, config: AutojoinConfig) -> None:
+        self._apps = k8s.AppsV1Api(api)
+        self._core = k8s.CoreV1Api(api)
+        self._config = config
+        self._labels: Mapping[str, str] = {}
+        self._uid = ""
+        self._events = 0
+
+    @property
+    def _where(self) -> tuple[str, str]:
+        return self._config.stateful_set, self._config.namespace
+
+    @property
+    def _record_name(self) -> str:
+        return f"{self._config.stateful_set}-bootstrap"
+
+    async def look(self) -> StatefulSet | None:
+        """The StatefulSet with its pods; None where there is none."""
+        try:
+            found = await reach(self._apps.read_namespaced_stateful_set(*self._where, **_TIMED))
+        except ClusterError as error:
+            if error.is_missing:
+                return None
+            raise
+        labels = found.spec.selector.match_labels or {}
+        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        pods = await reach(
+            self._core.list_namespaced_pod(
+                self._config.namespace, label_selector=selector, **_TIMED
+            )
+        )
+        self._uid, self._labels = found.metadata.uid, found.metadata.labels or {}
+        notes = found.metadata.annotations or {}
+        return StatefulSet(
+            desired=desired_of(found, self._config),
+            version=found.metadata.resource_version,
+            service=found.spec.service_name or "",
+            pods=pods_of(pods.items, self._uid, self._config.container),
+            record=await self._record(),
+            memory=notes.get(MEMORY, ""),
+            conditions=notes.get(CONDITIONS, ""),
+        )
+
+    async def _record(self) -> BootstrapRecord | None:
+        name, namespace = self._record_name, self._config.namespace
+        try:
+            found = await reach(self._core.read_namespaced_config_map(name, namespace, **_TIMED))
+        except ClusterError as error:
+            if error.is_missing:
+                return None
+            raise
+        return record_of(found.data or {}, name)
+
+    async def note(self, memory: str, version: str) -> None:
+        """Keep the memory, if the StatefulSet is still of that version. Raises ConflictError."""
+        await self._annotate({MEMORY: memory}, version)
+
+    async def tell(self, conditions: str) -> None:
+        """Let people see the conditions."""
+        await self._annotate({CONDITIONS: conditions})
+
+    async def _annotate(self, annotations: Mapping[str, str], version: str | None = None) -> None:
+        metadata: dict[str, object] = {"annotations": dict(annotations)}
+        if version is not None:
+            metadata["resourceVersion"] = version
+        patch = {"metadata": metadata}
+        await reach(
+            self._apps.patch_namespaced_stateful_set(
+                *self._where, patch, _content_type="application/merge-patch+json", **_TIMED
+            )
+        )
+
+    async def write_record(self, record: BootstrapRecord) -> None:
+        """Keep it for good: nothing owns it, so that it outlives StatefulSet and release."""
+        body = k8s.V1ConfigMap(
+            immutable=True,
+            metadata=k8s.V1ObjectMeta(name=self._record_name, labels=dict(self._labels)),
+            data=data_of(record),
+        )
+        await reach(self._core.create_namespaced_config_map(self._config.namespace, body, **_TIMED))
+
+    async def delete_pod(self, name: str, uid: str, version: str) -> None:
+        """Delete exactly the pod that was seen. Raises ConflictError."""
+        conditions = k8s.V1Preconditions(uid=uid, resource_version=version)
+        body = k8s.V1DeleteOptions(preconditions=conditions)
+        await reach(
+            self._core.delete_namespaced_pod(name, self._config.namespace, body=body, **_TIMED)
+        )
+
+    async def event(self, reason: str, text: str, *, is_warning: bool) -> None:
+        """Post an Event about the StatefulSet; its count is part of the name, with the time."""
+        now = datetime.now(UTC)
+        self._events += 1
+        name, namespace = self._where
+        body = k8s.CoreV1Event(
+            metadata=k8s.V1ObjectMeta(
+                name=f"{name}.{int(now.timestamp() * 1000):x}.{self._events:x}", namespace=namespace
+            ),
+            involved_object=k8s.V1ObjectReference(
+                api_version="apps/v1",
+                kind="StatefulSet",
+                name=name,
+                namespace=namespace,
+                uid=self._uid,
+            ),
+            reason=reason,
+            message=text[:TEXT_MAX],
+            type="Warning" if is_warning else "Normal",
+            first_timestamp=now,
+            last_timestamp=now,
+            count=1,
+            source=k8s.V1EventSource(component=COMPONENT),
+            reporting_component=COMPONENT,
+            reporting_instance=self._config.identity,
+        )
+        await reach(self._core.create_namespaced_event(namespace, body, **_TIMED))
+
+
+_TIMED: Final[dict[str, Any]] = {"_request_timeout": REQUEST_TIMEOUT_S}
+
+
+def desired_of(found: Any, config: AutojoinConfig) -> Desired:  # noqa: ANN401
+    """What a StatefulSet asks for.
+
+    While Kubernetes has not looked at its latest form, its revision is that of the form before, and
+    nobody is rolled by it.
+    """
+    spec, status, metadata = found.spec, found.status, found.metadata
+    strategy = spec.update_strategy.type if spec.update_strategy is not None else None
+    is_current = (status.observed_generation or 0) >= (metadata.generation or 0)
+    return Desired(
+        stateful_set=metadata.name,
+        replicas=1 if spec.replicas is None else spec.replicas,
+        revision=status.update_revision or "",
+        rolls=strategy == "OnDelete" and is_current and bool(status.update_revision),
+        is_paused=(metadata.annotations or {}).get(PAUSED, "").lower() == "true",
+        is_going=metadata.deletion_timestamp is not None,
+        fetch_timeout_ms=config.fetch_timeout_ms,
+        ghost_delay_ms=config.ghost_delay_ms,
+    )
+
+
+def pods_of(items: list[Any], owner: str, container: str) -> tuple[Pod, ...]:
+    """The pods that belong to the StatefulSet, by ordinal."""
+    pods = []
+    for each in items:
+        match = _ORDINAL.fullmatch(each.metadata.name)
+        owners = {owner.uid for owner in each.metadata.owner_references or ()}
+        if match is not None and owner in owners:
+            pods.append(_pod(each, int(match[1]), container))
+    return tuple(sorted(pods, key=lambda pod: pod.ordinal))
+
+
+def _pod(found: Any, ordinal: int, container: str) -> Pod:  # noqa: ANN401
+    metadata, status = found.metadata, found.status
+    states = {each.name: each.state for each in status.container_statuses or ()}
+    state = states.get(container)
+    conditions = {each.type: each.status for each in status.conditions or ()}
+    return Pod(
+        name=metadata.name,
+        ordinal=ordinal,
+        uid=metadata.uid,
+        version=metadata.resource_version,
+        revision=(metadata.labels or {}).get(REVISION, ""),
+        is_running=state is not None and state.running is not None,
+        is_ready=conditions.get("Ready") == "True",
+        is_deleting=metadata.deletion_timestamp is not None,
+    )
+
+
+def data_of(record: BootstrapRecord) -> dict[str, str]:
+    """The record as the init container and people read it."""
+    data = {"clusterId": str(record.cluster_id)}
+    if record.first is not None and record.first.directory_id is not None:
+        data["nodeId"] = str(record.first.node_id)
+        data["directoryId"] = format_uuid(record.first.directory_id)
+    return data
+
+
+def record_of(data: Mapping[str, str], name: str) -> BootstrapRecord:
+    """What `data_of` wrote, or people did. Raises ClusterError that names the ConfigMap."""
+    try:
+        cluster_id, first = ClusterId(data["clusterId"]), None
+        if "directoryId" in data:
+            disk = parse_directory_id(data["directoryId"])
+            first = ReplicaKey(NodeId(int(data["nodeId"])), disk)
+    except (KeyError, ValueError) as error:
+        raise ClusterError(f"ConfigMap {name} is no bootstrap record: {error!r}") from error
+    return BootstrapRecord(cluster_id, first)
+
+
+async def connect() -> k8s.ApiClient:
+    """As the pod's service account, or as kubectl's current context outside of a pod.
+
+    Raises ClusterError.
+    """
+    from kubernetes.aio import config
+
+    configuration = k8s.Configuration()
+    try:
+        try:
+            config.load_incluster_config(client_configuration=configuration)
+        except config.ConfigException:
+            await config.load_kube_config(client_configuration=configuration)
+    except (config.ConfigException, OSError) as error:
+        raise ClusterError(f"neither a service account nor a kubeconfig to use: {error}") from error
+    return k8s.ApiClient(configuration)

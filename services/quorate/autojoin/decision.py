@@ -1,0 +1,110 @@
+"""The decision: from what is desired and one look, one action with its reason, or a wait.
+
+A pure function: whoever asks again after a crash, with the same cluster before it, hears the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.autojoin.membership import membership_steps, remembered, with_lost
+from quorate.autojoin.rolling import broken_steps, roll_steps
+from quorate.autojoin.state import BootstrapRecord
+from quorate.autojoin.steps import Action, Cause, Decision, Wait, Waiting, WriteRecord
+from quorate.autojoin.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.autojoin.state import Desired, Memory, Observed
+    from quorate.raft.messages import DescribeQuorumResponse
+
+
+def decide(desired: Desired, seen: Observed) -> Decision:
+    """What to do now, and everything that is waited for."""
+    memory = seen.memory
+    if seen.quorum is not None:
+        memory = remembered(desired, seen, seen.quorum)
+    waits: list[Wait] = []
+    for step in _steps(desired, seen, memory):
+        if not isinstance(step, Wait):
+            return Decision(step, tuple(waits), with_lost(memory, step))
+        if step not in waits:
+            waits.append(step)
+    if not waits:
+        voters = 0 if seen.quorum is None else len(seen.quorum.voters)
+        waits = [Wait(Waiting.IN_STEP, f"{voters} voters, {desired.replicas} replicas")]
+    return Decision(waits[0], tuple(waits), memory)
+
+
+def _steps(desired: Desired, seen: Observed, memory: Memory) -> Iterator[Action | Wait]:
+    halt = _why_hands_off(desired)
+    if halt is not None:
+        yield halt
+        return
+    yield from broken_steps(desired, seen)
+    quorum = seen.quorum
+    if quorum is None:
+        yield Wait(Waiting.NO_LEADER, seen.silence or "nobody leads the quorum")
+        return
+    unclear = _why_unclear(seen, quorum)
+    if unclear is not None:
+        yield unclear
+        return
+    if seen.record is None:
+        yield _first_record(seen, quorum)
+        return
+    view = View(desired, seen, quorum)
+    if quorum.kraft_version < 1:
+        yield Wait(
+            Waiting.KRAFT_VERSION_TOO_OLD,
+            "the voters stand in the settings at kraft.version 0: raise it to 1 "
+            "(quorate features upgrade --feature kraft.version=1)",
+        )
+    else:
+        yield from membership_steps(view, memory)
+    yield from roll_steps(view)
+
+
+def _why_hands_off(desired: Desired) -> Wait | None:
+    """What the user has asked for that leaves nothing to do here."""
+    name = desired.stateful_set
+    if desired.is_going:
+        return Wait(Waiting.GOING, f"StatefulSet {name} is being deleted: its voters stay")
+    if desired.is_paused:
+        return Wait(Waiting.PAUSED, f"StatefulSet {name} says that it is paused")
+    if desired.replicas < 1:
+        return Wait(Waiting.NO_REPLICAS, f"StatefulSet {name} wants no replicas: its voters stay")
+    return None
+
+
+def _why_unclear(seen: Observed, quorum: DescribeQuorumResponse) -> Wait | None:
+    """What has to pass before anything may be judged by this answer."""
+    clusters = {pod.cluster_id: pod.name for pod in seen.pods if pod.cluster_id is not None}
+    if seen.record is not None:
+        clusters.setdefault(seen.record.cluster_id, "the bootstrap record")
+    if len(clusters) > 1:
+        words = ", ".join(f"{name} says {cluster}" for cluster, name in sorted(clusters.items()))
+        return Wait(
+            Waiting.OTHER_CLUSTER, f"there are several cluster ids: {words}; nothing is touched"
+        )
+    if not clusters:
+        return Wait(Waiting.POD_SILENT, "no pod has said to which cluster it belongs")
+    if quorum.uncommitted_voter_change is not None:
+        change = quorum.uncommitted_voter_change
+        return Wait(
+            Waiting.CHANGE_IN_FLIGHT,
+            f"{change.kind.value} of voter {change.voter.key} is in the log and not committed yet",
+        )
+    if quorum.high_watermark is None:
+        return Wait(
+            Waiting.HIGH_WATERMARK_UNKNOWN, "the leader has committed nothing in its epoch yet"
+        )
+    return None
+
+
+def _first_record(seen: Observed, quorum: DescribeQuorumResponse) -> Action | Wait:
+    cluster_id = next(pod.cluster_id for pod in seen.pods if pod.cluster_id is not None)
+    first = min((state.key for state in quorum.voters), key=lambda key: key.node_id)
+    text = f"cluster {cluster_id} exists, and {first} is a voter of it"
+    return WriteRecord(BootstrapRecord(cluster_id, first), Cause.FIRST_VOTER, text)

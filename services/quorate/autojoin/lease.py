@@ -1,0 +1,116 @@
+"""A Lease, so that of several operators one acts.
+
+A holder that does not renew loses it after its time, measured by the others' own clocks from when
+they saw it change; the holder itself stops acting after two thirds of that. The Lease is one gate
+of several: the leader does one change at a time, and changes of pods name what was seen.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from kubernetes.aio import client as k8s
+
+from quorate.autojoin.api_server import REQUEST_TIMEOUT_S, reach
+from quorate.autojoin.reconcile import ClusterError, ConflictError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+HOLDER_SHARE: Final = 2 / 3
+
+
+class Lease:
+    """`renew` again and again; `is_held` in between."""
+
+    def __init__(
+        self,
+        api: k8s.ApiClient,
+        *,
+        name: str,
+        namespace: str,
+        identity: str,
+        duration_ms: int,
+        clock_s: Callable[[], float],
+    ) -> None:
+        """`clock_s` is monotonic."""
+        self._api = k8s.CoordinationV1Api(api)
+        self._name = name
+        self._namespace = namespace
+        self._identity = identity
+        self._duration_s = duration_ms / 1000
+        self._clock_s = clock_s
+        self._held_until_s = float("-inf")
+        self._seen: tuple[str, float] = ("", 0.0)
+
+    def is_held(self) -> bool:
+        """Whether this operator may act now."""
+        return self._clock_s() < self._held_until_s
+
+    async def renew(self) -> bool:
+        """Take it or keep it; False while another holds it. Raises ClusterError."""
+        asked_s = self._clock_s()
+        timed = {"_request_timeout": REQUEST_TIMEOUT_S}
+        try:
+            lease = await reach(
+                self._api.read_namespaced_lease(self._name, self._namespace, **timed)
+            )
+        except ClusterError as error:
+            if not error.is_missing:
+                raise
+            lease = None
+        if lease is not None and not self._may_take(lease):
+            return False
+        try:
+            if lease is None:
+                metadata = k8s.V1ObjectMeta(name=self._name)
+                body = k8s.V1Lease(metadata=metadata, spec=self._spec(self._identity))
+                await reach(self._api.create_namespaced_lease(self._namespace, body, **timed))
+            else:
+                lease.spec = self._spec(self._identity)
+                await self._replace(lease)
+        except ConflictError:
+            return False
+        if not self.is_held():
+            log.info(f"holds the lease {self._name}")
+        self._held_until_s = asked_s + self._duration_s * HOLDER_SHARE
+        return True
+
+    def _may_take(self, lease: k8s.V1Lease) -> bool:
+        holder = lease.spec.holder_identity or ""
+        if holder in ("", self._identity):
+            return True
+        version = lease.metadata.resource_version
+        if self._seen[0] != version:
+            self._seen = (version, self._clock_s())
+            return False
+        duration_s = max(self._duration_s, float(lease.spec.lease_duration_seconds or 0))
+        return self._clock_s() - self._seen[1] > duration_s
+
+    async def release(self) -> None:
+        """Let the next one begin at once. Raises ClusterError."""
+        if not self.is_held():
+            return
+        self._held_until_s = float("-inf")
+        timed = {"_request_timeout": REQUEST_TIMEOUT_S}
+        lease = await reach(self._api.read_namespaced_lease(self._name, self._namespace, **timed))
+        if lease.spec.holder_identity == self._identity:
+            lease.spec = self._spec("")
+            await self._replace(lease)
+
+    async def _replace(self, lease: k8s.V1Lease) -> None:
+        await reach(
+            self._api.replace_namespaced_lease(
+                self._name, self._namespace, lease, _request_timeout=REQUEST_TIMEOUT_S
+            )
+        )
+
+    def _spec(self, holder: str) -> k8s.V1LeaseSpec:
+        return k8s.V1LeaseSpec(
+            holder_identity=holder,
+            lease_duration_seconds=max(1, int(self._duration_s)),
+            renew_time=datetime.now(UTC),
+        )

@@ -1,0 +1,81 @@
+"""What a scrape shows of the operator: what it wants, sees, waits for and has done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from quorate.autojoin.steps import Wait, Waiting
+
+if TYPE_CHECKING:
+    from quorate.autojoin.reconcile import Pass
+
+
+class Meters:
+    """Counters and gauges of one operator. Label values come from fixed lists."""
+
+    def __init__(self, stateful_set: str) -> None:
+        self.registry = CollectorRegistry()
+        self._name = stateful_set
+        labels = ("statefulset",)
+        prefix = "quorate_autojoin_"
+        registry = self.registry
+        self._passes = Counter(
+            f"{prefix}passes", "Passes by how they ended", (*labels, "outcome"), registry=registry
+        )
+        self._actions = Counter(
+            f"{prefix}actions",
+            "Actions by what, why and how they ended",
+            (*labels, "action", "cause", "outcome"),
+            registry=registry,
+        )
+        self._waiting = Gauge(
+            f"{prefix}waiting",
+            "1 for each reason to wait that the last pass had",
+            (*labels, "reason"),
+            registry=registry,
+        )
+        self._desired = Gauge(
+            f"{prefix}desired_replicas", "Replicas that are wanted", labels, registry=registry
+        )
+        self._voters = Gauge(
+            f"{prefix}voters", "Voters in the leader's set", labels, registry=registry
+        )
+        self._holds = Gauge(
+            f"{prefix}lease_held", "1 while this operator may act", labels, registry=registry
+        )
+        self._last = Gauge(
+            f"{prefix}last_pass_timestamp_seconds",
+            "When the last pass ended",
+            labels,
+            registry=registry,
+        )
+        for reason in Waiting:
+            self._waiting.labels(stateful_set, reason.value).set(0)
+
+    def lease(self, *, held: bool) -> None:
+        """Whether this operator may act."""
+        self._holds.labels(self._name).set(held)
+
+    def failed(self) -> None:
+        """A pass that could not be made."""
+        self._passes.labels(self._name, "failed").inc()
+
+    def passed(self, done: Pass, now_s: float) -> None:
+        """A pass that was made."""
+        self._passes.labels(self._name, "done" if done.error is None else "refused").inc()
+        self._last.labels(self._name).set(now_s)
+        if done.desired is not None:
+            self._desired.labels(self._name).set(done.desired.replicas)
+        if done.seen is not None and done.seen.quorum is not None:
+            self._voters.labels(self._name).set(len(done.seen.quorum.voters))
+        waits = () if done.decision is None else done.decision.waits
+        reasons = {each.why for each in waits}
+        for reason in Waiting:
+            self._waiting.labels(self._name, reason.value).set(reason in reasons)
+        step = None if done.decision is None else done.decision.step
+        if step is not None and not isinstance(step, Wait):
+            outcome = "done" if done.error is None else "failed"
+            labels = (type(step).__name__, step.cause.value, outcome)
+            self._actions.labels(self._name, *labels).inc()

@@ -1,0 +1,133 @@
+"""What the operator keeps on the StatefulSet, as text: its memory, and what it tells people.
+
+A memory that cannot be read stops the operator, because it may name disks that must not come back;
+conditions that cannot be read are written anew.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from quorate.autojoin.state import Memory
+from quorate.autojoin.steps import AddVoter, DeletePod, HandOver, RemoveVoter, Wait, Waiting
+from quorate.records.ids import NodeId, ReplicaKey, parse_directory_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.autojoin.steps import Action, Decision
+
+HEALTHY = "QuorumHealthy"
+IN_STEP = "MembersInStep"
+
+
+def memory_text(memory: Memory) -> str:
+    """One line of JSON, the same for the same memory."""
+    ghosts = {str(key): since for key, since in memory.ghosts.items()}
+    lost = [str(key) for key in memory.lost]
+    return json.dumps({"ghosts": dict(sorted(ghosts.items())), "lost": lost})
+
+
+def read_memory(text: str) -> Memory:
+    """What `memory_text` wrote. Raises ValueError."""
+    if not text:
+        return Memory()
+    try:
+        value = json.loads(text)
+        ghosts = {_key(key): int(since) for key, since in value["ghosts"].items()}
+        return Memory(ghosts, tuple(map(_key, value["lost"])))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a memory of the operator: {text!r}") from error
+
+
+def _key(text: str) -> ReplicaKey:
+    node_id, _, directory_id = text.partition(":")
+    return ReplicaKey(NodeId(int(node_id)), parse_directory_id(directory_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Kubernetes' shape of a statement about an object; `since` is when `status` last changed."""
+
+    kind: str
+    status: bool
+    reason: str
+    message: str
+    since: str
+
+    def as_json(self) -> dict[str, str]:
+        """As kubectl users know it."""
+        return {
+            "type": self.kind,
+            "status": str(self.status),
+            "reason": self.reason,
+            "message": self.message,
+            "lastTransitionTime": self.since,
+        }
+
+
+def conditions_text(conditions: Sequence[Condition]) -> str:
+    """One line of JSON."""
+    return json.dumps([each.as_json() for each in conditions])
+
+
+def read_conditions(text: str) -> dict[str, Condition]:
+    """By type; what cannot be read is left out, and then written anew."""
+    try:
+        items: list[dict[str, Any]] = json.loads(text) if text else []
+        return {
+            each["type"]: Condition(
+                each["type"],
+                each["status"] == "True",
+                each["reason"],
+                each["message"],
+                each["lastTransitionTime"],
+            )
+            for each in items
+        }
+    except (ValueError, KeyError, TypeError):
+        return {}
+
+
+def conditions_of(
+    decision: Decision, before: dict[str, Condition], *, has_leader: bool, now: str
+) -> tuple[Condition, ...]:
+    """What to say after this decision; a status that stays keeps its time."""
+
+    def condition(kind: str, reason: str, message: str, *, status: bool) -> Condition:
+        old = before.get(kind)
+        since = old.since if old is not None and old.status == status else now
+        return Condition(kind, status, reason, message, since)
+
+    step = decision.step
+    no_leader = next((each for each in decision.waits if each.why is Waiting.NO_LEADER), None)
+    healthy = condition(
+        HEALTHY,
+        "LeaderKnown" if has_leader else Waiting.NO_LEADER.value,
+        "the leader answers" if has_leader else (no_leader.text if no_leader else "no leader"),
+        status=has_leader,
+    )
+    if isinstance(step, Wait):
+        texts = "; ".join(each.text for each in decision.waits)
+        is_done = step.why is Waiting.IN_STEP
+        in_step = condition(IN_STEP, step.why.value, texts, status=is_done)
+    else:
+        in_step = condition(IN_STEP, step.cause.value, words(step), status=False)
+    return healthy, in_step
+
+
+def words(step: Action) -> str:
+    """An action as one sentence, for events and logs."""
+    match step:
+        case AddVoter(key, _, text):
+            return f"adds voter {key}: {text}"
+        case RemoveVoter(key, _, text):
+            return f"removes voter {key}: {text}"
+        case HandOver(to, _, text):
+            return f"has {to} lead: {text}"
+        case DeletePod(name, _, _, _, text):
+            return f"deletes pod {name}: {text}"
+        case _:
+            return f"writes the bootstrap record: {step.text}"

@@ -1,0 +1,217 @@
+"""One pass: look, decide, note, act, tell. Whoever calls it again goes on where it ended.
+
+Nothing is held between two calls, so it may die at any line. What has to be remembered is noted in
+the cluster before the action that needs it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from quorate.autojoin.decision import decide
+from quorate.autojoin.notes import (
+    conditions_of,
+    conditions_text,
+    memory_text,
+    read_conditions,
+    read_memory,
+    words,
+)
+from quorate.autojoin.state import Observed
+from quorate.autojoin.steps import (
+    Action,
+    AddVoter,
+    DeletePod,
+    HandOver,
+    RemoveVoter,
+    Wait,
+    WriteRecord,
+)
+from quorate.rpc.admin_errors import AdminError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from quorate.autojoin.state import BootstrapRecord, Desired, Pod
+    from quorate.autojoin.steps import Decision
+    from quorate.raft.messages import DescribeQuorumResponse
+    from quorate.records.ids import ReplicaKey
+
+log = logging.getLogger(__name__)
+
+
+class ClusterError(Exception):
+    """The API server does not answer, or refuses; `is_missing` where there is no such thing."""
+
+    is_missing = False
+
+
+class ConflictError(ClusterError):
+    """What was to be changed is not as it was seen: look again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatefulSet:
+    """What the API server says of it. `pods` have not been asked who they are."""
+
+    desired: Desired
+    version: str
+    service: str
+    pods: tuple[Pod, ...]
+    record: BootstrapRecord | None
+    memory: str
+    conditions: str
+
+
+class Cluster(Protocol):
+    """What the operator needs of Kubernetes. Every method raises ClusterError."""
+
+    async def look(self) -> StatefulSet | None:
+        """The StatefulSet with its pods; None where there is none."""
+
+    async def note(self, memory: str, version: str) -> None:
+        """Keep the memory, if the StatefulSet is still of that version. Raises ConflictError."""
+
+    async def write_record(self, record: BootstrapRecord) -> None:
+        """Keep the bootstrap record for good. Raises ConflictError where there is one."""
+
+    async def delete_pod(self, name: str, uid: str, version: str) -> None:
+        """Delete exactly that pod. Raises ConflictError."""
+
+    async def tell(self, conditions: str) -> None:
+        """Let people see the conditions."""
+
+    async def event(self, reason: str, text: str, *, is_warning: bool) -> None:
+        """Post an Event about the StatefulSet."""
+
+
+class Quorum(Protocol):
+    """What the operator needs of the quorum; changes raise AdminError."""
+
+    async def ask(self, pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
+        """The same pods, with what each says of itself."""
+
+    async def describe(
+        self, pods: Sequence[Pod], service: str
+    ) -> tuple[DescribeQuorumResponse | None, str]:
+        """The leader's view, or None and why there is none."""
+
+    async def add_voter(self, key: ReplicaKey) -> None: ...
+
+    async def remove_voter(self, key: ReplicaKey) -> None: ...
+
+    async def hand_over(self, to: ReplicaKey) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What came of one pass. `error` is why the action was not done."""
+
+    decision: Decision | None
+    seen: Observed | None = None
+    desired: Desired | None = None
+    error: str | None = None
+
+    @property
+    def has_acted(self) -> bool:
+        """Whether something was changed, so that another look is due."""
+        acted = self.decision is not None and not isinstance(self.decision.step, Wait)
+        return acted and self.error is None
+
+
+class Reconciler:
+    """Brings a quorum one step nearer to what its StatefulSet wants."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        quorum: Quorum,
+        *,
+        now_ms: Callable[[], int],
+        timestamp: Callable[[], str],
+        may_act: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`now_ms` and `timestamp` tell wall-clock time, `may_act` whether the lease is held."""
+        self._cluster = cluster
+        self._quorum = quorum
+        self._now_ms = now_ms
+        self._timestamp = timestamp
+        self._may_act = may_act
+
+    async def run(self) -> Pass:
+        """One pass. Raises ClusterError, ValueError for annotations that make no sense."""
+        found = await self._cluster.look()
+        if found is None:
+            return Pass(None)
+        pods = await self._quorum.ask(found.pods, found.service)
+        view, silence = await self._quorum.describe(pods, found.service)
+        seen = Observed(
+            now_ms=self._now_ms(),
+            pods=pods,
+            quorum=view,
+            silence=silence,
+            record=found.record,
+            memory=read_memory(found.memory),
+        )
+        decision = decide(found.desired, seen)
+        if not self._may_act():
+            return Pass(decision, seen, found.desired, "the lease is held by another")
+        if decision.memory != seen.memory:
+            await self._cluster.note(memory_text(decision.memory), found.version)
+        await self._tell(found, decision, has_leader=view is not None)
+        error = None
+        if not isinstance(decision.step, Wait):
+            error = await self._act(decision.step)
+        return Pass(decision, seen, found.desired, error)
+
+    async def _tell(self, found: StatefulSet, decision: Decision, *, has_leader: bool) -> None:
+        """Conditions where they have changed, and an Event where the reason has."""
+        before = read_conditions(found.conditions)
+        conditions = conditions_of(decision, before, has_leader=has_leader, now=self._timestamp())
+        for each in conditions:
+            old = before.get(each.kind)
+            if old is None or replace(old, since="") != replace(each, since=""):
+                break
+        else:
+            return
+        await self._cluster.tell(conditions_text(conditions))
+        for each in conditions:
+            old = before.get(each.kind)
+            if isinstance(decision.step, Wait) and (old is None or old.reason != each.reason):
+                log.info(
+                    f"{each.kind} {each.status}: {each.message}", extra={"reason": each.reason}
+                )
+                await self._cluster.event(each.reason, each.message, is_warning=not each.status)
+
+    async def _act(self, action: Action) -> str | None:
+        """None when it is done, else why not: the next look decides what follows."""
+        reason, text = action.cause.value, words(action)
+        log.info(text, extra={"reason": reason})
+        try:
+            await self._perform(action)
+        except AdminError as error:
+            return await self._failed(action, f"{error.reason}: {error.message}")
+        except ConflictError as error:
+            return await self._failed(action, str(error))
+        await self._cluster.event(reason, text, is_warning=False)
+        return None
+
+    async def _failed(self, action: Action, why: str) -> str:
+        log.warning(f"not done: {words(action)}: {why}", extra={"reason": action.cause.value})
+        await self._cluster.event("NotDone", f"{words(action)}: {why}", is_warning=True)
+        return why
+
+    async def _perform(self, action: Action) -> None:
+        match action:
+            case WriteRecord(record):
+                await self._cluster.write_record(record)
+            case AddVoter(key):
+                await self._quorum.add_voter(key)
+            case RemoveVoter(key):
+                await self._quorum.remove_voter(key)
+            case HandOver(to):
+                await self._quorum.hand_over(to)
+            case DeletePod(name, uid, version):
+                await self._cluster.delete_pod(name, uid, version)

@@ -1,0 +1,202 @@
+"""The operator's process: configuration, the lease, passes by event and by timer, signals.
+
+It is ready as soon as it runs, with or without the lease, and alive while its passes end: each has
+bounded calls. Exit status 0 after a stop, 1 when it cannot start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import signal
+import sys
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from quorate.autojoin.api_server import ApiServer, connect
+from quorate.autojoin.config import own_namespace, read_config
+from quorate.autojoin.lease import Lease
+from quorate.autojoin.meters import Meters
+from quorate.autojoin.quorum import PodQuorum
+from quorate.autojoin.reconcile import ClusterError, Reconciler
+from quorate.autojoin.watching import watch
+from quorate.rpc.channels import open_tls
+from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
+from quorate.settings.ports import taking_port
+from quorate.settings.properties import ConfigError, format_settings, read_properties
+from quorate.settings.tls import TlsError
+from quorate.telemetry.logs import LogFormat, configure_logs
+from quorate.telemetry.metrics import MetricsServer
+
+if TYPE_CHECKING:
+    from kubernetes.aio import client as k8s
+
+    from quorate.autojoin.config import AutojoinConfig
+    from quorate.rpc.tls import TlsFiles
+
+log = logging.getLogger(__name__)
+_ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
+# After something was done, or has happened: long enough for several events to be one.
+SOON_S: Final = 0.25
+BACKOFF_MAX_S: Final = 30.0
+
+
+def main_autojoin(path: str | None) -> int:
+    """Read the properties, and keep the quorum until SIGTERM; errors go to stderr."""
+    try:
+        properties = {} if path is None else read_properties(path)
+        config = read_config(properties, os.environ, namespace=own_namespace())
+        configure_logs(
+            level=config.log_level,
+            log_format=LogFormat(config.log_format),
+            process_fields={"statefulset": config.stateful_set},
+        )
+        tls = open_tls(config.tls)
+    except (ConfigError, TlsError, ValueError) as error:
+        sys.stderr.write(f"quorate autojoin: {error}\n")
+        return 1
+    for warning in config.warnings:
+        log.warning(warning)
+    log.info("settings: %s", format_settings(config.effective))
+    return asyncio.run(_serve(config, tls))
+
+
+async def _serve(config: AutojoinConfig, tls: TlsFiles | None) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    meters, health = Meters(config.stateful_set), HealthServer()
+    metrics = MetricsServer(meters.registry)
+    try:
+        api = await connect()
+        if config.health_port >= 0:
+            with taking_port("health.port", _ANY_HOST, config.health_port):
+                await health.start(_ANY_HOST, config.health_port)
+        if config.metrics_port >= 0:
+            with taking_port("metrics.port", _ANY_HOST, config.metrics_port):
+                metrics.start(_ANY_HOST, config.metrics_port)
+        for service in (LIVENESS, STARTUP, READINESS):
+            await health.set(service, serving=True)
+        async with api:
+            await Operator(config, api, tls, meters).run(stop)
+    except (ClusterError, ConfigError, OSError, RuntimeError) as error:
+        sys.stderr.write(f"quorate autojoin: {error}\n")
+        return 1
+    finally:
+        metrics.stop()
+        await health.stop()
+    log.info("stopped")
+    return 0
+
+
+class Operator:
+    """Runs passes while it holds the lease."""
+
+    def __init__(
+        self, config: AutojoinConfig, api: k8s.ApiClient, tls: TlsFiles | None, meters: Meters
+    ) -> None:
+        self._config = config
+        self._meters = meters
+        self._wake = asyncio.Event()
+        self._lease = Lease(
+            api,
+            name=f"{config.stateful_set}-autojoin",
+            namespace=config.namespace,
+            identity=config.identity,
+            duration_ms=config.lease_ms,
+            clock_s=time.monotonic,
+        )
+        self._quorum = PodQuorum(
+            config.namespace,
+            controller_port=config.controller_port,
+            admin_port=config.admin_port,
+            timeout_s=config.request_timeout_ms / 1000,
+            tls=tls,
+        )
+        self._reconciler = Reconciler(
+            ApiServer(api, config),
+            self._quorum,
+            now_ms=lambda: time.time_ns() // 1_000_000,
+            timestamp=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            may_act=self._lease.is_held,
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop`. A part that ends by itself ends the process: Kubernetes starts it anew."""
+        name, namespace = self._config.stateful_set, self._config.namespace
+        watching = asyncio.create_task(watch(name, namespace, self._wake.set, stop))
+        parts = [
+            watching,
+            asyncio.create_task(self._keep_lease(stop)),
+            asyncio.create_task(self._keep_quorum(stop)),
+            asyncio.create_task(stop.wait()),
+        ]
+        try:
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            if not stop.is_set():
+                raise RuntimeError("a part of the operator has ended by itself")
+        finally:
+            stop.set()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(watching), BACKOFF_MAX_S / 6)
+            for task in parts:
+                task.cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
+            with contextlib.suppress(ClusterError):
+                await self._lease.release()
+            await self._quorum.close()
+
+    async def _keep_lease(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            was_held = self._lease.is_held()
+            try:
+                await self._lease.renew()
+            except ClusterError as error:
+                log.warning(f"cannot renew the lease: {error}", extra={"repeats": "lease"})
+            self._meters.lease(held=self._lease.is_held())
+            if self._lease.is_held() and not was_held:
+                self._wake.set()
+            await _sleep(stop, self._config.lease_ms / 1000 / 5)
+
+    async def _keep_quorum(self, stop: asyncio.Event) -> None:
+        failures = 0
+        while not stop.is_set():
+            wait_s = self._config.interval_ms / 1000
+            if self._lease.is_held():
+                outcome = await self._pass()
+                failures = failures + 1 if outcome is None else 0
+                if outcome:
+                    wait_s = 0.0
+                elif failures:
+                    wait_s = min(BACKOFF_MAX_S, wait_s * 2 ** min(failures - 1, 8))
+                    wait_s *= random.uniform(0.5, 1.0)  # noqa: S311 - jitter guards nothing
+            if failures:
+                await _sleep(stop, wait_s)
+            else:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), max(wait_s, 0.001))
+            self._wake.clear()
+            await _sleep(stop, SOON_S)
+
+    async def _pass(self) -> bool | None:
+        """Whether something was done, so that another look is due at once; None for a failure."""
+        try:
+            done = await self._reconciler.run()
+        except (ClusterError, ValueError) as error:
+            self._meters.failed()
+            log.warning(f"no pass: {error}", extra={"repeats": "pass"})
+            return None
+        self._meters.passed(done, time.time())
+        return done.has_acted if done.error is None else None
+
+
+async def _sleep(stop: asyncio.Event, wait_s: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), wait_s)

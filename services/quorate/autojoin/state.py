@@ -1,0 +1,91 @@
+"""What the operator is told: how the quorum should be, how it is, and what was noted before.
+
+Everything that a decision rests on is in these values, so that it can be tested, and made again by
+an operator that has just started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from quorate.raft.messages import DescribeQuorumResponse
+    from quorate.records.ids import ClusterId, ReplicaKey
+
+GHOST_DELAY_MS: Final = 60_000
+FETCH_TIMEOUT_MS: Final = 2_000
+LOST_MAX: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desired:
+    """What the StatefulSet asks for: `replicas` voters, each pod of `revision`."""
+
+    stateful_set: str
+    replicas: int
+    revision: str
+    # Whether pods wait for somebody to delete them (OnDelete) before they change.
+    rolls: bool = True
+    is_paused: bool = False
+    is_going: bool = False
+    fetch_timeout_ms: int = FETCH_TIMEOUT_MS
+    ghost_delay_ms: int = GHOST_DELAY_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A pod of the StatefulSet. `key` and `cluster_id` are its own words, None while it is silent.
+
+    `version` is the API's resource version: a pod that changed since is not the one that was seen.
+    """
+
+    name: str
+    ordinal: int
+    uid: str
+    version: str
+    revision: str
+    # Whether the controller's container runs: one that does not takes no part in the quorum.
+    is_running: bool
+    is_ready: bool
+    is_deleting: bool
+    key: ReplicaKey | None = None
+    cluster_id: ClusterId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapRecord:
+    """That the quorum was born, and under which id; written once.
+
+    `first` is a voter of that time, for people; None where one of them wrote the record.
+    """
+
+    cluster_id: ClusterId
+    first: ReplicaKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What has to outlive the operator: it is kept in the cluster.
+
+    `ghosts` says since when voters beyond the replicas have had no pod. `lost` are the disks that
+    were replaced, oldest first: what comes back under such an id has forgotten what it promised.
+    """
+
+    ghosts: Mapping[ReplicaKey, int] = field(default_factory=dict)
+    lost: tuple[ReplicaKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """One look at the cluster. `quorum` is the leader's view, None while nobody leads."""
+
+    now_ms: int
+    pods: tuple[Pod, ...] = ()
+    quorum: DescribeQuorumResponse | None = None
+    # Why there is no view, for people.
+    silence: str = ""
+    record: BootstrapRecord | None = None
+    memory: Memory = field(default_factory=Memory)

@@ -1,0 +1,122 @@
+"""What a decision can be: one action with its reason, or a reason to wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from quorate.autojoin.state import BootstrapRecord, Memory
+    from quorate.records.ids import ReplicaKey
+
+
+class Cause(Enum):
+    """Why something is done."""
+
+    FIRST_VOTER = "FirstVoter"
+    SCALE_UP = "ScaleUp"
+    SCALE_DOWN = "ScaleDown"
+    GHOST = "Ghost"
+    DISK_REPLACED = "DiskReplaced"
+    LEADER_BEFORE_ROLL = "LeaderBeforeRoll"
+    LEADER_BEFORE_SCALE_DOWN = "LeaderBeforeScaleDown"
+    NOT_RUNNING = "NotRunning"
+    NOT_READY = "NotReady"
+    NEW_REVISION = "NewRevision"
+
+
+class Waiting(Enum):
+    """Why nothing is done, or not yet."""
+
+    IN_STEP = "InStep"
+    PAUSED = "Paused"
+    GOING = "StatefulSetGoing"
+    NO_REPLICAS = "NoReplicas"
+    NO_LEADER = "NoLeader"
+    OTHER_CLUSTER = "OtherCluster"
+    POD_SILENT = "PodSilent"
+    POD_MISSING = "PodMissing"
+    SAME_NODE_ID = "SameNodeId"
+    CHANGE_IN_FLIGHT = "ChangeInFlight"
+    HIGH_WATERMARK_UNKNOWN = "HighWatermarkUnknown"
+    KRAFT_VERSION_TOO_OLD = "KRaftVersionTooOld"
+    NO_LIVE_MAJORITY = "NoLiveMajority"
+    LAST_VOTER = "LastVoter"
+    GHOST_SEEN_ONCE = "GhostSeenOnce"
+    TWO_DISKS_ALIVE = "TwoDisksAlive"
+    DISK_RETURNED = "DiskReturned"
+    OBSERVER_NOT_SEEN = "ObserverNotSeen"
+    OBSERVER_LAGS = "ObserverLags"
+    OBSERVER_REFUSED = "ObserverRefused"
+    ADD_FIRST = "AddFirst"
+    ROLLED_POD_NOT_BACK = "RolledPodNotBack"
+    NO_CAUGHT_UP_MAJORITY = "NoCaughtUpMajority"
+    NO_SUCCESSOR = "NoSuccessor"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRecord:
+    """Note for good that the quorum exists, so that no empty disk begins a second one."""
+
+    record: BootstrapRecord
+    cause: Cause
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddVoter:
+    """Make a voter of an observer that has caught up."""
+
+    key: ReplicaKey
+    cause: Cause
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveVoter:
+    """Take a voter out of the set."""
+
+    key: ReplicaKey
+    cause: Cause
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """Have another voter lead."""
+
+    to: ReplicaKey
+    cause: Cause
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Have a pod made anew, if it is still as it was seen: `uid` and `version` are conditions."""
+
+    name: str
+    uid: str
+    version: str
+    cause: Cause
+    text: str
+
+
+Action: TypeAlias = WriteRecord | AddVoter | RemoveVoter | HandOver | DeletePod
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to do, or nothing that may be done now; `text` is for people."""
+
+    why: Waiting
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One step, everything that is waited for beside it, and what to note before the step."""
+
+    step: Action | Wait
+    waits: tuple[Wait, ...]
+    memory: Memory

@@ -1,0 +1,90 @@
+"""One look, read: who lives, who has caught up, which voter belongs to which pod.
+
+A voter belongs to the pod that says so of itself, and otherwise to the pod that its listeners name.
+An ordinal is never concluded from a node id.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quorate.autojoin.state import Desired, Observed, Pod
+    from quorate.raft.messages import DescribeQuorumResponse, ReplicaState
+    from quorate.records.ids import NodeId, ReplicaKey
+
+
+def majority(voters: int) -> int:
+    """How many of so many voters decide."""
+    return voters // 2 + 1
+
+
+class View:
+    """The desired state beside a leader's description of the quorum."""
+
+    def __init__(self, desired: Desired, seen: Observed, quorum: DescribeQuorumResponse) -> None:
+        self.desired = desired
+        self.seen = seen
+        self.quorum = quorum
+        self.pods = sorted(seen.pods, key=lambda pod: pod.ordinal)
+        self._name = re.compile(re.escape(desired.stateful_set) + r"-(\d+)")
+
+    @property
+    def leader_id(self) -> NodeId | None:
+        """The node that leads."""
+        return self.quorum.leader.leader_id
+
+    def pod_at(self, ordinal: int) -> Pod | None:
+        """The pod with that ordinal."""
+        return next((pod for pod in self.pods if pod.ordinal == ordinal), None)
+
+    def ordinal_of(self, state: ReplicaState) -> int | None:
+        """The ordinal of the pod that this voter runs in; None for one of another set."""
+        for pod in self.pods:
+            if pod.key is not None and pod.key.node_id == state.key.node_id:
+                return pod.ordinal
+        for endpoint in state.endpoints:
+            match = self._name.fullmatch(endpoint.host.partition(".")[0])
+            if match is not None:
+                return int(match[1])
+        return None
+
+    def voter_in(self, pod: Pod) -> ReplicaState | None:
+        """The voter that this pod is, whichever its disk."""
+        if pod.key is not None:
+            return self.voter(pod.key.node_id)
+        return next((s for s in self.quorum.voters if self.ordinal_of(s) == pod.ordinal), None)
+
+    def voter(self, node_id: NodeId) -> ReplicaState | None:
+        """The voter with that id."""
+        return next((s for s in self.quorum.voters if s.key.node_id == node_id), None)
+
+    def observer(self, key: ReplicaKey) -> ReplicaState | None:
+        """The observer with exactly that disk."""
+        return next((s for s in self.quorum.observers if s.key == key), None)
+
+    def leads(self, state: ReplicaState) -> bool:
+        """Whether this voter is the leader."""
+        return state.key.node_id == self.leader_id
+
+    def is_live(self, state: ReplicaState) -> bool:
+        """Whether the leader heard it lately."""
+        return self.leads(state) or self._is_recent(state.last_fetch_ms)
+
+    def is_caught_up(self, state: ReplicaState) -> bool:
+        """Whether it had everything lately."""
+        return self.leads(state) or self._is_recent(state.last_caught_up_ms)
+
+    def _is_recent(self, at_ms: int | None) -> bool:
+        return at_ms is not None and self.quorum.now_ms - at_ms < self.desired.fetch_timeout_ms
+
+    def without(self, key: ReplicaKey) -> list[ReplicaState]:
+        """The voters that would be left."""
+        return [state for state in self.quorum.voters if state.key != key]
+
+    def count_live(self, states: Iterable[ReplicaState]) -> int:
+        """How many of them live."""
+        return sum(map(self.is_live, states))

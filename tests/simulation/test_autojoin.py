@@ -1,0 +1,82 @@
+"""What holds in every world; `World.perform` asserts what may never be done.
+
+Seeds come from the clock. A failure prints its seed and history; SEED repeats one.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+
+import pytest
+
+from quorate.autojoin.steps import Cause, HandOver, Wait, Waiting
+from tests.simulation.autojoin_world import CALM_TICKS, World, drawn
+from tests.unit.autojoin.looks import key
+
+SEED: int | None = None
+WORLDS = 30
+STORM_TICKS = 60
+
+
+def seeds() -> range:
+    start = time.time_ns() // 1000 if SEED is None else SEED
+    return range(start, start + (WORLDS if SEED is None else 1))
+
+
+def storm(world: World) -> None:
+    """Faults and wishes, while the operator dies at any line."""
+    draw = world.random
+    world.is_stormy = True
+    for _ in range(STORM_TICKS):
+        if draw.random() < 0.4:
+            world.hurt()
+        world.tick()
+        for _ in range(draw.randint(1, 3)):
+            fate = draw.random()
+            world.operate(forgets=fate < 0.1, loses=0.1 <= fate < 0.2)
+
+
+def calm(world: World) -> Wait:
+    """Faults end; what the operator says when nothing has changed for long."""
+    world.heal()
+    said: list[object] = []
+    hand_overs = 0
+    for _ in range(CALM_TICKS):
+        world.tick()
+        step = world.operate().step
+        hand_overs += isinstance(step, HandOver) and step.cause is Cause.LEADER_BEFORE_ROLL
+        said.append(step)
+    assert hand_overs <= 1, "a roll hands over once"
+    last = said[-1]
+    assert isinstance(last, Wait), f"it never comes to rest: {said[-5:]}"
+    assert said[-20:] == [last] * 20, f"it never comes to rest: {said[-20:]}"
+    return last
+
+
+def at_rest(world: World, last: Wait) -> bool:
+    """Whether the quorum is as it was wanted; otherwise it has lost its majority for good."""
+    if world.leader is None:
+        assert last.why is Waiting.NO_LEADER
+        return False
+    wanted = {key(each, world.machines[each].disk) for each in range(world.replicas)}
+    assert last.why is Waiting.IN_STEP, last
+    assert world.voters == wanted
+    assert all(each.revision == world.revision for each in world.machines.values())
+    return True
+
+
+@pytest.mark.parametrize("has_storm", [False, True], ids=["any state", "after a storm"])
+def test_a_quorum_comes_to_rest_as_it_is_wanted(*, has_storm: bool) -> None:
+    good = 0
+    for seed in seeds():
+        world = drawn(random.Random(seed))
+        try:
+            if has_storm:
+                storm(world)
+            good += at_rest(world, calm(world))
+        except (AssertionError, KeyError):
+            sys.stderr.write("\n".join((f"SEED = {seed}", *world.history, str(world), "")))
+            raise
+    assert SEED is not None or good > WORLDS // 10, f"{good} of {WORLDS} kept their majority"

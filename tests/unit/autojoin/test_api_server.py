@@ -1,0 +1,131 @@
+"""From Kubernetes' objects to the values of a decision, and how its refusals are told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import aiohttp
+import pytest
+from kubernetes.aio import client as k8s
+from kubernetes.aio.client.exceptions import ApiException
+
+from quorate.autojoin.api_server import data_of, desired_of, pods_of, reach, record_of
+from quorate.autojoin.config import read_config
+from quorate.autojoin.reconcile import ClusterError, ConflictError
+from quorate.autojoin.state import BootstrapRecord
+from quorate.records.ids import ClusterId
+from tests.unit.autojoin.looks import CLUSTER, RECORD
+
+CONFIG = read_config({"autojoin.statefulset": "q"}, {}, namespace="ns")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def stateful_set(
+    *, strategy: str = "OnDelete", generation: int = 4, observed: int = 4, paused: str = "false"
+) -> k8s.V1StatefulSet:
+    return k8s.V1StatefulSet(
+        metadata=k8s.V1ObjectMeta(
+            name="q", generation=generation, annotations={"quorate/paused": paused}
+        ),
+        spec=k8s.V1StatefulSetSpec(
+            replicas=3,
+            selector=k8s.V1LabelSelector(match_labels={"a": "b"}),
+            service_name="q-headless",
+            template=k8s.V1PodTemplateSpec(),
+            update_strategy=k8s.V1StatefulSetUpdateStrategy(type=strategy),
+        ),
+        status=k8s.V1StatefulSetStatus(
+            replicas=3, update_revision="q-2", observed_generation=observed
+        ),
+    )
+
+
+def pod(name: str, *, owner: str = "set", runs: bool = True, going: bool = False) -> k8s.V1Pod:
+    state = k8s.V1ContainerState(
+        running=k8s.V1ContainerStateRunning(started_at=NOW) if runs else None,
+        waiting=None if runs else k8s.V1ContainerStateWaiting(reason="CrashLoopBackOff"),
+    )
+    status = k8s.V1ContainerStatus(
+        name="controller", image="i", image_id="i", ready=runs, restart_count=0, state=state
+    )
+    return k8s.V1Pod(
+        metadata=k8s.V1ObjectMeta(
+            name=name,
+            uid=f"uid-{name}",
+            resource_version="7",
+            labels={"controller-revision-hash": "q-1"},
+            deletion_timestamp=NOW if going else None,
+            owner_references=[
+                k8s.V1OwnerReference(api_version="apps/v1", kind="StatefulSet", name="q", uid=owner)
+            ],
+        ),
+        status=k8s.V1PodStatus(
+            container_statuses=[status],
+            conditions=[k8s.V1PodCondition(type="Ready", status="True" if runs else "False")],
+        ),
+    )
+
+
+def test_what_a_stateful_set_asks_for() -> None:
+    desired = desired_of(stateful_set(), CONFIG)
+    assert (desired.stateful_set, desired.replicas, desired.revision) == ("q", 3, "q-2")
+    assert desired.rolls
+    assert not desired.is_paused
+    assert not desired.is_going
+
+
+def test_who_rolls() -> None:
+    assert not desired_of(stateful_set(strategy="RollingUpdate"), CONFIG).rolls
+    # Its revision is that of the form before.
+    assert not desired_of(stateful_set(generation=5), CONFIG).rolls
+
+
+def test_a_pause_is_an_annotation() -> None:
+    assert desired_of(stateful_set(paused="true"), CONFIG).is_paused
+
+
+def test_pods_are_those_of_the_set_by_ordinal() -> None:
+    found = [pod("q-10"), pod("q-9", runs=False), pod("q-1", owner="other"), pod("q-x")]
+    pods = pods_of([*found, pod("q-2", going=True)], "set", "controller")
+    assert [(each.ordinal, each.is_running, each.is_ready, each.is_deleting) for each in pods] == [
+        (2, True, True, True),
+        (9, False, False, False),
+        (10, True, True, False),
+    ]
+    assert (pods[0].uid, pods[0].version, pods[0].revision) == ("uid-q-2", "7", "q-1")
+    assert pods[0].key is None
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    assert record_of(data_of(RECORD), "q-bootstrap") == RECORD
+    by_hand = BootstrapRecord(ClusterId("c"))
+    assert record_of({"clusterId": "c"}, "q-bootstrap") == by_hand
+    assert record_of(data_of(by_hand), "q-bootstrap") == by_hand
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"clusterId": CLUSTER, "directoryId": "x"}, {"clusterId": "c", "directoryId": "?"}]
+)
+def test_what_is_no_record_is_named(data: dict[str, str]) -> None:
+    with pytest.raises(ClusterError, match="ConfigMap q-bootstrap is no bootstrap record"):
+        record_of(data, "q-bootstrap")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "missing"),
+    [
+        (ApiException(status=404, reason="Not Found"), ClusterError, True),
+        (ApiException(status=409, reason="Conflict"), ConflictError, False),
+        (ApiException(status=403, reason="Forbidden"), ClusterError, False),
+        (aiohttp.ClientConnectionError("refused"), ClusterError, False),
+        (TimeoutError(), ClusterError, False),
+    ],
+)
+async def test_refusals(error: Exception, kind: type[ClusterError], missing: bool) -> None:  # noqa: FBT001
+    async def call() -> None:
+        raise error
+
+    with pytest.raises(ClusterError) as caught:
+        await reach(call())
+    assert type(caught.value) is kind
+    assert caught.value.is_missing is missing

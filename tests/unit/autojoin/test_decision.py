@@ -1,0 +1,63 @@
+"""What a decision is made of, beside its one step."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.autojoin.decision import decide
+from quorate.autojoin.state import BootstrapRecord, Desired, Memory
+from quorate.autojoin.steps import (
+    AddVoter,
+    Wait,
+    Waiting,
+)
+from quorate.records.ids import ClusterId
+from tests.unit.autojoin.looks import (
+    LATELY,
+    RECORD,
+    dead,
+    desired,
+    key,
+    look,
+    pod,
+    pods,
+    quorum,
+    state,
+    summary,
+)
+
+ALL_OLD = tuple(pod(each, revision="old") for each in range(3))
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (Desired(stateful_set="q", replicas=5, revision="new", is_paused=True), Waiting.PAUSED),
+        (Desired(stateful_set="q", replicas=1, revision="new", is_going=True), Waiting.GOING),
+        (Desired(stateful_set="q", replicas=0, revision="new"), Waiting.NO_REPLICAS),
+    ],
+)
+def test_hands_off(asked: Desired, why: Waiting) -> None:
+    seen = look(pods(3, pod(2, revision="old", runs=False)), quorum(0, 1, 2, observers=(3,)))
+    assert summary(decide(asked, seen).step) == (why,)
+
+
+def test_without_a_leader_nothing_is_forgotten() -> None:
+    memory = Memory({key(3): 5}, (key(2),))
+    assert decide(desired(3), look(pods(3), None, memory=memory)).memory == memory
+
+
+def test_what_is_waited_for_is_told_beside_the_action() -> None:
+    seen = look(pods(3), quorum(0, 1, dead(3), observers=(2,)))
+    decision = decide(desired(3), seen)
+    assert isinstance(decision.step, AddVoter)
+    assert [wait.why for wait in decision.waits] == [Waiting.GHOST_SEEN_ONCE]
+
+
+def test_a_record_of_another_cluster_stops_everything() -> None:
+    record = BootstrapRecord(ClusterId("before"), RECORD.first)
+    seen = look(pods(3), quorum(0, observers=(state(1, fetched=LATELY),)), record=record)
+    step = decide(desired(3), seen).step
+    assert summary(step) == (Waiting.OTHER_CLUSTER,)
+    assert isinstance(step, Wait)
+    assert "before" in step.text

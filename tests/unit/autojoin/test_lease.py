@@ -1,0 +1,129 @@
+"""One acts, the others wait until it has been silent for its time."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kubernetes.aio import client as k8s
+from kubernetes.aio.client.exceptions import ApiException
+
+from quorate.autojoin.lease import Lease
+
+if TYPE_CHECKING:
+    import pytest
+
+
+@dataclass
+class Store:
+    """The one Lease of an API server, with its versions."""
+
+    lease: k8s.V1Lease | None = None
+    version: int = 0
+    calls: list[str] = field(default_factory=list)
+
+    async def read_namespaced_lease(self, *_: object, **__: object) -> Any:  # noqa: ANN401
+        if self.lease is None:
+            raise ApiException(status=404, reason="Not Found")
+        return copy.deepcopy(self.lease)
+
+    async def create_namespaced_lease(self, _: str, body: k8s.V1Lease, **__: object) -> None:
+        if self.lease is not None:
+            raise ApiException(status=409, reason="Conflict")
+        self._keep(body)
+
+    async def replace_namespaced_lease(
+        self, _: str, __: str, body: k8s.V1Lease, **___: object
+    ) -> None:
+        if body.metadata.resource_version != str(self.version):
+            raise ApiException(status=409, reason="Conflict")
+        self._keep(body)
+
+    def _keep(self, body: k8s.V1Lease) -> None:
+        self.version += 1
+        self.lease = copy.deepcopy(body)
+        self.lease.metadata.resource_version = str(self.version)
+
+
+@dataclass
+class Clock:
+    now_s: float = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def leases(monkeypatch: pytest.MonkeyPatch, store: Store, clock: Clock) -> tuple[Lease, Lease]:
+    monkeypatch.setattr(k8s, "CoordinationV1Api", lambda _: store)
+
+    def lease(identity: str) -> Lease:
+        return Lease(
+            None, name="l", namespace="ns", identity=identity, duration_ms=15_000, clock_s=clock
+        )
+
+    return lease("a"), lease("b")
+
+
+async def test_the_first_has_it_while_it_renews(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = Store(), Clock()
+    one, other = leases(monkeypatch, store, clock)
+    assert await one.renew()
+    assert one.is_held()
+    for _ in range(10):
+        clock.now_s += 8
+        assert not await other.renew()
+        assert await one.renew()
+    assert not other.is_held()
+
+
+async def test_a_silent_holder_loses_it_after_it_has_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, clock = Store(), Clock()
+    one, other = leases(monkeypatch, store, clock)
+    await one.renew()
+    assert not await other.renew()
+    clock.now_s += 14
+    assert not one.is_held()
+    assert not await other.renew()
+    clock.now_s += 2
+    assert await other.renew()
+    assert not await one.renew()
+
+
+async def test_a_restarted_holder_goes_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = Store(), Clock()
+    one, _ = leases(monkeypatch, store, clock)
+    await one.renew()
+    again, other = leases(monkeypatch, store, clock)
+    assert await again.renew()
+    assert not await other.renew()
+
+
+async def test_who_stops_lets_the_next_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = Store(), Clock()
+    one, other = leases(monkeypatch, store, clock)
+    await one.renew()
+    await one.release()
+    assert not one.is_held()
+    assert await other.renew()
+    await one.release()
+    assert other.is_held()
+
+
+async def test_of_two_that_take_it_at_once_one_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = Store(), Clock()
+    one, other = leases(monkeypatch, store, clock)
+    await one.renew()
+    await one.release()
+    read = store.read_namespaced_lease
+    stale = await read()
+
+    async def late(*_: object, **__: object) -> Any:  # noqa: ANN401
+        return stale
+
+    assert await other.renew()
+    monkeypatch.setattr(store, "read_namespaced_lease", late)
+    assert not await one.renew()
+    assert not one.is_held()

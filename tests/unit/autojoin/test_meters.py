@@ -1,0 +1,53 @@
+"""What a scrape shows after a pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.autojoin.decision import decide
+from quorate.autojoin.meters import Meters
+from quorate.autojoin.reconcile import Pass
+from tests.unit.autojoin.looks import desired, look, pods, quorum
+
+if TYPE_CHECKING:
+    from quorate.autojoin.state import Observed
+
+
+def passed(meters: Meters, seen: Observed, error: str | None = None) -> None:
+    meters.passed(Pass(decide(desired(3), seen), seen, desired(3), error), 12.0)
+
+
+def value(meters: Meters, name: str, **labels: str) -> float | None:
+    return meters.registry.get_sample_value(
+        f"quorate_autojoin_{name}", {"statefulset": "q", **labels}
+    )
+
+
+def test_reasons_to_wait_are_those_of_the_last_pass() -> None:
+    meters = Meters("q")
+    assert value(meters, "waiting", reason="NoLeader") == 0
+    passed(meters, look(pods(3), None))
+    assert value(meters, "waiting", reason="NoLeader") == 1
+    passed(meters, look(pods(3), quorum(0, 1, 2)))
+    assert value(meters, "waiting", reason="NoLeader") == 0
+    assert value(meters, "waiting", reason="InStep") == 1
+    assert value(meters, "voters") == 3
+    assert value(meters, "desired_replicas") == 3
+    assert value(meters, "last_pass_timestamp_seconds") == 12.0
+
+
+def test_actions_are_counted_by_their_end() -> None:
+    meters, seen = Meters("q"), look(pods(3), quorum(0, observers=(1,)))
+    passed(meters, seen)
+    passed(meters, seen, "refused")
+    labels = {"action": "AddVoter", "cause": "ScaleUp"}
+    assert value(meters, "actions_total", outcome="done", **labels) == 1
+    assert value(meters, "actions_total", outcome="failed", **labels) == 1
+    meters.failed()
+    assert value(meters, "passes_total", outcome="failed") == 1
+
+
+def test_the_lease_is_shown() -> None:
+    meters = Meters("q")
+    meters.lease(held=True)
+    assert value(meters, "lease_held") == 1

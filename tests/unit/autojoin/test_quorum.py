@@ -1,0 +1,60 @@
+"""Who the pods say that they are, with the calls replaced."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quorate.autojoin.quorum import PodQuorum
+from quorate.client.admin_client import AdminClient
+from quorate.client.calls import ApiVersions, ControllerCalls
+from quorate.records.errors import ErrorCode
+from quorate.rpc.admin_errors import NO_LEADER, AdminError
+from tests.unit.autojoin.looks import CLUSTER, key, pod, quorum
+
+if TYPE_CHECKING:
+    import pytest
+
+    from quorate.raft import messages as m
+
+SILENT = tuple(replace(pod(each), key=None, cluster_id=None) for each in range(3))
+
+
+def pods_quorum() -> PodQuorum:
+    return PodQuorum("ns", controller_port=9094, admin_port=9095, timeout_s=5.0)
+
+
+async def test_running_pods_say_who_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    async def say(_: object, server: tuple[str, int], __: float) -> ApiVersions | str:
+        asked.append(server)
+        if server[0].startswith("q-1"):
+            return "connection refused"
+        return ApiVersions(CLUSTER, 0, "9", (), key(0).directory_id)
+
+    monkeypatch.setattr(ControllerCalls, "try_api_versions_at", say)
+    client = pods_quorum()
+    broken = replace(SILENT[2], is_running=False)
+    told = await client.ask((SILENT[0], SILENT[1], broken), "q-headless")
+    assert asked == [("q-0.q-headless.ns.svc", 9094), ("q-1.q-headless.ns.svc", 9094)]
+    assert told == (replace(SILENT[0], key=key(0), cluster_id=CLUSTER), SILENT[1], broken)
+    await client.close()
+
+
+async def test_the_leaders_view_or_why_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = quorum(0, 1, 2)
+
+    async def describe(_: object, __: float) -> m.DescribeQuorumResponse:
+        return view
+
+    async def nobody(_: object, __: float) -> m.DescribeQuorumResponse:
+        raise AdminError(NO_LEADER, ErrorCode.LEADER_NOT_AVAILABLE, "nobody leads")
+
+    client = pods_quorum()
+    assert await client.describe((), "q") == (None, "there is no pod to ask")
+    monkeypatch.setattr(AdminClient, "describe", describe)
+    assert await client.describe(SILENT, "q") == (view, "")
+    monkeypatch.setattr(AdminClient, "describe", nobody)
+    assert await client.describe(SILENT, "q") == (None, "nobody leads")
+    await client.close()

@@ -1,0 +1,235 @@
+"""One pass against a cluster and a quorum of values, which may fail at any line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.autojoin.notes import memory_text, read_conditions, read_memory
+from quorate.autojoin.reconcile import ClusterError, ConflictError, Reconciler, StatefulSet
+from quorate.autojoin.state import BootstrapRecord, Pod
+from quorate.autojoin.steps import AddVoter, RemoveVoter, Wait, Waiting
+from quorate.records.errors import ErrorCode
+from quorate.rpc.admin_errors import AdminError
+from tests.unit.autojoin.looks import (
+    CLUSTER,
+    NOW_MS,
+    RECORD,
+    dead,
+    desired,
+    key,
+    pod,
+    pods,
+    quorum,
+    state,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.raft import messages as m
+    from quorate.records.ids import ReplicaKey
+
+
+@dataclass
+class Fake:
+    """Kubernetes and the quorum in one, with a list of what was done to them."""
+
+    found: StatefulSet | None
+    view: m.DescribeQuorumResponse | None
+    done: list[tuple[object, ...]] = field(default_factory=list)
+    fails: dict[str, BaseException] = field(default_factory=dict)
+
+    def _do(self, name: str, *what: object) -> None:
+        if name in self.fails:
+            raise self.fails[name]
+        self.done.append((name, *what))
+
+    async def look(self) -> StatefulSet | None:
+        self._do("look")
+        return self.found
+
+    async def note(self, memory: str, version: str) -> None:
+        self._do("note", memory, version)
+        assert self.found is not None
+        self.found = replace(self.found, memory=memory)
+
+    async def write_record(self, record: BootstrapRecord) -> None:
+        self._do("record", record)
+
+    async def delete_pod(self, name: str, uid: str, version: str) -> None:
+        self._do("delete", name, uid, version)
+
+    async def tell(self, conditions: str) -> None:
+        self._do("tell")
+        assert self.found is not None
+        self.found = replace(self.found, conditions=conditions)
+
+    async def event(self, reason: str, text: str, *, is_warning: bool) -> None:
+        assert text
+        self._do("event", reason, is_warning)
+
+    async def ask(self, pods: Sequence[Pod], service: str) -> tuple[Pod, ...]:
+        assert service == "q-headless"
+        return tuple(pods)
+
+    async def describe(
+        self, pods: Sequence[Pod], service: str
+    ) -> tuple[m.DescribeQuorumResponse | None, str]:
+        return self.view, "" if self.view else "nobody leads"
+
+    async def add_voter(self, key: ReplicaKey) -> None:
+        self._do("add", key)
+
+    async def remove_voter(self, key: ReplicaKey) -> None:
+        self._do("remove", key)
+
+    async def hand_over(self, to: ReplicaKey) -> None:
+        self._do("hand over", to)
+
+    @property
+    def acts(self) -> list[tuple[object, ...]]:
+        """What was done beside looking and telling."""
+        return [each for each in self.done if each[0] not in ("look", "tell", "event")]
+
+    @property
+    def events(self) -> list[tuple[object, ...]]:
+        return [each[1:] for each in self.done if each[0] == "event"]
+
+
+def fake(
+    *found: Pod,
+    view: m.DescribeQuorumResponse | None,
+    replicas: int = 3,
+    record: BootstrapRecord | None = RECORD,
+) -> Fake:
+    return Fake(
+        StatefulSet(
+            desired=desired(replicas),
+            version="41",
+            service="q-headless",
+            pods=pods(replicas, *found),
+            record=record,
+            memory="",
+            conditions="",
+        ),
+        view,
+    )
+
+
+def reconciler(world: Fake, *, holds: bool = True) -> Reconciler:
+    return Reconciler(
+        world, world, now_ms=lambda: NOW_MS, timestamp=lambda: "now", may_act=lambda: holds
+    )
+
+
+async def test_an_action_is_done_and_told() -> None:
+    world = fake(view=quorum(0, 1, observers=(2,)))
+    done = await reconciler(world).run()
+    assert done.has_acted
+    assert world.acts == [("add", key(2))]
+    assert world.events == [("ScaleUp", False)]
+
+
+async def test_every_kind_of_action() -> None:
+    world = fake(view=quorum(0), record=None)
+    await reconciler(world).run()
+    assert world.acts == [("record", BootstrapRecord(CLUSTER, key(0)))]
+    world = fake(pod(0, revision="old"), view=quorum(0, 1, 2))
+    await reconciler(world).run()
+    assert world.acts == [("hand over", key(1))]
+    world = fake(pod(2, revision="old"), view=quorum(0, 1, 2))
+    await reconciler(world).run()
+    assert world.acts == [("delete", "q-2", "uid-2", "1")]
+    world = fake(pod(3), view=quorum(0, 1, 2, 3))
+    await reconciler(world).run()
+    assert world.acts == [("remove", key(3))]
+
+
+async def test_what_has_to_be_remembered_is_noted_first() -> None:
+    world = fake(pod(2, disk=1), view=quorum(0, 1, dead(2), observers=(state(2, 1),)))
+    await reconciler(world).run()
+    assert [each[0] for each in world.acts] == ["note", "remove"]
+    assert read_memory(str(world.acts[0][1])).lost == (key(2),)
+    assert world.acts[0][2] == "41"
+
+
+async def test_it_dies_between_the_note_and_the_action_and_goes_on() -> None:
+    world = fake(pod(2, disk=1), view=quorum(0, 1, dead(2), observers=(state(2, 1),)))
+    world.fails["remove"] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        await reconciler(world).run()
+    world.fails.clear()
+    assert isinstance((await reconciler(world).run()).decision.step, RemoveVoter)  # type: ignore[union-attr]
+    world.view = quorum(0, 1, observers=(state(2, 1),))
+    assert isinstance((await reconciler(world).run()).decision.step, AddVoter)  # type: ignore[union-attr]
+
+
+async def test_a_note_on_what_has_changed_ends_the_pass() -> None:
+    world = fake(view=quorum(0, 1, 2, dead(3)))
+    world.fails["note"] = ConflictError("409 Conflict")
+    with pytest.raises(ConflictError):
+        await reconciler(world).run()
+    assert world.acts == []
+
+
+async def test_without_the_lease_nothing_is_touched() -> None:
+    world = fake(view=quorum(0, 1, observers=(2,)))
+    done = await reconciler(world, holds=False).run()
+    assert not done.has_acted
+    assert world.done == [("look",)]
+
+
+async def test_a_refusal_is_told_and_tried_by_the_next_pass() -> None:
+    world = fake(view=quorum(0, 1, observers=(2,)))
+    world.fails["add"] = AdminError("VOTER_LAGGING", ErrorCode.REQUEST_TIMED_OUT, "too far behind")
+    done = await reconciler(world).run()
+    assert done.error == "VOTER_LAGGING: too far behind"
+    assert not done.has_acted
+    assert world.events == [("NotDone", True)]
+    world.fails.clear()
+    assert (await reconciler(world).run()).has_acted
+
+
+async def test_a_pod_that_has_changed_is_not_deleted() -> None:
+    world = fake(pod(2, revision="old"), view=quorum(0, 1, 2))
+    world.fails["delete"] = ConflictError("409 Conflict")
+    assert not (await reconciler(world).run()).has_acted
+
+
+async def test_changes_of_what_is_waited_for_are_told_once() -> None:
+    world = fake(view=None)
+    for _ in range(3):
+        done = await reconciler(world).run()
+        assert done.decision is not None
+        assert done.decision.step == Wait(Waiting.NO_LEADER, "nobody leads")
+    assert world.events == [("NoLeader", True), ("NoLeader", True)]
+    assert [each for each in world.done if each[0] == "tell"] == [("tell",)]
+    assert world.found is not None
+    assert set(read_conditions(world.found.conditions)) == {"QuorumHealthy", "MembersInStep"}
+    world.view = quorum(0, 1, 2)
+    await reconciler(world).run()
+    assert world.events[2:] == [("LeaderKnown", False), ("InStep", False)]
+
+
+async def test_no_stateful_set_is_nothing_to_do() -> None:
+    world = Fake(None, None)
+    assert (await reconciler(world).run()).decision is None
+
+
+async def test_a_silent_api_server_ends_the_pass() -> None:
+    world = fake(view=quorum(0))
+    world.fails["look"] = ClusterError("no answer")
+    with pytest.raises(ClusterError):
+        await reconciler(world).run()
+
+
+async def test_a_memory_that_makes_no_sense_stops_it() -> None:
+    world = fake(view=quorum(0, 1, observers=(2,)))
+    assert world.found is not None
+    world.found = replace(world.found, memory=memory_text(read_memory("")) + "}")
+    with pytest.raises(ValueError, match="Extra data"):
+        await reconciler(world).run()
+    assert world.acts == []
