@@ -55,7 +55,14 @@ class QuorumUnavailableError(Exception):
 
 
 class OutcomeUnknownError(Exception):
-    """The change may have been committed, or may still be."""
+    """The change may have been committed, or may still be.
+
+    `is_silence`: the server said nothing until the time was up.
+    """
+
+    def __init__(self, said: str, *, is_silence: bool = False) -> None:
+        super().__init__(said)
+        self.is_silence = is_silence
 
 
 class RequestRefusedError(Exception):
@@ -89,11 +96,15 @@ class RedirectError(Exception):
 
 
 class NoAnswerError(Exception):
-    """A call that may be repeated had no answer; `refusal` says that the caller may not ask."""
+    """A call that may be repeated had no answer; `refusal` says that the caller may not ask.
 
-    def __init__(self, said: str, refusal: RequestRefusedError | None) -> None:
+    `is_silence`: the server said nothing until the time was up.
+    """
+
+    def __init__(self, said: str, refusal: RequestRefusedError | None, *, is_silence: bool) -> None:
         super().__init__(said)
         self.refusal = refusal
+        self.is_silence = is_silence
 
 
 class ControllerCalls:
@@ -253,7 +264,7 @@ class ControllerCalls:
         """What is known of a call that may be repeated."""
         refusal = self._outcome(server, error) if _is_denied(error) else None
         assert not isinstance(refusal, OutcomeUnknownError)
-        return NoAnswerError(words_of(error, self._tls), refusal)
+        return NoAnswerError(words_of(error, self._tls), refusal, is_silence=_is_silence(error))
 
     def _change_failed(self, server: Address, error: grpc.aio.AioRpcError) -> Exception:
         return self._no_answer(server, error) if never_sent(error) else self._outcome(server, error)
@@ -265,7 +276,7 @@ class ControllerCalls:
         words = f"{name_of(server)}: {words_of(error, self._tls)}"
         refusal = _REFUSALS.get(error.code())
         if refusal is None:
-            return OutcomeUnknownError(words)
+            return OutcomeUnknownError(words, is_silence=_is_silence(error))
         if not _is_denied(error):
             return RequestRefusedError(refusal, error.details() or "")
         said = refusal_of(error)
@@ -298,6 +309,10 @@ def _check(result: pb.WriteResult | pb.ReadResponse) -> None:
 def _leader_words(leader_id: int | None, epoch: int) -> str:
     known = "knows no leader" if leader_id is None else f"says that node {leader_id} leads"
     return f"{known} (epoch {epoch})"
+
+
+def _is_silence(error: grpc.aio.AioRpcError) -> bool:
+    return error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
 def _is_denied(error: grpc.aio.AioRpcError) -> bool:

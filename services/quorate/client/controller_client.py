@@ -21,6 +21,7 @@ from quorate.client.calls import (
     name_of,
 )
 from quorate.client.finding import LeaderFinder
+from quorate.client.silence import ReplacedError
 from quorate.client.waiting import Backoff
 from quorate.rpc import pages
 
@@ -71,7 +72,7 @@ class ControllerClient(ControllerCalls):
         async def attempt(server: Address, timeout_s: float) -> WriteReply:
             return await self.write_at(server, request, timeout_s)
 
-        return await self._through_leader(attempt)
+        return await self._through_leader(attempt, is_repeatable=False)
 
     async def read(
         self,
@@ -139,9 +140,15 @@ class ControllerClient(ControllerCalls):
     # --- following the leader ---------------------------------------------------------------------
 
     async def _through_leader(
-        self, attempt: Callable[[Address, float], Coroutine[Any, Any, T]]
+        self,
+        attempt: Callable[[Address, float], Coroutine[Any, Any, T]],
+        *,
+        is_repeatable: bool = True,
     ) -> T:
-        """Try the servers in turn and every leader that they name, until the deadline."""
+        """Try the servers in turn and every leader that they name, until the deadline.
+
+        What is not repeatable may be done where no answer comes.
+        """
         finder = self.finder
         backoff = Backoff(asyncio.get_running_loop().time() + self._timeout_s)
         said: dict[Address, str] = {}
@@ -154,8 +161,13 @@ class ControllerClient(ControllerCalls):
                 if not await backoff.wait():
                     break
             asked.add(server)
+            calling = attempt(server, min(backoff.left_s, ATTEMPT_TIMEOUT_S))
             try:
-                return await attempt(server, min(backoff.left_s, ATTEMPT_TIMEOUT_S))
+                return await finder.call(server, calling, is_repeatable=is_repeatable)
+            except ReplacedError as replaced:
+                said[server] = str(replaced)
+                if not is_repeatable:
+                    raise OutcomeUnknownError(f"{name_of(server)}: {replaced}") from replaced
             except RedirectError as redirect:
                 said[server] = str(redirect)
                 finder.named(server, redirect)

@@ -1,16 +1,25 @@
-"""Finding the leader: whoever led last is asked first, then everybody who is known.
+"""Finding the leader, for every client: whoever led last is asked first, then everybody else.
 
 The nearest controller comes first in `servers`. It need not run: the others' addresses are
-remembered from what leaders said.
+remembered from what leaders said. Who stands still is left once somebody else leads
+(client/silence.py).
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from quorate.client.calls import ApiVersions, RequestRefusedError, address_of
+from quorate.client.calls import (
+    ApiVersions,
+    NoAnswerError,
+    OutcomeUnknownError,
+    RedirectError,
+    RequestRefusedError,
+    address_of,
+)
+from quorate.client.silence import ReplacedError, SilentServers, Watch
 from quorate.client.waiting import Backoff
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId
@@ -18,11 +27,13 @@ from quorate.rpc.admin_errors import NO_LEADER, AdminError
 from quorate.rpc.channels import target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
 
-    from quorate.client.calls import Address, ControllerCalls, RedirectError
+    from quorate.client.calls import Address, ControllerCalls
     from quorate.raft.messages import DescribeQuorumResponse
+    from quorate.records.ids import Epoch
 
+T = TypeVar("T")
 ASK_TIMEOUT_S: Final = 1.0
 
 
@@ -35,14 +46,17 @@ class Found:
 
 
 class LeaderFinder:
-    """Remembers who led and who else there is."""
+    """Remembers who led, who else there is, and who did not answer."""
 
     def __init__(self, calls: ControllerCalls, servers: Sequence[Address]) -> None:
         self._calls = calls
         self._servers = list(servers)
         self._turn = 0
-        self._voters: list[Address | None] = []
+        self._voters: list[Address] = []
         self._leader: Address | None = None
+        # Of `_leader`, as far as it is known.
+        self._epoch: Epoch | None = None
+        self._silent = SilentServers()
         self._cluster_id: ClusterId | None = None
 
     # --- by asking for something else -------------------------------------------------------------
@@ -51,17 +65,49 @@ class LeaderFinder:
         """Whom to ask for what only a leader does: the one that leads, else the next in turn."""
         if self._leader is not None:
             return self._leader
-        server = self._servers[self._turn % len(self._servers)]
-        self._turn += 1
+        count = len(self._servers)
+        turns = [self._servers[(self._turn + i) % count] for i in range(count)]
+        server = next((one for one in turns if not self._silent.has(one)), turns[0])
+        self._turn += turns.index(server) + 1
         return server
 
     def named(self, by: Address, redirect: RedirectError) -> None:
         """Somebody does not lead, and may have said who does."""
-        self._leader = redirect.leader if redirect.leader != by else None
+        leader, epoch = redirect.leader, redirect.epoch
+        if leader is None or leader == by or self._silent.leads_no_more(leader, epoch):
+            self.forget()
+        else:
+            self._leader, self._epoch = leader, epoch
 
     def forget(self) -> None:
         """Whoever led does so no more."""
-        self._leader = None
+        self._leader = self._epoch = None
+
+    async def call(
+        self, server: Address, calling: Coroutine[Any, Any, T], *, is_repeatable: bool
+    ) -> T:
+        """The outcome of a call, unless another leader is found while it has no answer.
+
+        Then that one is the leader from now on. Raises ReplacedError, and whatever the call does.
+        """
+        epoch = self._epoch if server == self._leader else None
+        others = [one for one in dict.fromkeys((*self._servers, *self._voters)) if one != server]
+        watch = Watch(self._calls, server, others, epoch, is_repeatable=is_repeatable)
+        try:
+            answer = await watch.over(calling)
+        except ReplacedError as replaced:
+            self._silent.add(server, watch.epoch)
+            self._leader, self._epoch = replaced.leader, replaced.epoch
+            raise
+        except (NoAnswerError, OutcomeUnknownError) as error:
+            if error.is_silence:
+                self._silent.add(server, watch.epoch)
+            raise
+        except RedirectError:
+            self._silent.discard(server)
+            raise
+        self._silent.discard(server)
+        return answer
 
     # --- by asking who leads ----------------------------------------------------------------------
 
@@ -78,8 +124,9 @@ class LeaderFinder:
             except RequestRefusedError as error:
                 raise AdminError(error.reason, error.error, error.message) from error
             if found is not None:
-                self._leader = found.server
-                self._voters = [address_of(state.endpoints) for state in found.quorum.voters]
+                self._leader, self._epoch = found.server, found.quorum.leader.epoch
+                ways = (address_of(state.endpoints) for state in found.quorum.voters)
+                self._voters = [way for way in ways if way is not None]
                 return found
             self.forget()
             if not await backoff.wait():

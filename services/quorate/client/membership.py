@@ -15,8 +15,10 @@ from quorate.client.calls import (
     OutcomeUnknownError,
     QuorumUnavailableError,
     RequestRefusedError,
+    name_of,
 )
 from quorate.client.requests import UNKNOWN_EPOCH, Standing, completed, foreseen, standing
+from quorate.client.silence import ReplacedError
 from quorate.client.waiting import Backoff
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
@@ -132,8 +134,14 @@ class _Course:
         """None when it is done, else why not yet. Raises AdminError when it will not be."""
         request = self._timed(found)
         left_s = max(0.001, self._backoff.left_s)
+        calling = self._client.change_at(found.server, request, left_s)
         try:
-            answer = await self._client.change_at(found.server, request, left_s)
+            # Only a later leader counts: this one may take its time.
+            answer = await self._finder.call(found.server, calling, is_repeatable=False)
+        except ReplacedError as error:
+            said = f"{name_of(found.server)}: {error}"
+            self._open = AdminError(OUTCOME_UNKNOWN, ErrorCode.REQUEST_TIMED_OUT, said)
+            return self._open
         except QuorumUnavailableError as error:
             self._finder.forget()
             return AdminError(

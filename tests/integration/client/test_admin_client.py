@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,13 +11,12 @@ from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, NodeId, ReplicaKey
 from quorate.rpc.admin_errors import OUTCOME_UNKNOWN, AdminError
+from tests.integration.client.mute import mute
 from tests.integration.client.scripted import observer, refusal
 from tests.ports import HOST, free_ports
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from tests.integration.client.conftest import Beside
     from tests.integration.client.scripted import ScriptedQuorum
 
@@ -28,17 +25,6 @@ ANY = ClusterId("")
 
 def key(node_id: int) -> ReplicaKey:
     return ReplicaKey(NodeId(node_id))
-
-
-@asynccontextmanager
-async def mute() -> AsyncIterator[tuple[str, int]]:
-    """A listener that takes connections and never says anything."""
-    held: list[asyncio.StreamWriter] = []
-    server = await asyncio.start_server(lambda _, writer: held.append(writer), HOST, 0)
-    yield server.sockets[0].getsockname()[:2]
-    server.close()
-    for writer in held:
-        writer.close()
 
 
 async def test_each_call_brings_what_was_done(quorum: ScriptedQuorum, beside: Beside) -> None:

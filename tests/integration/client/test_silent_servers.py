@@ -1,0 +1,156 @@
+"""Servers that take a call and never answer it: who else leads is found meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.client.calls import OutcomeUnknownError
+from quorate.client.controller_client import ControllerClient
+from quorate.controller.replies import CreatedTopic, CreateTopicsReply, ListedTopic, ListTopicsReply
+from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import (
+    UUID_BYTES,
+    ClusterId,
+    Epoch,
+    Millis,
+    NodeId,
+    Offset,
+    ReplicaKey,
+    TopicId,
+)
+from quorate.records.voters import Endpoint
+from quorate.rpc.controller_server import ControllerApiError, LeaderHint
+from tests.integration.client.mute import mute
+from tests.integration.rpc.conftest import HOST, WAIT_S
+
+if TYPE_CHECKING:
+    from quorate.client.membership import MembershipClient
+    from tests.integration.client.scripted import ScriptedQuorum
+    from tests.integration.rpc.conftest import Served
+
+TOPIC_ID = TopicId(b"t" * UUID_BYTES)
+REQUEST = CreateTopics((NewTopic("a"),))
+CREATED = CreateTopicsReply((CreatedTopic("a", topic_id=TOPIC_ID, partitions=1),))
+LISTED = ListTopicsReply(Offset(9), (ListedTopic("a", TOPIC_ID, 1),))
+TIMEOUT_MS = int(WAIT_S * 1000)
+# Less than an attempt may take at one server, so that only who asks another in between succeeds.
+LESS_THAN_AN_ATTEMPT_MS = 4_500
+# Less than the time after which others are asked.
+IMPATIENT_S = 0.3
+
+
+def at(one: Served, epoch: int) -> ControllerApiError:
+    """What a follower says."""
+    hint = LeaderHint(2, epoch, HOST, one.port)
+    return ControllerApiError(ErrorCode.NOT_CONTROLLER, "not here", leader=hint)
+
+
+def leads(one: Served, epoch: int) -> m.DescribeQuorumResponse:
+    """What a leader says of itself."""
+    ways = (Endpoint("GRPC", HOST, one.port),)
+    return m.DescribeQuorumResponse(ErrorCode.NONE, m.LeaderInfo(NodeId(2), Epoch(epoch), ways))
+
+
+def follows(one: Served, epoch: int) -> m.DescribeQuorumResponse:
+    """What a follower of it says."""
+    ways = (Endpoint("GRPC", HOST, one.port),)
+    leader = m.LeaderInfo(NodeId(1), Epoch(epoch), ways)
+    return m.DescribeQuorumResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, leader)
+
+
+async def test_a_description_comes_from_the_leader_while_another_server_stands_still(
+    served: Served, another: Served
+) -> None:
+    servers = [served.address, another.address]
+    async with ControllerClient(servers, timeout_ms=LESS_THAN_AN_ATTEMPT_MS) as client:
+        describing = asyncio.ensure_future(client.describe_quorum())
+        await served.raft.asked()
+        for _ in range(2):
+            (await another.raft.asked()).answer.set_result(leads(another, 6))
+        assert await describing == leads(another, 6)
+
+
+@pytest.mark.parametrize("current", [True, False])
+async def test_a_read_leaves_a_server_that_says_nothing_at_all(
+    served: Served, *, current: bool
+) -> None:
+    served.controller.read_replies.append(LISTED)
+    async with mute() as silent, ControllerClient([silent, served.address]) as client:
+        reading = asyncio.ensure_future(client.read(ListTopics(), current=current))
+        (await served.raft.asked()).answer.set_result(leads(served, 6))
+        assert await reading == LISTED
+
+
+async def test_a_write_at_a_leader_that_was_replaced_is_of_unknown_outcome_and_the_next_goes_on(
+    served: Served, another: Served
+) -> None:
+    async with ControllerClient([another.address], timeout_ms=TIMEOUT_MS) as client:
+        writing = asyncio.ensure_future(client.write(REQUEST))
+        (await another.controller.asked())[1].set_exception(at(served, 5))
+        await served.controller.asked()
+        # As long as its followers take it for the leader it is waited for.
+        (await another.raft.asked()).answer.set_result(follows(served, 5))
+        (await another.raft.asked()).answer.set_result(leads(another, 6))
+        said = f"{HOST}:{served.port}: no answer, and node 2 leads epoch 6 meanwhile"
+        with pytest.raises(OutcomeUnknownError, match=said):
+            await writing
+        writing = asyncio.ensure_future(client.write(REQUEST))
+        (await another.controller.asked())[1].set_result(CREATED)
+        assert await writing == CREATED
+    assert served.controller.writes.empty()
+
+
+async def test_who_did_not_answer_is_not_asked_again_in_the_same_epoch(
+    served: Served, another: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.client.silence.SILENCE_S", 10 * WAIT_S)
+    servers = [served.address, another.address]
+    async with ControllerClient(servers, timeout_ms=TIMEOUT_MS) as client:
+        # The first server of all, of which nothing is known.
+        with monkeypatch.context() as impatient:
+            impatient.setattr("quorate.client.controller_client.ATTEMPT_TIMEOUT_S", IMPATIENT_S)
+            with pytest.raises(OutcomeUnknownError, match="no answer in time"):
+                await client.write(REQUEST)
+        await served.controller.asked()
+        writing = asyncio.ensure_future(client.write(REQUEST))
+        (await another.controller.asked())[1].set_exception(at(served, 5))
+        (await another.controller.asked())[1].set_result(CREATED)
+        assert await writing == CREATED
+        assert served.controller.writes.empty()
+        # In a later epoch it leads again.
+        writing = asyncio.ensure_future(client.write(REQUEST))
+        (await another.controller.asked())[1].set_exception(at(served, 6))
+        (await served.controller.asked())[1].set_result(CREATED)
+        assert await writing == CREATED
+
+
+async def test_a_slow_leader_is_waited_for_while_it_leads(served: Served, another: Served) -> None:
+    async with ControllerClient([another.address], timeout_ms=TIMEOUT_MS) as client:
+        writing = asyncio.ensure_future(client.write(REQUEST))
+        (await another.controller.asked())[1].set_exception(at(served, 5))
+        _, reply = await served.controller.asked()
+        (await another.raft.asked()).answer.set_result(follows(served, 5))
+        reply.set_result(CREATED)
+        assert await writing == CREATED
+
+
+async def test_a_change_of_the_voters_goes_on_at_the_next_leader(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
+    async def stands_still(_: m.MembershipRequest) -> m.MembershipResponse:
+        quorum.lead(2)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    quorum.answers.append(stands_still)
+    removal = m.RemoveRaftVoterRequest(ClusterId(""), ReplicaKey(NodeId(3)), Millis(0))
+    deadline = asyncio.get_running_loop().time() + WAIT_S
+    done = await membership.change(removal, deadline)
+    assert done.leader.leader_id == 2
+    assert [node for node, _ in quorum.asked] == [1, 2]
+    assert sorted(quorum.voters) == [1, 2]
