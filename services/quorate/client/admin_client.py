@@ -18,7 +18,7 @@ from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Millis
 from quorate.rpc import convert_sidecar as convert
-from quorate.rpc.admin_errors import OUTCOME_UNKNOWN, AdminError, admin_error
+from quorate.rpc.admin_errors import NO_LEADER, OUTCOME_UNKNOWN, AdminError, admin_error
 from quorate.rpc.admin_server import Done, Prepared
 from quorate.rpc.channels import ChannelPool, target
 from quorate.rpc.convert_admin import describe_response
@@ -135,10 +135,14 @@ class AdminClient:
     async def _ask(
         self, method: str, message: Any, timeout_s: float | None, *, is_read: bool = False
     ) -> Any:
-        """The first answer; a read goes on after any silence, a change where it never left."""
+        """The first answer; a read goes on after any silence, a change where it never left.
+
+        A sidecar that finds no leader has changed nothing, and may be alone where it is.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (self._timeout_s if timeout_s is None else timeout_s)
         said: list[str] = []
+        leaderless: AdminError | None = None
         servers = list(self._servers)
         for position, server in enumerate(servers):
             left_s = max(0.001, deadline - loop.time())
@@ -149,6 +153,9 @@ class AdminClient:
                 answer = await getattr(stub, method)(message, timeout=attempt_s)
             except grpc.aio.AioRpcError as error:
                 refusal = admin_error(error)
+                if refusal is not None and refusal.reason == NO_LEADER:
+                    leaderless = leaderless or refusal
+                    continue
                 if refusal is not None:
                     raise refusal from error
                 said.append(f"{target(*server)}: {words_of(error, self._tls)}")
@@ -158,7 +165,7 @@ class AdminClient:
                 self._servers.remove(server)
                 self._servers.insert(0, server)
                 return answer
-        raise AdminError(
+        raise leaderless or AdminError(
             NO_ANSWER, ErrorCode.LEADER_NOT_AVAILABLE, f"no sidecar answers: {'; '.join(said)}"
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -53,14 +54,21 @@ async def membership(quorum: ScriptedQuorum) -> AsyncIterator[MembershipClient]:
         yield MembershipClient(client)
 
 
-@pytest.fixture
-async def beside(membership: MembershipClient) -> AsyncIterator[Beside]:
-    """A sidecar that knows node 1 alone."""
+@asynccontextmanager
+async def sidecar(membership: MembershipClient) -> AsyncIterator[Beside]:
+    """One that serves the admin API."""
     records: list[CallRecord] = []
-    sidecar = Sidecar(membership, NodeId(1), TIMEOUT_MS)
-    server = AdminServer(AdminService(sidecar, records.append), has_reflection=False)
+    handler = Sidecar(membership, NodeId(1), TIMEOUT_MS)
+    server = AdminServer(AdminService(handler, records.append), has_reflection=False)
     port = server.bind(HOST, 0)
     await server.start()
     async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:
         yield Beside(admin_pb2_grpc.AdminStub(channel), server, (HOST, port), records)
     await server.stop(0)
+
+
+@pytest.fixture
+async def beside(membership: MembershipClient) -> AsyncIterator[Beside]:
+    """A sidecar that knows node 1 alone."""
+    async with sidecar(membership) as running:
+        yield running

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.client.admin_client import NO_ANSWER, AdminClient
+from quorate.client.controller_client import ControllerClient
+from quorate.client.membership import MembershipClient
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, NodeId, ReplicaKey
-from quorate.rpc.admin_errors import OUTCOME_UNKNOWN, AdminError
+from quorate.rpc.admin_errors import NO_LEADER, OUTCOME_UNKNOWN, AdminError
+from tests.integration.client.conftest import sidecar
 from tests.integration.client.mute import mute
-from tests.integration.client.scripted import observer, refusal
+from tests.integration.client.scripted import ScriptedQuorum, observer, refusal
 from tests.ports import HOST, free_ports
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
     from tests.integration.client.conftest import Beside
-    from tests.integration.client.scripted import ScriptedQuorum
 
 ANY = ClusterId("")
 
@@ -70,6 +72,18 @@ async def test_a_sidecar_that_is_down_is_passed_over(beside: Beside) -> None:
 async def test_a_look_passes_over_a_sidecar_that_does_not_answer(beside: Beside) -> None:
     async with mute() as server, AdminClient([server, beside.address], timeout_s=2) as client:
         assert (await client.describe()).leader.leader_id == 1
+
+
+async def test_a_sidecar_that_is_cut_off_from_the_leader_is_passed_over(beside: Beside) -> None:
+    async with ScriptedQuorum(1) as alone, ControllerClient([alone.addresses[1]]) as controllers:
+        alone.lead(None)
+        async with sidecar(MembershipClient(controllers)) as cut_off:
+            async with AdminClient([cut_off.address, beside.address], timeout_s=2) as client:
+                assert (await client.describe()).leader.leader_id == 1
+            async with AdminClient([cut_off.address], timeout_s=0.5) as client:
+                with pytest.raises(AdminError, match="knows no leader") as error:
+                    await client.describe()
+                assert error.value.reason == NO_LEADER
 
 
 async def test_without_any_sidecar_all_are_named() -> None:
