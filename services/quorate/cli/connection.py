@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.arguments import number
 from quorate.cli.output import CommandError, admin_error, fail, warn
+from quorate.client.asking import ask_everybody
 from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
 from quorate.client.controller_client import ControllerClient
 from quorate.rpc.admin_errors import AdminError
@@ -243,9 +244,9 @@ async def what_servers_say(
     client: ControllerClient, servers: Sequence[Address], timeout_s: float
 ) -> str:
     """One phrase a server, asked all at once."""
-    answers = await asyncio.gather(*(client.try_describe_at(s, timeout_s) for s in servers))
+    answers = await ask_everybody(servers, lambda s: client.try_describe_at(s, timeout_s))
     phrases = []
-    for server, answer in zip(servers, answers, strict=True):
+    for server, answer in answers.items():
         if isinstance(answer, str):
             words = answer
         elif answer.leader.leader_id is None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.connection import format_server, tls_of
 from quorate.cli.output import CommandError
+from quorate.client.asking import ask_everybody
 from quorate.client.calls import RequestRefusedError
 from quorate.client.controller_client import ControllerClient
 from quorate.records.errors import ErrorCode
@@ -96,13 +97,10 @@ def refuse_leader(answers: Sequence[Answer], *, ignored: Sequence[Address]) -> N
 
 
 async def _ask_all(servers: list[Address], cluster_id: str, tls: TlsFiles | None) -> list[Answer]:
-    answers: dict[Address, Answer] = {}
-    while missing := [server for server in servers if server not in answers]:
-        asked = await asyncio.gather(*(_ask(server, cluster_id, tls) for server in missing))
-        for answer, named in asked:
-            answers[answer.server] = answer
-            servers += [server for server in named if server not in servers]
-    return list(answers.values())
+    asked = await ask_everybody(
+        servers, lambda server: _ask(server, cluster_id, tls), named_in=lambda said: said[1]
+    )
+    return [answer for answer, _ in asked.values()]
 
 
 async def _ask(

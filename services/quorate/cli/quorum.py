@@ -8,7 +8,6 @@ controller that answers: healing voters and refused votes, which only the contro
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.cli import voters
 from quorate.cli.connection import add_connection_arguments, format_server, run_command, servers_of
 from quorate.cli.output import CommandError, print_json
+from quorate.client.asking import ask_everybody
 from quorate.records.ids import format_uuid
 
 if TYPE_CHECKING:
@@ -110,9 +110,10 @@ async def collect_remarks(
             endpoint = state.endpoints[0]
             server = (endpoint.host, endpoint.port)
             asked[server] = f"node {state.key.node_id} ({format_server(server)})"
-    answers = await asyncio.gather(*(client.try_describe_at(s, REMARKS_TIMEOUT_S) for s in asked))
+    answers = await ask_everybody(asked, lambda s: client.try_describe_at(s, REMARKS_TIMEOUT_S))
     remarks = []
-    for name, answer in zip(asked.values(), answers, strict=True):
+    for server, answer in answers.items():
+        name = asked[server]
         texts = (f"does not answer: {answer}",) if isinstance(answer, str) else answer.remarks
         remarks += [Remark(name, text) for text in texts]
     return remarks

@@ -7,10 +7,10 @@ remembered from what leaders said. Who stands still is left once somebody else l
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from quorate.client.asking import ask_everybody
 from quorate.client.calls import (
     ApiVersions,
     NoAnswerError,
@@ -152,31 +152,25 @@ class LeaderFinder:
             answer = await self._calls.try_describe_at(leader, timeout_s)
             if not isinstance(answer, str) and answer.error is ErrorCode.NONE:
                 return Found(leader, answer)
-        tasks: dict[asyncio.Task[DescribeQuorumResponse | str], Address] = {}
-
-        def ask(server: Address | None) -> None:
-            if server is not None and server not in tasks.values():
-                asking = self._calls.try_describe_at(server, timeout_s)
-                tasks[asyncio.ensure_future(asking)] = server
-
-        for server in (*self._servers, *self._voters):
-            ask(server)
-        try:
-            while waiting := [task for task in tasks if tasks[task] not in answers]:
-                done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    answer = answers[tasks[task]] = task.result()
-                    if isinstance(answer, str):
-                        continue
-                    if answer.error is ErrorCode.NONE:
-                        return Found(tasks[task], answer)
-                    ask(address_of(answer.leader.endpoints))
-        finally:
-            for task in tasks:
-                task.cancel()
-            # Nobody waits for the others any more, whatever they would have said.
-            await asyncio.gather(*tasks, return_exceptions=True)
+        said = await ask_everybody(
+            (*self._servers, *self._voters),
+            lambda server: self._calls.try_describe_at(server, timeout_s),
+            named_in=lambda answer: () if isinstance(answer, str) else (_named_in(answer),),
+            is_enough=_is_of_leader,
+        )
+        answers.update(said)
+        for server, answer in said.items():
+            if not isinstance(answer, str) and answer.error is ErrorCode.NONE:
+                return Found(server, answer)
         return None
+
+
+def _named_in(answer: DescribeQuorumResponse) -> Address | None:
+    return address_of(answer.leader.endpoints)
+
+
+def _is_of_leader(answer: DescribeQuorumResponse | str) -> bool:
+    return not isinstance(answer, str) and answer.error is ErrorCode.NONE
 
 
 def no_leader(answers: Mapping[str, DescribeQuorumResponse | str]) -> AdminError:
