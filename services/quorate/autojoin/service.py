@@ -43,6 +43,7 @@ _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other 
 # After something was done, or has happened: long enough for several events to be one.
 SOON_S: Final = 0.25
 BACKOFF_MAX_S: Final = 30.0
+WATCH_STOP_S: Final = 5.0
 
 
 def main_autojoin(path: str | None) -> int:
@@ -144,8 +145,7 @@ class Operator:
                 raise RuntimeError("a part of the operator has ended by itself")
         finally:
             stop.set()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(watching), BACKOFF_MAX_S / 6)
+            await asyncio.wait([watching], timeout=WATCH_STOP_S)
             for task in parts:
                 task.cancel()
             await asyncio.gather(*parts, return_exceptions=True)

@@ -85,6 +85,8 @@ async def watch(
         registry=registry_of(stateful_set, wake),
         settings=settings_of(),
         namespaces=[namespace],
+        # Its own guess needs an entry in /etc/passwd.
+        identity=stateful_set,
         standalone=True,
         stop_flag=stop,
     )

@@ -1,15 +1,28 @@
-"""The process where it cannot start."""
+"""The process where it cannot start, and how passes follow each other where it runs."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+from kubernetes.aio import client as k8s
+
 from quorate.autojoin import service
+from quorate.autojoin.config import read_config
+from quorate.autojoin.decision import decide
+from quorate.autojoin.meters import Meters
+from quorate.autojoin.reconcile import ClusterError, Pass, Reconciler
+from tests.unit.autojoin.looks import desired, look, pods, quorum
+from tests.unit.autojoin.test_lease import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    import pytest
+ENDS_WITHIN_S = 20.0
+ACTS = decide(desired(3), look(pods(3), quorum(0, observers=(1,))))
+RESTS = decide(desired(3), look(pods(3), quorum(0, 1, 2)))
 
 
 def test_a_missing_setting_is_named(
@@ -24,3 +37,79 @@ def test_a_missing_setting_is_named(
 def test_a_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert service.main_autojoin(str(tmp_path / "none.properties")) == 1
     assert "none.properties" in capsys.readouterr().err
+
+
+class Stage:
+    """An operator whose passes are written down beforehand: the last one stops it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *passes: Pass | Exception) -> None:
+        self.left = list(passes)
+        self.store = Store()
+        self.stop = asyncio.Event()
+        self.meters = Meters("q")
+        self.wake: Callable[[], None] | None = None
+        monkeypatch.setattr(k8s, "CoordinationV1Api", lambda _: self.store)
+        monkeypatch.setattr(service, "SOON_S", 0.0)
+        monkeypatch.setattr(service, "watch", self.watch)
+        monkeypatch.setattr(Reconciler, "run", self.run_pass)
+
+    async def watch(self, _: str, __: str, wake: Callable[[], None], stop: asyncio.Event) -> None:
+        self.wake = wake
+        await stop.wait()
+
+    async def run_pass(self, *_: object) -> Pass:
+        done = self.left.pop(0)
+        if not self.left:
+            self.stop.set()
+        if isinstance(done, Exception):
+            raise done
+        return done
+
+    async def run(self, *, interval_ms: int) -> None:
+        properties = {"autojoin.statefulset": "q", "autojoin.interval.ms": str(interval_ms)}
+        config = read_config(properties, {}, namespace="ns")
+        operator = service.Operator(config, None, None, self.meters)
+        await asyncio.wait_for(operator.run(self.stop), ENDS_WITHIN_S)
+
+    def passes(self, outcome: str) -> float | None:
+        labels = {"statefulset": "q", "outcome": outcome}
+        return self.meters.registry.get_sample_value("quorate_autojoin_passes_total", labels)
+
+
+async def test_after_an_action_it_looks_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, Pass(ACTS), Pass(ACTS), Pass(RESTS))
+    # With the timer alone this would take hours.
+    await stage.run(interval_ms=3_600_000)
+    assert stage.passes("done") == 3
+
+
+async def test_what_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(
+        monkeypatch,
+        ClusterError("no answer"),
+        Pass(ACTS, error="refused"),
+        ValueError("no memory"),
+        Pass(RESTS),
+    )
+    await stage.run(interval_ms=100)
+    assert stage.passes("failed") == 2
+    assert stage.passes("refused") == 1
+    assert stage.passes("done") == 1
+
+
+async def test_who_stops_gives_the_lease_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, Pass(RESTS))
+    await stage.run(interval_ms=100)
+    assert stage.store.lease is not None
+    assert stage.store.lease.spec.holder_identity == ""
+
+
+async def test_a_part_that_ends_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(monkeypatch, Pass(RESTS), Pass(RESTS))
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("the watch has ended")
+
+    monkeypatch.setattr(service, "watch", broken)
+    with pytest.raises(RuntimeError, match="the watch has ended"):
+        await stage.run(interval_ms=3_600_000)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING
+
 import kopf
 
-from quorate.autojoin.watching import digest, registry_of, settings_of
+from quorate.autojoin.watching import digest, registry_of, settings_of, watch
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def body(**changes: object) -> dict[str, object]:
@@ -34,3 +40,17 @@ def test_it_asks_for_nothing_beyond_its_namespace() -> None:
     assert settings.scanning.disabled
     assert settings.peering.standalone
     assert not settings.posting.enabled
+
+
+async def test_a_user_without_a_name_may_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, object] = {}
+
+    async def operator(**how: object) -> None:
+        asked.update(how)
+
+    monkeypatch.setattr(kopf, "operator", operator)
+    await watch("q", "ns", lambda: None, asyncio.Event())
+    # Left out, kopf asks for the user's name, which a number in an image does not have.
+    assert asked["identity"] == "q"
+    assert asked["namespaces"] == ["ns"]
+    assert asked["standalone"] is True
