@@ -43,6 +43,8 @@ CREATED = CreateTopicsReply((CreatedTopic("a", topic_id=TOPIC_ID, partitions=1),
 LISTED = ListTopicsReply(Offset(9), (ListedTopic("a", TOPIC_ID, 1),))
 TIMEOUT_MS = int(WAIT_S * 1000)
 SHORT_MS = 300
+# Time for each server to answer once, on a busy machine, too.
+ROUND_MS = 2_000
 
 
 def elsewhere(port: int | None) -> ControllerApiError:
@@ -106,11 +108,11 @@ async def test_nobody_leads_within_the_time_and_all_answers_are_told(
     for one in (served, another):
         one.controller.read_replies.extend(elsewhere(None) for _ in range(1000))
     servers = [served.address, another.address, down]
-    async with ControllerClient(servers, timeout_ms=SHORT_MS) as client:
+    async with ControllerClient(servers, timeout_ms=ROUND_MS) as client:
         with pytest.raises(QuorumUnavailableError) as error:
             await client.read(ListTopics(), current=True)
     said = str(error.value)
-    assert said.startswith("no answer within 0.3 s; tried ")
+    assert said.startswith("no answer within 2 s; tried ")
     for one in (served, another):
         assert f"{HOST}:{one.port}: not here; it knows no leader (epoch 5)" in said
     assert f"{HOST}:{down[1]}: connection refused" in said
@@ -157,7 +159,9 @@ async def test_describe_comes_from_the_leader(served: Served, another: Served) -
 async def test_versions_say_who_answers(served: Served) -> None:
     async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
         features = (("kraft.version", 0, 1),)
-        assert await client.api_versions() == ApiVersions(cores.CLUSTER, 1, "9", features)
+        assert await client.api_versions() == ApiVersions(
+            *(cores.CLUSTER, 1, "9", features), cores.key(1).directory_id
+        )
 
 
 def test_there_must_be_a_server() -> None:
