@@ -1,6 +1,6 @@
 # Every target is one line of intent; whatever needs more than three lines lives in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help install run test verify fix sim chaos kafka interop bench gen
+.PHONY: help install run test verify fix sim chaos kafka interop bench image e2e gen
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -9,10 +9,12 @@ INSTALLED := .venv/installed
 SEEDS ?= 200
 DURATION_S ?= 60
 CONTROLLERS ?= 3
+TAG ?= quorate:dev
+IMAGE ?= localhost/quorate:e2e
 RANGE = $(if $(SEED),$(SEED)-$(SEED),1-$(SEEDS))
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */\1\t/' | expand -t 10
+	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## */\1\t/' | expand -t 10
 
 install: $(INSTALLED)  ## make .venv with the quorate command in it
 
@@ -50,6 +52,12 @@ interop: kafka  ## read our files with stock Kafka, and its files with ours; ARG
 bench: $(INSTALLED)  ## measure beside etcd, PySyncObj and stock Kafka, where they are; ARGS=--help
 	-$(BIN)/python -m pip install --quiet --require-hashes --requirement tests/bench/requirements.txt
 	$(BIN)/python -m tests.bench $(ARGS)
+
+image:  ## build the container image TAG=quorate:dev with docker, podman or buildah
+	$(PYTHON) tools/build_image.py --tag $(TAG)
+
+e2e: $(INSTALLED)  ## install the chart with IMAGE= on the cluster of your kubeconfig; LOAD='kind load docker-image'
+	$(BIN)/python -m pytest tests/e2e --e2e --log-cli-level=INFO --image=$(IMAGE) --load-image="$(LOAD)" $(ARGS)
 
 gen: $(INSTALLED)  ## generate the protobuf code and the diagram of roles anew
 	$(BIN)/python tools/gen_proto.py

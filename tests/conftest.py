@@ -42,6 +42,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--chaos-controllers", type=int, metavar="N", help="3 or 5 (default both)")
     group.addoption("--chaos-seed", type=int, metavar="N", help="draw the same faults again")
+    group.addoption(
+        "--e2e", action="store_true", help="run tests/e2e against the cluster of the kubeconfig"
+    )
+    group.addoption(
+        "--image",
+        default="localhost/quorate:e2e",
+        metavar="NAME:TAG",
+        help="the image that tests/e2e installs (default localhost/quorate:e2e)",
+    )
+    group.addoption(
+        "--load-image",
+        default="",
+        metavar="COMMAND",
+        help="brings an image to the nodes, whose name is appended: 'kind load docker-image'",
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,50 @@
+{{/* What a schema cannot say. Everything that is wrong is told at once. */}}
+{{- define "quorate.check" -}}
+{{- $wrong := list -}}
+{{- if lt (int .Values.replicaCount) 1 -}}
+{{- $wrong = append $wrong "replicaCount is 0: a quorum needs at least one controller; choose 1, 3 or 5" -}}
+{{- end -}}
+{{- if and .Values.tls.existingSecret .Values.tls.certManager.enabled -}}
+{{- $wrong = append $wrong "tls.existingSecret and tls.certManager.enabled are both set: choose one source of certificates" -}}
+{{- end -}}
+{{- if and .Values.tls.certManager.enabled (not .Values.tls.certManager.issuerRef.name) -}}
+{{- $wrong = append $wrong "tls.certManager.enabled needs tls.certManager.issuerRef.name: name an Issuer or a ClusterIssuer" -}}
+{{- end -}}
+{{- if and (or .Values.tls.existingSecret .Values.tls.certManager.enabled) (not .Values.tls.enabled) -}}
+{{- $wrong = append $wrong "tls.enabled is false, but a source of certificates is given: set tls.enabled, or take the source away" -}}
+{{- end -}}
+{{- if and .Values.backup.enabled (not .Values.persistence.enabled) -}}
+{{- $wrong = append $wrong "backup.enabled needs persistence.enabled: there is no disk to take a backup from" -}}
+{{- end -}}
+{{- if and .Values.backup.enabled (ge (int .Values.backup.ordinal) (int (include "quorate.replicas" .))) -}}
+{{- $wrong = append $wrong (printf "backup.ordinal is %d, but the controllers are 0 to %d" (int .Values.backup.ordinal) (sub (int (include "quorate.replicas" .)) 1)) -}}
+{{- end -}}
+{{- range $key := list "node.id" "metadata.log.dir" "listeners" "advertised.listeners" "controller.listener.names" "listener.security.protocol.map" "controller.quorum.bootstrap.servers" "controller.quorum.voters" -}}
+{{- if hasKey $.Values.config $key -}}
+{{- $wrong = append $wrong (printf "config has %s, which is the chart's own: take it out" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if $wrong -}}
+{{- fail (printf "\n%s" (join "\n" $wrong)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What is allowed and unwise. */}}
+{{- define "quorate.warnings" -}}
+{{- $replicas := int (include "quorate.replicas" .) -}}
+{{- if eq (mod $replicas 2) 0 }}
+WARNING: {{ $replicas }} controllers bear the loss of {{ div (sub $replicas 1) 2 }}, as {{ sub $replicas 1 }} would: an odd number is better.
+{{- end }}
+{{- if eq $replicas 1 }}
+WARNING: a single controller bears no loss: nothing is committed while its pod is away.
+{{- end }}
+{{- if ne $replicas (int .Values.replicaCount) }}
+NOTE: replicaCount is {{ .Values.replicaCount }}, and the StatefulSet has {{ $replicas }} replicas, which stay: kubectl scale changes them.
+{{- end }}
+{{- if not .Values.persistence.enabled }}
+WARNING: persistence.enabled is false: a pod that moves has lost its disk, and when most do so at once, everything that was committed is lost.
+{{- end }}
+{{- if not .Values.tls.enabled }}
+WARNING: tls.enabled is false: whoever reaches port 9094 may change the metadata.
+{{- end }}
+{{- end -}}

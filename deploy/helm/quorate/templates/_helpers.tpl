@@ -1,0 +1,167 @@
+{{- define "quorate.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* 50 characters leave room for the endings of names and for the ordinals of pods. */}}
+{{- define "quorate.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if contains (include "quorate.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "quorate.name" .) | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "quorate.selector" -}}
+app.kubernetes.io/name: {{ include "quorate.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "quorate.controllers" -}}
+{{ include "quorate.selector" . }}
+app.kubernetes.io/component: controller
+{{- end -}}
+
+{{- define "quorate.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "quorate.selector" . }}
+app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | trunc 63 | quote }}
+app.kubernetes.io/part-of: quorate
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Metadata of an object: (dict "root" $ "suffix" "-x" "component" "c" "annotations" (dict)). */}}
+{{- define "quorate.metadata" -}}
+name: {{ include "quorate.fullname" .root }}{{ .suffix | default "" }}
+namespace: {{ .root.Release.Namespace }}
+labels:
+  {{- include "quorate.labels" .root | nindent 2 }}
+  {{- with .component }}
+  app.kubernetes.io/component: {{ . }}
+  {{- end }}
+  {{- with .labels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "quorate.image" -}}
+{{- $image := .Values.image -}}
+{{- with $image.registry }}{{ . }}/{{ end -}}
+{{- $image.repository -}}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end -}}
+{{- end -}}
+
+{{- define "quorate.pullSecrets" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "quorate.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "quorate.fullname" .) -}}
+{{- else -}}
+{{- .Values.serviceAccount.name | default "default" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The domain below which each pod has a name of its own. */}}
+{{- define "quorate.podDomain" -}}
+{{ include "quorate.fullname" . }}-headless.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
+{{- end -}}
+
+{{- define "quorate.serviceHost" -}}
+{{ include "quorate.fullname" . }}.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
+{{- end -}}
+
+{{/* Where a new controller asks for the leader. The list does not follow the number of replicas, so
+that no scaling changes the pods: voters are known from the log, the service leads to the others. */}}
+{{- define "quorate.bootstrapServers" -}}
+{{- $servers := list -}}
+{{- range $ordinal := until 3 -}}
+{{- $servers = append $servers (printf "%s-%d.%s:9094" (include "quorate.fullname" $) $ordinal (include "quorate.podDomain" $)) -}}
+{{- end -}}
+{{- append $servers (printf "%s:9094" (include "quorate.serviceHost" .)) | join "," -}}
+{{- end -}}
+
+{{/* Drawn once: what is in the ConfigMap already wins, and what is given over what is drawn. */}}
+{{- define "quorate.clusterId" -}}
+{{- $name := printf "%s-cluster" (include "quorate.fullname" .) -}}
+{{- $kept := (lookup "v1" "ConfigMap" .Release.Namespace $name).data | default dict -}}
+{{- if and .Values.clusterId $kept.clusterId (ne .Values.clusterId $kept.clusterId) -}}
+{{- fail (printf "clusterId is %s, but ConfigMap %s says that this quorum is %s: leave clusterId out, or install under another name" .Values.clusterId $name $kept.clusterId) -}}
+{{- end -}}
+{{- $kept.clusterId | default .Values.clusterId | default (printf "%s%s" (randAlpha 1) (randAlphaNum 20) | printf "%sQ") -}}
+{{- end -}}
+
+{{/* What kubectl scale has set stays; the value counts for the first installation. */}}
+{{- define "quorate.replicas" -}}
+{{- $live := lookup "apps/v1" "StatefulSet" .Release.Namespace (include "quorate.fullname" .) -}}
+{{- if $live -}}{{ $live.spec.replicas }}{{- else -}}{{ .Values.replicaCount }}{{- end -}}
+{{- end -}}
+
+{{- define "quorate.tlsSecret" -}}
+{{- .Values.tls.existingSecret | default (printf "%s-tls" (include "quorate.fullname" .)) -}}
+{{- end -}}
+
+{{/* The names by which controllers are called: each other, by clients, and within the pod. */}}
+{{- define "quorate.dnsNames" -}}
+{{- $name := include "quorate.fullname" . -}}
+{{- $namespace := .Release.Namespace -}}
+{{- $names := list (printf "*.%s" (include "quorate.podDomain" .)) (include "quorate.podDomain" .) (include "quorate.serviceHost" .) (printf "%s.%s.svc" $name $namespace) (printf "%s.%s" $name $namespace) $name "localhost" -}}
+{{- concat $names .Values.tls.extraDnsNames | uniq | toJson -}}
+{{- end -}}
+
+{{- define "quorate.nodeEnvironment" -}}
+- name: POD_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.name
+- name: QUORATE_NODE_ID
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.labels['apps.kubernetes.io/pod-index']
+- name: QUORATE_ADVERTISED_LISTENERS
+  value: GRPC://$(POD_NAME).{{ include "quorate.podDomain" . }}:9094
+{{- end -}}
+
+{{/* The files of TLS as settings, for a process with one port and for tools. */}}
+{{- define "quorate.tlsFiles" -}}
+ssl.keystore.certificate.chain.location=/etc/quorate/tls/tls.crt
+ssl.keystore.key.location=/etc/quorate/tls/tls.key
+ssl.truststore.location=/etc/quorate/tls/ca.crt
+{{- end -}}
+
+{{- define "quorate.configMounts" -}}
+- name: config
+  mountPath: /etc/quorate/config
+  readOnly: true
+{{- if .Values.tls.enabled }}
+- name: tls
+  mountPath: /etc/quorate/tls
+  readOnly: true
+{{- end }}
+{{- end -}}
+
+{{- define "quorate.configVolumes" -}}
+- name: config
+  configMap:
+    name: {{ include "quorate.fullname" . }}
+{{- if .Values.tls.enabled }}
+- name: tls
+  secret:
+    secretName: {{ include "quorate.tlsSecret" . }}
+    defaultMode: 0440
+{{- end }}
+{{- end -}}

@@ -1,0 +1,231 @@
+"""What the chart renders: safe to restart, to scale and to look at, with every ci/*-values.yaml."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.chart.rendering import CASES, CHART, CONFORM, ROOT, Helm, one
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+case = pytest.mark.parametrize("values", CASES, ids=lambda path: path.name.partition("-values")[0])
+
+
+def container(objects: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    spec = one(objects, "StatefulSet")["spec"]["template"]["spec"]
+    both = [*spec["initContainers"], *spec["containers"]]
+    return next(c for c in both if c["name"] == name)
+
+
+@case
+def test_helm_lint_finds_nothing(helm: Helm, values: Path) -> None:
+    done = helm.run("lint", "--strict", CHART, "--values", values)
+
+    assert done.returncode == 0, done.stdout
+    assert "[WARNING]" not in done.stdout
+
+
+@case
+def test_the_manifests_conform_to_the_schemas_of_kubernetes(helm: Helm, values: Path) -> None:
+    command = os.environ.get(CONFORM)
+    if not command:
+        pytest.skip(
+            f"schemas are needed: {CONFORM}='kubeconform -strict -ignore-missing-schemas -' make"
+            " test"
+        )
+    done = subprocess.run(
+        shlex.split(command),
+        input=helm.render("--values", values),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@case
+def test_pods_are_restricted(helm: Helm, values: Path) -> None:
+    """As the `restricted` pod security standard wants it, and without an account's token."""
+    ours = ("format", "admin", "controller", "backup", "commit")
+    for manifest in helm.objects("--values", values):
+        spec = manifest.get("spec", {})
+        spec = spec.get("jobTemplate", {}).get("spec", spec)
+        pod = spec if manifest["kind"] == "Pod" else spec.get("template", {}).get("spec")
+        if pod is None:
+            continue
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["enableServiceLinks"] is False
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["runAsUser"] > 0
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for item in [*pod.get("initContainers", []), *pod["containers"]]:
+            if item["name"] not in ours:
+                continue
+            assert item["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert item["resources"]["requests"]
+
+
+def test_controllers_start_together_and_find_each_other_before_they_are_ready(helm: Helm) -> None:
+    objects = helm.objects()
+
+    assert one(objects, "StatefulSet")["spec"]["podManagementPolicy"] == "Parallel"
+    headless = one(objects, "Service", "q-quorate-headless")["spec"]
+    assert headless["publishNotReadyAddresses"] is True
+    assert headless["clusterIP"] == "None"
+    assert "publishNotReadyAddresses" not in one(objects, "Service", "q-quorate")["spec"]
+
+
+def test_each_pod_is_told_its_own_name_and_id(helm: Helm) -> None:
+    environment = {e["name"]: e for e in container(helm.objects(), "controller")["env"]}
+
+    index = "metadata.labels['apps.kubernetes.io/pod-index']"
+    assert environment["QUORATE_NODE_ID"]["valueFrom"]["fieldRef"]["fieldPath"] == index
+    assert environment["QUORATE_ADVERTISED_LISTENERS"]["value"] == (
+        "GRPC://$(POD_NAME).q-quorate-headless.default.svc.cluster.local:9094"
+    )
+
+
+def test_the_sidecar_starts_first_and_outlives_the_controller(helm: Helm) -> None:
+    spec = one(helm.objects(), "StatefulSet")["spec"]["template"]["spec"]
+
+    assert [c["name"] for c in spec["initContainers"]] == ["format", "admin"]
+    assert container(helm.objects(), "admin")["restartPolicy"] == "Always"
+    assert "restartPolicy" not in container(helm.objects(), "format")
+
+
+def test_scaling_changes_no_pod(helm: Helm) -> None:
+    """Where the list of servers followed the replicas, every scaling would restart everybody."""
+    small = one(helm.objects("--set", "replicaCount=1"), "StatefulSet")["spec"]
+    large = one(helm.objects("--set", "replicaCount=7"), "StatefulSet")["spec"]
+
+    assert small.pop("replicas") == 1
+    assert large.pop("replicas") == 7
+    assert small == large
+
+
+def test_a_new_setting_restarts_the_pods_and_nothing_else_does(helm: Helm) -> None:
+    def checksum(*values: str) -> str:
+        words = [word for value in values for word in ("--set", value)]
+        template = one(helm.objects(*words), "StatefulSet")["spec"]["template"]
+        return str(template["metadata"]["annotations"]["checksum/config"])
+
+    assert checksum() == checksum("backup.enabled=true")
+    assert checksum() != checksum("config.num\\.partitions=3")
+    assert checksum("tls.enabled=true") == checksum("tls.enabled=true")
+
+
+def test_disks_outlive_the_release_and_go_with_scaled_away_pods(helm: Helm) -> None:
+    objects = helm.objects()
+
+    retention = one(objects, "StatefulSet")["spec"]["persistentVolumeClaimRetentionPolicy"]
+    assert retention == {"whenScaled": "Delete", "whenDeleted": "Retain"}
+    identity = one(objects, "ConfigMap", "q-quorate-cluster")
+    assert identity["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+
+
+def test_a_cluster_id_is_drawn_as_kafka_draws_one(helm: Helm) -> None:
+    first, second = (
+        one(helm.objects(), "ConfigMap", "q-quorate-cluster")["data"]["clusterId"] for _ in range(2)
+    )
+
+    assert first != second
+    assert re.fullmatch(r"[A-Za-z0-9]{21}[AQgw]", first)
+
+
+def test_one_disruption_at_a_time(helm: Helm) -> None:
+    for replicas in (1, 3, 5):
+        budget = one(helm.objects("--set", f"replicaCount={replicas}"), "PodDisruptionBudget")
+        assert budget["spec"]["maxUnavailable"] == 1
+        assert "unhealthyPodEvictionPolicy" not in budget["spec"]
+
+
+def test_two_releases_share_no_name(helm: Helm) -> None:
+    names = [
+        {(o["kind"], o["metadata"]["name"]) for o in helm.objects(release=release)}
+        for release in ("one", "two")
+    ]
+
+    assert not names[0] & names[1]
+
+
+def test_names_of_pods_fit_into_labels(helm: Helm) -> None:
+    release = "a" * 53
+    objects = helm.objects("--set", "backup.enabled=true", release=release)
+
+    for manifest in objects:
+        assert len(manifest["metadata"]["name"]) <= 63
+    # A pod's hash of its revision is appended to the name of the set.
+    assert len(one(objects, "StatefulSet")["metadata"]["name"]) <= 52
+
+
+def test_tls_is_on_every_port_but_health_and_metrics(helm: Helm) -> None:
+    objects = helm.objects("--set", "tls.enabled=true")
+
+    files = one(objects, "ConfigMap", "q-quorate")["data"]
+    assert "listener.security.protocol.map=GRPC:GRPC_SSL" in files["controller.properties"]
+    assert "ssl.client.auth=required" in files["controller.properties"]
+    assert "security.protocol=SSL" in files["admin.properties"]
+    assert "admin.controller=localhost:9094" in files["admin.properties"]
+    secret = one(objects, "Secret", "q-quorate-tls")
+    assert secret["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    assert set(secret["data"]) == {"ca.crt", "tls.crt", "tls.key"}
+
+
+def test_a_certificate_of_cert_manager_has_the_same_names(helm: Helm) -> None:
+    objects = helm.objects("--values", CHART / "ci" / "cert-manager-values.yaml")
+
+    spec = one(objects, "Certificate")["spec"]
+    assert "*.q-quorate-headless.default.svc.cluster.local" in spec["dnsNames"]
+    assert "q-quorate.default.svc.cluster.local" in spec["dnsNames"]
+    assert "localhost" in spec["dnsNames"]
+    assert {"server auth", "client auth"} <= set(spec["usages"])
+    assert not [o for o in objects if o["kind"] == "Secret"]
+
+
+def metrics_of(text: str) -> set[str]:
+    return set(re.findall(r"\bquorate_[a-z0-9_]+", text))
+
+
+def documented_metrics() -> set[str]:
+    text = (ROOT / "docs" / "operations.md").read_text().partition("## Metrics")[2]
+    table = "\n".join(line for line in text.splitlines() if line.startswith("| `"))
+    text = (ROOT / "docs" / "admin.md").read_text()
+    names = re.findall(r"`([a-z0-9_]+)`", table)
+    return {f"quorate_{name}" for name in names} | metrics_of(text)
+
+
+def test_alerts_and_the_dashboard_name_metrics_that_exist(helm: Helm) -> None:
+    objects = helm.objects("--values", CHART / "ci" / "monitoring-values.yaml")
+
+    rules = one(objects, "PrometheusRule")["spec"]["groups"][0]["rules"]
+    named = metrics_of(" ".join(rule["expr"] for rule in rules))
+    named |= metrics_of(one(objects, "ConfigMap", "q-quorate-dashboard")["data"]["quorate.json"])
+    assert len(named) > 10
+    assert named <= documented_metrics()
+
+
+def test_every_alert_has_a_runbook_with_four_parts(helm: Helm) -> None:
+    objects = helm.objects("--values", CHART / "ci" / "monitoring-values.yaml")
+
+    rules = one(objects, "PrometheusRule")["spec"]["groups"][0]["rules"]
+    folder = ROOT / "docs" / "runbooks"
+    assert {rule["alert"] for rule in rules} == {path.stem for path in folder.glob("Quorate*.md")}
+    for rule in rules:
+        text = (folder / f"{rule['alert']}.md").read_text()
+        assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
+            *("Meaning", "Impact", "Diagnosis", "Mitigation"),
+        ]
+        assert rule["annotations"]["runbook_url"].endswith(f"/docs/runbooks/{rule['alert']}.md")
+        assert rule["labels"]["severity"] in ("critical", "warning")
+        assert rule["expr"].count("(") == rule["expr"].count(")")

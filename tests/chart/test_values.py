@@ -1,0 +1,153 @@
+"""Values of the chart: every one is described, every wrong one is refused with words that help."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.chart.rendering import CHART, Helm, one
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+
+GOOD = [
+    "replicaCount=1",
+    "clusterId=MkU3OEVBNTcwNTJENDM2Qg",
+    "config.num\\.partitions=3",
+    "persistence.size=1.5Ti",
+    "tls.enabled=true,tls.existingSecret=own",
+    "tls.enabled=true,tls.certManager.enabled=true,tls.certManager.issuerRef.name=ca",
+    "backup.enabled=true,backup.ordinal=2",
+    "global.imageRegistry=registry.example.com",
+]
+BAD_SHAPE = [
+    ("replicas=5", "at '': additional properties 'replicas' not allowed"),
+    ("tls.enable=true", "at '/tls': additional properties 'enable' not allowed"),
+    ("replicaCount=three", "at '/replicaCount': got string, want integer"),
+    ("replicaCount=-1", "at '/replicaCount': minimum: got -1, want 0"),
+    ("clusterId=short", "at '/clusterId': 'short' does not match pattern"),
+    ("persistence.size=big", "at '/persistence/size': 'big' does not match pattern"),
+    (
+        "persistence.retention.whenScaled=Keep",
+        "at '/persistence/retention/whenScaled': value must be one of 'Delete', 'Retain'",
+    ),
+    ("tls.clientAuth=requested", "at '/tls/clientAuth': value must be one of 'required', 'none'"),
+    ("log.format=text", "at '/log/format': value must be one of 'key-value', 'json'"),
+    ("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern"),
+    ("image.repository=", "at '/image/repository': minLength: got 0, want 1"),
+    ("config.a.b=1", "at '/config/a': got object, want boolean or number or string"),
+]
+BAD_SENSE = [
+    (
+        "replicaCount=0",
+        "replicaCount is 0: a quorum needs at least one controller; choose 1, 3 or 5",
+    ),
+    (
+        "tls.enabled=true,tls.existingSecret=own,tls.certManager.enabled=true"
+        ",tls.certManager.issuerRef.name=ca",
+        "tls.existingSecret and tls.certManager.enabled are both set: choose one source of"
+        " certificates",
+    ),
+    (
+        "tls.enabled=true,tls.certManager.enabled=true",
+        "tls.certManager.enabled needs tls.certManager.issuerRef.name: name an Issuer or a"
+        " ClusterIssuer",
+    ),
+    (
+        "tls.existingSecret=own",
+        "tls.enabled is false, but a source of certificates is given: set tls.enabled, or take the"
+        " source away",
+    ),
+    (
+        "backup.enabled=true,persistence.enabled=false",
+        "backup.enabled needs persistence.enabled: there is no disk to take a backup from",
+    ),
+    ("backup.enabled=true,backup.ordinal=3", "backup.ordinal is 3, but the controllers are 0 to 2"),
+    ("config.node\\.id=7", "config has node.id, which is the chart's own: take it out"),
+]
+
+
+@pytest.mark.parametrize("values", GOOD)
+def test_good_values_are_taken(helm: Helm, values: str) -> None:
+    helm.render("--set", values)
+
+
+@pytest.mark.parametrize(("values", "words"), BAD_SHAPE)
+def test_a_wrong_shape_is_refused_by_the_schema(helm: Helm, values: str, words: str) -> None:
+    assert words in helm.refusal("--set", values)
+
+
+@pytest.mark.parametrize(("values", "words"), BAD_SENSE)
+def test_values_that_make_no_sense_are_refused(helm: Helm, values: str, words: str) -> None:
+    assert words in helm.refusal("--set", values).splitlines()
+
+
+def test_everything_that_makes_no_sense_is_told_at_once(helm: Helm) -> None:
+    said = helm.refusal("--set", "replicaCount=0,tls.existingSecret=own")
+
+    assert "replicaCount is 0" in said
+    assert "tls.enabled is false" in said
+
+
+@pytest.mark.parametrize(
+    ("values", "warning"),
+    [
+        ("replicaCount=4", "WARNING: 4 controllers bear the loss of 1, as 3 would"),
+        ("replicaCount=1", "WARNING: a single controller bears no loss"),
+        ("persistence.enabled=false", "WARNING: persistence.enabled is false"),
+        ("replicaCount=3", "WARNING: tls.enabled is false"),
+    ],
+)
+def test_what_is_unwise_is_warned_about(
+    helm: Helm, tmp_path: Path, values: str, warning: str
+) -> None:
+    chart = tmp_path / "quorate"
+    shutil.copytree(CHART, chart)
+    notes = (chart / "templates" / "NOTES.txt").read_text()
+    # Notes are shown by an installation only: here they are rendered as an object.
+    (chart / "templates" / "notes.yaml").write_text(
+        '{{- define "notes" -}}' + notes + "{{- end -}}\n"
+        'kind: Notes\nmetadata: {name: notes}\ntext: {{ include "notes" . | toJson }}\n'
+    )
+
+    text = one(helm.objects("--set", values, chart=chart), "Notes")["text"]
+
+    assert warning in text
+    assert "helm --namespace default test q" in text
+
+
+def settings(schema: dict[str, Any], path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+    """Every value that the schema knows."""
+    if schema.get("additionalProperties") is not False:
+        return {path}
+    return {p for key, sub in schema["properties"].items() for p in settings(sub, (*path, key))}
+
+
+def test_the_schema_and_the_values_name_the_same() -> None:
+    for path in settings(SCHEMA) - {("global",)}:
+        value: Any = VALUES
+        for key in path[:3]:
+            assert key in value, f"{'.'.join(path)} is not in values.yaml"
+            value = value[key]
+
+
+def test_every_value_is_described() -> None:
+    undescribed = set()
+    path: list[str] = []
+    is_described = False
+    for line in (CHART / "values.yaml").read_text().splitlines():
+        key = re.match(r"( *)([A-Za-z]+):", line)
+        if key is not None:
+            path = [*path[: len(key[1]) // 2], key[2]]
+            if tuple(path) in settings(SCHEMA) and not is_described:
+                undescribed.add(".".join(path))
+        is_described = line.strip().startswith("#")
+    assert not undescribed

@@ -1,0 +1,100 @@
+"""Somebody installs a quorum with helm on a cluster that they do not know well."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.e2e.cluster import CHART, READY_WITHIN_S, run
+
+if TYPE_CHECKING:
+    from tests.e2e.cluster import Cluster
+
+log = logging.getLogger(__name__)
+MADE_BY_CALLS = {"quorate_admin_calls_total"}
+
+
+@pytest.mark.parametrize("values", [(), ("tls.enabled=true",)], ids=["plaintext", "mutual-tls"])
+def test_three_controllers_become_one_quorum(cluster: Cluster, values: tuple[str, ...]) -> None:
+    release = cluster.release("q", *values)
+    start = time.monotonic()
+    release.install()
+
+    release.await_voters(0, 1, 2, within_s=READY_WITHIN_S)
+    took_s = time.monotonic() - start
+    log.info(f"install to three voters, all ready: {took_s:.1f} s")
+
+    leaders = [
+        re.search(r"^quorate_is_leader\{.*\} (\S+)", release.metrics(pod), re.MULTILINE)
+        for pod in range(3)
+    ]
+    assert sorted(found[1] for found in leaders if found) == ["0.0", "0.0", "1.0"]
+    assert release.status()["CurrentObservers"] == []
+    cluster.helm("test", "q", "--timeout", "60s")
+    assert all(
+        status.get("restartCount") == 0
+        for pod in release.pods()
+        for status in (
+            *pod["status"]["containerStatuses"],
+            *pod["status"]["initContainerStatuses"],
+        )
+    )
+
+
+def test_what_alerts_and_the_dashboard_name_is_on_a_running_pod(cluster: Cluster) -> None:
+    release = cluster.release("q")
+    release.install()
+    release.await_voters(0, 1, 2)
+
+    texts = [release.metrics(pod, port) for pod in range(3) for port in (9464, 9465)]
+    there = {
+        sample.name
+        for text in texts
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    values = str(CHART / "ci" / "monitoring-values.yaml")
+    named = set(
+        re.findall(
+            r"\bquorate_[a-z0-9_]+",
+            run(
+                "helm",
+                "template",
+                "q",
+                str(CHART),
+                "--kube-version",
+                "1.34.0",
+                "--values",
+                values,
+                "--show-only",
+                "templates/prometheusrule.yaml",
+                "--show-only",
+                "templates/dashboard.yaml",
+            ),
+        )
+    )
+    assert named - MADE_BY_CALLS <= there
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (CHART / "ci").glob("*.yaml")))
+def test_the_api_server_takes_the_manifests(cluster: Cluster, name: str) -> None:
+    rendered = run(
+        *("helm", "template", "q", str(CHART), "--namespace", cluster.namespace),
+        *("--kube-version", "1.34.0", "--values", str(CHART / "ci" / name)),
+    )
+    # Kinds of other projects are not known to every cluster.
+    own = [
+        document
+        for document in yaml.safe_load_all(rendered)
+        if document
+        and document["apiVersion"].partition("/")[0]
+        not in ("monitoring.coreos.com", "cert-manager.io")
+    ]
+
+    cluster.kubectl("apply", "--dry-run=server", "--filename", "-", text=yaml.safe_dump_all(own))
