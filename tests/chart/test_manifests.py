@@ -104,6 +104,37 @@ def test_the_sidecar_starts_first_and_outlives_the_controller(helm: Helm) -> Non
     assert "restartPolicy" not in container(helm.objects(), "format")
 
 
+def test_before_a_controller_stops_its_sidecar_is_asked(helm: Helm) -> None:
+    objects = helm.objects("--set", "terminationGracePeriodSeconds=90")
+
+    hook = container(objects, "controller")["lifecycle"]["preStop"]["exec"]["command"]
+    assert hook == ["quorate", "prepare-stop", "--timeout-ms=45000"]
+    files = one(objects, "ConfigMap", "q-quorate")["data"]
+    assert "admin.statefulset=default/q-quorate\n" in files["admin.properties"]
+
+
+def test_the_sidecar_may_read_one_statefulset_and_the_controller_nothing(helm: Helm) -> None:
+    objects = helm.objects()
+
+    assert one(objects, "Role")["rules"] == [
+        {
+            "apiGroups": ["apps"],
+            "resources": ["statefulsets"],
+            "resourceNames": ["q-quorate"],
+            "verbs": ["get"],
+        }
+    ]
+    subject = one(objects, "RoleBinding")["subjects"][0]["name"]
+    pod = one(objects, "StatefulSet")["spec"]["template"]["spec"]
+    assert subject == pod["serviceAccountName"]
+    having = [
+        c["name"]
+        for c in [*pod["initContainers"], *pod["containers"]]
+        if "account" in [mount["name"] for mount in c["volumeMounts"]]
+    ]
+    assert having == ["admin"]
+
+
 def test_scaling_changes_no_pod(helm: Helm) -> None:
     """Where the list of servers followed the replicas, every scaling would restart everybody."""
     small = one(helm.objects("--set", "replicaCount=1"), "StatefulSet")["spec"]

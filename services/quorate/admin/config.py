@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.admin.statefulset import statefulset_at
 from quorate.records.ids import NodeId
 from quorate.rpc.access import anonymous_warning, read_access
 from quorate.settings.properties import (
@@ -19,6 +20,7 @@ from quorate.settings.tls import read_service_tls
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from quorate.admin.statefulset import StatefulSet
     from quorate.rpc.access import Access
     from quorate.settings.tls import TlsSettings
 
@@ -33,6 +35,7 @@ class AdminConfig:
     host: str
     port: int
     servers: tuple[tuple[str, int], ...]
+    statefulset: StatefulSet | None
     request_timeout_ms: int
     shutdown_timeout_ms: int
     health_port: int
@@ -69,6 +72,7 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         host=host,
         port=port,
         servers=tuple(dict.fromkeys((own, *others))),
+        statefulset=statefulset_at(settings.text("admin.statefulset", ""), environment),
         request_timeout_ms=settings.integer("admin.request.timeout.ms", 30_000, minimum=1),
         shutdown_timeout_ms=settings.integer("shutdown.timeout.ms", 5000),
         health_port=settings.integer("health.port", 9091, minimum=-1, maximum=PORT_MAX),

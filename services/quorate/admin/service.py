@@ -33,6 +33,7 @@ from quorate.telemetry.metrics import MetricsServer
 
 if TYPE_CHECKING:
     from quorate.admin.config import AdminConfig
+    from quorate.admin.statefulset import StatefulSet
     from quorate.raft import messages as m
     from quorate.records.ids import NodeId
     from quorate.rpc.admin_server import Done, Prepared
@@ -46,10 +47,18 @@ _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other 
 class Sidecar:
     """Answers the admin API (`rpc.admin_server.AdminHandler`) through a membership client."""
 
-    def __init__(self, client: MembershipClient, node_id: NodeId, request_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        client: MembershipClient,
+        node_id: NodeId,
+        request_timeout_ms: int,
+        statefulset: StatefulSet | None = None,
+    ) -> None:
+        """With a StatefulSet, whose ordinals are the node ids, a stop may be for good."""
         self._client = client
         self._node_id = node_id
         self._timeout_s = request_timeout_ms / 1000
+        self._statefulset = statefulset
 
     def _deadline(self, timeout_s: float | None) -> float:
         waits_s = self._timeout_s if timeout_s is None else timeout_s
@@ -63,6 +72,8 @@ class Sidecar:
 
     async def prepare_stop(self, *, leave: bool, timeout_s: float | None) -> Prepared:
         deadline = self._deadline(timeout_s)
+        if not leave and self._statefulset is not None:
+            leave = not await self._statefulset.has(self._node_id)
         return await prepare_stop(self._client, self._node_id, leave=leave, deadline=deadline)
 
 
@@ -101,7 +112,7 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     forwards = guard is not None
     async with ControllerClient(config.servers, tls=tls, forwards=forwards) as client:
         membership = MembershipClient(client)
-        sidecar = Sidecar(membership, config.node_id, config.request_timeout_ms)
+        sidecar = Sidecar(membership, config.node_id, config.request_timeout_ms, config.statefulset)
         server = AdminServer(
             AdminService(sidecar, calls.record), has_reflection=config.has_reflection, guard=guard
         )
