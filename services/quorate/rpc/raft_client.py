@@ -50,6 +50,7 @@ class _Link:
         self.patience_s = self.heard_s = 0.0
         self.overdue: asyncio.TimerHandle | None = None
         self.write_lock = asyncio.Lock()
+        self.writer: asyncio.Task[None] | None = None
         self.calls = self.answers = 0
         self.is_stale = False
         self.complaint: str | None = None
@@ -228,11 +229,14 @@ class RaftClient:
                 return
             link.waiting.append(call)
             self._watch(link, request)
+            link.writer = asyncio.current_task()
             try:
                 await stream.write(convert.pb_fetch_request(request))
             except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
                 # The reader sees the same end of the stream and reports every waiting call.
                 log.debug("Fetch stream to node %s is closed", link.peer.node_id)
+            finally:
+                link.writer = None
 
     def _watch(self, link: _Link, request: m.FetchRequest) -> None:
         """See to it that a stream ends on which no answer comes."""
@@ -277,6 +281,9 @@ class RaftClient:
             # A newer stream may have begun meanwhile only after this one was given up here.
             if link.stream is stream:
                 link.stream = None
+                if link.writer is not None:
+                    # gRPC lets a write wait for ever on a stream that ended before it began.
+                    link.writer.cancel()
                 calls = list(link.waiting)
                 link.waiting.clear()
                 for call in calls:

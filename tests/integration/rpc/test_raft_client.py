@@ -259,3 +259,15 @@ async def test_a_stream_without_an_answer_ends_and_the_next_fetch_has_a_fresh_on
         unanswered.answer.set_result(fetched(1))
     asked.answer.set_result(fetched(2))
     assert await impatient.answer() == (second, fetched(2))
+
+
+async def test_a_fetch_after_one_that_never_left_is_reported_too() -> None:
+    """Whoever takes no connection, or has no address yet, must not keep the next Fetch waiting."""
+    with socket.create_server((HOST, 0)) as mute:
+        port = mute.getsockname()[1]
+        # Less than a connection may take, so that the stream is given up before it has begun.
+        async for caller in opened(20):
+            for call in (1, 2, 3):
+                request = replace(fetch(10), max_wait_ms=Millis(0))
+                caller.client.send(SendRequest(CallId(call), peer(port), request))
+                assert await caller.answer() == (call, CallFailure.DISCONNECTED)
