@@ -115,6 +115,11 @@ class Release:
         return self.name if "quorate" in self.name else f"{self.name}-quorate"
 
     @property
+    def controllers(self) -> str:
+        """Selects the controllers' pods."""
+        return f"app.kubernetes.io/instance={self.name},app.kubernetes.io/component=controller"
+
+    @property
     def server(self) -> str:
         """What clients call."""
         return f"{self.fullname}.{self.cluster.namespace}.svc:9094"
@@ -145,8 +150,8 @@ class Release:
 
     def pods(self) -> list[dict[str, Any]]:
         """The controllers' pods by ordinal."""
-        selector = f"app.kubernetes.io/instance={self.name},app.kubernetes.io/component=controller"
-        items: list[dict[str, Any]] = self.cluster.get("pods", "--selector", selector)["items"]
+        found = self.cluster.get("pods", "--selector", self.controllers)
+        items: list[dict[str, Any]] = found["items"]
         return sorted(items, key=lambda pod: int(pod["metadata"]["name"].rpartition("-")[2]))
 
     def quorate(self, *words: str, pod: int = 0) -> str:

@@ -119,7 +119,7 @@ that no scaling changes the pods: voters are known from the log, the service lea
 {{- define "quorate.dnsNames" -}}
 {{- $name := include "quorate.fullname" . -}}
 {{- $namespace := .Release.Namespace -}}
-{{- $names := list (printf "*.%s" (include "quorate.podDomain" .)) (include "quorate.podDomain" .) (include "quorate.serviceHost" .) (printf "%s.%s.svc" $name $namespace) (printf "%s.%s" $name $namespace) $name "localhost" -}}
+{{- $names := list (printf "*.%s" (include "quorate.podDomain" .)) (printf "*.%s-headless.%s.svc" $name $namespace) (include "quorate.podDomain" .) (include "quorate.serviceHost" .) (printf "%s.%s.svc" $name $namespace) (printf "%s.%s" $name $namespace) $name "localhost" -}}
 {{- concat $names .Values.tls.extraDnsNames | uniq | toJson -}}
 {{- end -}}
 

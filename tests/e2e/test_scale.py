@@ -1,0 +1,37 @@
+"""`kubectl scale`, up and down, while a client commits all the time."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from tests.e2e.committing import Committing
+from tests.e2e.watching import Departures
+
+if TYPE_CHECKING:
+    from tests.e2e.cluster import Cluster
+
+log = logging.getLogger(__name__)
+LONGEST_GAP_S = 10.0
+
+
+def test_voters_follow_the_replicas(cluster: Cluster) -> None:
+    release = cluster.release("q")
+    release.install()
+    release.await_voters(0, 1, 2)
+
+    with Committing(release) as committing, Departures(release) as departures:
+        for replicas in (5, 3, 1, 3):
+            cluster.kubectl("scale", f"statefulset/{release.fullname}", f"--replicas={replicas}")
+            took_s = release.await_voters(*range(replicas))
+            log.info(f"scaled to {replicas}: {took_s:.1f} s")
+            if replicas == 5:
+                # The leader is among those that go next.
+                to = ("transfer-leader", "--to", "4")
+                release.quorate("metadata-quorum", *to)
+
+    gap_s = committing.judge(longest_gap_s=LONGEST_GAP_S)
+    log.info(f"longest time without a commit: {gap_s:.2f} s")
+    assert sorted(ordinal for ordinal, _ in departures.seen) == [1, 2, 3, 4]
+    for ordinal, voters in departures.seen:
+        assert ordinal not in voters, f"pod {ordinal} went while it was a voter"

@@ -1,0 +1,76 @@
+"""Watches a quorum while it is scaled: every change of its pods is seen, none is sampled away."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from tests.e2e.cluster import Release
+
+
+class Departures:
+    """Use as a context manager: notes for each controller that ended who voted at that moment."""
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+        self._thread = threading.Thread(target=self._follow)
+        self._process: subprocess.Popen[str] | None = None
+        self._present: set[int] = set()
+        self.seen: list[tuple[int, list[int]]] = []
+
+    def __enter__(self) -> Self:
+        selector = self._release.controllers
+        self._process = subprocess.Popen(
+            [
+                *("kubectl", "--namespace", self._release.cluster.namespace, "get", "pods"),
+                *("--selector", selector, "--watch", "--output", "json"),
+                "--output-watch-events",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        del kind, error, traceback
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait()
+        self._thread.join()
+
+    def _follow(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        decoder, text = json.JSONDecoder(), ""
+        for line in self._process.stdout:
+            text += line
+            try:
+                event, end = decoder.raw_decode(text.lstrip())
+            except ValueError:
+                continue
+            text = text.lstrip()[end:]
+            self._note(event["object"])
+
+    def _note(self, pod: dict[str, Any]) -> None:
+        ordinal = int(pod["metadata"]["name"].rpartition("-")[2])
+        states = [
+            status.get("state", {})
+            for status in pod["status"].get("containerStatuses", [])
+            if status["name"] == "controller"
+        ]
+        if any("running" in state for state in states):
+            self._present.add(ordinal)
+        elif ordinal in self._present and any("terminated" in state for state in states):
+            self._present.remove(ordinal)
+            self.seen.append((ordinal, self._release.voters()))
