@@ -53,7 +53,7 @@ def test_the_manifests_conform_to_the_schemas_of_kubernetes(helm: Helm, values: 
 @case
 def test_pods_are_restricted(helm: Helm, values: Path) -> None:
     """As the `restricted` pod security standard wants it, and without an account's token."""
-    ours = ("format", "admin", "controller", "backup", "commit")
+    ours = ("format", "admin", "controller", "backup", "commit", "autojoin")
     for manifest in helm.objects("--values", values):
         spec = manifest.get("spec", {})
         spec = spec.get("jobTemplate", {}).get("spec", spec)
@@ -260,3 +260,45 @@ def test_every_alert_has_a_runbook_with_four_parts(helm: Helm) -> None:
         assert rule["annotations"]["runbook_url"].endswith(f"/docs/runbooks/{rule['alert']}.md")
         assert rule["labels"]["severity"] in ("critical", "warning")
         assert rule["expr"].count("(") == rule["expr"].count(")")
+
+
+def test_without_an_operator_controllers_join_and_roll_by_themselves(helm: Helm) -> None:
+    objects = helm.objects()
+
+    assert one(objects, "StatefulSet")["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
+    settings = one(objects, "ConfigMap", "q-quorate")["data"]["controller.properties"]
+    assert "controller.quorum.auto.join.enable=true" in settings
+    assert not [each for each in objects if each["kind"] == "Deployment"]
+
+
+def test_an_operator_alone_changes_the_voters_and_rolls_pods(helm: Helm) -> None:
+    objects = helm.objects("--set", "operator.enabled=true")
+
+    assert one(objects, "StatefulSet")["spec"]["updateStrategy"] == {"type": "OnDelete"}
+    settings = one(objects, "ConfigMap", "q-quorate")["data"]["controller.properties"]
+    assert "controller.quorum.auto.join.enable=false" in settings
+    deployment = one(objects, "Deployment", "q-quorate-autojoin")["spec"]
+    assert deployment["replicas"] == 1
+    assert deployment["strategy"] == {"type": "Recreate"}
+    autojoin = deployment["template"]["spec"]["containers"][0]
+    environment = {each["name"]: each["value"] for each in autojoin["env"]}
+    assert environment["QUORATE_AUTOJOIN_STATEFULSET"] == "q-quorate"
+    # On a busy node it takes its time to start, and must not be killed for it.
+    assert autojoin["startupProbe"]["grpc"] == {"port": 9090, "service": "startup"}
+
+
+def test_the_operator_may_change_only_what_is_its_own(helm: Helm) -> None:
+    role = one(helm.objects("--set", "operator.enabled=true"), "Role", "q-quorate-autojoin")
+
+    allowed = {
+        (resource, verb): rule.get("resourceNames")
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert allowed["statefulsets", "patch"] == ["q-quorate"]
+    assert allowed["leases", "update"] == ["q-quorate-autojoin"]
+    assert allowed["configmaps", "get"] == ["q-quorate-bootstrap"]
+    assert ("configmaps", "delete") not in allowed
+    assert ("configmaps", "update") not in allowed
+    assert not [resource for resource, _ in allowed if resource in ("secrets", "pods/exec")]

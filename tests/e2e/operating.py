@@ -1,0 +1,76 @@
+"""What the operator of a release says and does, as a user sees it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.e2e.cluster import READY_WITHIN_S, wait_for
+
+if TYPE_CHECKING:
+    from tests.e2e.cluster import Release
+
+ENABLED = "operator.enabled=true"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The operator beside one release."""
+
+    release: Release
+
+    @property
+    def deployment(self) -> str:
+        """Its name."""
+        return f"{self.release.fullname}-autojoin"
+
+    def conditions(self) -> dict[str, tuple[bool, str]]:
+        """Status and reason of each condition."""
+        found = self.release.cluster.get("statefulset", self.release.fullname)
+        text = found["metadata"].get("annotations", {}).get("quorate/conditions", "[]")
+        return {
+            each["type"]: (each["status"] == "True", each["reason"]) for each in json.loads(text)
+        }
+
+    def await_rest(self, *node_ids: int, within_s: float = READY_WITHIN_S) -> float:
+        """Until these vote, and the operator has nothing left to do."""
+        took_s = self.release.await_voters(*node_ids, within_s=within_s)
+
+        def look() -> bool | str:
+            said = self.conditions()
+            return said.get("MembersInStep") == (True, "InStep") or str(said)
+
+        return took_s + wait_for("the operator rests", within_s, look)
+
+    def reasons(self) -> list[str]:
+        """The reasons of its Events, oldest first."""
+        found = self.release.cluster.get("events")["items"]
+        ours = [each for each in found if each.get("reportingComponent") == "quorate-autojoin"]
+        ours.sort(key=lambda each: (each["firstTimestamp"], each["metadata"]["name"]))
+        return [each["reason"] for each in ours]
+
+    def await_reason(self, reason: str, within_s: float = READY_WITHIN_S) -> float:
+        """Until it has told that."""
+        return wait_for(
+            f"the Event {reason}",
+            within_s,
+            lambda: reason in self.reasons() or f"Events: {self.reasons()}",
+        )
+
+    def kill(self) -> None:
+        """As a crash: no time to end anything."""
+        selector = (
+            f"app.kubernetes.io/instance={self.release.name},app.kubernetes.io/component=operator"
+        )
+        self.release.cluster.kubectl(
+            "delete", "pod", "--selector", selector, "--grace-period=0", "--force"
+        )
+
+    def stop(self) -> None:
+        """No operator runs."""
+        self.release.cluster.kubectl("scale", f"deployment/{self.deployment}", "--replicas=0")
+
+    def start(self) -> None:
+        """One runs again."""
+        self.release.cluster.kubectl("scale", f"deployment/{self.deployment}", "--replicas=1")

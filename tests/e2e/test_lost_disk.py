@@ -1,0 +1,48 @@
+"""Claims that are deleted with their pods: voters again without a hand, and no second quorum."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.committing import Committing
+from tests.e2e.operating import ENABLED, Operator
+
+if TYPE_CHECKING:
+    from tests.e2e.cluster import Cluster, Release
+
+log = logging.getLogger(__name__)
+LONGEST_GAP_S = 10.0
+
+
+def disks(release: Release) -> dict[int, str]:
+    """The directory id of each voter."""
+    return {each["id"]: each["directoryId"] for each in release.status()["CurrentVoters"]}
+
+
+# Pod 0 founded the quorum, and an empty disk of it might do so again.
+@pytest.mark.parametrize("ordinal", [2, 0])
+def test_a_lost_disk_is_replaced(cluster: Cluster, ordinal: int) -> None:
+    release = cluster.release("q", ENABLED)
+    operator = Operator(release)
+    release.install()
+    operator.await_rest(0, 1, 2)
+    before = release.status()
+    kept = disks(release)
+
+    with Committing(release) as committing:
+        cluster.kubectl("delete", "pvc", f"data-{release.fullname}-{ordinal}", "--wait=false")
+        cluster.kubectl("delete", "pod", f"{release.fullname}-{ordinal}")
+        took_s = operator.await_reason("DiskReplaced")
+        took_s += operator.await_rest(0, 1, 2)
+        log.info(f"a new disk of node {ordinal} is a voter after {took_s:.1f} s")
+
+    committing.judge(longest_gap_s=LONGEST_GAP_S)
+    after = disks(release)
+    assert after[ordinal] != kept[ordinal]
+    assert {node: disk for node, disk in after.items() if node != ordinal} == {
+        node: disk for node, disk in kept.items() if node != ordinal
+    }
+    assert release.status()["ClusterId"] == before["ClusterId"]
