@@ -73,7 +73,7 @@ BUGS: Final = (
     Bug(
         "cleaning-forgets-fetchers",
         "a snapshot is cleaned away under whoever fetches it (rule 30)",
-        (7, 18),
+        (18,),
         (Patch(Offering, "pinned", always(answer=frozenset())),),
     ),
     Bug(

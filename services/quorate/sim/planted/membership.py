@@ -94,13 +94,13 @@ BUGS: Final = (
     Bug(
         "second-change-while-pending",
         "a leader begins a change of the voters before the last one is committed",
-        (20, 6),
+        (6,),
         (Patch(Changes, "why_pending", always(answer=None)),),
     ),
     Bug(
         "change-before-epoch-commit",
         "a new leader changes the voters before a record of its epoch is committed",
-        (8, 17),
+        (17,),
         (
             Patch(Changes, "why_uncommitted", always(answer=None)),
             Patch(Changes, "why_not_now", _change_at_once),
@@ -115,19 +115,19 @@ BUGS: Final = (
     Bug(
         "removed-leader-stays",
         "a leader goes on although its own removal is committed",
-        (30,),
+        (57,),
         (Patch(Leading, "has_left", always(answer=False)),),
     ),
     Bug(
         "new-voter-lags",
         "a replica becomes a voter, and is counted, before it has caught up (rule 4)",
-        (24, 140),
+        (140,),
         (Patch(Changes, "why_lagging", always(answer=None)),),
     ),
     Bug(
         "one-id-two-directories",
         "a node whose old disk still votes is added with its new one",
-        (294,),
+        (265,),
         (Patch(Adding, "why_duplicate", always(answer=None)),),
         within=300,
     ),

@@ -115,7 +115,7 @@ BUGS: Final = (
     Bug(
         "divergence-ignored",
         "a replica with another epoch at its end is served as if it had the leader's log",
-        (2, 4),
+        (4,),
         (Patch(LogState, "validate", _overlook),),
     ),
     Bug(
@@ -149,19 +149,19 @@ BUGS: Final = (
     Bug(
         "voters-not-rolled-back",
         "a voter set stays in force although the record that brought it was cut",
-        (6,),
+        (67,),
         (Patch(LogState, "truncate", _keep_voters),),
     ),
     Bug(
         "epoch-of-snapshot-forgotten",
         "a log that restarts at a snapshot does not know the epoch of what lies below it",
-        (8,),
+        (62,),
         (Patch(LogState, "restart_at", _forget_epoch),),
     ),
     Bug(
         "read-without-quorum",
         "a leader answers current reads without hearing from a majority",
-        (4, 1),
+        (1,),
         (Patch(Reads, "_answer_confirmed", _answer_at_once),),
     ),
 )

@@ -131,13 +131,13 @@ BUGS: Final = (
     Bug(
         "removed-voter-gives-up",
         "a voter whose removal is in its log, but not known committed, does not campaign (rule 1)",
-        (30,),
+        (97,),
         (Patch(Replica, "may_campaign", property(_only_members_campaign)),),
     ),
     Bug(
         "only-members-vote",
         "a replica that does not find itself and the nominee in its own set refuses (rule 2)",
-        (97,),
+        (104,),
         (Patch(Elections, "_is_meant_for_us", _only_members_vote),),
     ),
     Bug(
