@@ -115,6 +115,11 @@ class RaftDriver:
         return None if self.progress is None else self.progress.high_watermark
 
     @property
+    def flush_patience_s(self) -> float:
+        """For how long the next batch should wait for the flush of the last one, if at all."""
+        return self._flushing.patience_s
+
+    @property
     def is_flushing(self) -> bool:
         return self._flushing.is_under_way
 

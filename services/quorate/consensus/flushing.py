@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # A fast disk is done within a part of this. A slower one is not waited for on the loop.
 BRIEFLY_S: Final = 0.002
+# So long the next batch waits for the flush of the last one.
+PATIENCE_S: Final = 0.005
 
 
 class LogFlushing:
@@ -32,16 +34,25 @@ class LogFlushing:
         self._thread = DiskThread("flush", driver.disk_calls)
         self._flight: asyncio.Future[None] | None = None
         self._is_due = False
+        self._began_s = 0.0
         self._syncing: asyncio.TimerHandle | None = None
 
     @property
     def is_under_way(self) -> bool:
         return self._flight is not None or self._is_due
 
+    @property
+    def patience_s(self) -> float:
+        """For how long the next batch should wait for the flush under way, if at all."""
+        if not self.is_under_way:
+            return 0.0
+        return max(0.0, self._began_s + PATIENCE_S - self._loop.time())
+
     def begin(self, *, leads: bool) -> bool:
         """Begin to flush what was written, unless a flush is under way; True when it is over."""
         if self.is_under_way or not self._log.is_dirty:
             return False
+        self._began_s = self._loop.time()
         if not leads and self.times.is_fast:
             ticket = self._log.begin_flush()
             assert ticket is not None, "there is something to flush"

@@ -31,6 +31,7 @@ class Proposer:
         self._accumulator = Accumulator()
         self._sent: dict[ReplyToken, CutBatch] = {}
         self._cut_handle: asyncio.Handle | None = None
+        self._patience: asyncio.Handle | None = None
         # Decisions: that have gathered, of the last batch, to wait for, and when the last came.
         self._gathered = self._sent_last = self._expected = self._seen = 0
         self._seen_ns = 0
@@ -53,29 +54,42 @@ class Proposer:
             return
         if self._linger_s:
             self._cut_handle = self._loop.call_later(self._linger_s, self._cut_due)
-        elif not self._is_committing():
+        elif self._may_cut():
             # Requests that arrived in the same turn of the loop share the batch.
             self._cut_handle = self._loop.call_soon(self._cut_due)
             self._expected = self._sent_last + self._gathered
             self._seen = 0
 
-    def _is_committing(self) -> bool:
-        """Whether a batch is on its way: what arrives meanwhile becomes the next one.
+    def _may_cut(self) -> bool:
+        """Whether no batch is on its way: what arrives while one is becomes the next one.
 
         A disk that flushes faster than followers answer would otherwise cut many small batches,
-        each with its own messages and flushes everywhere. What the others have committed does not
-        wait for this disk: it may be the slowest of all, or hang (rule 24).
+        each with its own messages and flushes everywhere. The same where the followers are faster
+        than this disk; but what they have committed does not wait for it long: it may be the
+        slowest of all, or hang (rule 24).
         """
         high_watermark = self._driver.high_watermark
         has_open = high_watermark is None or high_watermark < self._driver.store.log.end.offset
-        return has_open or bool(self._sent)
+        if has_open or self._sent:
+            return False
+        patience_s = self._driver.flush_patience_s
+        if patience_s <= 0.0:
+            return True
+        if self._patience is None:
+            # The end of the flush mostly comes first, and calls `consider`, too.
+            self._patience = self._loop.call_later(patience_s, self._lose_patience)
+        return False
+
+    def _lose_patience(self) -> None:
+        self._patience = None
+        self.consider()
 
     def _cut_due(self) -> None:
         if not self._linger_s and self._awaits_more():
             self._cut_handle = self._loop.call_soon(self._cut_due)
             return
         self._cut_handle = None
-        if self._linger_s or not self._is_committing():
+        if self._linger_s or self._may_cut():
             self.drain()
 
     def _awaits_more(self) -> bool:
@@ -112,6 +126,7 @@ class Proposer:
         self._accumulator.clear()
         self._gathered = self._sent_last = 0
         self._sent.clear()
-        if self._cut_handle is not None:
-            self._cut_handle.cancel()
-            self._cut_handle = None
+        for handle in (self._cut_handle, self._patience):
+            if handle is not None:
+                handle.cancel()
+        self._cut_handle = self._patience = None
