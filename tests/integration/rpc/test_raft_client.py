@@ -248,17 +248,19 @@ async def test_a_call_whose_channel_is_closed_under_it_is_reported(
 
 
 async def test_a_stream_without_an_answer_ends_and_the_next_fetch_has_a_fresh_one(
-    served: Served, impatient: Caller
+    served: Served,
 ) -> None:
-    first = impatient.send(served, replace(fetch(10), max_wait_ms=Millis(1)))
-    unanswered = await served.raft.asked()
-    assert await impatient.answer() == (first, CallFailure.DISCONNECTED)
-    second = impatient.send(served, fetch(11))
-    asked = await served.raft.asked()
-    if not unanswered.answer.done():
-        unanswered.answer.set_result(fetched(1))
-    asked.answer.set_result(fetched(2))
-    assert await impatient.answer() == (second, fetched(2))
+    # Long enough for the first question to be asked, and the second may wait far longer.
+    async for patient in opened(2000):
+        first = patient.send(served, replace(fetch(10), max_wait_ms=Millis(1)))
+        unanswered = await served.raft.asked()
+        assert await patient.answer() == (first, CallFailure.DISCONNECTED)
+        second = patient.send(served, replace(fetch(11), max_wait_ms=Millis(60_000)))
+        asked = await served.raft.asked()
+        if not unanswered.answer.done():
+            unanswered.answer.set_result(fetched(1))
+        asked.answer.set_result(fetched(2))
+        assert await patient.answer() == (second, fetched(2))
 
 
 async def test_a_fetch_after_one_that_never_left_is_reported_too() -> None:
