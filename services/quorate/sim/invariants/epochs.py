@@ -9,7 +9,7 @@ from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
-    from quorate.raft.api import PublishProgress
+    from quorate.raft.api import PublishProgress, RecoveredState
     from quorate.sim.node import SimulatedNode
     from quorate.sim.world import World
 
@@ -26,10 +26,17 @@ class EpochsRiseByElections(Invariant):
         super().__init__(world)
         self._newest = Epoch(0)
 
+    def started(self, node: SimulatedNode, recovered: RecoveredState) -> None:
+        """An only voter may die between its own vote and the first word of its epoch."""
+        saved = recovered.election.epoch if recovered.election is not None else Epoch(0)
+        self._see(node, max(saved, recovered.end.epoch))
+
     def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
-        if progress.epoch > self._newest + STEPS_MAX:
+        self._see(node, progress.epoch)
+
+    def _see(self, node: SimulatedNode, epoch: Epoch) -> None:
+        if epoch > self._newest + STEPS_MAX:
             raise Violation(
-                f"node {node.node_id} is in epoch {progress.epoch}, after {self._newest} was the"
-                " newest"
+                f"node {node.node_id} is in epoch {epoch}, after {self._newest} was the newest"
             )
-        self._newest = max(self._newest, progress.epoch)
+        self._newest = max(self._newest, epoch)
