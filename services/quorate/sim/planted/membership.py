@@ -146,7 +146,7 @@ BUGS: Final = (
     Bug(
         "auto-join-evicts-the-living",
         "a voter that fetches is removed for another disk with its node id (rule 6)",
-        (215,),
+        (320, 421),
         (Patch(Removing, "_why_not", _evict),),
         within=300,
     ),
