@@ -105,12 +105,17 @@ class Elections:
         role.promised_until.clear()
 
     def _is_meant_for_us(self, request: VoteRequest) -> bool:
-        voter = request.voter
-        if voter.node_id != self.r.node_id:
+        """Whether the request names this replica, without its directory at kraft.version 0.
+
+        An upgrade at the end of this log alone does not count: it may have been lost with its
+        leader, and whoever could cut it off never heard of directories.
+        """
+        r, voter = self.r, request.voter
+        if voter.node_id != r.node_id:
             return False
         if voter.directory_id is None:
-            return self.r.log.kraft_version == 0
-        return voter.directory_id == self.r.key.directory_id
+            return r.log.committed_kraft_version(r.high_watermark) == 0
+        return voter.directory_id == r.key.directory_id
 
     def _answer(self, error: ErrorCode, *, granted: bool = False) -> VoteResponse:
         return VoteResponse(error, self.r.believing.told_with(error), granted)

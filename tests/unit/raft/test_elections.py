@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,7 @@ from quorate.raft.elections import (
 from quorate.raft.promises import ASK_SHARE, PROMISE_SHARE, TURN_SHARE
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, Millis, NodeId, OffsetAndEpoch
+from quorate.records.ids import Epoch, Millis, NodeId, Offset, OffsetAndEpoch, ReplicaKey
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -171,6 +172,23 @@ def test_a_request_for_another_directory_is_refused() -> None:
         False,  # noqa: FBT003
     )
     assert answered(cores.ask(core, wrong, now_ms=1)).error is ErrorCode.INVALID_VOTER_KEY
+
+
+def test_an_upgrade_that_is_not_committed_does_not_refuse_who_never_heard_of_it() -> None:
+    asked = cores.vote(3, 2, 2, cores.end(5, 2))
+    asked = replace(asked, replica_epoch=Epoch(3), voter=ReplicaKey(NodeId(2)))
+    for high_watermark, is_refused in ((3, False), (4, True)):
+        state = cores.recovered(1, 2, 3, log_end=cores.end(4, 1))
+        state = replace(
+            state,
+            kraft_versions=(m.KRaftVersionAt(Offset(-1), 0), m.KRaftVersionAt(Offset(3), 1)),
+            election=m.ElectionState(Epoch(1)),
+        )
+        core = cores.started(2, state)
+        core.replica.high_watermark = Offset(high_watermark)
+        answer = answered(cores.ask(core, asked, now_ms=1))
+        assert (answer.error is ErrorCode.INVALID_VOTER_KEY) == is_refused
+        assert answer.vote_granted != is_refused
 
 
 def test_requests_of_other_clusters_older_epochs_and_nonsense_are_refused() -> None:
