@@ -24,5 +24,12 @@ def test_the_swarm_catches(name: str) -> None:
     pytest.fail(f"{BUGS[name].what}: not caught within {BUGS[name].within} seeds")
 
 
+@pytest.mark.parametrize("name", [name for name, bug in BUGS.items() if bug.world])
+def test_its_own_world_is_clean_without_it(name: str) -> None:
+    for seed in BUGS[name].seeds:
+        result = run_seed(seed, world_of=name)
+        assert result.failure is None, result.report()
+
+
 def test_there_are_enough_of_them() -> None:
     assert len(BUGS) >= PLANTED_BUGS_MIN

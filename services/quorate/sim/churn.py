@@ -110,13 +110,20 @@ class Churn:
         """Whether every set that may be in force keeps a majority that is well without this one.
 
         Well is a voter with its whole disk that the others find: where the set says, or, where
-        bootstrap servers are names, anywhere.
+        bootstrap servers are names, anywhere. A set without this node may have it next: the request
+        to add it may be on its way, and nobody takes that back when the disk goes.
         """
         for voters in self._possible_sets():
+            is_next = self._is_growing and voters.by_id(node.node_id) is None
             bad = sum(1 for v in voters if v.key.node_id == node.node_id or not self._is_well(v))
-            if voters.voters and bad > (len(voters) - 1) // 2:
+            if voters.voters and bad + is_next > (len(voters) + is_next - 1) // 2:
                 return False
         return True
+
+    @property
+    def _is_growing(self) -> bool:
+        options = self.world.options
+        return options.auto_join or options.voters_every_ms > 0
 
     def _possible_sets(self) -> list[VoterSet]:
         sets = [node.log.voters for node in self.world.nodes.values()]

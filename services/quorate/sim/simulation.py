@@ -11,14 +11,14 @@ import multiprocessing
 import random
 import traceback
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.sim.chaos import Chaos
 from quorate.sim.faults import Options, draw_options
 from quorate.sim.healing import check_healed
-from quorate.sim.planted import plant
+from quorate.sim.planted import BUGS, plant
 from quorate.sim.quorum import build
 from quorate.sim.workload import Workload
 from quorate.sim.world import World
@@ -66,11 +66,22 @@ class SeedResult:
 
 
 def run_seed(
-    seed: int, *, digest: bool = False, bug: str | None = None, lines: int = TAIL_LINES
+    seed: int,
+    *,
+    digest: bool = False,
+    bug: str | None = None,
+    world_of: str | None = None,
+    lines: int = TAIL_LINES,
 ) -> SeedResult:
-    """One world, from its fault mix to its healed end. `bug` names a planted bug to run with."""
+    """One world, from its fault mix to its healed end.
+
+    `bug` names a planted bug to run with, in its world; `world_of` one whose world to run without
+    the bug.
+    """
     # The mix has a generator of its own, so that a new option leaves the events of others alone.
     options = draw_options(random.Random(seed * 2 + 1))
+    if (name := bug or world_of) is not None:
+        options = replace(options, **BUGS[name].world)
     world = World(seed, options, keep=lines, digest=digest)
     world.remark(str(options))
     failure = None

@@ -34,7 +34,7 @@ BUGS: Final = (
     Bug(
         "stated-address-ignored",
         "a voter is called only where the set says, although it says itself where it is (rule 26)",
-        (5, 9),
+        (2, 5),
         (Patch(Addresses, "known", _by_the_set),),
     ),
 )

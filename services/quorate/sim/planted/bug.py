@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,9 @@ class Bug:
     """The swarm must catch it `within` that many seeds from 1 on.
 
     `seeds` are some that did when they were last looked for: a test that begins with them is quick.
+    `world` are options (`faults.Options`) that replace the drawn ones: a bug that needs two rare
+    faults at one moment would be caught by one drawn mix in hundreds, and by another one after each
+    change of the core.
     """
 
     name: str
@@ -30,6 +33,7 @@ class Bug:
     seeds: tuple[int, ...]
     patches: tuple[Patch, ...]
     within: int = 200
+    world: Mapping[str, Any] = field(default_factory=dict)
 
 
 def always(*, answer: object) -> Callable[..., object]:

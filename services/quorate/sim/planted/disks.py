@@ -43,7 +43,7 @@ BUGS: Final = (
     Bug(
         "recovery-without-flush",
         "what a killed process left in the page cache is taken for flushed (rule 13)",
-        (28, 20),
+        (28,),
         (Patch(SimulatedNode, "_recover", _recover_without_flush),),
     ),
     Bug(
@@ -55,7 +55,7 @@ BUGS: Final = (
     Bug(
         "snapshot-beyond-flush",
         "a snapshot covers what its own replica has not flushed (rule 15)",
-        (3, 5),
+        (3, 6),
         (Patch(Application, "may_snapshot", always(answer=True)),),
     ),
     Bug(

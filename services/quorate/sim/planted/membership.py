@@ -90,6 +90,9 @@ def _answer_at_once(
     _append(self, None, *before, voters=voters)
 
 
+# Two disks of one node id have to meet while the voters change.
+_DISKS_LOST: Final = {"kraft_version": 1, "voters": 3, "wipe_every_ms": 4000}
+
 BUGS: Final = (
     Bug(
         "second-change-while-pending",
@@ -121,15 +124,15 @@ BUGS: Final = (
     Bug(
         "new-voter-lags",
         "a replica becomes a voter, and is counted, before it has caught up (rule 4)",
-        (140,),
+        (92,),
         (Patch(Changes, "why_lagging", always(answer=None)),),
     ),
     Bug(
         "one-id-two-directories",
         "a node whose old disk still votes is added with its new one",
-        (265,),
+        (4, 9),
         (Patch(Adding, "why_duplicate", always(answer=None)),),
-        within=300,
+        world={**_DISKS_LOST, "voters_every_ms": 1000, "auto_join": False},
     ),
     Bug(
         "directory-ids-ignored",
@@ -146,9 +149,9 @@ BUGS: Final = (
     Bug(
         "auto-join-evicts-the-living",
         "a voter that fetches is removed for another disk with its node id (rule 6)",
-        (320, 421),
+        (15, 18),
         (Patch(Removing, "_why_not", _evict),),
-        within=300,
+        world={**_DISKS_LOST, "voters_every_ms": 1500, "auto_join": True},
     ),
     Bug(
         "decommissioned-comes-back",

@@ -87,11 +87,23 @@ def _answer_at_once(self: Reads, role: Leader) -> None:
     role.reads.clear()
 
 
+# Slow flushes, many of them, and leaders whose records are cut, so that the two meet.
+_CUT_WHILE_FLUSHING: Final = {
+    "voters": 3,
+    "fsync_us": 20_000,
+    "slow_fsync_rate": 0.2,
+    "slow_fsync_us": 1_000_000,
+    "write_every_ms": 20,
+    "partition_every_ms": 2000,
+    "partition_ms": 1500,
+    "power_every_ms": 4000,
+}
+
 BUGS: Final = (
     Bug(
         "fetch-before-flush",
         "a follower fetches on, and so acknowledges, before its log is flushed",
-        (1, 2),
+        (1, 4),
         (Patch(Following, "may_fetch", always(answer=True)),),
     ),
     Bug(
@@ -130,7 +142,7 @@ BUGS: Final = (
     Bug(
         "stale-flush-counts",
         "a flush that began before the log was cut counts for what was appended since (rule 14)",
-        (60,),
+        (28, 29),
         (
             Patch(RaftCore, "is_current", always(answer=True)),
             # Our followers fetch only when nothing waits for a flush; one that claims no more than
@@ -138,7 +150,7 @@ BUGS: Final = (
             Patch(Following, "may_fetch", always(answer=True)),
             Patch(Following, "fetch_request", _claim_flushed),
         ),
-        within=300,
+        world=_CUT_WHILE_FLUSHING,
     ),
     Bug(
         "view-of-arrival",

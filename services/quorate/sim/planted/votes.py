@@ -125,7 +125,7 @@ BUGS: Final = (
     Bug(
         "unready-voter-blocks",
         "a voter that leaves an election to others claims to hear the leader meanwhile (rule 11)",
-        (3, 6),
+        (1, 3),
         (Patch(Elections, "_leader_is_lost", _wait_and_claim_to_hear),),
     ),
     Bug(
@@ -152,7 +152,7 @@ BUGS: Final = (
     Bug(
         "stopping-voter-campaigns",
         "who was asked to stop, and has no successor yet, asks for votes again (rule 25)",
-        (91, 26, 79),
+        (91, 26),
         (Patch(Replica, "may_campaign", property(_campaign_while_stopping)),),
     ),
     Bug(
