@@ -95,7 +95,7 @@ class Addresses:
         if before is None or before.key != key:
             self._stated[key.node_id] = _Stated(key, endpoints, ways)
         else:
-            self._stated[key.node_id] = replace(before, key=key, endpoints=endpoints, peers=ways)
+            self._stated[key.node_id] = replace(before, endpoints=endpoints, peers=ways)
         return peers[0] if peers else None
 
     def prefer(self, peer: Peer) -> None:

@@ -129,19 +129,18 @@ class Calls:
 
     def may_call(self, kind: CallKind, to: NodeId, now_ms: Millis) -> bool:
         """Whether this peer may be asked now."""
-        if self._not_before and self._not_before.get((to, kind), now_ms) > now_ms:
-            return False
-        return not self.in_flight(kind, to)
+        return not self._is_backing_off(kind, to, now_ms) and not self.in_flight(kind, to)
 
     def may_repeat(self, kind: CallKind, to: NodeId, now_ms: Millis, asked_by: Millis) -> bool:
         """Whether this peer may be asked, for want of an answer to what was asked by then, too."""
-        if self._not_before and self._not_before.get((to, kind), now_ms) > now_ms:
-            return False
-        return all(
+        return not self._is_backing_off(kind, to, now_ms) and all(
             call.sent_ms <= asked_by
             for call in self._by_id.values()
             if call.kind is kind and call.to == to
         )
+
+    def _is_backing_off(self, kind: CallKind, to: NodeId, now_ms: Millis) -> bool:
+        return bool(self._not_before) and self._not_before.get((to, kind), now_ms) > now_ms
 
     def repeats(self, kind: CallKind, delay_ms: int, now_ms: Millis) -> Iterator[Millis]:
         """When peers that have not answered may be asked once more; what is past had its chance."""

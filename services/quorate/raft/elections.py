@@ -239,13 +239,13 @@ class Elections:
             if self.promises.silent_until is not None:
                 return
             self._let_lapse(role)
+        asked_by = r.after(-self.promises.part(REPEAT_SHARE))
         for voter in r.voters:
             node_id = voter.key.node_id
             is_final = isinstance(role, Candidate) and role.tally.votes.get(node_id) is not None
             if is_final or node_id == r.node_id:
                 continue
             peer = r.peer(voter)
-            asked_by = r.after(-self.promises.part(REPEAT_SHARE))
             if peer is None or not r.calls.may_repeat(CallKind.VOTE, node_id, r.now, asked_by):
                 continue
             request = VoteRequest(

@@ -228,30 +228,45 @@ def pb_remove_voter(value: m.RemoveRaftVoterRequest) -> pb.RemoveRaftVoterReques
 
 
 def pb_update_voter(value: m.UpdateRaftVoterRequest) -> pb.UpdateRaftVoterRequest:
-    return pb.UpdateRaftVoterRequest(
-        cluster_id=value.cluster_id,
-        current_leader_epoch=value.current_leader_epoch,
-        voter_id=value.voter.node_id,
-        voter_directory_id=value.voter.directory_id,
-        listeners=pb_endpoints(value.listeners),
-        k_raft_version_feature=pb.KRaftVersionFeature(
-            min_supported_version=value.kraft_version_min,
-            max_supported_version=value.kraft_version_max,
-        ),
-    )
+    return pb.UpdateRaftVoterRequest(**fields_to_update(value))
 
 
 def pb_update_features(value: m.UpdateFeaturesRequest) -> pb.UpdateFeaturesRequest:
-    update = pb.FeatureUpdate(feature=KRAFT_VERSION, max_version_level=value.kraft_version)
-    return pb.UpdateFeaturesRequest(feature_updates=[update], validate_only=value.validate_only)
+    return pb.UpdateFeaturesRequest(**fields_to_upgrade(value))
 
 
 def pb_transfer_leadership(value: m.TransferLeadershipRequest) -> pb.TransferLeadershipRequest:
-    return pb.TransferLeadershipRequest(
-        cluster_id=value.cluster_id,
-        voter_id=value.to.node_id,
-        voter_directory_id=value.to.directory_id,
-    )
+    return pb.TransferLeadershipRequest(**fields_to_transfer(value))
+
+
+# These requests have the same fields in the admin API.
+
+
+def fields_to_update(value: m.UpdateRaftVoterRequest) -> dict[str, Any]:
+    return {
+        "cluster_id": value.cluster_id,
+        "current_leader_epoch": value.current_leader_epoch,
+        "voter_id": value.voter.node_id,
+        "voter_directory_id": value.voter.directory_id,
+        "listeners": pb_endpoints(value.listeners),
+        "k_raft_version_feature": pb.KRaftVersionFeature(
+            min_supported_version=value.kraft_version_min,
+            max_supported_version=value.kraft_version_max,
+        ),
+    }
+
+
+def fields_to_upgrade(value: m.UpdateFeaturesRequest) -> dict[str, Any]:
+    update = pb.FeatureUpdate(feature=KRAFT_VERSION, max_version_level=value.kraft_version)
+    return {"feature_updates": [update], "validate_only": value.validate_only}
+
+
+def fields_to_transfer(value: m.TransferLeadershipRequest) -> dict[str, Any]:
+    return {
+        "cluster_id": value.cluster_id,
+        "voter_id": value.to.node_id,
+        "voter_directory_id": value.to.directory_id,
+    }
 
 
 def update_voter(value: pb.UpdateRaftVoterRequest) -> m.UpdateRaftVoterRequest:

@@ -13,7 +13,13 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
 from quorate.records.voters import KRAFT_VERSION
 from quorate.rpc.admin_errors import FEATURE_UNSUPPORTED, AdminError
-from quorate.rpc.convert_admin import FEATURES_MAX, feature_of
+from quorate.rpc.convert_admin import (
+    FEATURES_MAX,
+    feature_of,
+    fields_to_transfer,
+    fields_to_update,
+    fields_to_upgrade,
+)
 from quorate.rpc.convert_raft import (
     at_least_0,
     at_most,
@@ -116,30 +122,15 @@ def pb_remove_voter(value: m.RemoveRaftVoterRequest) -> pb.RemoveRaftVoterReques
 
 
 def pb_update_voter(value: m.UpdateRaftVoterRequest) -> pb.UpdateRaftVoterRequest:
-    return pb.UpdateRaftVoterRequest(
-        cluster_id=value.cluster_id,
-        current_leader_epoch=value.current_leader_epoch,
-        voter_id=value.voter.node_id,
-        voter_directory_id=value.voter.directory_id,
-        listeners=pb_endpoints(value.listeners),
-        k_raft_version_feature=raft_pb2.KRaftVersionFeature(
-            min_supported_version=value.kraft_version_min,
-            max_supported_version=value.kraft_version_max,
-        ),
-    )
+    return pb.UpdateRaftVoterRequest(**fields_to_update(value))
 
 
 def pb_update_features(value: m.UpdateFeaturesRequest) -> pb.UpdateFeaturesRequest:
-    update = raft_pb2.FeatureUpdate(feature=KRAFT_VERSION, max_version_level=value.kraft_version)
-    return pb.UpdateFeaturesRequest(feature_updates=[update], validate_only=value.validate_only)
+    return pb.UpdateFeaturesRequest(**fields_to_upgrade(value))
 
 
 def pb_transfer_leadership(value: m.TransferLeadershipRequest) -> pb.TransferLeadershipRequest:
-    return pb.TransferLeadershipRequest(
-        cluster_id=value.cluster_id,
-        voter_id=value.to.node_id,
-        voter_directory_id=value.to.directory_id,
-    )
+    return pb.TransferLeadershipRequest(**fields_to_transfer(value))
 
 
 def key_in(value: raft_pb2.ReplicaKey) -> ReplicaKey:
