@@ -14,11 +14,12 @@ from quorate.client.calls import (
     QuorumUnavailableError,
     RedirectError,
 )
-from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
+from quorate.controller.requests import ListTopics
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
 from quorate.rpc.controller_server import ControllerApiError, LeaderHint
+from tests.integration.client.topics import REQUEST
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.ports import free_ports
 from tests.unit.raft import cores
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from tests.integration.rpc.conftest import Served
 
-REQUEST = CreateTopics((NewTopic("a"),))
 REMOVAL = m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(0))
 SHORT_S = 0.3
 

@@ -15,21 +15,18 @@ from quorate.client.calls import (
 )
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.replies import (
-    CreatedTopic,
-    CreateTopicsReply,
     DescribedPartition,
     DescribedTopic,
     DescribeTopicsReply,
-    ListedTopic,
-    ListTopicsReply,
 )
-from quorate.controller.requests import CreateTopics, Cursor, DescribeTopics, ListTopics, NewTopic
+from quorate.controller.requests import Cursor, DescribeTopics, ListTopics
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import UUID_BYTES, Epoch, NodeId, Offset, TopicId
+from quorate.records.ids import Epoch, NodeId, Offset
 from quorate.records.voters import Endpoint
 from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 from quorate.rpc.pages import LIMIT
+from tests.integration.client.topics import CREATED, LISTED, REQUEST, TIMEOUT_MS, TOPIC_ID
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.ports import free_ports
 from tests.unit.raft import cores
@@ -37,11 +34,6 @@ from tests.unit.raft import cores
 if TYPE_CHECKING:
     from tests.integration.rpc.conftest import Served
 
-TOPIC_ID = TopicId(b"t" * UUID_BYTES)
-REQUEST = CreateTopics((NewTopic("a"),))
-CREATED = CreateTopicsReply((CreatedTopic("a", topic_id=TOPIC_ID, partitions=1),))
-LISTED = ListTopicsReply(Offset(9), (ListedTopic("a", TOPIC_ID, 1),))
-TIMEOUT_MS = int(WAIT_S * 1000)
 SHORT_MS = 300
 # Time for each server to answer once, on a busy machine, too.
 ROUND_MS = 2_000

@@ -9,23 +9,20 @@ import pytest
 
 from quorate.client.calls import OutcomeUnknownError
 from quorate.client.controller_client import ControllerClient
-from quorate.controller.replies import CreatedTopic, CreateTopicsReply, ListedTopic, ListTopicsReply
-from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
+from quorate.controller.requests import ListTopics
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
-    UUID_BYTES,
     ClusterId,
     Epoch,
     Millis,
     NodeId,
-    Offset,
     ReplicaKey,
-    TopicId,
 )
 from quorate.records.voters import Endpoint
 from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 from tests.integration.client.mute import mute
+from tests.integration.client.topics import CREATED, LISTED, REQUEST, TIMEOUT_MS
 from tests.integration.rpc.conftest import HOST, WAIT_S
 
 if TYPE_CHECKING:
@@ -33,11 +30,6 @@ if TYPE_CHECKING:
     from tests.integration.client.scripted import ScriptedQuorum
     from tests.integration.rpc.conftest import Served
 
-TOPIC_ID = TopicId(b"t" * UUID_BYTES)
-REQUEST = CreateTopics((NewTopic("a"),))
-CREATED = CreateTopicsReply((CreatedTopic("a", topic_id=TOPIC_ID, partitions=1),))
-LISTED = ListTopicsReply(Offset(9), (ListedTopic("a", TOPIC_ID, 1),))
-TIMEOUT_MS = int(WAIT_S * 1000)
 # Less than an attempt may take at one server, so that only who asks another in between succeeds.
 LESS_THAN_AN_ATTEMPT_MS = 4_500
 # Less than the time after which others are asked.
