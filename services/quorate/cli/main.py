@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "brokers": ("quorate.cli.brokers", "register and list brokers"),
     "configs": ("quorate.cli.configs", "describe and alter configs"),
     "dump-log": ("quorate.cli.dump_log", "print and check logs and checkpoints"),
+    "trace-id": ("quorate.cli.trace_id", "the trace in which an epoch was sought"),
     "simulate": ("quorate.cli.simulate", "run seeds of the deterministic simulator"),
 }
 
