@@ -26,6 +26,7 @@ from quorate.sim.world import World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from quorate.raft.notes import Note
     from quorate.sim.node import SimulatedNode
     from quorate.sim.transcript import Line
 
@@ -101,7 +102,7 @@ class Story:
         self.world = World(0, OPTIONS, keep=1 << 20)
         self.operations = 0
         self.shows_all = False
-        self.said: dict[NodeId | None, tuple[str, ...]] = {}
+        self.said: dict[NodeId | None, tuple[Note, ...]] = {}
 
     def tell(self, commands: list[str]) -> list[str]:
         """What happens while the commands are carried out, as lines."""

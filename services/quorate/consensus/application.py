@@ -22,6 +22,7 @@ from quorate.consensus.replies import HeldReplies, not_controller
 from quorate.controller.requests import BrokerHeartbeat, RegisterBroker, UnregisterBroker
 from quorate.raft import api
 from quorate.raft.messages import LeaderInfo, ProposalResponse, ReadResponse
+from quorate.raft.notes import Cause
 from quorate.records.errors import ErrorCode
 from quorate.rpc.controller_server import ControllerApiError
 from quorate.storage.errors import StorageError
@@ -338,7 +339,7 @@ class MetadataApplication:
         elif response.base_offset != batch.base_offset:
             self._step_down(None)
             reason = f"a batch for {batch.base_offset} was appended at {response.base_offset}"
-            self._driver.deliver(api.ResignRequested(reason))
+            self._driver.deliver(api.ResignRequested(reason, Cause.STATE_MACHINE))
         else:
             self._timestamps.append((batch.end_offset, batch.timestamp_ms))
             self._snapshotter.note(len(batch.data))

@@ -215,7 +215,7 @@ class RaftDriver:
         self._wake_ms = update.wake_at_ms
         for note in update.notes:
             epoch = self.core.replica.epoch
-            log.info(note, extra={"epoch": epoch, "repeats": (epoch, note)})
+            log.info(note.text, extra={"epoch": epoch, "repeats": (epoch, note.text)})
 
     def _arm(self) -> None:
         """One timer is enough as long as it is not later than the wake-up."""

@@ -23,6 +23,7 @@ from quorate.raft import api
 from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
 from quorate.raft.describe import api_versions, membership_numbers
+from quorate.raft.notes import Cause
 from quorate.records.ids import UUID_BYTES, Epoch, TopicId
 from quorate.records.metadata import decode_record
 from quorate.records.schema import SchemaError
@@ -306,7 +307,8 @@ class Node:
         self._application.set_space(is_enough=self._has_space)
         replica = self.driver.core.replica
         if has_run_out and not replica.is_only_voter:
-            self.driver.deliver(api.ResignRequested(warning or "the disk is full"))
+            reason = warning or "the disk is full"
+            self.driver.deliver(api.ResignRequested(reason, Cause.DISK_FULL))
 
     async def _tell_health(self) -> None:
         """Started: recovered and serving. Ready: it hears a leader too, or there was never one.

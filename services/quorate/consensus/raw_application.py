@@ -13,6 +13,7 @@ from quorate.consensus.proposing import Proposer
 from quorate.controller.decision import Decision
 from quorate.raft import api
 from quorate.raft.messages import ProposalResponse
+from quorate.raft.notes import Cause
 from quorate.records.batch import BATCH_BYTES_MAX
 from quorate.records.ids import Offset
 from quorate.rpc.raw_server import RawLogError
@@ -133,7 +134,7 @@ class RawApplication:
             self._step_down()
             if response.base_offset is not None:
                 reason = f"a batch for {batch.base_offset} lies at {response.base_offset}"
-                self._driver.deliver(api.ResignRequested(reason))
+                self._driver.deliver(api.ResignRequested(reason, Cause.STATE_MACHINE))
 
     def flushed(self) -> None:
         """What gathered meanwhile may be the next batch."""

@@ -16,7 +16,9 @@ from quorate.raft.messages import (
     MembershipResponse,
     Reason,
 )
+from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Leader, PendingChange
+from quorate.raft.transitions import change_values
 from quorate.raft.waiting import Obstacle
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
@@ -53,10 +55,11 @@ class Adding:
         deadline = r.after(request.timeout_ms or r.config.request_timeout_ms)
         key = request.voter
         what = f"add voter {key}"
-        r.note(f"{what} at {endpoint}: asks for its versions")
+        about = change_values("add", key)
+        r.note(NoteKind.CHANGE_BEGUN, f"{what} at {endpoint}: asks for its versions", **about)
         peer = Peer(key.node_id, endpoint.host, endpoint.port)
         call = r.send(CallKind.API_VERSIONS, peer, ApiVersionsRequest())
-        r.role.pending = PendingChange(token, what, deadline, add=request, call=call.call)
+        r.role.pending = PendingChange(token, what, deadline, about, add=request, call=call.call)
 
     def _why_malformed(self, request: AddRaftVoterRequest) -> Obstacle | None:
         if request.voter.directory_id is None:
@@ -121,7 +124,12 @@ class Adding:
         if obstacle is not None:
             r.refuse(pending.token, obstacle)
             return
-        r.note(f"{pending.what}: appended at offset {r.log.end.offset}")
+        r.note(
+            NoteKind.CHANGE_APPENDED,
+            f"{pending.what}: appended at offset {r.log.end.offset}",
+            **pending.about,
+            offset=r.log.end.offset,
+        )
         if not request.ack_when_committed:
             r.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
             pending = None

@@ -17,6 +17,7 @@ from quorate.raft.messages import (
     EndQuorumEpochResponse,
     LeaderInfo,
 )
+from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Follower, Leader, Prospective, Resigned
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, ReplicaKey
@@ -92,7 +93,8 @@ class Announcements:
                 role.begin_epoch_deadline = min(role.begin_epoch_deadline, r.after(retry))
             return
         if response.error is not ErrorCode.NONE:
-            r.note(f"{call.to} answers BeginQuorumEpoch with {response.error.name}")
+            text = f"{call.to} answers BeginQuorumEpoch with {response.error.name}"
+            r.note(NoteKind.REFUSED_BY_PEER, text, peer=call.to, error=response.error.name)
         r.learn(response.leader, f"answer of {call.to}")
 
     def _announce_end(self, role: Resigned) -> None:
@@ -166,7 +168,8 @@ class Announcements:
                 r.suspicion = None
                 wait = self.turn_ms(request.preferred_candidates)
                 role.fetch_deadline = min(role.fetch_deadline, r.after(wait))
-                r.note(f"leader {request.leader_id} resigned: may campaign after {wait} ms")
+                text = f"leader {request.leader_id} resigned: may campaign after {wait} ms"
+                r.note(NoteKind.LEADER_RESIGNED, text, leader_id=request.leader_id, wait_ms=wait)
         return EndQuorumEpochResponse(error, r.believing.told_with(error))
 
     def _reason_to_refuse(
@@ -181,10 +184,17 @@ class Announcements:
         if request.leader_id < 0:
             return ErrorCode.INVALID_REQUEST
         if request.leader_epoch == r.epoch and known is not None and known != request.leader_id:
-            r.note(r.contradictions.add_second_leader(request.leader_id, known, r.epoch))
+            text = r.contradictions.add_second_leader(request.leader_id, known, r.epoch)
+            r.note(NoteKind.CONTRADICTED, text, leader_id=request.leader_id)
             return ErrorCode.INVALID_REQUEST
         if not r.believing.admit(request.leader_epoch):
-            r.note(f"epoch {request.leader_epoch} of leader {request.leader_id}: not believed")
+            text = f"epoch {request.leader_epoch} of leader {request.leader_id}: not believed"
+            r.note(
+                NoteKind.NOT_BELIEVED,
+                text,
+                peer=request.leader_id,
+                claimed_epoch=request.leader_epoch,
+            )
             return ErrorCode.INVALID_REQUEST
         return None
 

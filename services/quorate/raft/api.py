@@ -1,7 +1,7 @@
 """Facts go in, effects come out. No clock, disk, socket or await: same events, same effects.
 
 `Core.step(event, now_ms)` answers with the effects to perform strictly in order, the one deadline
-at which to wake it, and notes that say why in words. Times are monotonic milliseconds. See
+at which to wake it, and notes that say why. Times are monotonic milliseconds. See
 docs/decisions/0001-core-api.md.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from quorate.raft.notes import Cause
 from quorate.records.ids import (
     CallId,
     ClusterId,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         SnapshotInfo,
         VotersAt,
     )
+    from quorate.raft.notes import Note
     from quorate.records.control import ControlRecord
     from quorate.records.voters import Endpoint, VoterSet
 
@@ -238,6 +240,7 @@ class ResignRequested:
     """The shell wants another leader: the disk fills up, or it read damage while serving."""
 
     reason: str
+    cause: Cause = Cause.LOG_DAMAGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,7 +448,7 @@ class Update:
 
     effects: tuple[Effect, ...]
     wake_at_ms: Millis | None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = field(default=())
 
 
 class Random(Protocol):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.api import CallFailure
 from quorate.raft.calls import CallKind
 from quorate.raft.messages import NOTHING_KNOWN, ApiVersionsResponse, MembershipResponse
+from quorate.raft.notes import NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 
@@ -84,7 +85,8 @@ class Believing:
             return replace(response, leader=NOTHING_KNOWN)
         epoch = response.leader.epoch
         if not self.admit(epoch, call.kind):
-            r.note(f"{call.to} answers {call.kind.value} with epoch {epoch}: not believed")
+            text = f"{call.to} answers {call.kind.value} with epoch {epoch}: not believed"
+            r.note(NoteKind.NOT_BELIEVED, text, peer=call.to, claimed_epoch=epoch)
             return CallFailure.IGNORED
         if epoch < r.epoch and not isinstance(response, MembershipResponse):
             return CallFailure.IGNORED

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.messages import MembershipResponse, Reason
+from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Leader, PendingChange
 from quorate.raft.waiting import Obstacle
 from quorate.records.control import KRaftVoters, encode_control
@@ -254,5 +255,6 @@ def settle(replica: Replica, role: Leader) -> None:
     if pending is None or pending.offset is None or pending.offset >= replica.high_watermark:
         return
     role.pending = None
-    replica.note(f"{pending.what}: committed")
+    text = f"{pending.what}: committed"
+    replica.note(NoteKind.CHANGE_COMMITTED, text, **pending.about, offset=pending.offset)
     replica.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", replica.leader_info))

@@ -63,6 +63,7 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
+from quorate.raft.notes import NoteKind
 from quorate.raft.reads import Reads
 from quorate.raft.replica import Replica
 from quorate.raft.roles import Leader
@@ -202,8 +203,8 @@ class RaftCore:
                 r.is_ready = ready
             case BrokersSupport(kraft_version_max=newest):
                 r.brokers_support = newest
-            case ResignRequested(reason=reason):
-                self.leading.resign(reason)
+            case ResignRequested(reason=reason, cause=cause):
+                self.leading.resign(cause, reason)
             case ShutdownRequested(timeout_ms=timeout_ms):
                 self.stopping.begin(timeout_ms)
             case _:
@@ -317,7 +318,8 @@ class RaftCore:
             case CallKind.UPDATE_RAFT_VOTER, MembershipResponse() | CallFailure() as answer:
                 self.membership.updating.handle_response(call, answer)
             case _:
-                self.replica.note(f"{type(response).__name__} does not answer {call.kind.value}")
+                text = f"{type(response).__name__} does not answer {call.kind.value}"
+                self.replica.note(NoteKind.NOT_BELIEVED, text, peer=call.to)
 
     def _handle_flushed(self, event: LogFlushed) -> None:
         """What is on the disk counts, unless the log was cut since the flush began."""
@@ -363,10 +365,9 @@ class RaftCore:
         r.publish()
         if r.is_stopping:
             self.stopping.complete()
-        effects, notes = tuple(r.effects), tuple(r.notes)
+        effects = tuple(r.effects)
         r.effects.clear()
-        r.notes.clear()
-        return Update(effects, min(self._deadlines(), default=None), notes)
+        return Update(effects, min(self._deadlines(), default=None), r.notes.take())
 
     def _deadlines(self) -> list[Millis]:
         """When to step again, whatever happens: every module adds its own."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import InstallSnapshot, WriteSnapshotChunk
 from quorate.raft.backoff import backoff_ms
+from quorate.raft.notes import NoteKind
 from quorate.raft.roles import SnapshotDownload
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class Downloads:
         before, download.before = download.before, None
         if before is not None and _is_same(before, chunk, size_bytes):
             download.position, download.first = before.position, before.first
-            self.r.note(f"goes on with snapshot {download.snapshot_id} at {download.position}")
+            text = f"goes on with snapshot {download.snapshot_id} at {download.position}"
+            self.r.note(NoteKind.DOWNLOAD, text, position=download.position)
         else:
             self.r.emit(WriteSnapshotChunk(download.snapshot_id, download.position, chunk))
             if download.position == 0:
@@ -107,7 +109,7 @@ class Downloads:
     def _say(self, what: str) -> None:
         """Tell it, unless it is one of the things that were told since the last success."""
         if what not in self._said:
-            self.r.note(what)
+            self.r.note(NoteKind.DOWNLOAD, what)
             self._said = [*self._said[1 - _SAID_MAX :], what]
 
 

@@ -6,12 +6,13 @@ KIP-595 (votes), KIP-996 (pre-vote), rules 1, 2, 9, 11 and 16.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.raft.addresses import NOT_THE_ONE
 from quorate.raft.api import CallFailure
 from quorate.raft.calls import Call, CallKind
-from quorate.raft.messages import VoteRequest, VoteResponse
+from quorate.raft.messages import VoteRefusal, VoteRequest, VoteResponse
+from quorate.raft.notes import Cause, NoteKind
 from quorate.raft.promises import ASK_SHARE, PROMISE_SHARE, TURN_SHARE, Promises
 from quorate.raft.roles import (
     Candidate,
@@ -23,8 +24,9 @@ from quorate.raft.roles import (
     Unattached,
 )
 from quorate.raft.suspecting import SUSPICION_RETRY_MS, Suspecting
+from quorate.raft.transitions import role_name
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Millis, NodeId
+from quorate.records.ids import Epoch, Millis, NodeId
 
 if TYPE_CHECKING:
     from quorate.raft.replica import Replica
@@ -38,6 +40,7 @@ REPEAT_SHARE: Final = 4
 REFUSALS_TOLD_MS: Final = 300_000
 REFUSALS_MAX: Final = 32
 _NOMINEES: Final = (Prospective, Candidate)
+WhyNot: TypeAlias = tuple[VoteRefusal, str]
 
 
 class Elections:
@@ -58,33 +61,38 @@ class Elections:
         """
         r = self.r
         if request.cluster_id != r.config.cluster_id:
-            return self._answer(ErrorCode.INCONSISTENT_CLUSTER_ID)
+            return self._refuse(VoteRefusal.INCONSISTENT_CLUSTER, ErrorCode.INCONSISTENT_CLUSTER_ID)
         if not _is_sound(request):
-            return self._answer(ErrorCode.INVALID_REQUEST)
+            return self._refuse(VoteRefusal.INVALID_REQUEST, ErrorCode.INVALID_REQUEST)
         if request.replica_epoch < r.epoch:
-            return self._answer(ErrorCode.FENCED_LEADER_EPOCH)
+            return self._refuse(VoteRefusal.STALE_EPOCH, ErrorCode.FENCED_LEADER_EPOCH)
         kind = "pre-vote" if request.pre_vote else "vote"
         nominee = request.replica.node_id
         if not r.believing.admit(request.replica_epoch):
-            r.note(f"{kind} of {nominee} in epoch {request.replica_epoch}: not believed")
-            return self._answer(ErrorCode.INVALID_REQUEST)
+            text = f"{kind} of {nominee} in epoch {request.replica_epoch}: not believed"
+            r.note(NoteKind.NOT_BELIEVED, text, peer=nominee, claimed_epoch=request.replica_epoch)
+            return self._refuse(VoteRefusal.NOT_BELIEVED, ErrorCode.INVALID_REQUEST)
         if request.replica_epoch > r.epoch:
-            r.become_unattached(request.replica_epoch, f"{kind} of {nominee} in a higher epoch")
+            why = f"{kind} of {nominee} in a higher epoch"
+            r.become_unattached(request.replica_epoch, Cause.HIGHER_EPOCH, why)
         # Rule 27: whoever it was meant for, its epoch is known now.
         if not self._is_meant_for_us(request):
-            return self._answer(ErrorCode.INVALID_VOTER_KEY)
+            return self._refuse(VoteRefusal.INVALID_VOTER_KEY, ErrorCode.INVALID_VOTER_KEY)
         if request.pre_vote and isinstance(r.role, Prospective):
             self._hear_rival(r.role, nominee)
         refusal = self.reason_to_refuse(request)
         if refusal is not None:
-            self._count_refusal(request, refusal)
-            return self._answer(ErrorCode.NONE)
+            self._count_refusal(request, *refusal)
+            return self._refuse(refusal[0])
         if not request.pre_vote:
             self._vote_for(request)
         else:
             self._promise(nominee)
-        r.note(f"grants {kind} to {nominee} in epoch {r.epoch}")
-        return self._answer(ErrorCode.NONE, granted=True)
+        text = f"grants {kind} to {nominee} in epoch {r.epoch}"
+        r.note(NoteKind.VOTE_GRANTED, text, nominee=nominee, is_pre_vote=request.pre_vote)
+        return VoteResponse(
+            ErrorCode.NONE, r.believing.told_with(ErrorCode.NONE), vote_granted=True
+        )
 
     def _hear_rival(self, role: Prospective, rival: NodeId) -> None:
         """A rival misses the leader, too: an election is due, and it would answer otherwise now."""
@@ -117,10 +125,10 @@ class Elections:
             return r.log.committed_kraft_version(r.high_watermark) == 0
         return voter.directory_id == r.key.directory_id
 
-    def _answer(self, error: ErrorCode, *, granted: bool = False) -> VoteResponse:
-        return VoteResponse(error, self.r.believing.told_with(error), granted)
+    def _refuse(self, refusal: VoteRefusal, error: ErrorCode = ErrorCode.NONE) -> VoteResponse:
+        return VoteResponse(error, self.r.believing.told_with(error), refusal=refusal)
 
-    def reason_to_refuse(self, request: VoteRequest) -> str | None:
+    def reason_to_refuse(self, request: VoteRequest) -> WhyNot | None:
         """Why the vote is not granted; None when it is. The epochs are equal here.
 
         A vote that was given is given again, whatever the log says by now: its candidate claims
@@ -128,11 +136,13 @@ class Elections:
         """
         r = self.r
         if r.abstains:
-            return "this replica abstains: its disk bears no mark of the first bootstrap"
+            why = "this replica abstains: its disk bears no mark of the first bootstrap"
+            return VoteRefusal.ABSTAINS, why
         if not request.pre_vote and self._has_voted_for(request):
             return self._reason_to_refuse_vote(request)
         if not self.is_up_to_date(request):
-            return f"its log ends at {request.last}, this one needs {r.vote_bar}"
+            why = f"its log ends at {request.last}, this one needs {r.vote_bar}"
+            return VoteRefusal.LOG_BEHIND, why
         if request.pre_vote:
             return self._reason_to_refuse_pre_vote(request)
         return self._reason_to_refuse_vote(request)
@@ -141,7 +151,7 @@ class Elections:
         """Raft's election restriction, against what this replica has or once had (rule 16)."""
         return request.last >= self.r.vote_bar
 
-    def _reason_to_refuse_pre_vote(self, request: VoteRequest) -> str | None:
+    def _reason_to_refuse_pre_vote(self, request: VoteRequest) -> WhyNot | None:
         """KIP-996: refused by who leads, or hears the leader.
 
         Of two nominees that ask each other the one with the longer log goes first, with equal logs
@@ -152,11 +162,11 @@ class Elections:
         rival = request.replica.node_id
         match r.role:
             case Leader():
-                return "this replica leads"
+                return VoteRefusal.HAS_LEADER, "this replica leads"
             case Follower(leader_id=leader_id) if self.hears_leader():
-                return f"it hears leader {leader_id}"
+                return VoteRefusal.HAS_LEADER, f"it hears leader {leader_id}"
             case Prospective() if self._goes_first(request):
-                return "it asks for pre-votes, too, and goes first"
+                return VoteRefusal.RIVAL_GOES_FIRST, "it asks for pre-votes, too, and goes first"
         is_rival = isinstance(r.role, Prospective)
         return self.promises.reason_to_refuse(rival, is_rival=is_rival)
 
@@ -174,19 +184,23 @@ class Elections:
         suspicion = self.r.suspicion
         return suspicion is None or not suspicion.is_refused
 
-    def _reason_to_refuse_vote(self, request: VoteRequest) -> str | None:
+    def _reason_to_refuse_vote(self, request: VoteRequest) -> WhyNot | None:
         """One vote an epoch, and none in an epoch whose leader is known."""
         r = self.r
         if request.replica.node_id == r.node_id:
-            return "it carries this replica's own node id"
+            return VoteRefusal.OWN_NODE_ID, "it carries this replica's own node id"
         if not isinstance(r.role, Unattached | Prospective):
-            return f"this replica is {type(r.role).__name__.lower()}"
+            is_taken = isinstance(r.role, Candidate)
+            refusal = VoteRefusal.ALREADY_VOTED if is_taken else VoteRefusal.HAS_LEADER
+            return refusal, f"this replica is {role_name(r.role)}"
         voted = r.election.voted
         if voted is not None:
             is_same = self._has_voted_for(request)
-            return None if is_same else f"voted for {voted.node_id} in epoch {r.epoch}"
+            why = f"voted for {voted.node_id} in epoch {r.epoch}"
+            return None if is_same else (VoteRefusal.ALREADY_VOTED, why)
         if r.election.leader_id is not None:
-            return f"leader {r.election.leader_id} of epoch {r.epoch} is known"
+            why = f"leader {r.election.leader_id} of epoch {r.epoch} is known"
+            return VoteRefusal.HAS_LEADER, why
         return None
 
     def _has_voted_for(self, request: VoteRequest) -> bool:
@@ -205,12 +219,11 @@ class Elections:
             r.role.election_deadline = r.after(r.draw_election_timeout())
             self._begin_anew(r.role)
         else:
-            r.become_unattached(
-                r.epoch, f"votes for {request.replica.node_id}", voted=request.replica
-            )
+            why = f"votes for {request.replica.node_id}"
+            r.become_unattached(r.epoch, Cause.VOTE_GIVEN, why, voted=request.replica)
         self.promises.give(request.replica.node_id)
 
-    def _count_refusal(self, request: VoteRequest, reason: str) -> None:
+    def _count_refusal(self, request: VoteRequest, refusal: VoteRefusal, reason: str) -> None:
         r = self.r
         nominee = request.replica.node_id
         before = r.refusals.get(nominee)
@@ -220,7 +233,14 @@ class Elections:
             # Anybody can invent nominees; the one that was refused last longest ago goes first.
             del r.refusals[next(iter(r.refusals))]
         r.refusals[nominee] = Refusal(count + 1, reason, r.now)
-        r.note(f"refuses {'pre-vote' if request.pre_vote else 'vote'} to {nominee}: {reason}")
+        text = f"refuses {'pre-vote' if request.pre_vote else 'vote'} to {nominee}: {reason}"
+        r.note(
+            NoteKind.VOTE_REFUSED,
+            text,
+            nominee=nominee,
+            is_pre_vote=request.pre_vote,
+            reason=refusal.value,
+        )
 
     # --- asking -----------------------------------------------------------------------------------
 
@@ -284,7 +304,8 @@ class Elections:
         if r.role is not role or call.epoch != r.epoch:
             return
         if response.error is not ErrorCode.NONE:
-            r.note(f"{call.to} answers Vote with {response.error.name}")
+            text = f"{call.to} answers Vote with {response.error.name}"
+            r.note(NoteKind.REFUSED_BY_PEER, text, peer=call.to, error=response.error.name)
             if response.error in NOT_THE_ONE and self._is_elsewhere(call):
                 r.back_off(CallKind.VOTE, call.to)
             else:
@@ -310,14 +331,15 @@ class Elections:
         r = self.r
         match role:
             case Prospective(tally=tally) if tally.is_won:
-                r.become_candidate(f"{tally.granted} of {len(r.voters)} pre-votes")
+                why = f"{tally.granted} of {len(r.voters)} pre-votes"
+                r.become_candidate(Cause.PRE_VOTES_GRANTED, why)
             case Prospective(tally=tally) if tally.is_lost and not self._has_rivals(role):
-                self._lose_pre_vote(role, "pre-vote lost")
+                self._lose_pre_vote(role, Cause.PRE_VOTE_REJECTED, "pre-vote lost")
             case Candidate(tally=tally) if tally.is_won:
                 r.become_leader()
             case Candidate(tally=tally, has_lost=False) if tally.is_lost:
                 role.has_lost = True
-                r.note("election lost: waits for the rest of its timeout")
+                r.note(NoteKind.ELECTION_LOST, "election lost: waits for the rest of its timeout")
                 if r.suspicion is not None:
                     r.suspicion.probe_ms = r.after(r.draw(SUSPICION_RETRY_MS))
 
@@ -329,7 +351,7 @@ class Elections:
         since = role.rival_ms
         return since is not None and self.r.now < since + self.promises.part(TURN_SHARE)
 
-    def _lose_pre_vote(self, role: Prospective, why: str) -> None:
+    def _lose_pre_vote(self, role: Prospective, cause: Cause, why: str) -> None:
         """Back to the leader if one is known, otherwise wait for another turn (KIP-996).
 
         Another turn comes soon, since those who refused may miss the leader a moment later, or have
@@ -346,9 +368,9 @@ class Elections:
             if role.resume_deadline is not None:
                 retry = role.resume_deadline
         if leader_id is not None and leader_id != r.node_id and r.leader_peer() is not None:
-            r.become_follower(r.epoch, leader_id, (), why, resume_deadline=retry)
+            r.become_follower(r.epoch, leader_id, (), cause, why, resume_deadline=retry)
         else:
-            r.become_unattached(r.epoch, why, deadline=retry)
+            r.become_unattached(r.epoch, cause, why, deadline=retry)
 
     def _draw_retry(self) -> Millis:
         r = self.r
@@ -371,13 +393,13 @@ class Elections:
                 if not r.may_campaign or r.waits_until_ready():
                     role.election_deadline = r.after(r.draw_election_timeout())
                 else:
-                    r.become_prospective("no leader was found")
+                    r.become_prospective(Cause.ELECTION_TIMEOUT, "no leader was found")
             case Prospective(election_deadline=deadline) as role if deadline <= r.now:
-                self._lose_pre_vote(role, "pre-vote timed out")
+                self._lose_pre_vote(role, Cause.PRE_VOTE_TIMED_OUT, "pre-vote timed out")
             case Candidate(election_deadline=deadline) if deadline <= r.now:
-                r.become_prospective("election timed out")
+                r.become_prospective(Cause.ELECTION_TIMEOUT, "election timed out")
             case Resigned(election_deadline=deadline) if deadline <= r.now:
-                r.become_unattached(type(r.epoch)(r.epoch + 1), "nobody took over")
+                r.become_unattached(Epoch(r.epoch + 1), Cause.NO_SUCCESSOR, "nobody took over")
         if r.suspicion is not None:
             self.suspecting.act()
 
@@ -389,15 +411,17 @@ class Elections:
         else:
             why = f"no fetch from leader {leader} for {r.config.fetch_timeout_ms} ms"
         if not r.may_campaign:
-            r.become_unattached(r.epoch, why)
+            r.become_unattached(r.epoch, Cause.FETCH_TIMEOUT, why)
         elif r.waits_until_ready():
             # It leaves the election to others, so it must not claim to hear the leader.
             deadline = r.after(r.draw_election_timeout())
             r.role = replace(role, fetch_deadline=deadline, has_fetched=False)
         elif role.has_ended:
-            r.become_prospective(f"leader {leader} resigned")
+            is_voter = r.voters.by_id(leader) is not None
+            cause = Cause.END_QUORUM_EPOCH if is_voter else Cause.LEADER_REMOVED
+            r.become_prospective(cause, f"leader {leader} resigned")
         else:
-            r.become_prospective(why)
+            r.become_prospective(Cause.FETCH_TIMEOUT, why)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """When an election timer or a suspicion is due."""

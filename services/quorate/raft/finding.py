@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import CallFailure, Peer
 from quorate.raft.calls import CallKind
+from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Follower, Prospective, Unattached
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, NodeId
@@ -97,7 +98,7 @@ class Finding:
         if response.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
             where = "" if call.at is None else f" {call.at.host}:{call.at.port}"
             text = f"server{where} belongs to another cluster than {r.config.cluster_id}"
-            r.tell(f"discovery {call.to}", text)
+            r.tell(NoteKind.REFUSED_BY_PEER, f"discovery {call.to}", text)
             return
         if self._is_news(response):
             r.learn(response.leader, "discovery")

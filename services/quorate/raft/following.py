@@ -32,6 +32,7 @@ from quorate.raft.messages import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
 )
+from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Follower
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Offset, OffsetAndEpoch
@@ -162,7 +163,7 @@ class Following:
         if isinstance(response.records, FetchedBatches) and response.records.batches:
             self._append(response.records)
         # Only now is this log known to be a prefix of the leader's.
-        r.note(r.contradictions.end(r.epoch))
+        r.note(NoteKind.RECONCILED, r.contradictions.end(r.epoch))
         r.advance_high_watermark(Offset(min(response.high_watermark, r.log.end.offset)))
 
     # --- what may not be believed (rule 29) -------------------------------------------------------
@@ -210,7 +211,8 @@ class Following:
         """Change nothing, say it once, ask again later; this leader is not heard."""
         r = self.r
         role.has_fetched = False
-        r.note(r.contradictions.add(role.leader_id, r.epoch, reason, r.now))
+        text = r.contradictions.add(role.leader_id, r.epoch, reason, r.now)
+        r.note(NoteKind.CONTRADICTED, text, leader_id=role.leader_id)
 
     def _role_of(self, call: Call) -> Follower | None:
         role = self.r.role
@@ -235,7 +237,8 @@ class Following:
         r = self.r
         role = self._role_of(call)
         if role is None or role.refused is not response.error:
-            r.note(f"{call.to} answers {kind.value} with {response.error.name}")
+            text = f"{call.to} answers {kind.value} with {response.error.name}"
+            r.note(NoteKind.REFUSED_BY_PEER, text, peer=call.to, error=response.error.name)
         r.learn(response.leader, f"answer of {call.to}")
         role = self._role_of(call)
         if role is None:
@@ -281,13 +284,16 @@ class Following:
         for batch in fetched.batches:
             for index, record in enumerate(batch.control):
                 if r.log.append_control(Offset(batch.base_offset + index), record):
-                    r.note(f"voters are {_ids(r)} from offset {batch.base_offset + index}")
+                    text = f"voters are {_ids(r)} from offset {batch.base_offset + index}"
+                    r.note(NoteKind.VOTERS_LEARNED, text, offset=batch.base_offset + index)
 
     def _cut(self, diverging: OffsetAndEpoch) -> None:
         """Cut to the common prefix, if a batch begins there: what the disk knows."""
         r = self.r
         to = r.log.truncation_point(diverging)
-        r.note(f"leader diverges at {diverging}: cuts {r.log.end.offset - to.offset} record(s)")
+        records = r.log.end.offset - to.offset
+        text = f"leader diverges at {diverging}: cuts {records} record(s)"
+        r.note(NoteKind.LOG_CUT, text, records=records)
         self.cutting = TruncateLog(to, r.log.generation + 1)
         r.emit(self.cutting)
 
@@ -300,7 +306,7 @@ class Following:
         r.log.truncate(event.to)
         if isinstance(r.role, Follower):
             self._heard_leader(r.role)
-            r.note(r.contradictions.end(r.epoch))
+            r.note(NoteKind.RECONCILED, r.contradictions.end(r.epoch))
 
     def handle_truncation_refused(self, event: TruncationRefused) -> None:
         """The log is as it was: the leaders of its epochs wrote other batches than this one has."""
@@ -367,11 +373,12 @@ class Following:
         r.log.generation = event.generation
         r.log.restart_at(event.snapshot, event.voters, event.kraft_version)
         r.high_watermark = max(r.high_watermark, r.log.log_start)
-        r.note(f"installed snapshot {event.snapshot.snapshot_id}; voters are {_ids(r)}")
+        text = f"installed snapshot {event.snapshot.snapshot_id}; voters are {_ids(r)}"
+        r.note(NoteKind.SNAPSHOT_INSTALLED, text, offset=event.snapshot.snapshot_id.offset)
         self.downloads.succeeded()
         if isinstance(r.role, Follower):
             r.role.download = None
-            r.note(r.contradictions.end(r.epoch))
+            r.note(NoteKind.RECONCILED, r.contradictions.end(r.epoch))
         self.check_healed()
 
     def handle_refused(self, event: SnapshotRefused) -> None:
@@ -381,7 +388,8 @@ class Following:
         if isinstance(r.role, Follower) and r.role.download is not None:
             r.role.download = None
             # Its leader is heard all the same: what spoiled the file may lie on the way, or here.
-            r.note(r.contradictions.add(r.role.leader_id, r.epoch, reason, r.now))
+            text = r.contradictions.add(r.role.leader_id, r.epoch, reason, r.now)
+            r.note(NoteKind.CONTRADICTED, text, leader_id=r.role.leader_id)
         else:
             self.downloads.failed(event.snapshot_id, reason)
 
@@ -389,7 +397,8 @@ class Following:
         """Rule 16: whole again when the log is at least what it once was, compared as in Vote."""
         r = self.r
         if r.remembered_end is not None and r.log.flushed_end >= r.remembered_end:
-            r.note(f"healed: log end {r.log.flushed_end} has reached {r.remembered_end}")
+            text = f"healed: log end {r.log.flushed_end} has reached {r.remembered_end}"
+            r.note(NoteKind.HEALED, text)
             r.remembered_end = None
             r.emit(ForgetRememberedEnd())
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import MembershipResponse, Reason, TransferLeadershipRequest
+from quorate.raft.notes import Cause, NoteKind
 from quorate.raft.roles import HandOver, Leader
 from quorate.raft.waiting import Obstacle
 from quorate.records.errors import ErrorCode
@@ -46,7 +47,7 @@ class HandingOver:
             r.refuse(token, obstacle)
             return
         role.hand_over = HandOver(token, voter.key, r.after(r.config.election_timeout_ms))
-        r.note(f"hands over to {voter.key}")
+        r.note(NoteKind.HAND_OVER_BEGUN, f"hands over to {voter.key}", to=voter.key.node_id)
         self.advance()
 
     def _why_not(self, role: Leader, request: TransferLeadershipRequest) -> Obstacle | None:
@@ -69,7 +70,7 @@ class HandingOver:
         if progress is None or progress.fetch_offset != self.r.log.end.offset:
             return
         to = role.hand_over.to
-        self.leading.resign(f"leadership goes to {to}", first=to)
+        self.leading.resign(Cause.TRANSFER, f"leadership goes to {to}", first=to)
 
     def expire(self) -> None:
         """The successor did not get there: go on, with what was held back."""

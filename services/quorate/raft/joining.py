@@ -16,6 +16,7 @@ from quorate.raft.messages import (
     MembershipResponse,
     RemoveRaftVoterRequest,
 )
+from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Follower
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
@@ -51,13 +52,14 @@ class Joining:
         self._wait_to_retry()
         if before is not None:
             text = f"asks {peer.node_id} to remove voter {before.key}, its disk of before"
-            r.tell("joining", text, "removes")
+            r.tell(NoteKind.JOINING, "joining", text, "removes")
             removal = RemoveRaftVoterRequest(
                 r.config.cluster_id, before.key, timeout_ms, auto_join=True
             )
             r.send(CallKind.JOIN, peer, removal)
             return
-        r.tell("joining", f"asks {peer.node_id} to become a voter", "asks")
+        text = f"asks {peer.node_id} to become a voter"
+        r.tell(NoteKind.JOINING, "joining", text, "asks")
         addition = AddRaftVoterRequest(
             r.config.cluster_id,
             r.key,
@@ -100,13 +102,13 @@ class Joining:
             return
         r.learn(answer.leader, f"answer of {call.to}")
         if answer.error is ErrorCode.NONE:
-            for topic in ("joining", "refused to join"):
-                r.told.pop(topic, None)
+            r.notes.forget("joining", "refused to join")
             if self.is_adding:
                 self.next_ms = r.after(r.config.fetch_timeout_ms * ACCEPTED_FETCH_TIMEOUTS)
         else:
             text = f"{call.to} refuses to have it join: {answer.message}"
-            r.tell("refused to join", text, f"{call.to} {answer.error.name} {answer.reason}")
+            state = f"{call.to} {answer.error.name} {answer.reason}"
+            r.tell(NoteKind.REFUSED_BY_PEER, "refused to join", text, state)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """When to ask again."""

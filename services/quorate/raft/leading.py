@@ -19,6 +19,7 @@ from quorate.raft.messages import (
     LogRange,
     ProposalResponse,
 )
+from quorate.raft.notes import Cause
 from quorate.raft.offering import Offering
 from quorate.raft.parking import ParkedFetch
 from quorate.raft.roles import Leader, Progress
@@ -391,7 +392,7 @@ class Leading:
         self.reads.committed(role)
         settle(r, role)
         if self.has_left():
-            self.resign("its own removal is committed")
+            self.resign(Cause.REMOVED, "its own removal is committed")
 
     def has_left(self) -> bool:
         """Whether this replica is known to be no voter any more."""
@@ -399,14 +400,14 @@ class Leading:
 
     # --- timers -----------------------------------------------------------------------------------
 
-    def resign(self, why: str, *, first: ReplicaKey | None = None) -> None:
+    def resign(self, cause: Cause, why: str, *, first: ReplicaKey | None = None) -> None:
         """Give up leadership and name the best successors first (KIP-595, EndQuorumEpoch)."""
         role = self.r.role
         if not isinstance(role, Leader):
             return
         others = [voter for voter in self.r.voters if voter.key.node_id != self.r.node_id]
         others.sort(key=lambda v: (v.key != first, -self.replicated_end(role, v)))
-        self.r.become_resigned(tuple(voter.key for voter in others), why)
+        self.r.become_resigned(tuple(voter.key for voter in others), cause, why)
 
     def expire(self) -> None:
         """Check the quorum first: nothing may be answered by a leader that lost it (rule 21)."""
@@ -415,11 +416,13 @@ class Leading:
         if not isinstance(role, Leader):
             return
         if role.check_quorum_deadline <= r.now and not r.is_only_voter:
-            self.resign("no majority of the voters has fetched within the check-quorum interval")
+            why = "no majority of the voters has fetched within the check-quorum interval"
+            self.resign(Cause.CHECK_QUORUM, why)
             return
         if r.unflushed_since is not None and self.must_yield():
             age_ms = r.now - r.unflushed_since
-            self.resign(f"its disk has not confirmed a flush for {age_ms} ms")
+            why = f"its disk has not confirmed a flush for {age_ms} ms"
+            self.resign(Cause.DISK_HANGS, why)
             return
         if role.parked.is_any_due(r.now):
             for fetch in self._parked_voters(role):

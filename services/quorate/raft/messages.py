@@ -89,11 +89,32 @@ class VoteRequest:
     replica_endpoints: tuple[Endpoint, ...] = ()
 
 
+class VoteRefusal(Enum):
+    """Why a vote or a pre-vote is not granted, for whoever looks into an election afterwards."""
+
+    LOG_BEHIND = "log_behind"
+    ALREADY_VOTED = "already_voted"
+    HAS_LEADER = "has_leader"
+    STALE_EPOCH = "stale_epoch"
+    INVALID_VOTER_KEY = "invalid_voter_key"
+    INCONSISTENT_CLUSTER = "inconsistent_cluster"
+    INVALID_REQUEST = "invalid_request"
+    NOT_BELIEVED = "not_believed"
+    RIVAL_GOES_FIRST = "rival_goes_first"
+    PROMISED = "promised"
+    HAD_ITS_TURN = "had_its_turn"
+    ABSTAINS = "abstains"
+    OWN_NODE_ID = "own_node_id"
+
+
 @dataclass(frozen=True, slots=True)
 class VoteResponse:
+    """`refusal` says why the vote was not granted; nothing is decided upon it."""
+
     error: ErrorCode
     leader: LeaderInfo
     vote_granted: bool = False
+    refusal: VoteRefusal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.api import CheckSnapshot
 from quorate.raft.messages import FetchSnapshotResponse, SnapshotRange
+from quorate.raft.notes import NoteKind
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ class Offering:
             # It may have been sound before.
             self._sound.discard(event.snapshot_id)
             self._unsound.add(event.snapshot_id)
-            self.r.note(f"snapshot {event.snapshot_id} is not offered: {event.damage}")
+            text = f"snapshot {event.snapshot_id} is not offered: {event.damage}"
+            self.r.note(NoteKind.SNAPSHOT_DAMAGED, text)
 
     def stored(self, snapshot_id: OffsetAndEpoch) -> None:
         """A new snapshot is there, and takes the place of those that are damaged."""

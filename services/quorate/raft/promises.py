@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.messages import VoteRefusal
 from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ class Promises:
         """That part of the election timeout, one millisecond at least."""
         return max(1, self.r.config.election_timeout_ms // share)
 
-    def reason_to_refuse(self, nominee: NodeId, *, is_rival: bool) -> str | None:
+    def reason_to_refuse(
+        self, nominee: NodeId, *, is_rival: bool
+    ) -> tuple[VoteRefusal, str] | None:
         """Why this nominee has to wait for this replica's pre-vote; None when it is free.
 
         `is_rival` while this replica wants to be elected itself.
@@ -63,13 +66,14 @@ class Promises:
         if promise.nominee != nominee:
             if now < promise.given_ms + self.part(PROMISE_SHARE):
                 promise.is_wanted = True
-                return f"{promise.nominee} has just been given its pre-vote"
+                why = f"{promise.nominee} has just been given its pre-vote"
+                return VoteRefusal.PROMISED, why
             return None
         # A rival that waits for its own turn only waits shorter than a turn lasts: else two voters,
         # both of which are needed, could support a nominee in turns for ever and never together.
         rest = turn if promise.is_wanted else turn // REST_SHARE
         if turn <= age < turn + rest and (promise.is_wanted or is_rival):
-            return "it had its turn, and others wait for theirs"
+            return VoteRefusal.HAD_ITS_TURN, "it had its turn, and others wait for theirs"
         return None
 
     def give(self, nominee: NodeId) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import Reason, RemoveRaftVoterRequest
+from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Leader, PendingChange
+from quorate.raft.transitions import change_values
 from quorate.raft.waiting import Obstacle
 from quorate.records.errors import ErrorCode
 
@@ -36,10 +38,16 @@ class Removing:
             r.refuse(token, obstacle)
             return
         what = f"remove voter {request.voter}"
-        r.note(f"{what}: appended at offset {r.log.end.offset}")
+        about = change_values("remove", request.voter)
+        r.note(
+            NoteKind.CHANGE_APPENDED,
+            f"{what}: appended at offset {r.log.end.offset}",
+            **about,
+            offset=r.log.end.offset,
+        )
         deadline = r.after(request.timeout_ms or r.config.request_timeout_ms)
         left = r.voters.without(request.voter)
-        self.changes.append(PendingChange(token, what, deadline), voters=left)
+        self.changes.append(PendingChange(token, what, deadline, about), voters=left)
 
     def _why_not(self, role: Leader, request: RemoveRaftVoterRequest) -> Obstacle | None:
         r = self.r

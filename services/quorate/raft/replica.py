@@ -33,6 +33,7 @@ from quorate.raft.messages import (
     PeerRequest,
     Response,
 )
+from quorate.raft.notes import Cause, Notebook, NoteKind
 from quorate.raft.roles import (
     TRANSITIONS,
     Candidate,
@@ -46,6 +47,7 @@ from quorate.raft.roles import (
     Tally,
     Unattached,
 )
+from quorate.raft.transitions import role_name, role_values
 from quorate.raft.waiting import end_waiting
 from quorate.records.ids import (
     Epoch,
@@ -106,8 +108,8 @@ class Replica:
         self.unreachable: set[NodeId] = set()
         self.refusals: dict[NodeId, Refusal] = {}
         self.effects: list[Effect] = []
-        self.notes: list[str] = []
-        self.told: dict[str, str] = {}
+        self.notes = Notebook()
+        self.note, self.tell = self.notes.note, self.notes.tell
         self.published: tuple[type, Epoch, NodeId | None, Offset] | None = None
 
     # --- what others ask ------------------------------------------------------------------------
@@ -231,20 +233,10 @@ class Replica:
         if self.is_ready or self.waited_in_epoch == self.epoch:
             return False
         self.waited_in_epoch = self.epoch
-        self.note("not ready to lead: waits one election timeout")
+        self.note(NoteKind.NOT_READY, "not ready to lead: waits one election timeout")
         return True
 
     # --- what every module emits ----------------------------------------------------------------
-
-    def note(self, text: str | None) -> None:
-        if text is not None:
-            self.notes.append(text)
-
-    def tell(self, topic: str, text: str, state: str = "") -> None:
-        """Say what is found out again and again once, until it (its `state`) changes (rule 32)."""
-        if self.told.get(topic) != (state or text):
-            self.told[topic] = state or text
-            self.note(text)
 
     def emit(self, effect: Effect) -> None:
         self.effects.append(effect)
@@ -315,7 +307,7 @@ class Replica:
             return
         self.published = published
         start = role.epoch_start if isinstance(role, Leader) else None
-        is_leader, name = start is not None, type(role).__name__.lower()
+        is_leader, name = start is not None, role_name(role)
         self.effects.append(PublishProgress(name, *published[1:3], is_leader, start, published[3]))
 
     def advance_high_watermark(self, to: Offset) -> bool:
@@ -328,7 +320,7 @@ class Replica:
 
     # --- transitions ------------------------------------------------------------------------------
 
-    def _enter(self, role: Role, why: str) -> None:
+    def _enter(self, role: Role, cause: Cause, why: str) -> None:
         old = self.role
         assert (type(old), type(role)) in TRANSITIONS, (old, role)
         if isinstance(old, Leader):
@@ -336,13 +328,18 @@ class Replica:
         # Whoever was asked who leads may still say so: a far one answers later than a round lasts.
         self.calls.abandon(*(set(CallKind) - {CallKind.PROBE, CallKind.DISCOVERY}))
         self.calls.clear_backoff()
-        self.role = role
-        names = f"{type(old).__name__.lower()} becomes {type(role).__name__.lower()}"
-        self.note(f"{why}: {names} in epoch {self.epoch}")
+        names = f"{role_name(old)} becomes {role_name(role)}"
+        self.take_role(role, cause, f"{why}: {names} in epoch {self.epoch}")
+
+    def take_role(self, role: Role, cause: Cause, text: str) -> None:
+        """Take up a role, and say why in these words."""
+        old, self.role = self.role, role
+        self.note(NoteKind.ROLE_TAKEN, text, **role_values(self, old, cause))
 
     def become_unattached(
         self,
         epoch: Epoch,
+        cause: Cause,
         why: str,
         *,
         voted: ReplicaKey | None = None,
@@ -357,7 +354,7 @@ class Replica:
             self.save_election(ElectionState(epoch, None, voted))
         elif voted is not None:
             self.save_election(ElectionState(epoch, None, voted))
-        self._enter(Unattached(deadline), why)
+        self._enter(Unattached(deadline), cause, why)
 
     def _unattached_deadline(self, epoch: Epoch, *, is_vote: bool) -> Millis:
         """What is left of the old timer: a higher epoch must not put off elections."""
@@ -373,29 +370,30 @@ class Replica:
                 return deadline
         return self.after(self.draw_election_timeout())
 
-    def become_prospective(self, why: str, *, resume_deadline: Millis | None = None) -> None:
+    def become_prospective(
+        self, cause: Cause, why: str, *, resume_deadline: Millis | None = None
+    ) -> None:
         """Ask whether an election is worth holding; an only voter goes straight on."""
         deadline = self.after(self.draw_election_timeout())
         role = Prospective(self.new_tally(), deadline, resume_deadline)
-        self._enter(role, why)
+        self._enter(role, cause, why)
         if role.tally.is_won:
-            self.become_candidate("no other voter to ask")
+            self.become_candidate(Cause.PRE_VOTES_GRANTED, "no other voter to ask")
 
-    def become_candidate(self, why: str) -> None:
+    def become_candidate(self, cause: Cause, why: str) -> None:
         """Raise the epoch by one, vote for this replica, ask the others."""
         self.leader_endpoints = ()
         self.save_election(ElectionState(Epoch(self.epoch + 1), None, self.key))
-        self.campaign(why)
+        self.campaign(cause, why)
 
-    def campaign(self, why: str) -> None:
+    def campaign(self, cause: Cause, why: str) -> None:
         """Ask for votes in an epoch in which this replica has voted for itself."""
         deadline = self.after(self.draw_election_timeout())
         role = Candidate(self.new_tally(), deadline)
         if isinstance(self.role, Prospective):
-            self._enter(role, why)
+            self._enter(role, cause, why)
         else:
-            self.role = role
-            self.note(f"{why}: candidate in epoch {self.epoch}")
+            self.take_role(role, cause, f"{why}: candidate in epoch {self.epoch}")
         if role.tally.is_won:
             self.become_leader()
 
@@ -411,6 +409,7 @@ class Replica:
         epoch: Epoch,
         leader_id: NodeId,
         endpoints: tuple[Endpoint, ...],
+        cause: Cause,
         why: str,
         *,
         resume_deadline: Millis | None = None,
@@ -426,7 +425,7 @@ class Replica:
             self.leader_endpoints = ()
         self.save_election(ElectionState(epoch, leader_id, voted))
         deadline = resume_deadline or self.after(self.config.fetch_timeout_ms)
-        self._enter(Follower(leader_id, deadline), f"{why} (leader {leader_id})")
+        self._enter(Follower(leader_id, deadline), cause, f"{why} (leader {leader_id})")
         self.last_leader = self.leader_info
 
     def become_leader(self) -> None:
@@ -447,7 +446,7 @@ class Replica:
             check_quorum_deadline=self.check_quorum_deadline(),
             begin_epoch_deadline=self.now,
         )
-        self._enter(leader, f"{len(granted)} of {len(self.voters)} votes")
+        self._enter(leader, Cause.VOTES_GRANTED, f"{len(granted)} of {len(self.voters)} votes")
         self.last_leader = self.leader_info
         append_epoch_start(self, granted)
 
@@ -455,9 +454,9 @@ class Replica:
         """Floor of 1.5 fetch timeouts (seed: LeaderState)."""
         return self.after(self.config.fetch_timeout_ms * 3 // 2)
 
-    def become_resigned(self, preferred: tuple[ReplicaKey, ...], why: str) -> None:
+    def become_resigned(self, preferred: tuple[ReplicaKey, ...], cause: Cause, why: str) -> None:
         """Give up leadership within the epoch; nothing to save, the epoch's leader stays known."""
-        self._enter(self.resigned(preferred), why)
+        self._enter(self.resigned(preferred), cause, why)
 
     def resigned(self, preferred: tuple[ReplicaKey, ...]) -> Resigned:
         """The role of who led this epoch and tells all other voters that it is over."""
@@ -471,18 +470,19 @@ class Replica:
         endpoints, leader_id = info.endpoints, info.leader_id
         known = self.election.leader_id
         if info.epoch == self.epoch and known is not None and leader_id not in (None, known):
-            self.note(self.contradictions.add_second_leader(leader_id, known, info.epoch))
+            text = self.contradictions.add_second_leader(leader_id, known, info.epoch)
+            self.note(NoteKind.CONTRADICTED, text, leader_id=leader_id)
             return
         has_address = bool(endpoints) or (
             leader_id is not None and self.voters.by_id(leader_id) is not None
         )
         if info.epoch > self.epoch:
             if leader_id is not None and has_address:
-                self.become_follower(info.epoch, leader_id, endpoints, why)
+                self.become_follower(info.epoch, leader_id, endpoints, Cause.LEADER_LEARNED, why)
             else:
-                self.become_unattached(info.epoch, f"{why}: epoch {info.epoch}")
+                self.become_unattached(info.epoch, Cause.HIGHER_EPOCH, f"{why}: epoch {info.epoch}")
         elif leader_id is not None and has_address and self._may_follow_now():
-            self.become_follower(info.epoch, leader_id, endpoints, why)
+            self.become_follower(info.epoch, leader_id, endpoints, Cause.LEADER_LEARNED, why)
         elif endpoints and isinstance(self.role, Follower):
             self.leader_endpoints = endpoints
 
@@ -492,7 +492,8 @@ class Replica:
         self.leader_endpoints = endpoints
         after = self.leader_peer()
         if after != before and after is not None:
-            self.note(f"leader {after.node_id} is at {after.host}:{after.port}")
+            text = f"leader {after.node_id} is at {after.host}:{after.port}"
+            self.note(NoteKind.LEADER_MOVED, text, leader_id=after.node_id)
             self.calls.end_backoff(CallKind.FETCH, after.node_id)
 
     def _may_follow_now(self) -> bool:

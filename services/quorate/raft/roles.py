@@ -17,6 +17,7 @@ from quorate.records.ids import UNKNOWN_OFFSET
 if TYPE_CHECKING:
     from quorate.raft.api import RecordsProposed
     from quorate.raft.messages import AddRaftVoterRequest
+    from quorate.raft.notes import Value
     from quorate.records.errors import ErrorCode
     from quorate.records.ids import (
         CallId,
@@ -48,6 +49,10 @@ class Tally:
     @property
     def granted(self) -> int:
         return sum(1 for vote in self.votes.values() if vote)
+
+    @property
+    def rejected(self) -> int:
+        return sum(1 for vote in self.votes.values() if vote is False)
 
     @property
     def is_won(self) -> bool:
@@ -141,13 +146,14 @@ class Progress:
 class PendingChange:
     """A change of the voters that somebody waits for; a leader has one at a time.
 
-    `offset` is where the new set stands in the log; None while the new voter has not answered the
-    request `call`.
+    `what` says it in words, `about` in values. `offset` is where the new set stands in the log;
+    None while the new voter has not answered the request `call`.
     """
 
     token: ReplyToken
     what: str
     deadline: Millis
+    about: dict[str, Value]
     offset: Offset | None = None
     add: AddRaftVoterRequest | None = None
     call: CallId | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import ElectionState
+from quorate.raft.notes import Cause, NoteKind
 from quorate.raft.roles import Unattached
 from quorate.records.ids import ReplicaKey
 
@@ -26,18 +27,20 @@ def start(replica: Replica) -> None:
         stored = r.election
     r.role = Unattached(r.after(r.draw_election_timeout()))
     if r.is_only_voter and r.may_campaign:
-        r.become_prospective("the only voter")
+        r.become_prospective(Cause.STARTUP, "the only voter")
     elif stored.leader_id == r.node_id:
         # Unflushed records of this epoch may be lost: leading it on could use an
         # (offset, epoch) twice, and so could a vote for somebody else.
-        r.role = r.resigned(())
-        r.note(f"led epoch {r.epoch} before the restart: resigned")
+        r.take_role(
+            r.resigned(()), Cause.STARTUP, f"led epoch {r.epoch} before the restart: resigned"
+        )
     elif _voted_for_itself(r) and stored.leader_id is None and r.may_campaign:
-        r.campaign("was a candidate before the restart")
+        r.campaign(Cause.STARTUP, "was a candidate before the restart")
     elif stored.leader_id is not None and r.leader_peer() is not None:
-        r.become_follower(stored.epoch, stored.leader_id, (), "the leader before the restart")
+        why = "the leader before the restart"
+        r.become_follower(stored.epoch, stored.leader_id, (), Cause.STARTUP, why)
     else:
-        r.note(f"starts unattached in epoch {r.epoch}, log end {r.log.end}")
+        r.note(NoteKind.STARTED, f"starts unattached in epoch {r.epoch}, log end {r.log.end}")
 
 
 def _voted_for_itself(replica: Replica) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.api import ShutdownComplete
+from quorate.raft.notes import Cause
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Stopping:
         self.commit_deadline = r.after(min(timeout_ms // 2, r.config.election_timeout_ms))
         match r.role:
             case Prospective() | Candidate():
-                r.become_unattached(r.epoch, "asked to stop")
+                r.become_unattached(r.epoch, Cause.SHUTDOWN, "asked to stop")
             case Leader() | Resigned():
                 r.owes_successor = not r.is_only_voter
 
@@ -65,7 +66,7 @@ class Stopping:
 
     def _hand_over(self, why: str) -> None:
         if isinstance(self.r.role, Leader) and not self.r.is_only_voter:
-            self.leading.resign(why)
+            self.leading.resign(Cause.SHUTDOWN, why)
 
     def _is_over(self) -> bool:
         r = self.r

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import Peer, ProbeAnswered, ProbeLeader
 from quorate.raft.calls import Call, CallKind
+from quorate.raft.notes import Cause, NoteKind
 from quorate.raft.roles import Candidate, Follower, Prospective, Suspicion, Unattached
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class Suspecting:
         ):
             return
         suspicion.act_ms = r.now if again else r.after(r.draw(SUSPICION_DELAY_MS))
-        r.note(f"leader {suspicion.leader_id} refuses connections")
+        text = f"leader {suspicion.leader_id} refuses connections"
+        r.note(NoteKind.LEADER_UNREACHABLE, text, leader_id=suspicion.leader_id)
         self.act()
 
     def act(self) -> None:
@@ -95,9 +97,15 @@ class Suspecting:
         suspicion.act_ms = None
         match r.role:
             case Follower(fetch_deadline=deadline, has_ended=False):
-                r.become_prospective("the leader's process is gone", resume_deadline=deadline)
+                r.become_prospective(
+                    Cause.LEADER_PROCESS_GONE,
+                    "the leader's process is gone",
+                    resume_deadline=deadline,
+                )
             case Unattached() | Candidate(has_lost=True):
-                r.become_prospective("the old leader's process is still gone")
+                r.become_prospective(
+                    Cause.LEADER_PROCESS_GONE, "the old leader's process is still gone"
+                )
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """When to look once more, and when to ask for pre-votes."""

@@ -13,7 +13,9 @@ from quorate.raft.api import CallFailure
 from quorate.raft.calls import CallKind
 from quorate.raft.epoch_start import drifted_entry
 from quorate.raft.messages import MembershipResponse, Reason, UpdateRaftVoterRequest
+from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Follower, Leader
+from quorate.raft.transitions import change_values
 from quorate.raft.waiting import Obstacle
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
@@ -101,14 +103,15 @@ class Updating:
         r.learn(answer.leader, f"answer of {call.to}")
         if answer.error is ErrorCode.NONE:
             self.told_epoch = call.epoch
-            r.told.pop("UpdateRaftVoter", None)
+            r.notes.forget("UpdateRaftVoter")
             self._wait(REPEAT_FETCH_TIMEOUTS)
         else:
             if answer.error is ErrorCode.UNSUPPORTED_VERSION:
                 # It will not know the request before another one leads.
                 self.unsupported_epoch = call.epoch
             text = f"{call.to} refuses UpdateRaftVoter: {answer.message}"
-            r.tell("UpdateRaftVoter", text, f"{call.to} {answer.error.name} {answer.reason}")
+            state = f"{call.to} {answer.error.name} {answer.reason}"
+            r.tell(NoteKind.REFUSED_BY_PEER, "UpdateRaftVoter", text, state)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """When to tell the leader again."""
@@ -137,7 +140,12 @@ class Updating:
         if r.log.kraft_version < 1:
             r.role.updates[request.voter.node_id] = entry
         elif r.voters.voter(request.voter) != entry:
-            r.note(f"update voter {request.voter}: appended at offset {r.log.end.offset}")
+            r.note(
+                NoteKind.CHANGE_APPENDED,
+                f"update voter {request.voter}: appended at offset {r.log.end.offset}",
+                **change_values("update", request.voter),
+                offset=r.log.end.offset,
+            )
             self.changes.append(None, voters=r.voters.with_voter(entry))
 
     def _why_not(self, role: Leader, request: UpdateRaftVoterRequest) -> Obstacle | None:

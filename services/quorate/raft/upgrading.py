@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import MembershipResponse, Reason, UpdateFeaturesRequest
+from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Leader, PendingChange
 from quorate.raft.waiting import Obstacle
 from quorate.records.control import KRaftVersion
@@ -17,6 +18,7 @@ from quorate.records.voters import KRAFT_VERSION, KRAFT_VERSION_MAX, Voter, Vote
 
 if TYPE_CHECKING:
     from quorate.raft.changes import Changes
+    from quorate.raft.notes import Value
     from quorate.records.ids import ReplyToken
 
 
@@ -49,10 +51,16 @@ class Upgrading:
             return
         assert isinstance(r.role, Leader)
         what = f"upgrade {KRAFT_VERSION} to {target}"
-        r.note(f"{what}: appended at offset {r.log.end.offset}")
+        about: dict[str, Value] = {"change": "upgrade", "kraft_version": target}
+        r.note(
+            NoteKind.CHANGE_APPENDED,
+            f"{what}: appended at offset {r.log.end.offset}",
+            **about,
+            offset=r.log.end.offset,
+        )
         deadline = r.after(r.config.request_timeout_ms)
         voters = VoterSet.of(self._entries(r.role))
-        pending = PendingChange(token, what, deadline)
+        pending = PendingChange(token, what, deadline, about)
         self.changes.append(pending, KRaftVersion(target), voters=voters)
 
     def _why_impossible(self, target: int) -> Obstacle | None:

@@ -36,6 +36,10 @@ LISTENERS_MAX: Final = 32
 # Characters that fit whatever they are: nearly all names, which are part of every Fetch.
 _SHORT: Final = NAME_BYTES_MAX // 4
 CANDIDATES_MAX: Final = 1000
+# A newer voter may have reasons that are not known here.
+_REFUSALS: Final = {
+    pb.VoteRefusal.Value(f"VOTE_REFUSAL_{refusal.name}"): refusal for refusal in m.VoteRefusal
+}
 
 
 # --- parts ----------------------------------------------------------------------------------------
@@ -299,7 +303,10 @@ def pb_fetch_snapshot_request(value: m.FetchSnapshotRequest) -> pb.FetchSnapshot
 
 def vote_response(value: pb.VoteResponse) -> m.VoteResponse:
     return m.VoteResponse(
-        error_of(value.error_code), leader_of(value.current_leader), value.vote_granted
+        error_of(value.error_code),
+        leader_of(value.current_leader),
+        value.vote_granted,
+        _REFUSALS.get(value.refusal),
     )
 
 
@@ -308,6 +315,7 @@ def pb_vote_response(value: m.VoteResponse) -> pb.VoteResponse:
         error_code=value.error,
         current_leader=pb_leader(value.leader),
         vote_granted=value.vote_granted,
+        refusal=None if value.refusal is None else f"VOTE_REFUSAL_{value.refusal.name}",
     )
 
 

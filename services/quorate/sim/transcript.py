@@ -28,7 +28,16 @@ if TYPE_CHECKING:
 
 INDENT: Final = " " * 13
 _HIDDEN: Final = frozenset(
-    {"cluster_id", "endpoints", "leader_endpoints", "replica_endpoints", "max_bytes", "max_wait_ms"}
+    {
+        "cause",
+        "cluster_id",
+        "endpoints",
+        "leader_endpoints",
+        "max_bytes",
+        "max_wait_ms",
+        "refusal",
+        "replica_endpoints",
+    }
 )
 
 
@@ -45,7 +54,7 @@ class Line(NamedTuple):
         what = self.event if isinstance(self.event, str) else format_value(self.event)
         lines = [f"[{self.time_us // 1000:6d}] {who} > {what}"]
         if self.update is not None:
-            lines.extend(INDENT + note for note in self.update.notes)
+            lines.extend(INDENT + note.text for note in self.update.notes)
             lines.extend(INDENT + format_effect(effect) for effect in self.update.effects)
         return "\n".join(lines)
 

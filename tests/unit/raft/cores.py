@@ -122,6 +122,11 @@ def replies(update: api.Update) -> list[m.Response]:
     return [effect.response for effect in update.effects if isinstance(effect, api.SendReply)]
 
 
+def said(update: api.Update) -> list[str]:
+    """The words of its notes."""
+    return [note.text for note in update.notes]
+
+
 def memberships(update: api.Update) -> list[m.MembershipResponse]:
     return [reply for reply in replies(update) if isinstance(reply, m.MembershipResponse)]
 

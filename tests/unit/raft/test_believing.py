@@ -9,6 +9,7 @@ from quorate.raft import messages as m
 from quorate.raft.believing import ASKED_MAX, EPOCH_BELIEVED_MAX, EPOCH_MAX, JUMP_MAX
 from quorate.raft.calls import CallKind
 from quorate.raft.core import RaftCore
+from quorate.raft.notes import Cause
 from quorate.raft.roles import Follower, Leader, Prospective, Unattached
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, ClusterId, Epoch, Millis, NodeId, ReplicaKey
@@ -58,7 +59,7 @@ def test_the_epochs_are_not_used_up_in_many_steps_either() -> None:
 def asking(epoch: int = 1) -> tuple[RaftCore, CallId]:
     """A nominee, and its request for the pre-vote of replica 2."""
     core = cores.unattached()
-    core.replica.become_unattached(Epoch(epoch), "test")
+    core.replica.become_unattached(Epoch(epoch), Cause.HIGHER_EPOCH, "test")
     call, _ = cores.calls(core.step(api.TimerFired(), Millis(1500)))[2]
     assert isinstance(core.replica.role, Prospective)
     return core, call

@@ -5,6 +5,7 @@ from __future__ import annotations
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
 from quorate.raft.describe import api_versions, describe, membership_numbers, remarks
+from quorate.raft.notes import Cause
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores
@@ -56,7 +57,7 @@ def test_a_change_that_is_not_committed_is_told() -> None:
 def test_without_a_leader_it_is_told_who_led_and_who_was_heard_when() -> None:
     core = cores.follower(2, 1)
     cores.ask(core, cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True), now_ms=7)
-    core.replica.become_unattached(Epoch(2), "test")
+    core.replica.become_unattached(Epoch(2), Cause.HIGHER_EPOCH, "test")
     answer = describe(core.replica, core.membership.adding)
     assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert answer.leader == m.LeaderInfo(None, Epoch(2))

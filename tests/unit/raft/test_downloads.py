@@ -82,7 +82,8 @@ def test_another_file_of_the_same_id_is_fetched_from_its_beginning(chunk: bytes,
 
 def test_what_is_refused_each_time_is_fetched_ever_more_rarely() -> None:
     core = cores.follower()
-    now_ms, fetches, notes = 2, 0, []
+    now_ms, fetches = 2, 0
+    notes: list[str] = []
     while now_ms < 60_000:
         update = core.step(api.TimerFired(), Millis(now_ms))
         if core.replica.calls.in_flight(CallKind.FETCH):
@@ -90,7 +91,7 @@ def test_what_is_refused_each_time_is_fetched_ever_more_rarely() -> None:
             offer(core, info(1, 1), now_ms)
             send(core, info(1, 1), 0, FILE, now_ms)
             update = core.step(api.SnapshotRefused(SNAPSHOT, "crc"), Millis(now_ms))
-            notes += [note for note in update.notes if "crc" in note]
+            notes += [note.text for note in update.notes if "crc" in note.text]
         now_ms += 5
     # At most two a second once the backoff has grown to half of FT, and one line in all.
     assert 60 < fetches < 250

@@ -15,6 +15,7 @@ from quorate.raft.elections import (
     REPEAT_SHARE,
     RETRY_SHARE,
 )
+from quorate.raft.notes import Cause
 from quorate.raft.promises import ASK_SHARE, PROMISE_SHARE, TURN_SHARE
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
 from quorate.records.errors import ErrorCode
@@ -138,7 +139,7 @@ def test_a_nominee_that_votes_for_a_candidate_draws_its_timer_and_begins_anew() 
 
 def test_an_answer_of_an_older_epoch_counts_for_nothing() -> None:
     core = cores.unattached()
-    core.replica.become_unattached(Epoch(3), "test")
+    core.replica.become_unattached(Epoch(3), Cause.HIGHER_EPOCH, "test")
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     cores.answer(core, asked[2][0], cores.granted(2), now_ms=1501)
     role = core.replica.role
@@ -201,7 +202,7 @@ def test_requests_of_other_clusters_older_epochs_and_nonsense_are_refused() -> N
 
 def test_rule_2_a_nominee_outside_the_own_set_may_win_the_vote() -> None:
     core = cores.unattached(1, 1, 2)
-    core.replica.become_unattached(Epoch(1), "test")
+    core.replica.become_unattached(Epoch(1), Cause.HIGHER_EPOCH, "test")
     update = cores.ask(core, cores.vote(9, 1, 2, cores.end(0, 0)), now_ms=1)
     assert answered(update).vote_granted
 

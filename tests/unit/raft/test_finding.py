@@ -135,9 +135,9 @@ def test_a_bootstrap_server_of_another_cluster_is_told_once_and_teaches_nothing(
         call = discovery(core)
         if call is not None:
             answer = m.FetchResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, wrong)
-            notes += cores.answer(core, call.call, answer, now_ms=now).notes
+            notes += cores.said(cores.answer(core, call.call, answer, now_ms=now))
         now += 30
-        notes += core.step(api.TimerFired(), Millis(now)).notes
+        notes += cores.said(core.step(api.TimerFired(), Millis(now)))
     assert sum("another cluster" in note for note in notes) == 2
     assert isinstance(core.replica.role, Unattached)
     assert core.replica.epoch == 0

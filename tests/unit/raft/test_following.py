@@ -70,7 +70,7 @@ def test_batches_that_do_not_continue_the_log_are_refused() -> None:
     gap = m.FetchedBatches(b"", (m.BatchInfo(Offset(1), Offset(1), Epoch(1)),))
     update = cores.answer(core, under_way(core), response(records=gap), now_ms=2)
     assert update.effects == ()
-    assert "offset 1 where 0 is next" in update.notes[0]
+    assert "offset 1 where 0 is next" in update.notes[0].text
 
 
 def test_an_epoch_that_begins_without_a_leader_change_is_refused() -> None:
@@ -146,7 +146,7 @@ def test_rule_29_a_leader_that_contradicts_what_is_committed_changes_nothing(wha
     assert core.replica.role.fetch_deadline == deadline  # type: ignore[union-attr]
     assert not core.hears_leader
     (note,) = update.notes
-    assert note.startswith("does not believe leader 1: ")
+    assert note.text.startswith("does not believe leader 1: ")
     assert any("does not believe leader 1 of epoch 1" in line for line in core.remarks())
 
 
@@ -174,7 +174,7 @@ def answer_all(core: RaftCore, answer: m.FetchResponse, *, until_ms: int) -> tup
             if now >= until_ms:
                 break
             update = core.step(api.TimerFired(), now)
-        said += update.notes
+        said += cores.said(update)
     return asked, said
 
 
@@ -208,7 +208,7 @@ def test_rule_29_a_leader_that_is_consistent_again_is_believed() -> None:
     assert core.hears_leader
     assert core.replica.high_watermark == 4
     assert core.remarks() == []
-    assert any("believes leader 1 again" in note for note in update.notes)
+    assert any("believes leader 1 again" in note.text for note in update.notes)
 
 
 def test_rule_29_a_later_epoch_is_asked_at_once() -> None:
@@ -223,9 +223,9 @@ def test_a_second_leader_of_an_epoch_is_never_followed_and_told_once() -> None:
     core = fed()
     said: list[str] = []
     for now in (10, 20):
-        said += cores.begin(core, 3, 1, now_ms=now).notes
+        said += cores.said(cores.begin(core, 3, 1, now_ms=now))
     learned = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(NodeId(3), Epoch(1)))
-    said += cores.answer(core, under_way(core), learned, now_ms=30).notes[1:]
+    said += cores.said(cores.answer(core, under_way(core), learned, now_ms=30))[1:]
     assert said == ["3 is named as leader of epoch 1, which 1 leads: it is not followed"]
     assert core.replica.election.leader_id == 1
     assert any("voted twice" in line for line in core.remarks())

@@ -89,7 +89,7 @@ def test_a_refusal_is_repeated_after_a_while_and_told_once() -> None:
         m.Reason.PENDING_VOTER_CHANGE,
     )
     update = cores.answer(core, call, later, now_ms=3)
-    assert any("another change" in note for note in update.notes)
+    assert any("another change" in note.text for note in update.notes)
     share = core.replica.config.fetch_timeout_ms // 4
     again = 2 + share + share // 2
     assert not asked(core.step(api.TimerFired(), Millis(again - 1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.raft.notes import Cause
 from quorate.raft.promises import PROMISE_SHARE, TURN_SHARE
 from quorate.records.ids import Epoch, Millis, NodeId
 from tests.unit.raft import cores
@@ -82,6 +83,6 @@ def test_a_voter_with_a_promise_asks_nobody_for_that_turn() -> None:
 
 def test_a_promise_ends_with_its_epoch() -> None:
     promises = promised(2, at=0)
-    promises.r.become_unattached(Epoch(1), "test")
+    promises.r.become_unattached(Epoch(1), Cause.HIGHER_EPOCH, "test")
     assert is_free(promises, 3, at=1)
     assert promises.silent_until is None

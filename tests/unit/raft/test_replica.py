@@ -8,6 +8,7 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind, Calls
 from quorate.raft.core import RaftCore
+from quorate.raft.notes import Cause
 from quorate.raft.replica import BACKOFF_SHARE
 from quorate.raft.roles import Leader, Unattached
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
@@ -74,7 +75,7 @@ def test_a_leader_without_an_address_is_not_followed() -> None:
 def test_a_transition_outside_the_table_is_a_bug() -> None:
     core = cores.leader()
     with pytest.raises(AssertionError):
-        core.replica.become_prospective("test")
+        core.replica.become_prospective(Cause.ELECTION_TIMEOUT, "test")
 
 
 def test_a_peer_that_fails_again_and_again_is_left_alone_ever_longer() -> None:

@@ -86,6 +86,18 @@ def test_fetch_answers_survive(answer: m.FetchResponse) -> None:
     assert convert.fetch_response(convert.pb_fetch_response(answer), parsed) == answer
 
 
+@pytest.mark.parametrize("refusal", m.VoteRefusal)
+def test_why_a_vote_was_refused_survives(refusal: m.VoteRefusal) -> None:
+    vote = m.VoteResponse(ErrorCode.NONE, LEADER, refusal=refusal)
+    assert convert.vote_response(convert.pb_vote_response(vote)) == vote
+
+
+def test_a_reason_of_a_newer_release_is_none() -> None:
+    message = pb.VoteResponse()
+    message.MergeFromString(b"\x20\x63")
+    assert convert.vote_response(message).refusal is None
+
+
 def test_an_unknown_error_code_is_not_taken_for_success() -> None:
     message = pb.VoteResponse(error_code=9999)
     assert convert.vote_response(message).error is ErrorCode.UNKNOWN_SERVER_ERROR

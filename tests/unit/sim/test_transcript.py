@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from quorate.raft import api, messages
+from quorate.raft.notes import Note, NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     CallId,
@@ -18,13 +19,14 @@ from quorate.sim.transcript import Transcript, format_effect, format_value
 
 KEY = ReplicaKey(NodeId(2), DirectoryId(bytes(16)))
 END = OffsetAndEpoch(epoch=Epoch(4), offset=Offset(17))
+NOTE = Note(NoteKind.ROLE_TAKEN, "no fetch from leader 1 for 2000 ms", {"epoch": 4})
 VOTE = messages.VoteRequest(ClusterId("c"), KEY, KEY, Epoch(4), END, pre_vote=True)
 
 
 def test_a_step_is_one_line_then_why_then_what() -> None:
     transcript = Transcript()
     request = api.SendRequest(CallId(1), api.Peer(NodeId(3), "h", 1), VOTE)
-    update = api.Update((request,), None, ("no fetch from leader 1 for 2000 ms",))
+    update = api.Update((request,), None, (NOTE,))
     transcript.add(2_000_999, NodeId(2), api.TimerFired(), update)
     assert transcript.tail() == (
         "[  2000] 2 > TimerFired\n"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.announcements import Announcements
 from quorate.raft.believing import Believing
 from quorate.raft.elections import Elections
-from quorate.raft.messages import ElectionState
+from quorate.raft.messages import ElectionState, VoteRefusal
 from quorate.raft.replica import Replica
 from quorate.raft.roles import Follower, Prospective, Unattached
 from quorate.sim.node import SimulatedNode
@@ -15,6 +15,7 @@ from quorate.sim.planted.bug import Bug, Patch, always
 
 if TYPE_CHECKING:
     from quorate.raft.api import SaveElection
+    from quorate.raft.elections import WhyNot
     from quorate.raft.messages import LeaderInfo, VoteRequest
     from quorate.records.ids import OffsetAndEpoch
 
@@ -30,9 +31,10 @@ def _save_no_leadership(self: SimulatedNode, effect: SaveElection) -> None:
         self.store.save_election(effect)
 
 
-def _grant_again(self: Elections, request: VoteRequest) -> str | None:
+def _grant_again(self: Elections, request: VoteRequest) -> WhyNot | None:
     del request
-    return None if isinstance(self.r.role, Unattached | Prospective) else "busy"
+    is_free = isinstance(self.r.role, Unattached | Prospective)
+    return None if is_free else (VoteRefusal.ALREADY_VOTED, "busy")
 
 
 def _only_members_campaign(self: Replica) -> bool:
@@ -42,7 +44,7 @@ def _only_members_campaign(self: Replica) -> bool:
 _reason_to_refuse_pre_vote = Elections._reason_to_refuse_pre_vote
 
 
-def _grant_to_rivals(self: Elections, request: VoteRequest) -> str | None:
+def _grant_to_rivals(self: Elections, request: VoteRequest) -> WhyNot | None:
     is_asking = isinstance(self.r.role, Prospective)
     return None if is_asking else _reason_to_refuse_pre_vote(self, request)
 

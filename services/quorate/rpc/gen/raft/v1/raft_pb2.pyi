@@ -1,10 +1,42 @@
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class VoteRefusal(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    VOTE_REFUSAL_UNSPECIFIED: _ClassVar[VoteRefusal]
+    VOTE_REFUSAL_LOG_BEHIND: _ClassVar[VoteRefusal]
+    VOTE_REFUSAL_ALREADY_VOTED: _ClassVar[VoteRefusal]
+    VOTE_REFUSAL_HAS_LEADER: _ClassVar[VoteRefusal]
+    VOTE_REFUSAL_STALE_EPOCH: _ClassVar[VoteRefusal]
+    VOTE_REFUSAL_INVALID_VOTER_KEY: _ClassVar[VoteRefusal]
+    VOTE_REFUSAL_INCONSISTENT_CLUSTER: _ClassVar[VoteRefusal]
+    VOTE_REFUSAL_INVALID_REQUEST: _ClassVar[VoteRefusal]
+    VOTE_REFUSAL_NOT_BELIEVED: _ClassVar[VoteRefusal]
+    VOTE_REFUSAL_RIVAL_GOES_FIRST: _ClassVar[VoteRefusal]
+    VOTE_REFUSAL_PROMISED: _ClassVar[VoteRefusal]
+    VOTE_REFUSAL_HAD_ITS_TURN: _ClassVar[VoteRefusal]
+    VOTE_REFUSAL_ABSTAINS: _ClassVar[VoteRefusal]
+    VOTE_REFUSAL_OWN_NODE_ID: _ClassVar[VoteRefusal]
+VOTE_REFUSAL_UNSPECIFIED: VoteRefusal
+VOTE_REFUSAL_LOG_BEHIND: VoteRefusal
+VOTE_REFUSAL_ALREADY_VOTED: VoteRefusal
+VOTE_REFUSAL_HAS_LEADER: VoteRefusal
+VOTE_REFUSAL_STALE_EPOCH: VoteRefusal
+VOTE_REFUSAL_INVALID_VOTER_KEY: VoteRefusal
+VOTE_REFUSAL_INCONSISTENT_CLUSTER: VoteRefusal
+VOTE_REFUSAL_INVALID_REQUEST: VoteRefusal
+VOTE_REFUSAL_NOT_BELIEVED: VoteRefusal
+VOTE_REFUSAL_RIVAL_GOES_FIRST: VoteRefusal
+VOTE_REFUSAL_PROMISED: VoteRefusal
+VOTE_REFUSAL_HAD_ITS_TURN: VoteRefusal
+VOTE_REFUSAL_ABSTAINS: VoteRefusal
+VOTE_REFUSAL_OWN_NODE_ID: VoteRefusal
 
 class Endpoint(_message.Message):
     __slots__ = ("name", "host", "port")
@@ -67,14 +99,16 @@ class VoteRequest(_message.Message):
     def __init__(self, cluster_id: _Optional[str] = ..., voter_id: _Optional[int] = ..., voter_directory_id: _Optional[bytes] = ..., replica_id: _Optional[int] = ..., replica_directory_id: _Optional[bytes] = ..., replica_epoch: _Optional[int] = ..., last_offset_epoch: _Optional[int] = ..., last_offset: _Optional[int] = ..., pre_vote: _Optional[bool] = ..., replica_endpoints: _Optional[_Iterable[_Union[Endpoint, _Mapping]]] = ...) -> None: ...
 
 class VoteResponse(_message.Message):
-    __slots__ = ("error_code", "current_leader", "vote_granted")
+    __slots__ = ("error_code", "current_leader", "vote_granted", "refusal")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
     VOTE_GRANTED_FIELD_NUMBER: _ClassVar[int]
+    REFUSAL_FIELD_NUMBER: _ClassVar[int]
     error_code: int
     current_leader: CurrentLeader
     vote_granted: bool
-    def __init__(self, error_code: _Optional[int] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., vote_granted: _Optional[bool] = ...) -> None: ...
+    refusal: VoteRefusal
+    def __init__(self, error_code: _Optional[int] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., vote_granted: _Optional[bool] = ..., refusal: _Optional[_Union[VoteRefusal, str]] = ...) -> None: ...
 
 class BeginQuorumEpochRequest(_message.Message):
     __slots__ = ("cluster_id", "voter_id", "voter_directory_id", "leader_id", "leader_epoch", "leader_endpoints")
