@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from quorate.consensus.flush_times import FlushTimes
+    from quorate.consensus.observing import Observers
     from quorate.consensus.sides import Application, Transport
     from quorate.raft.core import RaftCore
     from quorate.records.ids import Offset
@@ -74,13 +75,18 @@ class RaftDriver:
     """Owner of one core and one store for the life of a process, or until the disk fails."""
 
     def __init__(
-        self, core: RaftCore, store: LogStore, on_end: Callable[[Ending, str], None]
+        self,
+        core: RaftCore,
+        store: LogStore,
+        on_end: Callable[[Ending, str], None],
+        observers: Observers | None = None,
     ) -> None:
         self.core = core
         self.store = store
         self.progress: api.PublishProgress | None = None
         self.ending: Ending | None = None
         self._on_end = on_end
+        self._observers = observers
         self._transport: Transport
         self._application: Application
         self._loop = asyncio.get_running_loop()
@@ -106,7 +112,7 @@ class RaftDriver:
     def start(self, transport: Transport, application: Application) -> None:
         """Take up the role that the disk tells."""
         self._transport, self._application = transport, application
-        self._take(self.core.start(monotonic_ms()))
+        self._take(None, self.core.start(monotonic_ms()))
         self.pump()
 
     @property
@@ -141,6 +147,8 @@ class RaftDriver:
             answer.cancel()
             return token, answer
         self._answers[token] = answer
+        if self._observers is not None:
+            self._observers.submitted(token, request)
         self.deliver(api.RequestReceived(token, request))
         return token, answer
 
@@ -195,7 +203,7 @@ class RaftDriver:
         event = work
         if _comes_after_decisions(event) and not self._is_first(event):
             return
-        self._take(self.core.step(event, monotonic_ms()))
+        self._take(event, self.core.step(event, monotonic_ms()))
 
     def _is_first(self, event: api.Event) -> bool:
         """Whether nothing that was decided before is still to be proposed; else it goes first.
@@ -210,12 +218,11 @@ class RaftDriver:
         self._inbox = deque([*proposals, event, *others])
         return False
 
-    def _take(self, update: api.Update) -> None:
+    def _take(self, event: api.Event | None, update: api.Update) -> None:
         self._effects.extend(update.effects)
         self._wake_ms = update.wake_at_ms
-        for note in update.notes:
-            epoch = self.core.replica.epoch
-            log.info(note.text, extra={"epoch": epoch, "repeats": (epoch, note.text)})
+        if self._observers is not None:
+            self._observers.stepped(event, update)
 
     def _arm(self) -> None:
         """One timer is enough as long as it is not later than the wake-up."""
@@ -253,8 +260,7 @@ class RaftDriver:
                 self.progress = effect
                 self._application.progressed(effect)
             case api.SaveElection():
-                save = partial(self.store.save_election, effect)
-                self._begin_barrier(self._disk.run("saving quorum-state", save))
+                self._begin_barrier(self._save(effect))
             case api.TruncateLog():
                 self._begin_barrier(self._truncate(effect))
             case api.InstallSnapshot():
@@ -340,6 +346,13 @@ class RaftDriver:
     def deadline_ms(self) -> int:
         """How long a call to the disk may take (rule 24)."""
         return self.core.replica.config.fetch_timeout_ms * 3 // 2
+
+    def _save(self, effect: api.SaveElection) -> asyncio.Future[None]:
+        saving = self._disk.run("saving quorum-state", partial(self.store.save_election, effect))
+        if self._observers is not None:
+            self._observers.saving(effect)
+            saving.add_done_callback(self._observers.saved)
+        return saving
 
     def _stand(self) -> None:
         """The disk has not answered in time: whoever waits for the core waits in vain."""
@@ -430,6 +443,8 @@ class RaftDriver:
         for answer in (*self._answers.values(), *self._reads.values()):
             answer.cancel()
         self._answers.clear()
+        if self._observers is not None:
+            self._observers.ended()
         self._on_end(ending, message)
 
     async def close(self, limit_s: float | None = None) -> bool:

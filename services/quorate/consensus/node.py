@@ -12,6 +12,7 @@ import quorate
 from quorate.consensus.application import MetadataApplication
 from quorate.consensus.disk_calls import DiskCalls, DiskThread, UnderWay
 from quorate.consensus.driver import Ending, RaftDriver
+from quorate.consensus.observing import NoteLog, Observers
 from quorate.consensus.raw_application import RawApplication, check_mark
 from quorate.consensus.resources import DiskSpace
 from quorate.consensus.snapshotting import Snapshotter
@@ -130,7 +131,8 @@ class Node:
         raft_config = _raft_config(config, meta)
         core = RaftCore(raft_config, recovered.state, secrets.SystemRandom())
         try:
-            self.driver = driver = RaftDriver(core, store, self._ended)
+            observers = Observers(NoteLog(lambda: core.replica.epoch))
+            self.driver = driver = RaftDriver(core, store, self._ended, observers)
         except BaseException:
             store.close()
             raise

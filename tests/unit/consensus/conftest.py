@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
+    from quorate.consensus.observing import Observers
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import WriteRequest
     from quorate.raft import api
@@ -76,7 +77,13 @@ class Silence:
 class Stack:
     """The parts of one process, opened on a directory and closed again."""
 
-    def __init__(self, directory: Path, *, snapshot_bytes: int = 1 << 30) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        snapshot_bytes: int = 1 << 30,
+        observers: Observers | None = None,
+    ) -> None:
         endpoints = (Endpoint("GRPC", "127.0.0.1", 9094),)
         self.directory = directory
         self.ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
@@ -87,7 +94,7 @@ class Stack:
             node_id=NODE, directory_id=DIRECTORY, cluster_id=CLUSTER, endpoints=endpoints
         )
         core = RaftCore(config, recovered.state, random.Random(1))
-        self.driver = RaftDriver(core, store, self._end)
+        self.driver = RaftDriver(core, store, self._end, observers)
         self.settings = LogSettings(
             directory=str(directory),
             segment_bytes=4096,
@@ -177,8 +184,13 @@ async def open_stack(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[St
     format_directory(OsFileSystem(), str(tmp_path), formatting, timestamp_ms=0)
     stacks: list[Stack] = []
 
-    async def open_one(*, snapshot_bytes: int = 1 << 30, is_active: bool = True) -> Stack:
-        stack = Stack(tmp_path, snapshot_bytes=snapshot_bytes)
+    async def open_one(
+        *,
+        snapshot_bytes: int = 1 << 30,
+        is_active: bool = True,
+        observers: Observers | None = None,
+    ) -> Stack:
+        stack = Stack(tmp_path, snapshot_bytes=snapshot_bytes, observers=observers)
         stacks.append(stack)
         stack.start()
         if is_active:
