@@ -16,6 +16,7 @@ from quorate.settings.properties import (
     read_properties,
 )
 from quorate.settings.tls import read_service_tls
+from quorate.settings.tracing import read_tracing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from quorate.admin.statefulset import StatefulSet
     from quorate.rpc.access import Access
     from quorate.settings.tls import TlsSettings
+    from quorate.settings.tracing import TracingSettings
 
 LOCAL_CONTROLLER: Final = "127.0.0.1:9094"
 
@@ -43,6 +45,7 @@ class AdminConfig:
     has_reflection: bool
     tls: TlsSettings | None
     access: Access | None
+    tracing: TracingSettings | None
     log_level: str
     log_format: str
     effective: Mapping[str, str]
@@ -80,6 +83,7 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         has_reflection=settings.flag("grpc.reflection.enable", default=False),
         tls=tls,
         access=access,
+        tracing=read_tracing(settings, environment),
         log_level=settings.text("log.level", "INFO"),
         log_format=settings.choice("log.format", ("key-value", "json")),
         effective=settings.effective,

@@ -28,8 +28,9 @@ from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.settings.ports import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
+from quorate.telemetry import tracing
 from quorate.telemetry.logs import LogFormat, configure_logs
-from quorate.telemetry.metrics import MetricsServer
+from quorate.telemetry.metrics import MetricsServer, Readings
 
 if TYPE_CHECKING:
     from quorate.admin.config import AdminConfig
@@ -97,7 +98,13 @@ def main_admin(path: str) -> int:
     except TlsError as error:
         sys.stderr.write(f"quorate admin: {error}\n")
         return 1
-    return uvloop.run(_serve(config, tls))
+    told: dict[str, int | str] = {"kraft.node.id": config.node_id}
+    told["service.instance.id"] = str(config.node_id)
+    tracing.start(config.tracing, "quorate-admin", told)
+    try:
+        return uvloop.run(_serve(config, tls))
+    finally:
+        tracing.stop()
 
 
 async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
@@ -106,6 +113,7 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     calls = CallLog(config.node_id)
+    calls.registry.register(Readings(tracing.numbers, {"node_id": str(config.node_id)}))
     health, metrics = HealthServer(), MetricsServer(calls.registry)
     # Without names there is nobody to call for.
     guard = None if tls is None and config.access is None else CallerInterceptor(config.access)

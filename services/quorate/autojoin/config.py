@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Final
 from quorate.autojoin.state import FETCH_TIMEOUT_MS, GHOST_DELAY_MS
 from quorate.settings.properties import PORT_MAX, Settings
 from quorate.settings.tls import read_service_tls
+from quorate.settings.tracing import read_tracing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quorate.settings.tls import TlsSettings
+    from quorate.settings.tracing import TracingSettings
 
 NAMESPACE_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
@@ -36,6 +38,7 @@ class AutojoinConfig:
     health_port: int
     metrics_port: int
     tls: TlsSettings | None
+    tracing: TracingSettings | None
     log_level: str
     log_format: str
     effective: Mapping[str, str]
@@ -80,6 +83,7 @@ def read_config(
         health_port=settings.integer("health.port", 9090, minimum=-1, maximum=PORT_MAX),
         metrics_port=settings.integer("metrics.port", 9464, minimum=-1, maximum=PORT_MAX),
         tls=tls,
+        tracing=read_tracing(settings, environment),
         log_level=settings.text("log.level", "INFO"),
         log_format=settings.choice("log.format", ("key-value", "json")),
         effective=settings.effective,

@@ -29,7 +29,9 @@ from quorate.autojoin.steps import (
     Wait,
     WriteRecord,
 )
+from quorate.autojoin.story import Story
 from quorate.rpc.admin_errors import AdminError
+from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -139,9 +141,11 @@ class Reconciler:
         self._now_ms = now_ms
         self._timestamp = timestamp
         self._may_act = may_act
+        self._story = Story()
 
     async def run(self) -> Pass:
         """One pass. Raises ClusterError, ValueError for annotations that make no sense."""
+        began_ns = self._now_ms() * 1_000_000
         found = await self._cluster.look()
         if found is None:
             return Pass(None)
@@ -158,12 +162,13 @@ class Reconciler:
         decision = decide(found.desired, seen)
         if not self._may_act():
             return Pass(decision, seen, found.desired, "the lease is held by another")
-        if decision.memory != seen.memory:
-            await self._cluster.note(memory_text(decision.memory), found.version)
-        await self._tell(found, decision, has_leader=view is not None)
-        error = None
-        if not isinstance(decision.step, Wait):
-            error = await self._act(decision.step)
+        with self._story.span(found.desired, decision, began_ns):
+            if decision.memory != seen.memory:
+                await self._cluster.note(memory_text(decision.memory), found.version)
+            await self._tell(found, decision, has_leader=view is not None)
+            error = None
+            if not isinstance(decision.step, Wait):
+                error = await self._act(decision.step)
         return Pass(decision, seen, found.desired, error)
 
     async def _tell(self, found: StatefulSet, decision: Decision, *, has_leader: bool) -> None:
@@ -200,6 +205,7 @@ class Reconciler:
 
     async def _failed(self, action: Action, why: str) -> str:
         log.warning(f"not done: {words(action)}: {why}", extra={"reason": action.cause.value})
+        tracing.failed(why)
         await self._cluster.event("NotDone", f"{words(action)}: {why}", is_warning=True)
         return why
 

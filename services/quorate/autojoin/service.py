@@ -29,8 +29,9 @@ from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.settings.ports import taking_port
 from quorate.settings.properties import ConfigError, format_settings, read_properties
 from quorate.settings.tls import TlsError
+from quorate.telemetry import tracing
 from quorate.telemetry.logs import LogFormat, configure_logs
-from quorate.telemetry.metrics import MetricsServer
+from quorate.telemetry.metrics import MetricsServer, Readings
 
 if TYPE_CHECKING:
     from kubernetes.aio import client as k8s
@@ -63,7 +64,16 @@ def main_autojoin(path: str | None) -> int:
     for warning in config.warnings:
         log.warning(warning)
     log.info("settings: %s", format_settings(config.effective))
-    return asyncio.run(_serve(config, tls))
+    told = {
+        "service.instance.id": config.identity,
+        "k8s.namespace.name": config.namespace,
+        "k8s.statefulset.name": config.stateful_set,
+    }
+    tracing.start(config.tracing, "quorate-autojoin", told)
+    try:
+        return asyncio.run(_serve(config, tls))
+    finally:
+        tracing.stop()
 
 
 async def _serve(config: AutojoinConfig, tls: TlsFiles | None) -> int:
@@ -72,6 +82,7 @@ async def _serve(config: AutojoinConfig, tls: TlsFiles | None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     meters, health = Meters(config.stateful_set), HealthServer()
+    meters.registry.register(Readings(tracing.numbers, {"statefulset": config.stateful_set}))
     metrics = MetricsServer(meters.registry)
     try:
         api = await connect()

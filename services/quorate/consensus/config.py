@@ -25,12 +25,14 @@ from quorate.settings.properties import (
     read_properties,
 )
 from quorate.settings.tls import read_listener_tls
+from quorate.settings.tracing import read_tracing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quorate.rpc.access import Access
     from quorate.settings.tls import TlsSettings
+    from quorate.settings.tracing import TracingSettings
 
 PROTOCOLS: Final = ("GRPC", "GRPC_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MIB: Final = 1024 * 1024
@@ -84,6 +86,7 @@ class ControllerConfig:
     num_partitions: int
     default_replication_factor: int
     shutdown_timeout_ms: Millis
+    tracing: TracingSettings | None
     log_level: str
     log_format: str
     effective: Mapping[str, str]
@@ -120,6 +123,7 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         num_partitions=settings.integer("num.partitions", 1, minimum=1),
         default_replication_factor=settings.integer("default.replication.factor", 1, minimum=1),
         shutdown_timeout_ms=Millis(settings.integer("shutdown.timeout.ms", 5000)),
+        tracing=read_tracing(settings, environment),
         log_level=settings.text("log.level", "INFO"),
         log_format=settings.choice("log.format", ("key-value", "json")),
         effective=settings.effective,

@@ -42,6 +42,7 @@ from quorate.storage.files import OsFileSystem
 from quorate.storage.recovery import StorageConfig
 from quorate.storage.snapshots import read_content
 from quorate.storage.store import LogStore
+from quorate.telemetry import tracing
 from quorate.telemetry.metrics import MetricsServer, Readings
 
 if TYPE_CHECKING:
@@ -347,6 +348,7 @@ class Node:
             "event_loop_stalls_total": 0 if self._watch is None else self._watch.stalls,
             "disk_free_bytes": self._space.free_bytes,
             **self._application.metrics(),
+            **tracing.numbers(),
             **membership_numbers(replica),
             "leader_contradictions_total": replica.contradictions.total,
             "ignored_static_voters": float(

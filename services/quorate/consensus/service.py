@@ -24,14 +24,19 @@ from quorate.consensus.loop_watch import LoopWatch
 from quorate.consensus.node import Node
 from quorate.consensus.resources import check_descriptors
 from quorate.consensus.restarting import Restarts
+from quorate.records.ids import format_uuid
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import HealthServer
 from quorate.settings.ports import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
+from quorate.storage import layout
 from quorate.storage.descriptors import is_shortage
 from quorate.storage.errors import StorageError
+from quorate.storage.files import OsFileSystem
 from quorate.storage.lock import DirectoryLock
+from quorate.storage.meta import read_meta
+from quorate.telemetry import tracing
 from quorate.telemetry.logs import LogFormat, configure_logs
 
 if TYPE_CHECKING:
@@ -79,11 +84,33 @@ def run_controller(
     except (OSError, StorageError, TlsError) as error:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1
-    status = uvloop.run(_serve(config, tls, is_raw=is_raw, stops_with_stdin=stops_with_stdin))
+    if config.tracing is not None:
+        tracing.start(config.tracing, "quorate-controller", _told_apart_by(config))
+    try:
+        status = uvloop.run(_serve(config, tls, is_raw=is_raw, stops_with_stdin=stops_with_stdin))
+    finally:
+        tracing.stop()
     if status == 0:
         lock.release()
     # Otherwise a thread may still wait for the disk: the lock goes with the process.
     return status
+
+
+def _told_apart_by(config: ControllerConfig) -> dict[str, str | int]:
+    """What a trace says of this process; a directory that cannot be read has its own words soon."""
+    meta = None
+    with suppress(OSError, StorageError):
+        meta = read_meta(OsFileSystem(), f"{config.log.directory}/{layout.META_PROPERTIES}")
+    told: dict[str, str | int] = {
+        "kraft.node.id": config.node_id,
+        "service.instance.id": str(config.node_id),
+    }
+    if meta is not None:
+        directory_id = format_uuid(meta.directory_id)
+        told["kraft.cluster.id"] = meta.cluster_id
+        told["kraft.directory.id"] = directory_id
+        told["service.instance.id"] = f"{config.node_id}-{directory_id}"
+    return told
 
 
 def _refusal(config: ControllerConfig, error: Exception) -> str:

@@ -15,7 +15,7 @@ from quorate.rpc import admin_errors
 from quorate.rpc import convert_sidecar as convert
 from quorate.rpc.admin_errors import AdminError
 from quorate.rpc.authorization import CALLER, CallerInterceptor
-from quorate.rpc.channels import bind, make_server
+from quorate.rpc.channels import bind, make_server, server_spans
 from quorate.rpc.convert_admin import pb_describe_response
 from quorate.rpc.convert_raft import at_least_0, pb_leader
 from quorate.rpc.decoding import SMALL_BYTES_MAX
@@ -250,7 +250,7 @@ class AdminServer:
         guard: CallerInterceptor | None = None,
     ) -> None:
         guard = guard or CallerInterceptor(None, has_names=False)
-        self._server = make_server((guard,), received_bytes_max=SMALL_BYTES_MAX)
+        self._server = make_server((guard, *server_spans()), received_bytes_max=SMALL_BYTES_MAX)
         admin_pb2_grpc.add_AdminServicer_to_server(service, self._server)
         if has_reflection:
             enable_reflection(self._server, ADMIN)

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import grpc.aio
 
+from quorate.telemetry import tracing
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from quorate.rpc.spans import FetchSpans
     from quorate.rpc.tls import TlsFiles
     from quorate.settings.tls import TlsSettings
 
@@ -104,10 +107,43 @@ def open_channel(
 ) -> grpc.aio.Channel:
     """A channel that reconnects quickly; plaintext without `tls`."""
     options = channel_options(connect_timeout_ms)
+    spans = _client_spans(host, port)
     if tls is None:
-        return grpc.aio.insecure_channel(target(host, port), options=options)
+        return grpc.aio.insecure_channel(target(host, port), options=options, interceptors=spans)
     credentials = tls.channel_credentials()
-    return grpc.aio.secure_channel(target(host, port), credentials, options=options)
+    return grpc.aio.secure_channel(
+        target(host, port), credentials, options=options, interceptors=spans
+    )
+
+
+def _client_spans(host: str, port: int) -> tuple[grpc.aio.ClientInterceptor, ...]:
+    """What makes spans of the calls on a channel; nothing where tracing is off."""
+    active = tracing.active()
+    if active is None:
+        return ()
+    from quorate.rpc.spans import ClientSpans
+
+    return (ClientSpans(active, host, port),)
+
+
+def server_spans() -> tuple[grpc.aio.ServerInterceptor, ...]:
+    """What makes spans of the calls of a server, to stand behind its guard."""
+    active = tracing.active()
+    if active is None:
+        return ()
+    from quorate.rpc.spans import ServerSpans
+
+    return (ServerSpans(active),)
+
+
+def fetch_spans() -> FetchSpans | None:
+    """What makes spans of the requests on Fetch streams; None where none of them is recorded."""
+    active = tracing.active()
+    if active is None or not active.fetch_ratio:
+        return None
+    from quorate.rpc.spans import FetchSpans
+
+    return FetchSpans(active)
 
 
 async def drain(channel: grpc.aio.Channel, grace_s: float) -> None:

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
+from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 import grpc
@@ -21,13 +22,14 @@ from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
 from quorate.rpc import convert_admin as admin
 from quorate.rpc import convert_raft as convert
-from quorate.rpc.channels import connect_ms, drain, open_channel
+from quorate.rpc.channels import connect_ms, drain, fetch_spans, open_channel
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
 from quorate.rpc.refusals import handshake_words, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from contextvars import Context
 
     from quorate.records.ids import CallId
     from quorate.rpc.tls import TlsFiles
@@ -57,7 +59,11 @@ class _Link:
 
 
 class RaftClient:
-    """Performs SendRequest and ProbeLeader; answers arrive by the two callbacks."""
+    """Performs SendRequest and ProbeLeader; answers arrive by the two callbacks.
+
+    The span that is current when a request is sent is the parent of its call's (rpc/spans.py). What
+    follows from the answer has other causes, so the callbacks run in the context of this client.
+    """
 
     def __init__(
         self,
@@ -77,6 +83,8 @@ class RaftClient:
         self._connect_ms = connect_ms(request_timeout_ms)
         self._links: dict[Peer, _Link] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._own = copy_context()
+        self._fetch_spans = fetch_spans()
 
     def send(self, effect: SendRequest) -> None:
         """Start the call; its answer comes later, once, unless this client is closed."""
@@ -89,7 +97,7 @@ class RaftClient:
         else:
             # Counted at once: until it has begun, the next call might let go of its link.
             link.calls += 1
-            self._start(self._unary(link, effect.call, effect.request))
+            self._start(self._unary(link, effect.call, effect.request), copy_context())
 
     def probe(self, effect: ProbeLeader) -> None:
         """Try a plain TCP connect: refused means that no process listens there (rule 10)."""
@@ -104,8 +112,9 @@ class RaftClient:
             await link.channel.close()
         self._links.clear()
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+    def _start(self, work: Coroutine[None, None, None], context: Context | None = None) -> None:
+        context = self._own.copy() if context is None else context
+        task = asyncio.get_running_loop().create_task(work, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -172,7 +181,7 @@ class RaftClient:
             answer = CallFailure.DISCONNECTED
         finally:
             link.calls -= 1
-        self._on_response(call, answer)
+        self._own.run(self._on_response, call, answer)
 
     async def _call(
         self, stub: raft_pb2_grpc.RaftAsyncStub, request: m.PeerRequest
@@ -228,6 +237,8 @@ class RaftClient:
                 self._on_response(call, CallFailure.DISCONNECTED)
                 return
             link.waiting.append(call)
+            if self._fetch_spans is not None:
+                self._fetch_spans.begin(call, link.peer, request)
             self._watch(link, request)
             link.writer = asyncio.current_task()
             try:
@@ -273,7 +284,7 @@ class RaftClient:
                 link.heard_s = loop.time()
                 answer = self._parsed(link, message)
                 if link.waiting:
-                    self._on_response(link.waiting.popleft(), answer)
+                    self._fetched(link.waiting.popleft(), answer)
         except grpc.aio.AioRpcError as error:
             log.debug("Fetch stream to node %s broke: %s", link.peer.node_id, error.details())
             self._complain(link, error)
@@ -287,7 +298,12 @@ class RaftClient:
                 calls = list(link.waiting)
                 link.waiting.clear()
                 for call in calls:
-                    self._on_response(call, CallFailure.DISCONNECTED)
+                    self._fetched(call, CallFailure.DISCONNECTED)
+
+    def _fetched(self, call: CallId, answer: m.FetchResponse | CallFailure) -> None:
+        if self._fetch_spans is not None:
+            self._fetch_spans.end(call, answer)
+        self._on_response(call, answer)
 
     def _complain(self, link: _Link, error: grpc.aio.AioRpcError) -> None:
         """Say once what no retry mends: a refused identity, certificates that do not fit."""

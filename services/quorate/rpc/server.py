@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.rpc.authorization import CallerInterceptor
-from quorate.rpc.channels import MESSAGE_BYTES_MAX, bind, make_server
+from quorate.rpc.channels import MESSAGE_BYTES_MAX, bind, make_server, server_spans
 from quorate.rpc.decoding import REQUEST_BYTES_MAX
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
@@ -36,7 +36,7 @@ class ControllerServer:
     ) -> None:
         guard = guard or CallerInterceptor(None, has_names=False)
         size = MESSAGE_BYTES_MAX if isinstance(service, RawService) else REQUEST_BYTES_MAX
-        self._server = make_server((guard,), received_bytes_max=size)
+        self._server = make_server((guard, *server_spans()), received_bytes_max=size)
         raft_pb2_grpc.add_RaftServicer_to_server(raft, self._server)
         if isinstance(service, RawService):
             raw_pb2_grpc.add_RawLogServicer_to_server(service, self._server)

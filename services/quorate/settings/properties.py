@@ -22,6 +22,7 @@ _PAIR: Final = re.compile(r"\s*((?:\\.|[^\s=:\\])+)(?:\s*[=:]\s*|\s+|\s*$)(.*)",
 _COMMENTS: Final = ("#", "!")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_RATIO: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,18})?", re.ASCII)
 _SECRETS: Final = ("password", "secret", "key")
 
 
@@ -130,6 +131,13 @@ class Settings:
             return whole_number(value, minimum=minimum, maximum=maximum)
         except ValueError as error:
             raise ConfigError(f"{key} is {error}") from None
+
+    def ratio(self, key: str, default: float) -> float:
+        """A part of a whole, from 0 to 1. Raises ConfigError."""
+        value = self.text(key, f"{default:g}")
+        if _RATIO.fullmatch(value) is None or float(value) > 1:
+            raise ConfigError(f"{key} is {value!r}: it must be a number from 0 to 1, such as 0.05")
+        return float(value)
 
     def flag(self, key: str, *, default: bool) -> bool:
         """true or false. Raises ConfigError."""

@@ -5,7 +5,8 @@ notes as it is; what a reader would search for goes beside it as fields:
 
     logging.getLogger(__name__).info(note, extra={"epoch": 4, "high_watermark": 17})
 
-The field names `time`, `level`, `logger`, `message` and `error` are the line's own.
+The field names `time`, `level`, `logger`, `message` and `error` are the line's own, and so are
+`trace_id` and `span_id` where a span is current.
 
 What others can make this process say over and over, or what it says at each try, is logged with a
 key in the field `repeats`: of one key a line a minute is written, with the number of those left out
@@ -23,6 +24,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -73,6 +76,9 @@ class StructuredFormatter(logging.Formatter):
         }
         line |= self._process_fields
         line |= {key: value for key, value in vars(record).items() if key not in _RESERVED}
+        ids = tracing.ids()
+        if ids is not None:
+            line["trace_id"], line["span_id"] = ids
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return self._write(line)

@@ -7,6 +7,7 @@ import warnings
 
 import pytest
 
+from quorate.telemetry import tracing
 from quorate.telemetry.logs import (
     KEYS_MAX,
     Field,
@@ -15,6 +16,7 @@ from quorate.telemetry.logs import (
     StructuredFormatter,
     configure_logs,
 )
+from tests.recorded_spans import recorded
 
 NOTE = "no fetch from leader 1 for 2000 ms: become prospective, ask for pre-votes"
 
@@ -148,3 +150,19 @@ def test_a_library_that_logs_each_failed_call_is_held_to_one_traceback_of_a_kind
             library.exception("Unexpected [%s] raised by servicer method", error)
     said = [line.split("[")[1].split("]")[0] for line in stream.getvalue().splitlines()]
     assert said == ["<class 'ValueError'>", "<class 'KeyError'>"]
+
+
+def test_a_line_within_a_span_tells_its_trace() -> None:
+    stream = io.StringIO()
+    configure_logs(log_format=LogFormat.JSON, stream=stream)
+    log = logging.getLogger("quorate")
+    with recorded():
+        with tracing.root("election", {}):
+            ids = tracing.ids()
+            log.info("inside")
+        log.info("outside")
+    log.info("off")
+    inside, outside, off = map(json.loads, stream.getvalue().splitlines())
+    assert (inside["trace_id"], inside["span_id"]) == ids
+    assert "trace_id" not in outside
+    assert "trace_id" not in off

@@ -1,0 +1,340 @@
+"""Spans of calls, on both ends, by OpenTelemetry's conventions for gRPC; loaded if tracing is on.
+
+A call whose caller is traced has a span, whatever it is. Of those that nobody has begun a trace for
+a vote, what begins or ends an epoch, and every change of the voters is recorded; Fetch and Write as
+often as the settings say; questions not at all. Streams have no spans here: one would be seen only
+when it ends. A server's span begins behind its guard (rpc/authorization.py): strangers make none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import unquote
+
+import grpc
+import grpc.aio
+from opentelemetry.context import Context
+from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
+
+from quorate.raft.api import CallFailure
+from quorate.records.errors import ErrorCode
+from quorate.rpc.gen.raft.v1 import raft_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from opentelemetry.trace import Span
+
+    from quorate.raft import messages as m
+    from quorate.raft.api import Peer
+    from quorate.records.ids import CallId
+    from quorate.telemetry.spans import Tracing
+    from quorate.telemetry.tracing import Value
+
+ServerContext: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+
+_ALWAYS: Final = frozenset(
+    {
+        "Vote",
+        "BeginQuorumEpoch",
+        "EndQuorumEpoch",
+        "AddRaftVoter",
+        "RemoveRaftVoter",
+        "UpdateRaftVoter",
+        "UpdateFeatures",
+        "TransferLeadership",
+        "PrepareStop",
+    }
+)
+FETCH: Final = "quorate.raft.v1.Raft/Fetch"
+_FETCHES: Final = frozenset({"Fetch", "FetchOnce", "FetchSnapshot"})
+# What the conventions call an error of the server's; other codes are its caller's doing.
+_SERVER_ERRORS: Final = frozenset(
+    {
+        grpc.StatusCode.UNKNOWN,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.UNIMPLEMENTED,
+        grpc.StatusCode.INTERNAL,
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DATA_LOSS,
+    }
+)
+_OF_NUMBERS: Final[dict[int, grpc.StatusCode]] = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def ratio_of(name: str, tracing: Tracing) -> float:
+    """How many of the calls of a method are recorded for which nobody has begun a trace."""
+    method = name.rpartition("/")[2]
+    if method in _ALWAYS:
+        return 1.0
+    if method in _FETCHES:
+        return tracing.fetch_ratio
+    return tracing.write_ratio if method == "Write" else 0.0
+
+
+def is_drawn(ratio: float) -> bool:
+    """Whether this one is recorded."""
+    return ratio > 0 and random.random() < ratio  # noqa: S311 - it guards nothing
+
+
+def begin(
+    tracing: Tracing,
+    name: str,
+    kind: SpanKind,
+    parent: Context | None,
+    server: tuple[str, int] | None = None,
+) -> Span:
+    """A span of a call; `name` is the whole method, without the first slash."""
+    attributes: dict[str, Value] = {"rpc.system.name": "grpc", "rpc.method": name}
+    if server is not None:
+        attributes["server.address"], attributes["server.port"] = server
+    return tracing.start(name, attributes, parent=parent, kind=kind)
+
+
+def finish(span: Span, code: grpc.StatusCode, words: str = "", *, is_error: bool) -> None:
+    """The call is over."""
+    span.set_attribute("rpc.response.status_code", code.name)
+    if is_error:
+        span.set_attribute("error.type", code.name)
+        span.set_status(StatusCode.ERROR, words)
+    span.end()
+
+
+class ClientSpans(grpc.aio.UnaryUnaryClientInterceptor):
+    """Spans of the calls on one channel, and the headers that carry them to the server."""
+
+    def __init__(self, tracing: Tracing, host: str, port: int) -> None:
+        self._tracing = tracing
+        self._server = (host, port)
+
+    async def intercept_unary_unary(
+        self,
+        continuation: Callable[[grpc.aio.ClientCallDetails, Any], Awaitable[Any]],
+        client_call_details: grpc.aio.ClientCallDetails,
+        request: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        method: str | bytes = client_call_details.method
+        name = (method.decode() if isinstance(method, bytes) else method)[1:]
+        tracing = self._tracing
+        if tracing.current() is None and not is_drawn(ratio_of(name, tracing)):
+            return await continuation(client_call_details, request)
+        span = begin(tracing, name, SpanKind.CLIENT, None, self._server)
+        if span.is_recording():
+            span.set_attributes(told_by_request(request))
+        headers = tracing.inject(set_span_in_context(span))
+        details = grpc.aio.ClientCallDetails(
+            method=client_call_details.method,
+            timeout=client_call_details.timeout,
+            metadata=_with_headers(client_call_details.metadata, headers),
+            credentials=client_call_details.credentials,
+            wait_for_ready=client_call_details.wait_for_ready,
+        )
+        call = None
+        try:
+            call = await continuation(details, request)
+            response = await call
+            span.set_attributes(told_by_answer(request, response))
+        except grpc.aio.AioRpcError as error:
+            # Whoever waits for the call finds the error there.
+            finish(span, error.code(), error.details() or "", is_error=True)
+            assert call is not None
+            return call
+        except asyncio.CancelledError:
+            finish(span, grpc.StatusCode.CANCELLED, "nobody waits any more", is_error=True)
+            if call is not None:
+                call.cancel()
+            raise
+        except BaseException as error:
+            finish(span, grpc.StatusCode.UNKNOWN, str(error), is_error=True)
+            raise
+        finish(span, grpc.StatusCode.OK, is_error=False)
+        return call
+
+
+def _with_headers(metadata: Any, headers: dict[str, str]) -> grpc.aio.Metadata:  # noqa: ANN401
+    pairs: Iterable[tuple[str, str | bytes]] = metadata or ()
+    return grpc.aio.Metadata(*pairs, *headers.items())
+
+
+class FetchSpans:
+    """Spans of requests on Fetch streams: each from when it is written until it is answered.
+
+    A stream has its headers once, when it begins, so the leader's part of it is not seen.
+    """
+
+    def __init__(self, tracing: Tracing) -> None:
+        self._tracing = tracing
+        self._open: dict[CallId, Span] = {}
+
+    def begin(self, call: CallId, peer: Peer, request: m.FetchRequest) -> None:
+        """A request is written, and its span begins if it is drawn."""
+        if not is_drawn(self._tracing.fetch_ratio):
+            return
+        server = (peer.host, peer.port)
+        span = begin(self._tracing, FETCH, SpanKind.CLIENT, Context(), server)
+        self._open[call] = span
+        span.set_attributes(
+            {
+                "kraft.epoch": request.current_leader_epoch,
+                "kraft.fetch.offset": request.fetch_offset,
+                "kraft.fetch.max_wait_ms": request.max_wait_ms,
+            }
+        )
+
+    def end(self, call: CallId, answer: m.FetchResponse | CallFailure) -> None:
+        """It is answered, or will not be."""
+        span = self._open.pop(call, None)
+        if span is None:
+            return
+        if isinstance(answer, CallFailure):
+            finish(span, grpc.StatusCode.UNAVAILABLE, answer.name, is_error=True)
+            return
+        if answer.error is not ErrorCode.NONE:
+            span.set_attribute("kraft.error", answer.error.name)
+        finish(span, grpc.StatusCode.OK, is_error=False)
+
+
+class ServerSpans(grpc.aio.ServerInterceptor):
+    """Spans of the calls that are answered; the handler runs with its own as the current one."""
+
+    def __init__(self, tracing: Tracing) -> None:
+        self._tracing = tracing
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler | None:
+        """The handler of this method, within a span where it is unary."""
+        handler = await continuation(handler_call_details)
+        if handler is None or handler.request_streaming or handler.response_streaming:
+            return handler
+        inner: Any = handler.unary_unary
+        return grpc.unary_unary_rpc_method_handler(
+            self._traced(handler_call_details.method[1:], inner),
+            handler.request_deserializer,
+            handler.response_serializer,
+        )
+
+    def _traced(
+        self, name: str, inner: Callable[[Any, ServerContext], Awaitable[Any]]
+    ) -> Callable[[Any, ServerContext], Awaitable[Any]]:
+        tracing = self._tracing
+
+        async def traced(request: Any, context: ServerContext) -> Any:  # noqa: ANN401
+            parent = tracing.extract(_headers(context))
+            if parent is None and not is_drawn(ratio_of(name, tracing)):
+                return await inner(request, context)
+            parent = Context() if parent is None else parent
+            span = begin(tracing, name, SpanKind.SERVER, parent)
+            span.set_attributes(_peer(context) | told_by_request(request))
+            try:
+                with tracing.within(set_span_in_context(span, parent)):
+                    response = await inner(request, context)
+                span.set_attributes(told_by_answer(request, response))
+            except asyncio.CancelledError:
+                finish(span, grpc.StatusCode.CANCELLED, is_error=False)
+                raise
+            except grpc.aio.AbortError:
+                code = _code(context)
+                finish(span, code, context.details(), is_error=code in _SERVER_ERRORS)
+                raise
+            except BaseException as error:
+                finish(span, grpc.StatusCode.UNKNOWN, repr(error), is_error=True)
+                raise
+            finish(span, grpc.StatusCode.OK, is_error=False)
+            return response
+
+        return traced
+
+
+def _headers(context: ServerContext) -> dict[str, str]:
+    pairs = context.invocation_metadata() or ()
+    return {key: value for key, value in pairs if isinstance(value, str)}
+
+
+def _peer(context: ServerContext) -> dict[str, Value]:
+    """`ipv4:127.0.0.1:4711`, as gRPC writes an address; IPv6 has brackets in it, escaped."""
+    family, _, rest = unquote(context.peer()).partition(":")
+    host, _, port = rest.rpartition(":")
+    if family not in ("ipv4", "ipv6") or not port.isdecimal():
+        return {}
+    address = host.removeprefix("[").removesuffix("]")
+    return {"network.peer.address": address, "network.peer.port": int(port)}
+
+
+def _code(context: ServerContext) -> grpc.StatusCode:
+    """With what a handler has ended its call."""
+    code: grpc.StatusCode | int = context.code()
+    if isinstance(code, grpc.StatusCode):
+        return code
+    return _OF_NUMBERS.get(code, grpc.StatusCode.UNKNOWN)
+
+
+# --- what messages say ----------------------------------------------------------------------------
+
+
+def told_by_request(request: Any) -> dict[str, Value]:  # noqa: ANN401 - of any service
+    """What a reader of a trace looks for in a request."""
+    match request:
+        case raft_pb2.VoteRequest():
+            return {
+                "kraft.vote.pre_vote": request.pre_vote,
+                "kraft.vote.candidate_id": request.replica_id,
+                "kraft.vote.voter_id": request.voter_id,
+                # The epoch that is sought: whoever asks beforehand is in the one before it.
+                "kraft.epoch": request.replica_epoch + request.pre_vote,
+                "kraft.log.end_offset": request.last_offset,
+                "kraft.log.last_epoch": request.last_offset_epoch,
+            }
+        case raft_pb2.BeginQuorumEpochRequest():
+            return {
+                "kraft.epoch": request.leader_epoch,
+                "kraft.leader.id": request.leader_id,
+                "kraft.voter.id": request.voter_id,
+            }
+        case raft_pb2.EndQuorumEpochRequest():
+            return {"kraft.epoch": request.leader_epoch, "kraft.leader.id": request.leader_id}
+        case _:
+            return {}
+
+
+def told_by_answer(request: Any, response: Any) -> dict[str, Value]:  # noqa: ANN401
+    """What a reader of a trace looks for in an answer; an error within is no error of the call."""
+    told: dict[str, Value] = {}
+    error = getattr(response, "error_code", ErrorCode.NONE)
+    if error:
+        told["kraft.error"] = _name(error)
+    reason = getattr(response, "reason", "")
+    if reason:
+        told["kraft.refusal"] = reason
+    if isinstance(request, raft_pb2.VoteRequest):
+        told["kraft.vote.granted"] = response.vote_granted
+        why = _why_not_granted(request, response)
+        if why:
+            told["kraft.vote.reject_reason"] = why
+    return told
+
+
+def _name(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return str(code)
+
+
+def _why_not_granted(request: raft_pb2.VoteRequest, response: raft_pb2.VoteResponse) -> str:
+    """As far as the answer itself tells; the voter knows the rest."""
+    leader = response.current_leader
+    if response.vote_granted:
+        return ""
+    if response.error_code == ErrorCode.INVALID_VOTER_KEY:
+        return "invalid_voter_key"
+    if response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:
+        return "inconsistent_cluster"
+    if leader.leader_epoch > request.replica_epoch:
+        return "stale_epoch"
+    return "has_leader" if leader.HasField("leader_id") else ""

@@ -1,0 +1,240 @@
+"""What makes spans, where tracing is on: provider, ids, limits; loaded by `telemetry.tracing`.
+
+Which roots are recorded is decided where they begin: elections and changes of the voters always,
+calls by their method (rpc/spans.py). What is not recorded has no span at all, and what has a parent
+does as its parent does.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from importlib import metadata
+from typing import TYPE_CHECKING, Final, Self
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+import quorate
+from quorate.telemetry.exporting import SpanQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from opentelemetry.sdk.trace import SpanProcessor
+    from opentelemetry.trace import Link, Span, SpanContext, SpanKind
+
+    from quorate.settings.tracing import TracingSettings
+    from quorate.telemetry.tracing import Attributes
+
+# A span that is ended holds no more than this; of what is longer or more, the rest is left out.
+LIMITS: Final = SpanLimits(
+    max_attributes=64,
+    max_events=128,
+    max_links=16,
+    max_event_attributes=16,
+    max_link_attributes=16,
+    max_attribute_length=1024,
+)
+_SCOPE: Final = "quorate"
+
+
+class _Ids(RandomIdGenerator):
+    """Random ids, but for the trace whose id is told beforehand."""
+
+    def __init__(self) -> None:
+        # The span is begun in the thread that has told the id.
+        self._told = threading.local()
+
+    def tell(self, trace_id: int) -> None:
+        self._told.trace_id = trace_id
+
+    def generate_trace_id(self) -> int:
+        told: int = self._told.__dict__.pop("trace_id", 0)
+        return told or super().generate_trace_id()
+
+
+class Tracing:
+    """The spans of this process."""
+
+    def __init__(
+        self,
+        processor: SpanProcessor,
+        service: str,
+        attributes: Attributes,
+        *,
+        fetch_ratio: float = 0.0,
+        write_ratio: float = 0.0,
+    ) -> None:
+        """OpenTelemetry's variables for the service's name and its attributes come first."""
+        self.fetch_ratio = fetch_ratio
+        self.write_ratio = write_ratio
+        self._processor = processor
+        self._ids = _Ids()
+        self._provider = TracerProvider(
+            sampler=ParentBased(ALWAYS_ON),
+            resource=resource_of(service, attributes),
+            id_generator=self._ids,
+            span_limits=LIMITS,
+            shutdown_on_exit=False,
+        )
+        self._provider.add_span_processor(processor)
+        self.tracer = self._provider.get_tracer(_SCOPE, quorate.__version__)
+        self._propagator = TraceContextTextMapPropagator()
+
+    @classmethod
+    def to_collector(cls, settings: TracingSettings, service: str, attributes: Attributes) -> Self:
+        """Spans that are sent to a collector."""
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+
+        exporter = OTLPSpanExporter(
+            endpoint=settings.endpoint,
+            insecure=settings.endpoint.startswith("http://"),
+        )
+        return cls(
+            SpanQueue(exporter, settings.endpoint),
+            service,
+            attributes,
+            fetch_ratio=settings.fetch_ratio,
+            write_ratio=settings.write_ratio,
+        )
+
+    # --- making spans -----------------------------------------------------------------------------
+
+    def start(
+        self,
+        name: str,
+        attributes: Attributes,
+        *,
+        parent: Context | None = None,
+        kind: SpanKind = trace.SpanKind.INTERNAL,
+        links: Sequence[Link] = (),
+        start_ns: int | None = None,
+    ) -> Span:
+        """Begin a span, of the current context without `parent`. Whoever begins it ends it."""
+        return self.tracer.start_span(
+            name, parent, kind, attributes, links, start_time=start_ns, record_exception=False
+        )
+
+    def start_root(
+        self,
+        name: str,
+        attributes: Attributes,
+        *,
+        trace_id: int = 0,
+        links: Sequence[Link] = (),
+        start_ns: int | None = None,
+    ) -> Span:
+        """Begin a trace, whatever is going on here; one whose id is told has that id."""
+        if trace_id:
+            self._ids.tell(trace_id)
+        return self.start(name, attributes, parent=Context(), links=links, start_ns=start_ns)
+
+    @contextmanager
+    def span(self, name: str, attributes: Attributes) -> Iterator[Span]:
+        """A span around what is done inside; an exception is its error."""
+        with self.tracer.start_as_current_span(name, attributes=attributes) as begun:
+            yield begun
+
+    @contextmanager
+    def root(
+        self, name: str, attributes: Attributes, *, start_ns: int | None = None
+    ) -> Iterator[Span]:
+        """The same for a trace that begins here, or that began at a wall-clock time before."""
+        begun = self.start_root(name, attributes, start_ns=start_ns)
+        with trace.use_span(begun, end_on_exit=True):
+            yield begun
+
+    @contextmanager
+    def within(self, parent: Context | None) -> Iterator[None]:
+        """What begins inside belongs to `parent`, or without one to nothing."""
+        token = otel_context.attach(Context() if parent is None else parent)
+        try:
+            yield
+        finally:
+            otel_context.detach(token)
+
+    # --- what is current --------------------------------------------------------------------------
+
+    def current(self) -> Context | None:
+        """The current context, if there is a span in it."""
+        context = otel_context.get_current()
+        return context if self.context_of(context).is_valid else None
+
+    def context_of(self, context: Context | None) -> SpanContext:
+        """Which span a context has, for a link; an invalid one for none."""
+        return trace.get_current_span(context).get_span_context()
+
+    def annotate(self, attributes: Attributes) -> None:
+        """Add to the current span."""
+        trace.get_current_span().set_attributes(attributes)
+
+    def failed(self, words: str) -> None:
+        """What the current span stands for did not come about."""
+        trace.get_current_span().set_status(trace.StatusCode.ERROR, words)
+
+    def event(self, name: str, attributes: Attributes) -> None:
+        """Something happens within the current span, now."""
+        trace.get_current_span().add_event(name, attributes)
+
+    def ids(self) -> tuple[str, str] | None:
+        """Trace id and span id of the current span, in hexadecimal digits."""
+        context = trace.get_current_span().get_span_context()
+        if not context.is_valid:
+            return None
+        return f"{context.trace_id:032x}", f"{context.span_id:016x}"
+
+    # --- from process to process ------------------------------------------------------------------
+
+    def inject(self, context: Context | None = None) -> dict[str, str]:
+        """W3C's headers for a call that belongs to this context, the current one without it."""
+        headers: dict[str, str] = {}
+        self._propagator.inject(headers, context)
+        return headers
+
+    def extract(self, headers: Mapping[str, str]) -> Context | None:
+        """The context that a caller's headers tell; None for none that can be read."""
+        context = self._propagator.extract(headers, Context())
+        return context if self.context_of(context).is_valid else None
+
+    # --- the way out ------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Ask for what there is to be sent now; returns at once."""
+        if isinstance(self._processor, SpanQueue):
+            self._processor.hurry()
+
+    def stop(self, limit_s: float) -> None:
+        """Send what is left, for as long at most."""
+        if isinstance(self._processor, SpanQueue):
+            self._processor.stop(limit_s)
+        self._provider.shutdown()
+
+    def numbers(self) -> dict[str, float]:
+        """For a scrape."""
+        queue = self._processor
+        if not isinstance(queue, SpanQueue):
+            return {}
+        return {
+            "spans_exported_total": queue.exported,
+            "spans_dropped_total": queue.dropped,
+            "spans_queued": queue.queued,
+        }
+
+
+def resource_of(service: str, attributes: Attributes) -> Resource:
+    """Who makes the spans: what OpenTelemetry's variables say, then what is given here."""
+    own = {
+        "service.name": service,
+        "service.version": quorate.__version__,
+        "telemetry.sdk.language": "python",
+        "telemetry.sdk.name": "opentelemetry",
+        "telemetry.sdk.version": metadata.version("opentelemetry-sdk"),
+    }
+    return Resource({**own, **attributes}).merge(OTELResourceDetector().detect())

@@ -1,0 +1,141 @@
+"""Whether this process makes spans, and the little that code needs that makes them in passing.
+
+Off unless `start` was given settings. Nothing of OpenTelemetry is loaded before that: it takes
+memory, and a while. So whoever makes spans asks `active()` first, and imports OpenTelemetry behind
+it; the functions here do so by themselves, and do nothing where tracing is off.
+
+The span that is current travels in OpenTelemetry's context, which is a context variable: a task
+that is created inherits it, and so do the calls that it makes (rpc/spans.py). Work that serves many
+callers, such as the driver's, therefore says of each call whose it is:
+
+    tracing = active()
+    with nullcontext() if tracing is None else tracing.within(parent):
+        transport.send(effect)
+
+A server's handler runs with the span of its call as the current one; `current()` is what to keep of
+it for later.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from opentelemetry.context import Context
+
+    from quorate.settings.tracing import TracingSettings
+    from quorate.telemetry.spans import Tracing
+
+    Value = str | bool | int | float | Sequence[str]
+    Attributes = Mapping[str, Value]
+
+log = logging.getLogger(__name__)
+# What the end of a process waits for the collector.
+STOP_S: Final = 2.0
+_OFF: Final[Mapping[str, float]] = {
+    "spans_exported_total": 0.0,
+    "spans_dropped_total": 0.0,
+    "spans_queued": 0.0,
+}
+_active: Tracing | None = None
+
+
+def start(
+    settings: TracingSettings | None, service: str, attributes: Attributes | None = None
+) -> None:
+    """Trace from now on, if that is asked for. `attributes` tell this process from others.
+
+    Where OpenTelemetry does not start, for a variable that it cannot read, nothing is traced.
+    """
+    global _active
+    if settings is None:
+        return
+    try:
+        from quorate.telemetry.spans import Tracing
+
+        _active = Tracing.to_collector(settings, service, attributes or {})
+    except Exception as error:
+        # Whatever it is, a controller is needed more than its traces.
+        log.warning("nothing is traced: %s: %s", type(error).__name__, error)
+
+
+def use(tracing: Tracing | None) -> None:
+    """Trace with this one, or not at all; it is for whoever looks at the spans himself."""
+    global _active
+    _active = tracing
+
+
+def stop(limit_s: float = STOP_S) -> None:
+    """Send what is left, for as long at most; the caller stands still meanwhile."""
+    global _active
+    ending, _active = _active, None
+    if ending is not None:
+        ending.stop(limit_s)
+
+
+def active() -> Tracing | None:
+    """What makes the spans of this process; None where tracing is off."""
+    return _active
+
+
+def flush() -> None:
+    """Ask for what there is to be sent now: who changes its role may be about to die."""
+    if _active is not None:
+        _active.flush()
+
+
+def numbers() -> Mapping[str, float]:
+    """For a scrape."""
+    return _OFF if _active is None else _active.numbers()
+
+
+def current() -> Context | None:
+    """The context of whatever is going on here, to be its parent later."""
+    return None if _active is None else _active.current()
+
+
+@contextmanager
+def span(name: str, attributes: Attributes | None = None) -> Iterator[None]:
+    """A span for what is done inside, a child of the current one; an exception is its error."""
+    if _active is None:
+        yield
+        return
+    with _active.span(name, attributes or {}):
+        yield
+
+
+@contextmanager
+def root(name: str, attributes: Attributes, *, start_ns: int | None = None) -> Iterator[None]:
+    """A trace that begins here, whatever is current, or that began at a wall-clock time before."""
+    if _active is None:
+        yield
+        return
+    with _active.root(name, attributes, start_ns=start_ns):
+        yield
+
+
+def annotate(attributes: Attributes) -> None:
+    """Add to the current span."""
+    if _active is not None:
+        _active.annotate(attributes)
+
+
+def failed(words: str) -> None:
+    """What the current span stands for did not come about."""
+    if _active is not None:
+        _active.failed(words)
+
+
+def event(name: str, attributes: Attributes | None = None) -> None:
+    """Something happens within the current span, now."""
+    if _active is not None:
+        _active.event(name, attributes or {})
+
+
+def ids() -> tuple[str, str] | None:
+    """Trace id and span id of the current span, as logs write them; None outside of any."""
+    return None if _active is None else _active.ids()

@@ -1,0 +1,306 @@
+"""Spans of calls over real sockets: on both ends, in one trace, by the conventions for gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+import pytest
+from opentelemetry.trace import SpanKind
+
+from quorate.raft import messages as m
+from quorate.raft.api import CallFailure, SendRequest
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import CallId, Epoch
+from quorate.rpc.channels import open_channel
+from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
+from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
+from quorate.rpc.spans import ClientSpans
+from quorate.telemetry import tracing
+from tests.integration.rpc.conftest import WAIT_S, serve
+from tests.integration.rpc.test_raft_client import (
+    GRANTED,
+    LEADER,
+    VOTE,
+    Caller,
+    fetch,
+    fetched,
+    opened,
+    peer,
+)
+from tests.ports import free_ports
+from tests.recorded_spans import Recorded, attributes_of, recorded
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from opentelemetry.sdk.trace import ReadableSpan
+
+    from tests.integration.rpc.conftest import Served
+
+RAFT = "quorate.raft.v1.Raft/"
+
+
+@pytest.fixture(autouse=True)
+def found() -> Iterator[Recorded]:
+    """What was recorded; tracing is on before any server or client is made."""
+    with recorded(fetch_ratio=1.0) as spans:
+        yield spans
+
+
+@pytest.fixture
+async def caller() -> AsyncIterator[Caller]:
+    """A client that waits as long as the test does."""
+    async for one in opened(int(WAIT_S * 1000)):
+        yield one
+
+
+def of_kind(found: Recorded, name: str, kind: SpanKind) -> list[ReadableSpan]:
+    return [span for span in found.named(name) if span.kind is kind]
+
+
+async def ended(found: Recorded, name: str, kind: SpanKind) -> ReadableSpan:
+    """The one span of that kind, once it has ended: a server's does after its answer has left."""
+    async with asyncio.timeout(WAIT_S):
+        while not (spans := of_kind(found, name, kind)):  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.001)
+    (span,) = spans
+    return span
+
+
+async def vote(served: Served, caller: Caller, request: m.VoteRequest = VOTE) -> None:
+    caller.send(served, request)
+    (await served.raft.asked()).answer.set_result(GRANTED)
+    await caller.answer()
+
+
+async def test_a_vote_has_a_span_on_each_end_of_one_trace(
+    served: Served, caller: Caller, found: Recorded
+) -> None:
+    await vote(served, caller)
+    client = await ended(found, RAFT + "Vote", SpanKind.CLIENT)
+    server = await ended(found, RAFT + "Vote", SpanKind.SERVER)
+    assert server.parent is not None
+    assert server.parent.span_id == client.context.span_id
+    assert server.context.trace_id == client.context.trace_id
+    assert client.parent is None
+    said = {
+        "rpc.system.name": "grpc",
+        "rpc.method": RAFT + "Vote",
+        "rpc.response.status_code": "OK",
+        "kraft.vote.pre_vote": True,
+        "kraft.vote.candidate_id": 2,
+        "kraft.vote.voter_id": 1,
+        "kraft.vote.granted": True,
+        # Whoever only asks seeks the epoch after the one that it is in.
+        "kraft.epoch": 4,
+        "kraft.log.end_offset": 7,
+        "kraft.log.last_epoch": 2,
+    }
+    at = {"server.address": "127.0.0.1", "server.port": served.port}
+    assert attributes_of(client) == said | at
+    peer_port = attributes_of(server)["network.peer.port"]
+    by = {"network.peer.address": "127.0.0.1", "network.peer.port": peer_port}
+    assert attributes_of(server) == said | by
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (m.VoteResponse(ErrorCode.INVALID_VOTER_KEY, LEADER, vote_granted=False), "voter_key"),
+        (m.VoteResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, LEADER, vote_granted=False), "cluster"),
+        (m.VoteResponse(ErrorCode.NONE, LEADER, vote_granted=False), "stale_epoch"),
+        (
+            m.VoteResponse(ErrorCode.NONE, replace(LEADER, epoch=Epoch(3)), vote_granted=False),
+            "has_leader",
+        ),
+        (
+            m.VoteResponse(ErrorCode.NONE, m.LeaderInfo(None, Epoch(3)), vote_granted=False),
+            "None",
+        ),
+    ],
+)
+async def test_a_vote_that_is_not_granted_says_why_as_far_as_its_answer_does(
+    served: Served, caller: Caller, found: Recorded, answer: m.VoteResponse, reason: str
+) -> None:
+    caller.send(served, VOTE)
+    (await served.raft.asked()).answer.set_result(answer)
+    await caller.answer()
+    said = attributes_of(await ended(found, RAFT + "Vote", SpanKind.CLIENT))
+    assert said["kraft.vote.granted"] is False
+    assert reason in str(said.get("kraft.vote.reject_reason"))
+    assert said.get("kraft.error") == (answer.error.name if answer.error else None)
+
+
+async def test_a_request_belongs_to_what_is_current_when_it_is_sent(
+    served: Served, caller: Caller, found: Recorded
+) -> None:
+    with tracing.root("cause", {}):
+        caller.send(served, VOTE)
+    with tracing.root("elsewhere", {}):
+        (await served.raft.asked()).answer.set_result(GRANTED)
+        await caller.answer()
+    client = await ended(found, RAFT + "Vote", SpanKind.CLIENT)
+    assert client.parent is not None
+    assert client.parent.span_id == found.one("cause").context.span_id
+
+
+async def test_what_follows_from_an_answer_belongs_to_nobodys_span(
+    served: Served, caller: Caller
+) -> None:
+    seen: list[object] = []
+    told = caller.client._on_response
+
+    def watched(call: CallId, answer: m.PeerResponse | CallFailure) -> None:
+        seen.append(tracing.current())
+        told(call, answer)
+
+    caller.client._on_response = watched
+    with tracing.root("cause", {}):
+        caller.send(served, VOTE)
+        caller.send(served, fetch(1))
+    for _ in range(2):
+        asked = await served.raft.asked()
+        answer = GRANTED if asked.request == VOTE else fetched(1)
+        asked.answer.set_result(answer)
+    await caller.answer()
+    await caller.answer()
+    assert seen == [None, None]
+
+
+async def test_a_handler_runs_within_the_span_of_its_call(
+    served: Served, caller: Caller, found: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current: list[tuple[str, str] | None] = []
+    submit = served.raft.submit
+
+    def watched(request: m.Request) -> object:
+        current.append(tracing.ids())
+        return submit(request)
+
+    # RaftByHand has slots.
+    monkeypatch.setattr(type(served.raft), "submit", lambda _, request: watched(request))
+    await vote(served, caller)
+    server = await ended(found, RAFT + "Vote", SpanKind.SERVER)
+    ids = f"{server.context.trace_id:032x}", f"{server.context.span_id:016x}"
+    assert current == [ids]
+
+
+async def test_a_call_that_fails_is_an_error_with_its_code(caller: Caller, found: Recorded) -> None:
+    (port,) = free_ports(1)
+    caller.client.send(SendRequest(CallId(1), peer(port), VOTE))
+    assert await caller.answer() == (1, CallFailure.DISCONNECTED)
+    client = await ended(found, RAFT + "Vote", SpanKind.CLIENT)
+    said = attributes_of(client)
+    assert said["rpc.response.status_code"] == said["error.type"] == "UNAVAILABLE"
+    assert client.status.is_ok is False
+    assert client.status.description
+
+
+async def test_a_call_without_an_answer_in_time_ends_on_both_sides(
+    served: Served, found: Recorded
+) -> None:
+    async for impatient in opened(100):
+        impatient.send(served, VOTE)
+        await served.raft.asked()
+        assert await impatient.answer() == (1, CallFailure.TIMED_OUT)
+    client = await ended(found, RAFT + "Vote", SpanKind.CLIENT)
+    server = await ended(found, RAFT + "Vote", SpanKind.SERVER)
+    assert attributes_of(client)["error.type"] == "DEADLINE_EXCEEDED"
+    # Of the server's doing it is none.
+    assert attributes_of(server)["rpc.response.status_code"] == "CANCELLED"
+    assert server.status.is_unset
+
+
+async def test_a_refusal_is_its_callers_error_and_not_the_servers(
+    served: Served, found: Recorded
+) -> None:
+    channel = open_channel(*served.address)
+    stub = raft_pb2_grpc.RaftStub(channel)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await stub.Vote(raft_pb2.VoteRequest(voter_id=-5, replica_id=-7), timeout=WAIT_S)
+    await channel.close()
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    client = await ended(found, RAFT + "Vote", SpanKind.CLIENT)
+    server = await ended(found, RAFT + "Vote", SpanKind.SERVER)
+    assert attributes_of(client)["error.type"] == "INVALID_ARGUMENT"
+    assert attributes_of(server)["rpc.response.status_code"] == "INVALID_ARGUMENT"
+    assert "error.type" not in attributes_of(server)
+
+
+async def test_questions_have_spans_only_within_somebodys_trace(
+    served: Served, found: Recorded
+) -> None:
+    channel = open_channel(*served.address)
+    stub = raft_pb2_grpc.RaftStub(channel)
+    await stub.ApiVersions(raft_pb2.ApiVersionsRequest(), timeout=WAIT_S)
+    assert found.spans == []
+    with tracing.root("command", {}):
+        await stub.ApiVersions(raft_pb2.ApiVersionsRequest(), timeout=WAIT_S)
+    server = await ended(found, RAFT + "ApiVersions", SpanKind.SERVER)
+    assert server.context.trace_id == found.one("command").context.trace_id
+    await channel.close()
+
+
+async def test_headers_of_the_caller_stay_beside_ours() -> None:
+    seen: list[grpc.aio.ClientCallDetails] = []
+
+    async def continuation(details: grpc.aio.ClientCallDetails, _: object) -> object:
+        seen.append(details)
+        answer = asyncio.get_running_loop().create_future()
+        answer.set_result(raft_pb2.VoteResponse())
+        return answer
+
+    active = tracing.active()
+    assert active is not None
+    details = grpc.aio.ClientCallDetails(
+        method=f"/{RAFT}Vote",
+        timeout=1.0,
+        metadata=grpc.aio.Metadata(("mine", "1")),
+        credentials=None,
+        wait_for_ready=None,
+    )
+    spans = ClientSpans(active, "h", 1)
+    await spans.intercept_unary_unary(continuation, details, raft_pb2.VoteRequest())
+    (sent,) = seen
+    assert sent.metadata is not None
+    assert [key for key, _ in sent.metadata] == ["mine", "traceparent"]
+    assert sent.timeout == 1.0
+
+
+async def test_requests_on_a_fetch_stream_are_recorded_as_often_as_asked(
+    served: Served, caller: Caller, found: Recorded
+) -> None:
+    caller.send(served, fetch(10))
+    (await served.raft.asked()).answer.set_result(fetched(1, b"x"))
+    await caller.answer()
+    span = await ended(found, RAFT + "Fetch", SpanKind.CLIENT)
+    said = attributes_of(span)
+    assert said["kraft.fetch.offset"] == 10
+    assert said["rpc.response.status_code"] == "OK"
+    assert span.parent is None
+    caller.send(served, fetch(11))
+    await served.raft.asked()
+    await served.server.stop()
+    assert (await caller.answer())[1] is CallFailure.DISCONNECTED
+    assert [s.status.is_ok for s in found.named(RAFT + "Fetch")][1:] == [False]
+
+
+async def test_fetches_and_writes_are_not_recorded_unless_asked(found: Recorded) -> None:
+    with recorded() as none:
+        server = await serve()
+        async for one in opened(int(WAIT_S * 1000)):
+            one.send(server, fetch(10))
+            (await server.raft.asked()).answer.set_result(fetched(1))
+            await one.answer()
+        channel = open_channel(*server.address)
+        stub = controller_pb2_grpc.ControllerStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError):
+            await stub.Write(controller_pb2.WriteRequest(), timeout=WAIT_S)
+        await channel.close()
+        await server.server.stop()
+        assert none.spans == []
+    assert found.spans == []

@@ -1,0 +1,184 @@
+"""Spans on their way: nobody waits for a collector, and nothing grows while it is away."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from quorate.telemetry.exporting import BATCH_MAX, SpanQueue
+from quorate.telemetry.logs import RepeatFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.trace import Tracer
+
+WAIT_S = 20.0
+NEVER_S = 3600.0
+
+
+class Collector(SpanExporter):
+    """Takes spans when it is let, and says what it is told to."""
+
+    def __init__(self, *, answers: SpanExportResult = SpanExportResult.SUCCESS) -> None:
+        self.answers = answers
+        self.error: Exception | None = None
+        self.let = threading.Event()
+        self.let.set()
+        self.asked = threading.Semaphore(0)
+        self.batches: list[list[str]] = []
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.batches.append([span.name for span in spans])
+        self.asked.release()
+        assert self.let.wait(WAIT_S)
+        if self.error is not None:
+            raise self.error
+        return self.answers
+
+    def shutdown(self) -> None:
+        self.let.set()
+
+
+def tracer_into(queue: SpanQueue) -> Tracer:
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(queue)
+    return provider.get_tracer("test")
+
+
+def make(tracer: Tracer, count: int) -> None:
+    for number in range(count):
+        tracer.start_span(f"s{number}").end()
+
+
+def own(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    """The lines of this program; pytest sees those that go nowhere, too."""
+    return [record for record in caplog.records if record.name.startswith("quorate")]
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    collector = Collector()
+    yield collector
+    collector.let.set()
+
+
+def test_what_is_left_is_sent_at_the_end_in_order_and_in_batches(collector: Collector) -> None:
+    queue = SpanQueue(collector, "c", delay_s=NEVER_S)
+    make(tracer_into(queue), BATCH_MAX + 3)
+    queue.stop(WAIT_S)
+    sent = [name for batch in collector.batches for name in batch]
+    assert sent == [f"s{number}" for number in range(BATCH_MAX + 3)]
+    assert max(map(len, collector.batches)) <= BATCH_MAX
+    assert (queue.exported, queue.dropped, queue.queued) == (BATCH_MAX + 3, 0, 0)
+
+
+def test_spans_gather_until_somebody_is_in_a_hurry(collector: Collector) -> None:
+    queue = SpanQueue(collector, "c", delay_s=NEVER_S)
+    make(tracer_into(queue), 3)
+    queue.hurry()
+    assert collector.asked.acquire(timeout=WAIT_S)
+    assert collector.batches == [["s0", "s1", "s2"]]
+    queue.stop(WAIT_S)
+
+
+def test_a_hanging_collector_costs_what_the_queue_holds_and_no_more(collector: Collector) -> None:
+    collector.let.clear()
+    queue = SpanQueue(collector, "c", queue_max=100, delay_s=0.0)
+    tracer = tracer_into(queue)
+    make(tracer, 1)
+    assert collector.asked.acquire(timeout=WAIT_S)
+    # The thread has one span in its hands now; each of these returns at once.
+    make(tracer, 1000)
+    assert (queue.queued, queue.dropped) == (100, 900)
+    # The end comes all the same: the exporter is closed, which ends what hangs.
+    queue.stop(0.0)
+    assert queue.queued == 0
+    assert queue.exported + queue.dropped == 1001
+
+
+def test_a_dead_collector_is_one_line_a_minute(
+    collector: Collector, caplog: pytest.LogCaptureFixture
+) -> None:
+    collector.answers = SpanExportResult.FAILURE
+    queue = SpanQueue(collector, "http://c:4317", delay_s=0.0)
+    tracer = tracer_into(queue)
+    with caplog.at_level(logging.INFO):
+        for _ in range(5):
+            logging.getLogger("opentelemetry.exporter.otlp.proto.grpc").error("no route")
+            make(tracer, 1)
+            assert collector.asked.acquire(timeout=WAIT_S)
+        queue.stop(WAIT_S)
+    is_new = RepeatFilter().filter
+    said = [record for record in own(caplog) if is_new(record)]
+    assert [record.getMessage() for record in said] == [
+        "spans are lost on the way to http://c:4317: no route"
+    ]
+    assert queue.dropped == 5
+
+
+def test_what_the_exporter_says_of_each_attempt_is_not_in_the_log(
+    collector: Collector, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = SpanQueue(collector, "c")
+    handler = logging.StreamHandler()
+    logging.getLogger().addHandler(handler)
+    try:
+        logging.getLogger("opentelemetry.exporter.otlp.proto.grpc").error("no route")
+    finally:
+        logging.getLogger().removeHandler(handler)
+        queue.stop(WAIT_S)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_collector_that_is_back_is_told_once(
+    collector: Collector, caplog: pytest.LogCaptureFixture
+) -> None:
+    collector.error = ValueError("cannot encode")
+    queue = SpanQueue(collector, "c", delay_s=0.0)
+    tracer = tracer_into(queue)
+    with caplog.at_level(logging.INFO):
+        make(tracer, 1)
+        assert collector.asked.acquire(timeout=WAIT_S)
+        collector.error = None
+        make(tracer, 1)
+        assert collector.asked.acquire(timeout=WAIT_S)
+        make(tracer, 1)
+        queue.stop(WAIT_S)
+    words = [record.getMessage() for record in own(caplog)]
+    assert words == ["spans are lost on the way to c: cannot encode", "spans are taken again by c"]
+    assert (queue.exported, queue.dropped) == (2, 1)
+
+
+def test_after_the_end_spans_are_dropped_and_a_second_end_is_nothing(collector: Collector) -> None:
+    queue = SpanQueue(collector, "c")
+    tracer = tracer_into(queue)
+    queue.stop(WAIT_S)
+    make(tracer, 2)
+    queue.stop(WAIT_S)
+    assert (collector.batches, queue.dropped) == ([], 2)
+
+
+def test_without_a_thread_to_be_had_spans_wait_for_the_next_one(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = SpanQueue(collector, "c", delay_s=0.0)
+    tracer = tracer_into(queue)
+    start = threading.Thread.start
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    make(tracer, 1)
+    assert queue.queued == 1
+    monkeypatch.setattr(threading.Thread, "start", start)
+    make(tracer, 1)
+    queue.stop(WAIT_S)
+    assert queue.exported == 2

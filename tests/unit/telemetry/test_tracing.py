@@ -1,0 +1,91 @@
+"""Tracing as the rest of the program meets it: off, on, and without OpenTelemetry until then."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from quorate.settings.tracing import TracingSettings
+from quorate.telemetry import tracing
+from tests.recorded_spans import attributes_of, recorded
+
+LAZY = """
+import sys
+import quorate.admin.service, quorate.autojoin.service, quorate.cli.up, quorate.cli.voters
+import quorate.consensus.service
+from quorate.rpc.channels import open_channel, server_spans
+from quorate.telemetry import tracing
+tracing.start(None, "quorate-controller")
+assert server_spans() == ()
+with tracing.span("a"), tracing.root("b", {}):
+    tracing.event("c")
+    tracing.annotate({"d": 1})
+    tracing.failed("e")
+assert tracing.ids() is None and tracing.current() is None
+tracing.flush()
+tracing.stop()
+print([name for name in sys.modules if name.startswith("opentelemetry")])
+"""
+
+
+def test_a_process_without_tracing_loads_nothing_of_opentelemetry() -> None:
+    done = subprocess.run([sys.executable, "-c", LAZY], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_spans_of_what_is_done_inside_one_another_are_one_trace() -> None:
+    with recorded() as found:
+        with tracing.root("outer", {"n": 1}):
+            outer = tracing.ids()
+            tracing.event("now", {"why": "because"})
+            with tracing.span("inner"):
+                tracing.annotate({"found": True})
+                inner = tracing.ids()
+        assert tracing.ids() is None
+        assert outer is not None
+        assert inner is not None
+        assert outer[0] == inner[0] != outer[1]
+        span, parent = found.one("inner"), found.one("outer")
+        assert span.parent is not None
+        assert (span.parent.span_id, parent.parent) == (parent.context.span_id, None)
+        assert attributes_of(span) == {"found": True}
+        assert [event.name for event in parent.events] == ["now"]
+
+
+def test_what_fails_is_an_error_of_its_span() -> None:
+    with recorded() as found:
+        with pytest.raises(ValueError, match="bad"), tracing.span("raised"):
+            raise ValueError("bad")
+        with tracing.span("told"):
+            tracing.failed("refused")
+        assert found.one("raised").status.is_ok is False
+        assert found.one("told").status.description == "refused"
+
+
+def test_a_root_is_a_child_of_nobody() -> None:
+    with recorded() as found, tracing.span("around"):
+        with tracing.root("root", {}):
+            pass
+        assert found.one("root").parent is None
+
+
+def test_numbers_are_there_with_and_without_tracing() -> None:
+    names = {"spans_exported_total", "spans_dropped_total", "spans_queued"}
+    assert set(tracing.numbers()) == names
+    tracing.start(TracingSettings(endpoint="http://127.0.0.1:1"), "quorate-test")
+    try:
+        assert set(tracing.numbers()) == names
+        assert tracing.numbers()["spans_dropped_total"] == 0
+    finally:
+        tracing.stop(0.0)
+
+
+def test_a_variable_that_opentelemetry_cannot_read_is_no_reason_to_stay_down(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")
+    tracing.start(TracingSettings(endpoint="http://127.0.0.1:1"), "quorate-test")
+    assert tracing.active() is None
+    assert "nothing is traced: ValueError" in caplog.text
