@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.chart.rendering import CASES, CHART, CONFORM, ROOT, Helm, one
+from tests.chart.rendering import CASES, CHART, CONFORM, ROOT, Helm, missing, one
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,10 +36,11 @@ def test_helm_lint_finds_nothing(helm: Helm, values: Path) -> None:
 def test_the_manifests_conform_to_the_schemas_of_kubernetes(helm: Helm, values: Path) -> None:
     command = os.environ.get(CONFORM)
     if not command:
-        pytest.skip(
+        missing(
             f"schemas are needed: {CONFORM}='kubeconform -strict -ignore-missing-schemas -' make"
             " test"
         )
+    assert command is not None
     done = subprocess.run(
         shlex.split(command),
         input=helm.render("--values", values),
