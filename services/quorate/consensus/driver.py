@@ -15,6 +15,7 @@ import itertools
 import logging
 import time
 from collections import deque
+from contextvars import copy_context
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -104,6 +105,8 @@ class RaftDriver:
         self._reader = DiskThread("read", self.disk_calls)
         self._reads: dict[asyncio.Future[Any], asyncio.Future[Any]] = {}
         self._flushing = LogFlushing(self, self._disk)
+        # Whoever wakes the loop has a context of its own, which what comes later is no part of.
+        self._context = copy_context()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = Millis(0)
         self._wake_ms: Millis | None = None
@@ -234,7 +237,8 @@ class RaftDriver:
                 return
             self._timer.cancel()
         self._timer_ms = wake
-        self._timer = self._loop.call_later(max(0, wake - monotonic_ms()) / 1000, self._fire)
+        delay_s = max(0, wake - monotonic_ms()) / 1000
+        self._timer = self._loop.call_later(delay_s, self._fire, context=self._context)
 
     def _fire(self) -> None:
         self._timer = None
@@ -339,8 +343,8 @@ class RaftDriver:
             await work
 
         self._standing = self._loop.call_later(self.deadline_ms / 1000, self._stand)
-        self._barrier = self._loop.create_task(wait())
-        self._barrier.add_done_callback(self._barrier_over)
+        self._barrier = self._loop.create_task(wait(), context=self._context)
+        self._barrier.add_done_callback(self._barrier_over, context=self._context)
 
     @property
     def deadline_ms(self) -> int:

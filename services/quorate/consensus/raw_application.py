@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch, ReplyToken
     from quorate.rpc.raw_server import Waiter
     from quorate.storage.files import FileSystem
-    from quorate.telemetry.metrics import Value
 
 log = logging.getLogger(__name__)
 # Leaves room for what a batch holds beside the values.
@@ -74,9 +73,9 @@ class RawApplication:
     def set_space(self, *, is_enough: bool) -> None:
         """A full disk ends a measurement by itself."""
 
-    def metrics(self) -> Mapping[str, Value]:
+    def metrics(self) -> Mapping[str, float]:
         """Numbers for a scrape."""
-        return {"active_controller_count": float(self._proposer.epoch is not None)}
+        return {"is_active_controller": float(self._proposer.epoch is not None)}
 
     # --- what clients ask -------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from quorate.consensus.driver import Ending
@@ -169,3 +170,20 @@ def test_notes_are_logged_in_the_context_of_their_step_and_nothing_else_is_in_it
     assert entered == []
     note_log.stepped(None, api.Update((), None, (RESIGNED,)))
     assert entered == ["in", "out"]
+
+
+async def test_what_comes_after_a_barrier_is_no_part_of_the_call_that_began_it(
+    open_stack: Open,
+) -> None:
+    caller: ContextVar[str] = ContextVar("caller", default="nobody")
+    seen: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    class Seeing(Observer):
+        def stepped(self, event: api.Event | None, update: api.Update) -> None:
+            if isinstance(event, api.ResignRequested):
+                seen.set_result(caller.get())
+
+    stack = await open_stack(observers=Observers(Seeing()))
+    caller.set("a call")
+    stack.driver.deliver(lambda: api.ResignRequested("a test"))
+    assert await asyncio.wait_for(seen, 20) == "nobody"
