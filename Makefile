@@ -57,7 +57,7 @@ image:  ## build the container image TAG=quorate:dev with docker, podman or buil
 	$(PYTHON) tools/build_image.py --tag $(TAG)
 
 e2e: $(INSTALLED)  ## install the chart with IMAGE= on the cluster of your kubeconfig; LOAD='kind load docker-image'
-	$(BIN)/python -m pytest tests/e2e --e2e --log-cli-level=INFO --image=$(IMAGE) --load-image="$(LOAD)" $(ARGS)
+	$(BIN)/python -m pytest tests/e2e --e2e --log-cli-level=INFO --image=$(IMAGE) --load-image="$(LOAD)" --next-image="$(NEXT)" --nodes="$(NODES)" --jaeger="$(JAEGER)" $(ARGS)
 
 gen: $(INSTALLED)  ## generate the protobuf code and the diagram of roles anew
 	$(BIN)/python tools/gen_proto.py

@@ -57,6 +57,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="COMMAND",
         help="brings an image to the nodes, whose name is appended: 'kind load docker-image'",
     )
+    group.addoption(
+        "--next-image",
+        default="",
+        metavar="NAME:TAG",
+        help="another image, to which tests/e2e upgrades",
+    )
+    group.addoption(
+        "--nodes",
+        default="",
+        metavar="COMMAND",
+        help="harms nodes in tests/e2e: 'tests/e2e/nodes-docker' on kind and k3d",
+    )
+    group.addoption(
+        "--jaeger",
+        default="",
+        metavar="URL",
+        help="Jaeger's query API for tests/e2e: http://127.0.0.1:16686",
+    )
+    group.addoption(
+        "--otlp",
+        default="http://jaeger.observability.svc:4317",
+        metavar="URL",
+        help="where pods send spans to in tests/e2e (http://jaeger.observability.svc:4317)",
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -240,4 +240,4 @@ def _metrics(raw: QuorateMembers, member: int) -> tuple[float, float]:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
     values = {line.split("{")[0]: float(line.rpartition(" ")[2]) for line in lines if "{" in line}
-    return values["quorate_log_end_offset"], values["quorate_flushes_total"]
+    return values["quorate_log_end_offset"], values["quorate_flush_duration_seconds_count"]

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,6 +55,22 @@ def wait_for(what: str, within_s: float, look: Callable[[], bool | str]) -> floa
             return took_s
         assert took_s < within_s, f"{what}: not within {within_s} s, last seen: {seen}"
         time.sleep(POLL_S)
+
+
+def is_ready(pod: dict[str, Any]) -> bool:
+    """Whether Kubernetes believes so, and nobody has asked it to stop."""
+    return "deletionTimestamp" not in pod["metadata"] and any(
+        condition["type"] == "Ready" and condition["status"] == "True"
+        for condition in pod["status"].get("conditions", [])
+    )
+
+
+def is_running(pod: dict[str, Any]) -> bool:
+    """Whether its controller's process is there."""
+    return any(
+        status["name"] == "controller" and "running" in status.get("state", {})
+        for status in pod["status"].get("containerStatuses", [])
+    )
 
 
 @dataclass(frozen=True)
@@ -103,11 +119,16 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Release:
-    """One installation of the chart."""
+    """One installation of the chart. Commands run in none of the pods on the nodes of `avoid`."""
 
     cluster: Cluster
     name: str
     values: tuple[str, ...] = ()
+    avoid: tuple[str, ...] = ()
+
+    def away_from(self, *nodes: str) -> Release:
+        """The same release, asked from other nodes than these, which are about to be harmed."""
+        return replace(self, avoid=nodes)
 
     @property
     def fullname(self) -> str:
@@ -154,22 +175,76 @@ class Release:
         items: list[dict[str, Any]] = found["items"]
         return sorted(items, key=lambda pod: int(pod["metadata"]["name"].rpartition("-")[2]))
 
-    def quorate(self, *words: str, pod: int = 0) -> str:
+    def pod(self, ordinal: int) -> dict[str, Any]:
+        """One controller's pod."""
+        return self.cluster.get("pod", f"{self.fullname}-{ordinal}")
+
+    def node_of(self, ordinal: int) -> str:
+        """Where it runs."""
+        name: str = self.pod(ordinal)["spec"]["nodeName"]
+        return name
+
+    def container_id(self, ordinal: int) -> str:
+        """That of the controller, as the container runtime knows it."""
+        statuses = self.pod(ordinal)["status"]["containerStatuses"]
+        found = next(each for each in statuses if each["name"] == "controller")
+        return str(found["containerID"]).rpartition("/")[2]
+
+    def desk(self) -> str:
+        """A pod to run commands in: one whose controller runs, a ready one if there is any."""
+        able = [
+            pod
+            for pod in self.pods()
+            if pod["spec"].get("nodeName") not in self.avoid and is_running(pod)
+        ]
+        if not able:
+            raise CommandFailedError("no controller runs that a command could be run beside")
+        # Of those that are ready the first one, which is not scaled away while others are there.
+        first = min(able, key=lambda pod: not is_ready(pod))
+        return str(first["metadata"]["name"])
+
+    def execute(self, *command: str) -> str:
+        """A command in a pod."""
+        return self.cluster.kubectl(
+            "exec", self.desk(), "--container", "controller", "--", *command
+        )
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether clients need certificates."""
+        return "tls.enabled=true" in self.values
+
+    def quorate(self, *words: str) -> str:
         """The `quorate` command in a pod, with the flags of the connection."""
         flags = ["--bootstrap-controller", self.server]
-        if "tls.enabled=true" in self.values:
+        if self.has_tls:
             flags += ["--command-config", "/etc/quorate/config/client.properties"]
         command, *rest = words
-        name = f"{self.fullname}-{pod}"
-        return self.cluster.kubectl(
-            "exec", name, "--container", "controller", "--", "quorate", command, *flags, *rest
-        )
+        return self.execute("quorate", command, *flags, *rest)
 
     def status(self) -> dict[str, Any]:
         """The leader's description of the quorum."""
         words = ("metadata-quorum", "--output", "json", "--timeout-ms", "5000")
         described: dict[str, Any] = json.loads(self.quorate(*words, "describe", "--status"))
         return described
+
+    def leader(self) -> int:
+        """The node id of the leader."""
+        return int(self.status()["LeaderId"])
+
+    def let_lead(self, ordinal: int) -> None:
+        """Hand leadership over."""
+        if self.leader() != ordinal:
+            self.quorate("metadata-quorum", "transfer-leader", "--to", str(ordinal))
+
+    def await_other_leader(self, than: int, within_s: float) -> float:
+        """Until another one leads; the seconds that it took."""
+
+        def look() -> bool | str:
+            leader = self.leader()
+            return leader != than or f"node {leader} leads"
+
+        return wait_for(f"another leader than {than}", within_s, look)
 
     def voters(self) -> list[int]:
         """The node ids of the voters."""
@@ -182,10 +257,7 @@ class Release:
             ready = [
                 int(pod["metadata"]["name"].rpartition("-")[2])
                 for pod in self.pods()
-                if any(
-                    condition["type"] == "Ready" and condition["status"] == "True"
-                    for condition in pod["status"].get("conditions", [])
-                )
+                if is_ready(pod)
             ]
             if ready != list(node_ids):
                 return f"ready are {ready}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 import subprocess
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.cluster import Cluster
+from tests.e2e.nodes import Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +32,44 @@ def image(request: pytest.FixtureRequest) -> str:
     if load:
         subprocess.run([*load, name], check=True)
     return name
+
+
+def missing(problem: str) -> None:
+    """Skip, and fail in CI, where everything has to be there."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(problem)
+    pytest.skip(problem)
+
+
+@pytest.fixture(scope="session")
+def next_image(request: pytest.FixtureRequest, image: str) -> str:
+    """Another image than the first, once it is on the nodes."""
+    name: str = request.config.getoption("--next-image")
+    if not name:
+        missing("a second image is needed: --next-image NAME:TAG, as a new release would be")
+    assert name != image
+    load = shlex.split(request.config.getoption("--load-image"))
+    if load:
+        subprocess.run([*load, name], check=True)
+    return name
+
+
+@pytest.fixture(scope="session")
+def nodes(request: pytest.FixtureRequest) -> Nodes:
+    """What harms machines."""
+    command = shlex.split(request.config.getoption("--nodes"))
+    if not command:
+        missing("a command that harms nodes is needed: --nodes COMMAND, see tests/e2e/nodes.py")
+    return Nodes(tuple(command))
+
+
+@pytest.fixture(scope="session")
+def jaeger(request: pytest.FixtureRequest) -> str:
+    """Where Jaeger's query API is."""
+    url: str = request.config.getoption("--jaeger")
+    if not url:
+        missing("Jaeger is needed: --jaeger URL, such as http://127.0.0.1:16686")
+    return url.rstrip("/")
 
 
 @pytest.fixture

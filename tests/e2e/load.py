@@ -1,9 +1,10 @@
 """Runs in a pod: commits one value after the other, and says on stdout which were acknowledged.
 
-    python load.py HOST:PORT
+    python load.py HOST:PORT [PROPERTIES]
 
-A line is `KEY VALUE MONOTONIC_SECONDS`. A value that fails may have been committed all the same;
-the next one of that key is larger, so what is read in the end is at least what was acknowledged.
+PROPERTIES are those of the connection, where it has certificates. A line is `KEY VALUE
+MONOTONIC_SECONDS`. A value that fails may have been committed all the same; the next one of that
+key is larger, so what is read in the end is at least what was acknowledged.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.requests import (
@@ -21,17 +23,31 @@ from quorate.controller.requests import (
     IncrementalAlterConfigs,
     ResourceType,
 )
+from quorate.rpc.channels import open_tls
+from quorate.settings.properties import Settings, read_properties
+from quorate.settings.tls import read_client_tls
+
+if TYPE_CHECKING:
+    from quorate.rpc.tls import TlsFiles
 
 KEYS = 50
 PAUSE_S = 0.02
 
 
+def certificates() -> TlsFiles | None:
+    """Those that the second argument names."""
+    if len(sys.argv) < 3:
+        return None
+    return open_tls(read_client_tls(Settings(read_properties(sys.argv[2]), {})))
+
+
 async def main() -> None:
     """Until the pod is deleted."""
     host, _, port = sys.argv[1].rpartition(":")
+    server = (host, int(port))
     every_broker = ConfigResource(ResourceType.BROKER, "")
     number = 0
-    async with ControllerClient([(host, int(port))], timeout_ms=5_000) as client:
+    async with ControllerClient([server], timeout_ms=5_000, tls=certificates()) as client:
         while True:
             number += 1
             key = f"e2e.load.{number % KEYS}"

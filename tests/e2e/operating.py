@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tests.e2e.cluster import READY_WITHIN_S, wait_for
 
 if TYPE_CHECKING:
-    from tests.e2e.cluster import Release
+    from tests.e2e.cluster import Cluster, Release
 
 ENABLED = "operator.enabled=true"
 
@@ -74,3 +74,12 @@ class Operator:
     def start(self) -> None:
         """One runs again."""
         self.release.cluster.kubectl("scale", f"deployment/{self.deployment}", "--replicas=1")
+
+
+def installed(cluster: Cluster, *values: str) -> tuple[Release, Operator]:
+    """A release of three controllers with an operator, at rest."""
+    release = cluster.release("q", ENABLED, *values)
+    operator = Operator(release)
+    release.install()
+    operator.await_rest(0, 1, 2)
+    return release, operator

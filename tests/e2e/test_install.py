@@ -31,7 +31,11 @@ def test_three_controllers_become_one_quorum(cluster: Cluster, values: tuple[str
     log.info(f"install to three voters, all ready: {took_s:.1f} s")
 
     leaders = [
-        re.search(r"^quorate_is_leader\{.*\} (\S+)", release.metrics(pod), re.MULTILINE)
+        re.search(
+            r"^quorate_current_state\{.*state=\"leader\"\} (\S+)",
+            release.metrics(pod),
+            re.MULTILINE,
+        )
         for pod in range(3)
     ]
     assert sorted(found[1] for found in leaders if found) == ["0.0", "0.0", "1.0"]

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from tests.e2e.cluster import wait_for
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from tests.e2e.cluster import Release
+
+# Less than a ghost lives, so that one is always seen.
+VOTERS_WITHIN_S: Final = 30.0
 
 
 class Departures:
@@ -21,6 +26,7 @@ class Departures:
         self._thread = threading.Thread(target=self._follow)
         self._process: subprocess.Popen[str] | None = None
         self._present: set[int] = set()
+        self._failure: Exception | None = None
         self.seen: list[tuple[int, list[int]]] = []
 
     def __enter__(self) -> Self:
@@ -48,8 +54,24 @@ class Departures:
         self._process.terminate()
         self._process.wait()
         self._thread.join()
+        if self._failure is not None:
+            raise AssertionError(
+                "the watch ended, and what followed was not seen"
+            ) from self._failure
+
+    def judge(self, *ordinals: int) -> None:
+        """These have ended, in whatever order, and none of them while it was a voter."""
+        assert sorted(ordinal for ordinal, _ in self.seen) == sorted(ordinals), self.seen
+        for ordinal, voters in self.seen:
+            assert ordinal not in voters, f"pod {ordinal} went while it was a voter: {self.seen}"
 
     def _follow(self) -> None:
+        try:
+            self._read()
+        except Exception as error:
+            self._failure = error
+
+    def _read(self) -> None:
         assert self._process is not None
         assert self._process.stdout is not None
         decoder, text = json.JSONDecoder(), ""
@@ -73,4 +95,15 @@ class Departures:
             self._present.add(ordinal)
         elif ordinal in self._present and any("terminated" in state for state in states):
             self._present.remove(ordinal)
-            self.seen.append((ordinal, self._release.voters()))
+            self.seen.append((ordinal, self._voters()))
+
+    def _voters(self) -> list[int]:
+        """Those of now; the pod that is asked first may be the one that goes."""
+        voters: list[int] = []
+
+        def look() -> bool:
+            voters[:] = self._release.voters()
+            return True
+
+        wait_for("the voters", VOTERS_WITHIN_S, look)
+        return voters

@@ -62,6 +62,9 @@ def test_the_image_has_what_the_dockerfile_promises() -> None:
     text = (ROOT / "deploy/images/quorate/Dockerfile").read_text()
     final = text.rpartition("\nFROM ")[2]
 
+    # What the final image takes away is in no layer of it.
+    assert final.startswith("scratch\n")
+    assert "RUN" not in final
     assert text.count("ARG BASE_IMAGE=python:3.13-slim\n") == 1
     assert "--require-hashes" in text
     assert 'ENTRYPOINT ["quorate"]' in final

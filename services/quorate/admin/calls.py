@@ -5,39 +5,58 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import Counter, Gauge, Histogram
 
-from quorate.rpc.admin_server import OK
+from quorate.rpc.admin_server import METHODS, OK
+from quorate.telemetry.metrics import new_registry
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from quorate.rpc.admin_server import CallRecord
 
 log = logging.getLogger(__name__)
-_LABELS: Final = ("method", "outcome")
+# From a description to a change that waits for a voter to catch up until the caller's time is over.
+_BOUNDS_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
 class CallLog:
     """Who asked for what, what came of it, and how long it took."""
 
-    def __init__(self, node_id: int) -> None:
-        self.registry = CollectorRegistry()
-        labels = ("node_id", *_LABELS)
+    def __init__(self, node_id: int, expires_s: Callable[[], float | None] = lambda: None) -> None:
+        """`expires_s` tells when the own certificate ends, None where there is none."""
+        self.registry = new_registry()
         self._node_id = str(node_id)
         self._calls = Counter(
-            "quorate_admin_calls", "Calls of the admin API", labels, registry=self.registry
-        )
-        self._seconds = Counter(
-            "quorate_admin_call_seconds",
-            "How long they took together",
-            labels,
+            "quorate_admin_calls",
+            "Calls that have ended",
+            ("node_id", "method", "outcome"),
             registry=self.registry,
         )
+        self._durations = Histogram(
+            "quorate_admin_call_duration_seconds",
+            "One call",
+            ("node_id", "method"),
+            buckets=_BOUNDS_S,
+            registry=self.registry,
+        )
+        # A rate needs a value from before the first call.
+        for method in METHODS:
+            self._calls.labels(self._node_id, method, OK)
+            self._durations.labels(self._node_id, method)
+        if expires_s() is not None:
+            expiry = Gauge(
+                "quorate_admin_certificate_expiry_timestamp_seconds",
+                "When its own certificate ends; with TLS only",
+                ("node_id",),
+                registry=self.registry,
+            )
+            expiry.labels(self._node_id).set_function(lambda: expires_s() or 0.0)
 
     def record(self, call: CallRecord) -> None:
         """One call has ended."""
-        labels = (self._node_id, call.method, call.outcome)
-        self._calls.labels(*labels).inc()
-        self._seconds.labels(*labels).inc(call.duration_s)
+        self._calls.labels(self._node_id, call.method, call.outcome).inc()
+        self._durations.labels(self._node_id, call.method).observe(call.duration_s)
         is_done = call.outcome == OK
         log.log(
             logging.INFO if is_done else logging.WARNING,

@@ -30,7 +30,7 @@ from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
 from quorate.telemetry import tracing
 from quorate.telemetry.logs import LogFormat, configure_logs
-from quorate.telemetry.metrics import MetricsServer, Readings
+from quorate.telemetry.metrics import TRACING_METERS, MetricsServer, Readings
 
 if TYPE_CHECKING:
     from quorate.admin.config import AdminConfig
@@ -112,8 +112,9 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    calls = CallLog(config.node_id)
-    calls.registry.register(Readings(tracing.numbers, {"node_id": str(config.node_id)}))
+    calls = CallLog(config.node_id, lambda: None if tls is None else tls.expires_s)
+    labels = {"node_id": str(config.node_id)}
+    calls.registry.register(Readings(tracing.numbers, labels, TRACING_METERS))
     health, metrics = HealthServer(), MetricsServer(calls.registry)
     # Without names there is nobody to call for.
     guard = None if tls is None and config.access is None else CallerInterceptor(config.access)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import Counter, Gauge, Histogram
 
 from quorate.autojoin.steps import Wait, Waiting
+from quorate.telemetry.metrics import new_registry
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from quorate.autojoin.reconcile import Pass
+
+# From a look at pods that are all there to an action that waits for a voter to catch up.
+PASS_BOUNDS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+OUTCOMES: Final = ("done", "refused", "failed")
 
 
 class Meters:
     """Counters and gauges of one operator. Label values come from fixed lists."""
 
-    def __init__(self, stateful_set: str) -> None:
-        self.registry = CollectorRegistry()
+    def __init__(self, stateful_set: str, now_s: float) -> None:
+        """`now_s` stands for the last pass until there is one: what never comes is late, too."""
+        self.registry = new_registry()
         self._name = stateful_set
         labels = ("statefulset",)
         prefix = "quorate_autojoin_"
@@ -47,12 +55,28 @@ class Meters:
         )
         self._last = Gauge(
             f"{prefix}last_pass_timestamp_seconds",
-            "When the last pass ended",
+            "When the last pass ended; before the first, when the operator began",
             labels,
+            registry=registry,
+        )
+        self._durations = Histogram(
+            f"{prefix}pass_duration_seconds",
+            "One pass, its action included",
+            labels,
+            buckets=PASS_BOUNDS_S,
             registry=registry,
         )
         for reason in Waiting:
             self._waiting.labels(stateful_set, reason.value).set(0)
+        for outcome in OUTCOMES:
+            self._passes.labels(stateful_set, outcome)
+        self._durations.labels(stateful_set)
+        self._last.labels(stateful_set).set(now_s)
+        self.lease(held=False)
+
+    def time_pass(self) -> AbstractContextManager[object]:
+        """Times what is done within, however it ends."""
+        return self._durations.labels(self._name).time()
 
     def lease(self, *, held: bool) -> None:
         """Whether this operator may act."""

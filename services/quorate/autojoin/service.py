@@ -31,7 +31,7 @@ from quorate.settings.properties import ConfigError, format_settings, read_prope
 from quorate.settings.tls import TlsError
 from quorate.telemetry import tracing
 from quorate.telemetry.logs import LogFormat, configure_logs
-from quorate.telemetry.metrics import MetricsServer, Readings
+from quorate.telemetry.metrics import TRACING_METERS, MetricsServer, Readings
 
 if TYPE_CHECKING:
     from kubernetes.aio import client as k8s
@@ -81,8 +81,9 @@ async def _serve(config: AutojoinConfig, tls: TlsFiles | None) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    meters, health = Meters(config.stateful_set), HealthServer()
-    meters.registry.register(Readings(tracing.numbers, {"statefulset": config.stateful_set}))
+    meters, health = Meters(config.stateful_set, time.time()), HealthServer()
+    labels = {"statefulset": config.stateful_set}
+    meters.registry.register(Readings(tracing.numbers, labels, TRACING_METERS))
     metrics = MetricsServer(meters.registry)
     try:
         api = await connect()
@@ -199,7 +200,8 @@ class Operator:
     async def _pass(self) -> bool | None:
         """Whether something was done, so that another look is due at once; None for a failure."""
         try:
-            done = await self._reconciler.run()
+            with self._meters.time_pass():
+                done = await self._reconciler.run()
         except (ClusterError, ValueError) as error:
             self._meters.failed()
             log.warning(f"no pass: {error}", extra={"repeats": "pass"})

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
+from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +23,8 @@ from quorate.rpc.channels import open_tls, target
 from quorate.settings.numbers import INT32_MAX, is_whole_number
 from quorate.settings.properties import PORT_MAX, ConfigError, Settings, read_properties
 from quorate.settings.tls import TlsError, read_client_tls
+from quorate.settings.tracing import TracingSettings, endpoint_in
+from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -132,7 +136,12 @@ def run_command(
     meanwhile, or `is_endless`.
     """
     try:
-        return asyncio.run(_run(command, arguments, is_endless=is_endless))
+        endpoint = endpoint_in(os.environ)
+        if endpoint is not None:
+            # What somebody asks for by hand is recorded whatever it is.
+            tracing.start(TracingSettings(endpoint=endpoint), "quorate-cli")
+        with nullcontext() if is_endless else tracing.root(_name_of(arguments), {}):
+            return asyncio.run(_run(command, arguments, is_endless=is_endless))
     except KeyboardInterrupt:
         return 130
     except OutcomeUnknownError as error:
@@ -141,6 +150,14 @@ def run_command(
         return fail(admin_error(error))
     except (CommandError, QuorumUnavailableError, RequestRefusedError, ValueError) as error:
         return fail(str(error))
+    finally:
+        tracing.stop()
+
+
+def _name_of(arguments: argparse.Namespace) -> str:
+    """`quorate metadata-quorum add-controller`, for its trace."""
+    words = (getattr(arguments, name, None) for name in ("command", "action"))
+    return " ".join(["quorate", *(word for word in words if word)])
 
 
 async def _run(

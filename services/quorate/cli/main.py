@@ -90,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     parsed = parser.parse_args(words)
+    # What the trace of a command is called by, where it has one.
+    parsed.command = command
     try:
         status: int = parsed.run(parsed)
     except KeyboardInterrupt:

@@ -23,7 +23,8 @@ from quorate.cli.output import CommandError, fail
 from quorate.cli.supervisor import Supervisor
 from quorate.client.controller_client import ControllerClient
 from quorate.records.errors import ErrorCode
-from quorate.settings.properties import PORT_MAX
+from quorate.settings.properties import PORT_MAX, ConfigError
+from quorate.settings.tracing import ENDPOINT, parse_endpoint
 from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -68,6 +69,12 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="node i listens on P+i-1, its health on P+100+i-1, its metrics on P+200+i-1"
         " (default: 9094)",
     )
+    parser.add_argument(
+        "--otlp",
+        metavar="HOST:PORT",
+        help="trace elections and changes of the voters, and send the spans to this collector by"
+        " OTLP over gRPC, as to Jaeger on localhost:4317",
+    )
     parser.set_defaults(run=run)
 
 
@@ -77,9 +84,12 @@ def run(arguments: argparse.Namespace) -> int:
         quorum = open_quorum(
             arguments.data_dir, controllers=arguments.controllers, base_port=arguments.base_port
         )
+        overrides = {}
+        if arguments.otlp is not None:
+            overrides[ENDPOINT] = parse_endpoint("--otlp", arguments.otlp)
         check_ports(quorum)
-        prepare(quorum)
-    except (CommandError, StorageError, OSError) as error:
+        prepare(quorum, overrides)
+    except (CommandError, ConfigError, StorageError, OSError) as error:
         return fail(str(error))
     asyncio.run(_run(quorum))
     return 0

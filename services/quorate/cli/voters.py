@@ -8,6 +8,7 @@ changed.
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.arguments import number
@@ -30,6 +31,7 @@ from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.layout import META_PROPERTIES
 from quorate.storage.meta import read_meta
+from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
     import argparse
@@ -177,6 +179,7 @@ def _run(
         deadline = deadline_of(arguments)
         if arguments.dry_run:
             return _tell_foreseen(*await membership.foresee(request, deadline), arguments)
+        _tell_trace(request)
         done = await membership.change(request, deadline)
         if arguments.output == "json":
             leader = {"leaderId": done.leader.leader_id, "leaderEpoch": done.leader.epoch}
@@ -187,6 +190,15 @@ def _run(
         return 0
 
     return run_command(command, arguments)
+
+
+def _tell_trace(request: m.MembershipRequest) -> None:
+    """Where the change is found among the traces, if it is traced: on stderr, beside the result."""
+    ids = tracing.ids()
+    if ids is not None:
+        told = fields(request)
+        tracing.annotate({"kraft.voter.id": int(str(told["id"]))})
+        print(f"trace: {ids[0]}", file=sys.stderr)
 
 
 def _tell_foreseen(

@@ -25,6 +25,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 from quorate.rpc.admin_errors import OUTCOME_UNKNOWN, AdminError
 from quorate.rpc.admin_server import Done
+from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
     from quorate.client.controller_client import ControllerClient
@@ -110,6 +111,8 @@ class _Course:
             assert said is not None
             again = {"reason": said.reason, "repeats": said.message}
             log.info(f"asks again: {said.message}", extra=again)
+            told = {"reason": said.reason, "message": said.message}
+            tracing.event("kraft.voter_change.asks_again", told)
             if not await self._backoff.wait():
                 raise self._last_word(said)
             is_fair = self._backoff.left_s > FAIR_LOOK_S

@@ -13,8 +13,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.deciding import Asked, Deciding
-from quorate.consensus.driver import monotonic_ms
+from quorate.consensus.driver import monotonic_ms, wall_ms
 from quorate.consensus.expiry import Expiry
+from quorate.consensus.gauges import applied_numbers, image_numbers
 from quorate.consensus.proposing import Proposer
 from quorate.consensus.reading import Reading
 from quorate.consensus.replaying import LogReplay
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import Caller, ReadRequest, WriteRequest
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplyToken
+    from quorate.telemetry.metrics import Value
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +80,7 @@ class MetadataApplication:
         self._has_space = True
         self._has_caught_up = True
         self._is_ready = True
+        self._errors = 0
         self._deciding = Deciding(
             controller,
             decides=lambda: self._decides,
@@ -111,15 +114,21 @@ class MetadataApplication:
         else:
             self.advance()
 
-    def metrics(self) -> Mapping[str, float]:
+    def metrics(self) -> Mapping[str, Value]:
         """Numbers for a scrape."""
-        image = self.controller.image
+        image, deciding = self.controller.image, self._deciding
         return {
-            "image_end_offset": image.position.end_offset,
-            "topics": len(image.topics),
-            "partitions": image.partition_count,
-            "brokers": len(image.brokers.by_id),
-            "is_active_controller": float(self.controller.is_active),
+            **image_numbers(image),
+            **applied_numbers(image.position, self._driver.high_watermark, wall_ms()),
+            **self._snapshotter.metrics(),
+            "active_controller_count": float(self.controller.is_active),
+            "event_queue_size": deciding.queue_size,
+            "event_queue_operations_started_total": deciding.asked,
+            "event_queue_processing_time_seconds": deciding.durations,
+            "event_queue_time_seconds": deciding.waits,
+            "metadata_errors_total": self._errors + self._expiry.errors,
+            "timed_out_broker_heartbeats_total": self._expiry.fenced,
+            "replay_duration_seconds": self._log_replay.durations,
         }
 
     # --- what the driver tells --------------------------------------------------------------------
@@ -279,6 +288,7 @@ class MetadataApplication:
 
     def _undecided(self, asked: Asked, error: Exception) -> None:
         """Nothing was counted as appended, so that it ends this request only (rule 28)."""
+        self._errors += 1
         kind = type(asked.request).__name__
         about = {"repeats": (kind, type(error))}
         log.error("no decision on %s", kind, exc_info=error, extra=about)

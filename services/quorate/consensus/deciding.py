@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.driver import monotonic_ms
 from quorate.rpc.pace import Pace
+from quorate.telemetry.histograms import Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 AT_ONCE_S: Final = 0.004
 # Everybody who writes waits for the request under way, so that it may have half of the time.
 DECIDING_SHARE: Final = 0.5
+# From a change of one setting to thousands of topics in one request.
+DECISION_BOUNDS_S: Final = (
+    *(0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, AT_ONCE_S),
+    *(0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +70,38 @@ class Deciding:
         self._rested = rested
         self._broke = broke
         self._waiting: deque[Asked] = deque()
+        # When each of them came.
+        self._came_s: deque[float] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._begun_s = 0.0
+        self.durations = Histogram(DECISION_BOUNDS_S)
+        self.waits = Histogram(DECISION_BOUNDS_S)
+        self.asked = 0
+
+    @property
+    def queue_size(self) -> int:
+        """How many wait, the one under way included; none while each is decided at once."""
+        return len(self._waiting)
 
     def take(self, asked: Asked) -> None:
         """Decide on a request, now if that does not take long and nothing is under way."""
+        self.asked += 1
         if self._task is not None:
-            self._waiting.append(asked)
+            self._queue(asked, time.perf_counter())
             return
         slices = self._begin(asked)
-        if not self._has_ended(asked, slices, time.perf_counter() + AT_ONCE_S):
-            self._waiting.append(asked)
+        if not self._has_ended(asked, slices, self._begun_s + AT_ONCE_S):
+            self._queue(asked, self._begun_s)
             self._task = asyncio.get_running_loop().create_task(self._go_on(slices))
             self._task.add_done_callback(self._over)
+
+    def _queue(self, asked: Asked, came_s: float) -> None:
+        self._waiting.append(asked)
+        self._came_s.append(came_s)
+
+    def _drop_first(self) -> None:
+        self._waiting.popleft()
+        self._came_s.popleft()
 
     def stop(self) -> tuple[Asked, ...]:
         """Leadership is lost: those that were not decided, and will not be."""
@@ -84,6 +110,7 @@ class Deciding:
             self._task = None
         left = tuple(self._waiting)
         self._waiting.clear()
+        self._came_s.clear()
         return left
 
     def _over(self, task: asyncio.Task[None]) -> None:
@@ -92,6 +119,7 @@ class Deciding:
             self._broke(error)
 
     def _begin(self, asked: Asked) -> Slices[Decision]:
+        self._begun_s = time.perf_counter()
         return self._controller.decide_in_slices(asked.request, asked.caller, monotonic_ms())
 
     def _has_ended(
@@ -105,6 +133,7 @@ class Deciding:
                     return False
         except StopIteration as end:
             decision: Decision = end.value
+            self.durations.observe(time.perf_counter() - self._begun_s)
         except Exception as error:
             self._failed(asked, error)
             return True
@@ -116,12 +145,13 @@ class Deciding:
         await asyncio.sleep(0)
         while self._decides():
             if self._has_ended(self._waiting[0], slices):
-                self._waiting.popleft()
+                self._drop_first()
                 while self._waiting and self._waiting[0].future.done():
-                    self._waiting.popleft()
+                    self._drop_first()
                 if not self._waiting:
                     self._task = None
                     self._rested()
                     return
                 slices = self._begin(self._waiting[0])
+                self.waits.observe(self._begun_s - self._came_s[0])
             await pace.breathe()

@@ -13,7 +13,9 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.driver import monotonic_ms
+from quorate.controller.heartbeats import FENCE
 from quorate.raft.backoff import backoff_ms
+from quorate.records.metadata import BrokerRegistrationChangeRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from quorate.controller.controller import Controller
     from quorate.controller.decision import Decision
     from quorate.records.ids import Offset
+    from quorate.records.metadata import MetadataRecord
 
 # A new leader looks through everything that its predecessor may have left undone. Those who wait
 # to write since the last one died go first.
@@ -55,6 +58,8 @@ class Expiry:
         self._begins_ms = 0
         self._failures = 0
         self._awaited: Offset | None = None
+        self.errors = 0
+        self.fenced = 0
 
     def begin(self) -> None:
         """The controller has become active."""
@@ -108,6 +113,7 @@ class Expiry:
         try:
             if decision is not None and decision.values:
                 self._awaited = decision.end_offset
+                self.fenced += sum(map(_fences, decision.records))
                 self._accept(decision)
         except Exception as error:
             # Decided, and counted: what follows would rest on records that are in no log.
@@ -120,8 +126,13 @@ class Expiry:
         about = {"repeats": ("sessions", type(error))}
         log.error("no decision on the brokers' sessions", exc_info=error, extra=about)
         self._failures += 1
+        self.errors += 1
         wait_ms = backoff_ms(
             self._failures, first_ms=AGAIN_FIRST_MS, longest_ms=AGAIN_LONGEST_MS, random=_RANDOM
         )
         self._begins_ms = now_ms + wait_ms
         self.arm()
+
+
+def _fences(record: MetadataRecord) -> bool:
+    return isinstance(record, BrokerRegistrationChangeRecord) and record.fenced == FENCE

@@ -12,7 +12,11 @@ import quorate
 from quorate.consensus.application import MetadataApplication
 from quorate.consensus.disk_calls import DiskCalls, DiskThread, UnderWay
 from quorate.consensus.driver import Ending, RaftDriver, monotonic_ms
+from quorate.consensus.gauges import driver_numbers
+from quorate.consensus.idleness import Idleness
+from quorate.consensus.metric_names import CONTROLLER_METERS
 from quorate.consensus.observing import NoteLog, Observers
+from quorate.consensus.raft_meters import RaftMeters
 from quorate.consensus.raw_application import RawApplication, check_mark
 from quorate.consensus.resources import DiskSpace
 from quorate.consensus.snapshotting import Snapshotter
@@ -23,7 +27,7 @@ from quorate.controller.decision import ControllerSettings
 from quorate.raft import api
 from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
-from quorate.raft.describe import api_versions, membership_numbers
+from quorate.raft.describe import api_versions
 from quorate.raft.notes import Cause
 from quorate.records.ids import UUID_BYTES, Epoch, TopicId
 from quorate.records.metadata import decode_record
@@ -56,6 +60,7 @@ if TYPE_CHECKING:
     from quorate.rpc.tls import TlsFiles
     from quorate.storage.meta import MetaProperties
     from quorate.storage.recovery import Recovered
+    from quorate.telemetry.metrics import Value
 
 log = logging.getLogger(__name__)
 _TICK_S: Final = 1.0
@@ -94,6 +99,8 @@ class Node:
         self._has_space = True
         self._looking: asyncio.Future[str | None] | None = None
         self._hangs = False
+        self._idleness = Idleness()
+        self._meters = RaftMeters()
 
     def open(self) -> asyncio.Future[tuple[LogStore, Recovered]]:
         """Recover the directory, in a thread: the loop goes on to hear signals and probes.
@@ -133,7 +140,7 @@ class Node:
         raft_config = _raft_config(config, meta)
         core = RaftCore(raft_config, recovered.state, secrets.SystemRandom())
         spans = make_spans(raft_config)
-        observers = make_observers(core, spans)
+        observers = make_observers(core, spans, self._meters)
         try:
             self.driver = driver = RaftDriver(core, store, self._ended, observers)
         except BaseException:
@@ -259,6 +266,7 @@ class Node:
             await asyncio.sleep(_TICK_S if STARTUP in self._health_state else 0.05)
 
     def _tick(self) -> None:
+        self._idleness.look()
         self._application.tick()
         self._tell_hanging()
         expiry = None if self._tls is None else self._tls.expiry_warning()
@@ -333,42 +341,31 @@ class Node:
             self._health_state[service] = serving
             await self._health.set(service, serving=serving)
 
-    def metrics(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, Value]:
         """Numbers for a scrape; read from another thread, each of them whole."""
-        driver, progress = self.driver, self.driver.progress
-        times, replica = driver.flush_times, driver.core.replica
-        oldest = driver.disk_calls.oldest()
-        values: dict[str, float] = {
-            "log_end_offset": driver.store.log.end.offset,
-            "log_start_offset": driver.store.log.log_start,
-            "log_flushed_offset": driver.store.log.flushed_end.offset,
-            "log_size_bytes": driver.store.log.size_bytes,
-            "flush_seconds_total": times.total_s,
-            "flushes_total": times.count,
-            "flush_p99_seconds": times.quantile_s(0.99),
-            "disk_call_age_seconds": 0.0 if oldest is None else oldest.age_s,
-            "event_loop_standing_seconds": 0.0 if self._watch is None else self._watch.standing_s,
-            "event_loop_stalls_total": 0 if self._watch is None else self._watch.stalls,
-            "disk_free_bytes": self._space.free_bytes,
+        driver, watch, tls = self.driver, self._watch, self._tls
+        replica = driver.core.replica
+        has_static_voters = bool(self._config.quorum.voters.voters)
+        values: dict[str, Value] = {
+            **driver_numbers(driver, self._meters),
             **self._application.metrics(),
             **tracing.numbers(),
-            **membership_numbers(replica),
-            "leader_contradictions_total": replica.contradictions.total,
-            "ignored_static_voters": float(
-                bool(self._config.quorum.voters.voters) and replica.log.kraft_version > 0
-            ),
+            "poll_idle_ratio": self._idleness.ratio,
+            "event_loop_standing_seconds": 0.0 if watch is None else watch.standing_s,
+            "event_loop_stalls_total": 0 if watch is None else watch.stalls,
+            "disk_free_bytes": self._space.free_bytes,
+            "ignored_static_voters": float(has_static_voters and replica.log.kraft_version > 0),
+            "is_ready": float(self._health_state.get(READINESS, False)),
         }
-        if progress is not None:
-            values["epoch"] = progress.epoch
-            values["is_leader"] = float(progress.is_leader)
-            values["leader_id"] = -1 if progress.leader_id is None else progress.leader_id
-            values["high_watermark"] = progress.high_watermark or 0
+        expires_s = None if tls is None else tls.expires_s
+        if expires_s is not None:
+            values["certificate_expiry_timestamp_seconds"] = expires_s
         return values
 
     def metrics_server(self) -> MetricsServer:
         """A server for these numbers."""
-        readings = Readings(self.metrics, {"node_id": str(self._config.node_id)})
-        return MetricsServer(readings.registry())
+        labels = {"node_id": str(self._config.node_id)}
+        return MetricsServer(Readings(self.metrics, labels, CONTROLLER_METERS).registry())
 
 
 def _words(call: UnderWay | None) -> str:
@@ -387,15 +384,15 @@ def make_spans(config: api.RaftConfig) -> RaftSpans | None:
     return RaftSpans(active, config, monotonic_ms)
 
 
-def make_observers(core: RaftCore, spans: RaftSpans | None) -> Observers:
+def make_observers(core: RaftCore, spans: RaftSpans | None, meters: RaftMeters) -> Observers:
     """Who looks on at a driver: the spans first, whose ids the log lines have."""
 
     def epoch() -> Epoch:
         return core.replica.epoch
 
     if spans is None:
-        return Observers(NoteLog(epoch))
-    return Observers(spans, NoteLog(epoch, spans.within_step))
+        return Observers(NoteLog(epoch), meters)
+    return Observers(spans, NoteLog(epoch, spans.within_step), meters)
 
 
 def make_guard(config: ControllerConfig, tls: TlsFiles | None) -> CallerInterceptor | None:

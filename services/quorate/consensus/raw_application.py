@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch, ReplyToken
     from quorate.rpc.raw_server import Waiter
     from quorate.storage.files import FileSystem
+    from quorate.telemetry.metrics import Value
 
 log = logging.getLogger(__name__)
 # Leaves room for what a batch holds beside the values.
@@ -73,9 +74,9 @@ class RawApplication:
     def set_space(self, *, is_enough: bool) -> None:
         """A full disk ends a measurement by itself."""
 
-    def metrics(self) -> Mapping[str, float]:
+    def metrics(self) -> Mapping[str, Value]:
         """Numbers for a scrape."""
-        return {"is_active_controller": float(self._proposer.epoch is not None)}
+        return {"active_controller_count": float(self._proposer.epoch is not None)}
 
     # --- what clients ask -------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ replayed. What is dropped half-way is replayed anew, from the beginning of its b
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ from quorate.raft.messages import LogRange
 from quorate.records.batch import read_header, read_runs
 from quorate.records.ids import Epoch, Offset
 from quorate.records.metadata import decode_record
+from quorate.telemetry.histograms import Histogram
 
 if TYPE_CHECKING:
     import asyncio
@@ -29,6 +31,11 @@ if TYPE_CHECKING:
 SLICE_BYTES: Final = 64 * 1024
 # Another slice may follow in the same turn of the loop as what else there is to do.
 SLICE_MS: Final = 8
+# From one small commit to a batch of ten thousand records, whose slices take turns with others.
+REPLAY_BOUNDS_S: Final = (
+    *(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01),
+    *(0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
+)
 
 
 class LogReplay:
@@ -51,6 +58,8 @@ class LogReplay:
         self._wake = wake
         self._under_way: Slices[None] | None = None
         self._read: asyncio.Future[bytes] | None = None
+        self._begun_s = 0.0
+        self.durations = Histogram(REPLAY_BOUNDS_S)
 
     @property
     def is_waiting(self) -> bool:
@@ -70,12 +79,14 @@ class LogReplay:
             data = self._next(high_watermark)
             if data is None:
                 return
+            self._begun_s = time.perf_counter()
             self._under_way = self._batches(data)
         deadline_ms = monotonic_ms() + SLICE_MS
         for _ in self._under_way:
             if monotonic_ms() >= deadline_ms:
                 return
         self._under_way = None
+        self.durations.observe(time.perf_counter() - self._begun_s)
 
     def _next(self, high_watermark: Offset) -> bytes | None:
         """What follows in the log; None while there is nothing, or nothing yet."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -22,14 +23,16 @@ from quorate.records.batch import read_records
 from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.records.metadata import decode_record
 from quorate.rpc.pace import LOADING_SHARE, SERVING_SHARE, Pace
+from quorate.telemetry.histograms import Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from quorate.consensus.config import LogSettings
     from quorate.consensus.driver import RaftDriver
     from quorate.raft.api import SnapshotChecked
     from quorate.storage.snapshot_writer import SnapshotWriter
+    from quorate.telemetry.metrics import Value
 
 log = logging.getLogger(__name__)
 # The bounds are maxima: a snapshot begins up to this part of them earlier.
@@ -41,6 +44,8 @@ _WRITTEN_TOGETHER_BYTES: Final = 64 * 1024
 _LOADING: Final = "a read of a snapshot"
 # A few milliseconds.
 _LOADED_TOGETHER_MAX: Final = 64
+# Of an empty image, and of millions of partitions beside a full load.
+SNAPSHOT_BOUNDS_S: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
 class Snapshotter:
@@ -70,6 +75,11 @@ class Snapshotter:
         self._waiting: MetadataImage | None = None
         self._checks = SnapshotChecks(driver, self._checked)
         self._after_check: Callable[[], None] = lambda: None
+        self._meters = _SnapshotMeters()
+
+    def metrics(self) -> Mapping[str, Value]:
+        """Numbers for a scrape, of what this life has generated and loaded."""
+        return self._meters.read()
 
     def _draw_part(self) -> float:
         return 1 - _SPREAD * self._draw()
@@ -121,7 +131,7 @@ class Snapshotter:
         return is_late and self._bytes > 0
 
     async def _take(self, image: MetadataImage, begun: asyncio.Future[SnapshotWriter]) -> None:
-        writer = await begun
+        writer, begun_s = await begun, time.perf_counter()
         is_finished = False
         try:
             if await self._write(image, writer):
@@ -133,6 +143,7 @@ class Snapshotter:
         if not is_finished:
             return
         self.newest = info.snapshot_id
+        self._meters.generated(time.perf_counter() - begun_s, info.size_bytes)
         log.info("snapshot %s has %d bytes", info.snapshot_id, info.size_bytes)
 
         def store() -> Event | None:
@@ -240,7 +251,32 @@ class Snapshotter:
                 await pace.breathe()
         self.newest = snapshot_id
         self._bytes = 0
+        self._meters.loads += 1
         return loader.finish()
+
+
+class _SnapshotMeters:
+    """Of the snapshots of one life; Kafka's SnapshotEmitter and MetadataLoader tell the same."""
+
+    def __init__(self) -> None:
+        self.durations = Histogram(SNAPSHOT_BOUNDS_S)
+        self.loads = 0
+        self._newest: tuple[float, int] | None = None
+
+    def generated(self, duration_s: float, size_bytes: int) -> None:
+        self.durations.observe(duration_s)
+        self._newest = (time.monotonic(), size_bytes)
+
+    def read(self) -> Mapping[str, Value]:
+        values: dict[str, Value] = {
+            "snapshot_generation_duration_seconds": self.durations,
+            "handle_load_snapshot_total": self.loads,
+        }
+        if self._newest is not None:
+            at_s, size_bytes = self._newest
+            values["latest_snapshot_generated_age_seconds"] = time.monotonic() - at_s
+            values["latest_snapshot_generated_bytes"] = size_bytes
+        return values
 
 
 def _id_of(image: MetadataImage) -> OffsetAndEpoch:

@@ -6,12 +6,14 @@ through it, `apply` freezes the result.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from immutables import Map
 
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import Brokers, MetadataImage, Topic
+from quorate.controller.partitions import Tally
 
 if TYPE_CHECKING:
     from quorate.controller.image import LogPosition
@@ -42,6 +44,7 @@ class MetadataDelta:
         self.rows = image.rows.mutate()
         self.unknown: list[UnknownRecord] = []
         self._partition_count = image.partition_count
+        self._tally = image.tally
         self._partitions: dict[TopicId, dict[int, Partition]] = {}
         self._waiting = 0
 
@@ -65,12 +68,37 @@ class MetadataDelta:
             return changed
         return self.topic(topic_id).partitions.get(partition_id)
 
-    def set_partition(self, topic_id: TopicId, partition_id: int, partition: Partition) -> None:
-        """Add or replace one partition of a topic that exists."""
+    def set_partition(
+        self,
+        topic_id: TopicId,
+        partition_id: int,
+        partition: Partition,
+        *,
+        old: Partition | None,
+    ) -> None:
+        """Add or replace one partition of a topic that exists; `old` is what was there."""
+        # Nearly all partitions are led by their first replica.
+        if partition.is_imbalanced:
+            self._count(offline=partition.is_offline, imbalanced=1)
+        if old is not None and old.is_imbalanced:
+            self._count(offline=-old.is_offline, imbalanced=-1)
         self._partitions.setdefault(topic_id, {})[partition_id] = partition
         self._waiting += 1
         if self._waiting >= WAITING_MAX:
             self._flush_all()
+
+    def count_election(self, *, is_eligible: bool) -> None:
+        """A leader that was not in sync: eligible all the same, or one that may lack records."""
+        if is_eligible:
+            self._tally = replace(self._tally, eligible=self._tally.eligible + 1)
+        else:
+            self._tally = replace(self._tally, unclean=self._tally.unclean + 1)
+
+    def _count(self, *, offline: int, imbalanced: int) -> None:
+        old = self._tally
+        self._tally = Tally(
+            old.offline + offline, old.imbalanced + imbalanced, old.unclean, old.eligible
+        )
 
     def _flush_all(self) -> None:
         for topic_id in list(self._partitions):
@@ -92,6 +120,9 @@ class MetadataDelta:
         """Take the topic with its partitions out. Raises ReplayError when unknown."""
         topic = self.flush_partitions(topic_id)
         self._partition_count -= len(topic.partitions)
+        if self._tally.imbalanced:
+            offline, imbalanced = topic.partitions.standing()
+            self._count(offline=-offline, imbalanced=-imbalanced)
         del self.topics[topic_id]
         del self.topic_ids[topic.name]
         return topic
@@ -124,6 +155,7 @@ class MetadataDelta:
             topic_ids=self.topic_ids.finish(),
             similar_names=self.similar_names.finish(),
             partition_count=self._partition_count,
+            tally=self._tally,
             configs=self.configs.finish(),
             rows=self.rows.finish(),
             unknown=(*old, *self.unknown) if self.unknown else old,

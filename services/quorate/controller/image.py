@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from immutables import Map
 
-from quorate.controller.partitions import PartitionTable
+from quorate.controller.partitions import PartitionTable, Tally
 from quorate.controller.placement import RackedBroker, stripe
 from quorate.records.ids import Epoch, Offset, TopicId
 from quorate.records.voters import KRAFT_VERSION
@@ -75,6 +75,17 @@ class Brokers:
         return frozenset(id_ for id_, broker in self.by_id.items() if broker.is_active)
 
     @cached_property
+    def fenced_count(self) -> int:
+        """How many are fenced."""
+        return sum(broker.registration.fenced for broker in self.by_id.values())
+
+    @cached_property
+    def shutting_down_count(self) -> int:
+        """How many are on their way out, and not yet fenced."""
+        unfenced = len(self.by_id) - self.fenced_count
+        return unfenced - len(self.active)
+
+    @cached_property
     def kraft_version_max(self) -> int | None:
         """The highest kraft.version that all of them can read; None without brokers."""
         return min((_kraft_version_max(b) for b in self.by_id.values()), default=None)
@@ -120,6 +131,7 @@ class MetadataImage:
     topic_ids: Map[str, TopicId] = field(default_factory=Map)
     similar_names: Map[str, tuple[str, ...]] = field(default_factory=Map)
     partition_count: int = 0
+    tally: Tally = field(default_factory=Tally)
     configs: Map[ConfigKey, Map[str, str]] = field(default_factory=Map)
     rows: Map[RowKey, MetadataRecord] = field(default_factory=Map)
     unknown: tuple[UnknownRecord, ...] = ()
@@ -144,6 +156,7 @@ class MetadataImage:
             self.topic_ids,
             self.similar_names,
             self.partition_count,
+            self.tally,
             self.configs,
             self.rows,
             self.unknown,

@@ -9,7 +9,7 @@ import numpy as np
 
 from quorate.controller.errors import ReplayError
 from quorate.controller.features import DIRECTORIES_LEVEL, ELIGIBLE_REPLICAS_LEVEL
-from quorate.controller.partitions import MIGRATING_DIR, Partition
+from quorate.controller.partitions import MIGRATING_DIR, NO_LEADER, Partition
 from quorate.controller.slices import finish
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionChangeRecord, PartitionRecord
@@ -56,7 +56,7 @@ def replay_partition(delta: MetadataDelta, record: PartitionRecord) -> None:
     if record.partition_id < 0:
         raise ReplayError(f"the partition id {record.partition_id} is below zero")
     topic_id = TopicId(record.topic_id)
-    delta.topic(topic_id)
+    old = delta.partition(topic_id, record.partition_id)
     partition = Partition(
         replicas=record.replicas,
         isr=record.isr,
@@ -70,7 +70,7 @@ def replay_partition(delta: MetadataDelta, record: PartitionRecord) -> None:
         eligible_leader_replicas=record.eligible_leader_replicas or (),
         last_known_elr=record.last_known_elr or (),
     )
-    delta.set_partition(topic_id, record.partition_id, partition)
+    delta.set_partition(topic_id, record.partition_id, partition, old=old)
 
 
 def replay_partition_change(delta: MetadataDelta, record: PartitionChangeRecord) -> None:
@@ -80,7 +80,10 @@ def replay_partition_change(delta: MetadataDelta, record: PartitionChangeRecord)
     if old is None:
         name = delta.topic(topic_id).name
         raise ReplayError(f"topic {name!r} has no partition {record.partition_id} to change")
-    delta.set_partition(topic_id, record.partition_id, changed(old, record))
+    new = changed(old, record)
+    if new.leader not in (old.leader, NO_LEADER) and new.leader not in old.isr:
+        delta.count_election(is_eligible=new.leader in old.eligible_leader_replicas)
+    delta.set_partition(topic_id, record.partition_id, new, old=old)
 
 
 def changed(old: Partition, record: PartitionChangeRecord) -> Partition:
@@ -140,7 +143,7 @@ def clear_elr_in_slices(delta: MetadataDelta, record: ClearElrRecord) -> Slices[
                 eligible_leader_replicas=(),
                 last_known_elr=(),
             )
-            delta.set_partition(topic_id, partition_id, cleared)
+            delta.set_partition(topic_id, partition_id, cleared, old=old)
         looked += 1
         if looked % SLICE_TOPICS == 0:
             yield

@@ -13,7 +13,7 @@ lies in a dictionary of the few rows that have it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -56,6 +56,30 @@ class Partition:
     adding_replicas: tuple[int, ...] = ()
     eligible_leader_replicas: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+
+    @property
+    def is_offline(self) -> bool:
+        return self.leader == NO_LEADER
+
+    @property
+    def is_imbalanced(self) -> bool:
+        """Whether another than the first replica leads, or none."""
+        return self.replicas[:1] != (self.leader,)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How partitions stand, counted as they change.
+
+    `offline` have no leader; `imbalanced` are those and others that their first replica does not
+    lead. Elections are those since this process began to replay: `unclean` ones may lose data,
+    `eligible` ones are won by a replica that was out of sync and lacks nothing.
+    """
+
+    offline: int = 0
+    imbalanced: int = 0
+    unclean: int = field(default=0, compare=False)
+    eligible: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +297,17 @@ class PartitionTable:
         for begin, chunk in self.chunks_from(0):
             found.extend((np.flatnonzero(condition(chunk)) + begin).tolist())
         return found
+
+    def standing(self) -> tuple[int, int]:
+        """How many partitions are offline, and how many imbalanced."""
+        offline = imbalanced = 0
+        for chunk in self._chunks:
+            present, leaders = chunk.present, chunk.leaders
+            first = chunk.replicas[:, 0] if chunk.width else NO_LEADER
+            is_offline = present & (leaders == NO_LEADER)
+            offline += int(np.count_nonzero(is_offline))
+            imbalanced += int(np.count_nonzero(is_offline | (present & (leaders != first))))
+        return offline, imbalanced
 
     def chunks_from(self, partition_id: int) -> Iterator[tuple[int, Chunk]]:
         """The chunks from that of a partition on, each with the id of its first partition."""

@@ -46,7 +46,7 @@ def describe(
         now_ms=r.now,
         remarks=tuple(remarks(r)),
         kraft_version=r.log.kraft_version,
-        uncommitted_voter_change=_uncommitted_change(r),
+        uncommitted_voter_change=uncommitted_change(r),
         decommissioned=r.voters.decommissioned,
         last_leader=r.last_leader,
         heard=tuple(_heard(r, leader_heard)),
@@ -97,7 +97,7 @@ def _with_obstacle(state: ReplicaState, obstacle: Obstacle | None) -> ReplicaSta
     return replace(state, obstacle=obstacle.reason, obstacle_text=obstacle.text)
 
 
-def _uncommitted_change(replica: Replica) -> VoterChange | None:
+def uncommitted_change(replica: Replica) -> VoterChange | None:
     """What the latest set differs in from the newest that is known committed."""
     latest, committed = replica.voters, replica.log.committed_voter_set(replica.high_watermark)
     if latest is committed or not committed.voters:
@@ -111,20 +111,6 @@ def _uncommitted_change(replica: Replica) -> VoterChange | None:
             return VoterChange(ChangeKind.UPDATE, voter)
     gone = [voter for key, voter in known.items() if key not in current]
     return VoterChange(ChangeKind.REMOVE, gone[0]) if gone else None
-
-
-def membership_numbers(replica: Replica) -> dict[str, float]:
-    """Kafka's metrics of the voters; observers and pending changes only a leader knows.
-
-    Read from another thread: each value is taken in one piece.
-    """
-    voters, role = replica.voters, replica.role
-    numbers: dict[str, float] = {"number_of_voters": len(voters)}
-    if isinstance(role, Leader):
-        fetching = sum(key not in voters for key in tuple(role.progress))
-        numbers["number_of_observers"] = fetching + (not replica.is_voter)
-        numbers["uncommitted_voter_change"] = float(_uncommitted_change(replica) is not None)
-    return numbers
 
 
 def api_versions(replica: Replica) -> ApiVersionsResponse:

@@ -36,6 +36,7 @@ P = TypeVar("P")
 T = TypeVar("T")
 R = TypeVar("R")
 ADMIN: Final = "quorate.admin.v1.Admin"
+METHODS: Final = tuple(method.name for method in pb.DESCRIPTOR.services_by_name["Admin"].methods)
 OK: Final = "OK"
 CANCELLED: Final = "CANCELLED"
 INTERNAL: Final = "INTERNAL"

@@ -128,6 +128,12 @@ class TlsFiles:
             None if pair is None else pair.chain_pem,
         )
 
+    @property
+    def expires_s(self) -> float | None:
+        """When the own certificate ends, as a Unix time; None where there is none."""
+        pair = self.current().pair
+        return None if pair is None else pair.not_after.timestamp()
+
     def expiry_warning(self) -> str | None:
         """Once for each threshold: the own certificate ends within 14 days, 7, 1, or has ended."""
         pair = self.current().pair

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from prometheus_client import CollectorRegistry, make_wsgi_app
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import (
+    CollectorRegistry,
+    ProcessCollector,
+    disable_created_metrics,
+    make_wsgi_app,
+)
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 
+from quorate.telemetry.histograms import Histogram
 from quorate.telemetry.scrapes import ScrapeServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from prometheus_client.core import Metric
 
@@ -19,29 +31,80 @@ if TYPE_CHECKING:
 POLL_S: Final = 0.05
 
 
+# One number, one for each value of the metric's own label, or durations by size.
+Value: TypeAlias = float | Mapping[str, float] | Histogram
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """What a metric tells, and the label that it has beside those of its process."""
+
+    text: str
+    label: str | None = None
+
+
+# `tracing.numbers`, which every process has.
+TRACING_METERS: Final[Mapping[str, Meter]] = {
+    "spans_exported_total": Meter("Spans that the collector took"),
+    "spans_dropped_total": Meter("Spans that were given up"),
+    "spans_queued": Meter("Spans that wait for the collector"),
+}
+
+
 class Readings:
     """Numbers that are asked for when somebody scrapes, from another thread."""
 
-    def __init__(self, read: Callable[[], Mapping[str, float]], labels: Mapping[str, str]) -> None:
-        """`read` gives values by name; a name that ends in `_total` is a counter."""
+    def __init__(
+        self,
+        read: Callable[[], Mapping[str, Value]],
+        labels: Mapping[str, str],
+        meters: Mapping[str, Meter],
+    ) -> None:
+        """`read` gives values by names of `meters`; one that ends in `_total` is a counter.
+
+        What it leaves out is absent from the scrape: a number that only a leader knows is not 0
+        elsewhere.
+        """
         self._read = read
         self._labels = dict(labels)
+        self._meters = meters
 
     def collect(self) -> Iterator[Metric]:
         """What prometheus_client calls for each scrape."""
         for name, value in sorted(self._read().items()):
-            is_counter = name.endswith("_total")
-            kind = CounterMetricFamily if is_counter else GaugeMetricFamily
-            words = name.removesuffix("_total").replace("_", " ")
-            family = kind(f"quorate_{name}", words.capitalize(), labels=list(self._labels))
-            family.add_metric(list(self._labels.values()), value)
-            yield family
+            yield self._family(f"quorate_{name}", self._meters[name], value)
+
+    def _family(self, name: str, meter: Meter, value: Value) -> Metric:
+        names, values = list(self._labels), list(self._labels.values())
+        if isinstance(value, Histogram):
+            durations = HistogramMetricFamily(name, meter.text, labels=names)
+            durations.add_metric(values, [*value.buckets()], value.sum)
+            return durations
+        if meter.label is not None:
+            names.append(meter.label)
+        kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+        family = kind(name, meter.text, labels=names)
+        if isinstance(value, Mapping):
+            for key, one in value.items():
+                family.add_metric([*values, key], one)
+        else:
+            family.add_metric(values, value)
+        return family
 
     def registry(self) -> CollectorRegistry:
-        """A registry with these numbers and nothing else."""
-        registry = CollectorRegistry()
+        """A registry with these numbers and those of the process."""
+        registry = new_registry()
         registry.register(self)
         return registry
+
+
+def new_registry() -> CollectorRegistry:
+    """A registry that tells of this process's memory, processor time and descriptors."""
+    # Otherwise each counter would be accompanied by the time of its birth.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    return registry
 
 
 class MetricsServer:

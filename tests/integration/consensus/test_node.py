@@ -52,7 +52,9 @@ async def test_a_node_serves_until_it_is_asked_to_stop(properties: dict[str, str
             assert described.leader.leader_id == 1
             await client.read(ListTopics())
         values = node.metrics()
-        assert (values["is_leader"], values["epoch"], values["topics"]) == (1.0, 1, 0)
+        states, epoch = values["current_state"], values["current_epoch"]
+        assert isinstance(states, dict)
+        assert (states["leader"], epoch, values["global_topic_count"]) == (1.0, 1, 0)
         node.request_shutdown()
         await asyncio.wait_for(node.ended.wait(), WAIT_S)
         assert node.ending is Ending.STOPPED

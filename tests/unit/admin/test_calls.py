@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from quorate.admin.calls import CallLog
-from quorate.rpc.admin_server import CallRecord
+from quorate.rpc.admin_server import METHODS, CallRecord
 
 if TYPE_CHECKING:
     import pytest
@@ -35,13 +35,28 @@ def test_a_call_is_told_with_who_asked_and_counted_by_outcome(
     }
     labels = {"node_id": "2", "method": "AddRaftVoter"}
     counts = {
-        (name, outcome): calls.registry.get_sample_value(name, labels | {"outcome": outcome})
-        for name in ("quorate_admin_calls_total", "quorate_admin_call_seconds_total")
+        outcome: calls.registry.get_sample_value(
+            "quorate_admin_calls_total", labels | {"outcome": outcome}
+        )
         for outcome in ("OK", "VOTER_LAGGING")
     }
-    assert counts == {
-        ("quorate_admin_calls_total", "OK"): 2.0,
-        ("quorate_admin_calls_total", "VOTER_LAGGING"): 1.0,
-        ("quorate_admin_call_seconds_total", "OK"): 1.0,
-        ("quorate_admin_call_seconds_total", "VOTER_LAGGING"): 0.25,
-    }
+    assert counts == {"OK": 2.0, "VOTER_LAGGING": 1.0}
+    durations = "quorate_admin_call_duration_seconds"
+    assert calls.registry.get_sample_value(f"{durations}_count", labels) == 3
+    assert calls.registry.get_sample_value(f"{durations}_sum", labels) == 1.25
+
+
+def test_a_call_that_nobody_made_yet_is_counted_as_none() -> None:
+    calls = CallLog(2)
+    for method in METHODS:
+        labels = {"node_id": "2", "method": method, "outcome": "OK"}
+        assert calls.registry.get_sample_value("quorate_admin_calls_total", labels) == 0
+    assert "PrepareStop" in METHODS
+
+
+def test_the_end_of_the_certificate_is_the_one_of_now() -> None:
+    name, ends_s = "quorate_admin_certificate_expiry_timestamp_seconds", 7.0
+    calls = CallLog(2, lambda: ends_s)
+    ends_s = 8.0
+    assert calls.registry.get_sample_value(name, {"node_id": "2"}) == 8.0
+    assert CallLog(2).registry.get_sample_value(name, {"node_id": "2"}) is None

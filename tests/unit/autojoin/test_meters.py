@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.autojoin.decision import decide
-from quorate.autojoin.meters import Meters
+from quorate.autojoin.meters import OUTCOMES, Meters
 from quorate.autojoin.reconcile import Pass
 from tests.unit.autojoin.looks import desired, look, pods, quorum
 
@@ -24,7 +26,7 @@ def value(meters: Meters, name: str, **labels: str) -> float | None:
 
 
 def test_reasons_to_wait_are_those_of_the_last_pass() -> None:
-    meters = Meters("q")
+    meters = Meters("q", 5.0)
     assert value(meters, "waiting", reason="NoLeader") == 0
     passed(meters, look(pods(3), None))
     assert value(meters, "waiting", reason="NoLeader") == 1
@@ -37,7 +39,7 @@ def test_reasons_to_wait_are_those_of_the_last_pass() -> None:
 
 
 def test_actions_are_counted_by_their_end() -> None:
-    meters, seen = Meters("q"), look(pods(3), quorum(0, observers=(1,)))
+    meters, seen = Meters("q", 5.0), look(pods(3), quorum(0, observers=(1,)))
     passed(meters, seen)
     passed(meters, seen, "refused")
     labels = {"action": "AddVoter", "cause": "ScaleUp"}
@@ -48,6 +50,23 @@ def test_actions_are_counted_by_their_end() -> None:
 
 
 def test_the_lease_is_shown() -> None:
-    meters = Meters("q")
+    meters = Meters("q", 5.0)
     meters.lease(held=True)
     assert value(meters, "lease_held") == 1
+
+
+def test_what_did_not_happen_yet_is_shown() -> None:
+    meters = Meters("q", 5.0)
+    assert value(meters, "last_pass_timestamp_seconds") == 5.0
+    assert value(meters, "lease_held") == 0
+    assert [value(meters, "passes_total", outcome=outcome) for outcome in OUTCOMES] == [0, 0, 0]
+    assert value(meters, "pass_duration_seconds_count") == 0
+
+
+def test_a_pass_is_timed_however_it_ends() -> None:
+    meters = Meters("q", 5.0)
+    with meters.time_pass():
+        pass
+    with pytest.raises(ValueError, match="broken"), meters.time_pass():
+        raise ValueError("broken")
+    assert value(meters, "pass_duration_seconds_count") == 2

@@ -46,7 +46,7 @@ class Stage:
         self.left = list(passes)
         self.store = Store()
         self.stop = asyncio.Event()
-        self.meters = Meters("q")
+        self.meters = Meters("q", 5.0)
         self.wake: Callable[[], None] | None = None
         monkeypatch.setattr(k8s, "CoordinationV1Api", lambda _: self.store)
         monkeypatch.setattr(service, "SOON_S", 0.0)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from quorate.cli import up
 from quorate.cli.local_quorum import NodePlan
+from quorate.cli.main import main
 from quorate.cli.supervisor import Child
 from quorate.cli.up import Changes, Row, leader_of, rows_of
 from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo, ReplicaState
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset, ReplicaKey
+from quorate.settings.properties import read_properties
+from tests.ports import PORTS
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def child(node_id: int, pid: int | None) -> Child:
@@ -67,3 +75,28 @@ def test_without_a_terminal_only_changes_are_said() -> None:
         "controller 2: Follower (epoch 4)",
         "controller 1: no answer, connection refused",
     ]
+
+
+def test_a_collector_is_in_the_settings_of_every_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(_: object) -> None:
+        return
+
+    monkeypatch.setattr(up, "_run", nothing)
+    where = ["--data-dir", str(tmp_path), "--base-port", str(min(PORTS))]
+    monkeypatch.setattr(up, "check_ports", lambda _: None)
+    assert main(["up", *where, "--otlp", "localhost:4317"]) == 0
+    settings = [read_properties(str(path)) for path in tmp_path.glob("*/controller.properties")]
+    assert [found["tracing.otlp.endpoint"] for found in settings] == ["http://localhost:4317"] * 3
+    assert main(["up", *where]) == 0
+    for path in tmp_path.glob("*/controller.properties"):
+        assert "tracing.otlp.endpoint" not in read_properties(str(path))
+
+
+def test_a_collector_that_is_no_address_is_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["up", "--data-dir", str(tmp_path / "data"), "--otlp", "localhost"]) == 1
+    assert "--otlp has 'localhost': write HOST:PORT" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()

@@ -60,3 +60,21 @@ async def test_what_is_not_decided_when_leadership_ends_has_not_happened(
             await future
         assert refused.value.error is ErrorCode.NOT_CONTROLLER
         assert not refused.value.outcome_unknown
+
+
+async def test_who_waited_and_how_long_each_decision_took_is_counted(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
+    stack = await open_stack()
+    await stack.register()
+    deciding = stack.application._deciding
+    decided, waited = deciding.durations.count, deciding.waits.count
+    writes = [stack.application.write(LARGE, CALLER) for _ in range(3)]
+    assert deciding.queue_size == 3
+    writes[1].cancel()
+    await writes[2]
+    # The first found nobody before it, and who has gone is not decided on.
+    assert (deciding.durations.count, deciding.waits.count) == (decided + 2, waited + 1)
+    assert deciding.queue_size == 0
+    assert len(deciding._came_s) == 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -7,8 +8,8 @@ from immutables import Map
 
 from quorate.controller.delta import WAITING_MAX, MetadataDelta
 from quorate.controller.errors import ReplayError
-from quorate.controller.image import Brokers, LogPosition, MetadataImage, Topic
-from quorate.controller.partitions import UNASSIGNED_DIR, Partition, PartitionTable
+from quorate.controller.image import LOG_BEGIN, Brokers, LogPosition, MetadataImage, Topic
+from quorate.controller.partitions import NO_LEADER, UNASSIGNED_DIR, Partition, PartitionTable
 from quorate.records.ids import Epoch, Offset, TopicId
 from quorate.records.metadata import UnknownRecord
 
@@ -39,7 +40,7 @@ def test_without_changes_the_image_is_the_same_further_on() -> None:
 def test_changes_do_not_show_in_the_old_image() -> None:
     image = MetadataImage()
     delta = with_topic(MetadataDelta(image))
-    delta.set_partition(TOPIC_ID, 0, ONE)
+    delta.set_partition(TOPIC_ID, 0, ONE, old=None)
     delta.features["a"] = 1
     applied = delta.apply(THERE)
     assert image == MetadataImage()
@@ -55,7 +56,7 @@ def test_changes_do_not_show_in_the_old_image() -> None:
 def test_a_partition_reads_as_it_was_changed() -> None:
     delta = with_topic(MetadataDelta(MetadataImage()))
     assert delta.partition(TOPIC_ID, 0) is None
-    delta.set_partition(TOPIC_ID, 0, ONE)
+    delta.set_partition(TOPIC_ID, 0, ONE, old=None)
     assert delta.partition(TOPIC_ID, 0) == ONE
     again = MetadataDelta(delta.apply(THERE))
     assert again.partition(TOPIC_ID, 0) == ONE
@@ -63,7 +64,7 @@ def test_a_partition_reads_as_it_was_changed() -> None:
 
 def test_a_topic_that_is_removed_takes_its_partitions_along() -> None:
     delta = with_topic(MetadataDelta(MetadataImage()))
-    delta.set_partition(TOPIC_ID, 0, ONE)
+    delta.set_partition(TOPIC_ID, 0, ONE, old=None)
     assert delta.remove_topic(TOPIC_ID).name == "a"
     assert delta.apply(THERE) == MetadataImage(position=THERE)
 
@@ -81,7 +82,7 @@ def test_changed_partitions_do_not_wait_for_the_end_of_a_large_batch(
     monkeypatch.setattr(PartitionTable, "with_changes", noting)
     delta = with_topic(MetadataDelta(MetadataImage()))
     for partition_id in range(3 * WAITING_MAX + 1):
-        delta.set_partition(TOPIC_ID, partition_id, ONE)
+        delta.set_partition(TOPIC_ID, partition_id, ONE, old=None)
     assert together == [WAITING_MAX] * 3
     assert delta.partition(TOPIC_ID, 0) == ONE
     applied = delta.apply(THERE)
@@ -108,3 +109,42 @@ def test_a_resource_without_any_config_left_is_gone() -> None:
     delta = MetadataDelta(image)
     delta.set_config(key, "y", None)
     assert delta.apply(THERE).configs == Map()
+
+
+def recount(image: MetadataImage) -> tuple[int, int]:
+    """How many partitions are offline and imbalanced, looked at one by one."""
+    every = [p for topic in image.topics.values() for _, p in topic.partitions.items()]
+    return sum(p.is_offline for p in every), sum(p.is_imbalanced for p in every)
+
+
+def test_partitions_without_leader_and_with_another_are_counted_as_they_change() -> None:
+    seed = random.SystemRandom().randrange(2**32)
+    draw = random.Random(seed)
+    image = MetadataImage()
+    seen = set()
+    for step in range(60):
+        delta = MetadataDelta(image)
+        if not image.topics or draw.random() < 0.2:
+            topic_id = TopicId(draw.randbytes(16))
+            delta.topics[topic_id] = Topic(str(step), topic_id)
+            delta.topic_ids[str(step)] = topic_id
+        elif draw.random() < 0.2:
+            delta.remove_topic(draw.choice([*image.topics]))
+        for topic_id in [*delta.topic_id_list()]:
+            for _ in range(draw.randrange(4)):
+                partition_id = draw.choice((0, 1, 2, 1500))
+                replicas = tuple(draw.sample(range(1, 5), draw.randint(1, 3)))
+                partition = Partition(
+                    replicas=replicas,
+                    isr=replicas[:1],
+                    leader=draw.choice((*replicas, NO_LEADER)),
+                    directories=(UNASSIGNED_DIR,) * len(replicas),
+                )
+                old = delta.partition(topic_id, partition_id)
+                delta.set_partition(topic_id, partition_id, partition, old=old)
+        image = delta.apply(THERE)
+        counted = (image.tally.offline, image.tally.imbalanced)
+        assert counted == recount(image), f"seed {seed}, step {step}"
+        seen.add(counted)
+        assert image.at(LOG_BEGIN).tally == image.tally
+    assert len(seen) > 5, f"seed {seed}"

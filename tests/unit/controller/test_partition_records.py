@@ -15,7 +15,13 @@ from quorate.controller.partition_records import (
     replay_partition,
     replay_partition_change,
 )
-from quorate.controller.partitions import MIGRATING_DIR, RECOVERING, UNASSIGNED_DIR, Partition
+from quorate.controller.partitions import (
+    MIGRATING_DIR,
+    NO_LEADER,
+    RECOVERING,
+    UNASSIGNED_DIR,
+    Partition,
+)
 from quorate.records.ids import UUID_BYTES, DirectoryId, TopicId
 from quorate.records.metadata import ClearElrRecord, PartitionChangeRecord
 
@@ -42,7 +48,7 @@ def delta_with(*partitions: Partition) -> MetadataDelta:
         delta.topics[topic_id] = Topic(name, topic_id)
         delta.topic_ids[name] = topic_id
         for partition_id, partition in enumerate(partitions):
-            delta.set_partition(topic_id, partition_id, partition)
+            delta.set_partition(topic_id, partition_id, partition, old=None)
     return delta
 
 
@@ -157,3 +163,27 @@ def test_what_cannot_be_is_an_error_that_names_it() -> None:
         )
     with pytest.raises(ReplayError, match="there is no topic 'c' whose ELR"):
         replay_clear_elr(delta, ClearElrRecord(topic_name="c"))
+
+
+@pytest.mark.parametrize(
+    ("leader", "unclean", "eligible"),
+    [(2, 0, 0), (3, 0, 1), (4, 1, 0), (-1, 0, 0), (1, 0, 0)],
+    ids=["in sync", "eligible", "unclean", "nobody", "the same"],
+)
+def test_elections_are_counted_by_what_may_be_lost(
+    leader: int, unclean: int, eligible: int
+) -> None:
+    delta = delta_with(replace(FULL, replicas=(1, 2, 3, 4), directories=(*DIRS, DIRS[0])))
+    change = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=leader)
+    replay_partition_change(delta, change)
+    tally = delta.apply(LOG_BEGIN).at(LOG_BEGIN).tally
+    assert (tally.unclean, tally.eligible) == (unclean, eligible)
+    assert tally.offline == (leader == NO_LEADER)
+
+
+def test_a_partition_that_is_set_anew_is_counted_once() -> None:
+    delta = delta_with()
+    offline = partition_record(TOPIC_ID, 0, replace(FULL, leader=NO_LEADER), level=30)
+    for record in (offline, offline, partition_record(TOPIC_ID, 0, FULL, level=30)):
+        replay_partition(delta, record)
+    assert delta.apply(LOG_BEGIN).tally.offline == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
-from quorate.raft.describe import api_versions, describe, membership_numbers, remarks
+from quorate.raft.describe import api_versions, describe, remarks
 from quorate.raft.notes import Cause
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
@@ -85,18 +85,6 @@ def test_a_replica_that_loads_or_abstains_says_so() -> None:
     assert len(remarks(core.replica)) == 2
 
 
-def test_kafka_s_metrics_of_the_voters() -> None:
-    core = cores.grown_up_leader()
-    cores.ask(core, cores.fetch(7, 3, 1), now_ms=4450, token=2)
-    cores.ask(core, m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(0)), now_ms=4500)
-    assert membership_numbers(core.replica) == {
-        "number_of_voters": 2,
-        "number_of_observers": 2,
-        "uncommitted_voter_change": 1,
-    }
-    assert membership_numbers(cores.follower().replica) == {"number_of_voters": 3}
-
-
 def test_a_removed_leader_that_still_leads_is_shown_as_an_observer() -> None:
     core = cores.grown_up_leader()
     cores.ask(core, m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(1), Millis(0)), now_ms=4500)
@@ -105,7 +93,6 @@ def test_a_removed_leader_that_still_leads_is_shown_as_an_observer() -> None:
     assert [voter.key.node_id for voter in answer.voters] == [2, 3]
     (own,) = answer.observers
     assert (own.key, own.log_end_offset, own.last_fetch_ms) == (cores.key(1), 4, 4500)
-    assert membership_numbers(core.replica)["number_of_observers"] == 1
 
 
 def test_an_unknown_high_watermark_is_absent() -> None:

@@ -6,17 +6,40 @@ import asyncio
 import socket
 import threading
 import urllib.request
+from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.telemetry.metrics import POLL_S, MetricsServer, Readings
+from quorate.telemetry.histograms import Histogram
+from quorate.telemetry.metrics import POLL_S, Meter, MetricsServer, Readings
 from quorate.telemetry.scrapes import ScrapeServer
+
+if TYPE_CHECKING:
+    from quorate.telemetry.metrics import Value
+
+
+METERS = {
+    "current_epoch": Meter("Epoch of the quorum"),
+    "flushes_total": Meter("Flushes"),
+    "current_state": Meter("The role", "state"),
+    "flush_duration_seconds": Meter("One flush"),
+    "uncommitted_voter_change": Meter("At the leader only"),
+}
 
 
 async def test_numbers_are_served_by_name_and_node() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    readings = Readings(lambda: {"epoch": 4, "flushes_total": 2}, {"node_id": "1"})
+    flushes = Histogram((0.5, 1.0))
+    flushes.observe(0.5)
+    flushes.observe(3.0)
+    values: dict[str, Value] = {
+        "current_epoch": 4,
+        "flushes_total": 2,
+        "current_state": {"leader": 1.0, "follower": 0.0},
+        "flush_duration_seconds": flushes,
+    }
+    readings = Readings(lambda: values, {"node_id": "1"}, METERS)
     server = MetricsServer(readings.registry())
     server.start("127.0.0.1", port)
     try:
@@ -24,8 +47,23 @@ async def test_numbers_are_served_by_name_and_node() -> None:
         text = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
     finally:
         server.stop()
-    assert 'quorate_epoch{node_id="1"} 4.0' in text
-    assert 'quorate_flushes_total{node_id="1"} 2.0' in text
+    lines = text.splitlines()
+    assert [line for line in lines if line.startswith(("quorate_", "# HELP quorate_"))] == [
+        "# HELP quorate_current_epoch Epoch of the quorum",
+        'quorate_current_epoch{node_id="1"} 4.0',
+        "# HELP quorate_current_state The role",
+        'quorate_current_state{node_id="1",state="leader"} 1.0',
+        'quorate_current_state{node_id="1",state="follower"} 0.0',
+        "# HELP quorate_flush_duration_seconds One flush",
+        'quorate_flush_duration_seconds_bucket{le="0.5",node_id="1"} 1.0',
+        'quorate_flush_duration_seconds_bucket{le="1",node_id="1"} 1.0',
+        'quorate_flush_duration_seconds_bucket{le="+Inf",node_id="1"} 2.0',
+        'quorate_flush_duration_seconds_count{node_id="1"} 2.0',
+        'quorate_flush_duration_seconds_sum{node_id="1"} 3.5',
+        "# HELP quorate_flushes_total Flushes",
+        'quorate_flushes_total{node_id="1"} 2.0',
+    ]
+    assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
 
 
 def test_a_stop_is_not_noticed_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +78,7 @@ def test_a_stop_is_not_noticed_for_long(monkeypatch: pytest.MonkeyPatch) -> None
         serve_forever(server, poll_interval)
 
     monkeypatch.setattr(ScrapeServer, "serve_forever", serve)
-    server = MetricsServer(Readings(dict, {}).registry())
+    server = MetricsServer(Readings(dict, {}, {}).registry())
     server.start("127.0.0.1", 0)
     serving.wait()
     server.stop()
@@ -55,7 +93,7 @@ def test_a_server_without_a_thread_leaves_the_port_to_others(
 
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    server = MetricsServer(Readings(dict, {}).registry())
+    server = MetricsServer(Readings(dict, {}, {}).registry())
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", start)
         with pytest.raises(RuntimeError):

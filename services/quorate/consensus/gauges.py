@@ -1,0 +1,78 @@
+"""The numbers of a scrape that are read off what a controller holds anyway.
+
+Nothing here is larger for more partitions: those are counted as they change (`controller.delta`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.consensus.driver import monotonic_ms
+from quorate.controller.features import METADATA_VERSION
+from quorate.raft.gauges import raft_numbers
+
+if TYPE_CHECKING:
+    from quorate.consensus.driver import RaftDriver
+    from quorate.consensus.raft_meters import RaftMeters
+    from quorate.controller.image import LogPosition, MetadataImage
+    from quorate.records.ids import Offset
+    from quorate.telemetry.metrics import Value
+
+
+def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
+    """Of the consensus, its log and its disk."""
+    log, times = driver.store.log, driver.flush_times
+    replica = driver.core.replica
+    oldest = driver.disk_calls.oldest()
+    return {
+        **raft_numbers(replica, monotonic_ms()),
+        "kraft_version": replica.log.committed_kraft_version(replica.high_watermark),
+        "append_records_total": meters.appended_records,
+        "fetch_records_total": meters.fetched_records,
+        "new_active_controllers_total": meters.new_leaders,
+        "commit_latency_seconds": meters.commits,
+        "election_latency_seconds": meters.elections,
+        "log_end_offset": log.end.offset,
+        "log_end_epoch": log.end.epoch,
+        "log_start_offset": log.log_start,
+        "log_flushed_offset": log.flushed_end.offset,
+        "log_size_bytes": log.size_bytes,
+        "flush_duration_seconds": times.durations,
+        "flush_p99_seconds": times.quantile_s(0.99),
+        "disk_call_age_seconds": 0.0 if oldest is None else oldest.age_s,
+    }
+
+
+def image_numbers(image: MetadataImage) -> dict[str, Value]:
+    """Of the committed metadata."""
+    brokers, tally = image.brokers, image.tally
+    features = {name: float(level) for name, level in image.features.items()}
+    return {
+        "global_topic_count": len(image.topics),
+        "global_partition_count": image.partition_count,
+        "offline_partitions_count": tally.offline,
+        "preferred_replica_imbalance_count": tally.imbalanced,
+        "unclean_leader_elections_total": tally.unclean,
+        "elections_from_eligible_leader_replicas_total": tally.eligible,
+        "active_broker_count": len(brokers.by_id) - brokers.fenced_count,
+        "fenced_broker_count": brokers.fenced_count,
+        "controlled_shutdown_broker_count": brokers.shutting_down_count,
+        "current_metadata_version": features.get(METADATA_VERSION, 0.0),
+        "finalized_level": features,
+    }
+
+
+def applied_numbers(
+    position: LogPosition, high_watermark: Offset | None, wall_ms: int
+) -> dict[str, Value]:
+    """How far the metadata has followed the log; -1 stands for no record yet, as in Kafka."""
+    committed = max(position.end_offset, high_watermark or 0)
+    is_behind = position.end_offset < committed and position.timestamp_ms > 0
+    lag_ms = max(0, wall_ms - position.timestamp_ms) if is_behind else 0
+    return {
+        "last_applied_record_offset": position.end_offset - 1,
+        "last_applied_record_timestamp_seconds": position.timestamp_ms / 1000,
+        "last_applied_record_lag_seconds": lag_ms / 1000,
+        "last_committed_record_offset": committed - 1,
+        "metadata_log_lag": committed - position.end_offset,
+    }

@@ -1,0 +1,44 @@
+"""How much of its time the event loop's thread leaves the processor alone.
+
+Kafka's poll-idle-ratio: near 1 nothing is to do, near 0 the loop is the limit of what this
+controller can take. Two looks at a clock a second, whatever else happens. A loop that waits for the
+disk in place is not busy by this measure; `LoopWatch` tells of that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Looks a second apart: Kafka averages over half a minute, too.
+_KEPT: Final = 31
+
+
+class Idleness:
+    """The last half minute of the thread that calls `look`; any thread may read it."""
+
+    def __init__(
+        self,
+        wall_s: Callable[[], float] = time.monotonic,
+        busy_s: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._wall_s, self._busy_s = wall_s, busy_s
+        self._looks: deque[tuple[float, float]] = deque(maxlen=_KEPT)
+
+    def look(self) -> None:
+        """Called about once a second, on the loop."""
+        self._looks.append((self._wall_s(), self._busy_s()))
+
+    @property
+    def ratio(self) -> float:
+        """From 0 for no rest to 1 for nothing but rest; 1 before there is anything to tell."""
+        looks = self._looks.copy()
+        if len(looks) <= 1:
+            return 1.0
+        (began_s, busy_began_s), (now_s, busy_now_s) = looks[0], looks[-1]
+        lasted_s = now_s - began_s
+        return 1.0 if lasted_s <= 0 else max(0.0, 1 - (busy_now_s - busy_began_s) / lasted_s)

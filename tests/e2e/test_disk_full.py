@@ -1,0 +1,117 @@
+"""The disk of one node is full: it gives leadership up, and comes back when there is room."""
+
+from __future__ import annotations
+
+import logging
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import yaml
+
+from tests.e2e.committing import Committing
+from tests.e2e.operating import ENABLED, Operator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.e2e.cluster import Cluster, Release
+    from tests.e2e.nodes import Nodes
+
+log = logging.getLogger(__name__)
+ORDINAL: Final = 1
+FILLER: Final = "/var/lib/quorate/filler"
+# Below 64 MiB of free space a controller gives leadership up.
+SIZE: Final = "256m"
+MADE_ROOM_WITHIN_S: Final = 60.0
+
+
+@contextmanager
+def small_disk(release: Release, nodes: Nodes) -> Iterator[None]:
+    """A disk of its own, that can be full, for the claim of one controller."""
+    cluster = release.cluster
+    found = cluster.get("nodes")["items"]
+    able = [each["metadata"] for each in found if not each["spec"].get("taints")]
+    node, name = able[-1]["name"], f"{cluster.namespace}-small"
+    path = f"/var/lib/{name}"
+    hostname = able[-1]["labels"]["kubernetes.io/hostname"]
+    there = {"key": "kubernetes.io/hostname", "operator": "In", "values": [hostname]}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "8Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": name,
+            "local": {"path": path},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [there]}]}},
+        },
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": f"data-{release.fullname}-{ORDINAL}"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": name,
+            "volumeName": name,
+            "resources": {"requests": {"storage": "8Gi"}},
+        },
+    }
+    nodes.execute(node, "mkdir", "-p", path)
+    nodes.execute(node, "mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=0777", "tmpfs", path)
+    try:
+        cluster.kubectl("apply", "--filename", "-", text=yaml.safe_dump(volume), namespaced=False)
+        cluster.kubectl("apply", "--filename", "-", text=yaml.safe_dump(claim))
+        yield
+    finally:
+        cluster.kubectl("delete", "pv", name, "--wait=false", namespaced=False)
+        # Detached at once, and gone when the last pod that has it ends.
+        nodes.execute(node, "umount", "--lazy", path)
+
+
+def in_pod(release: Release, *command: str) -> str:
+    """Runs it beside the controller whose disk is small."""
+    name = f"{release.fullname}-{ORDINAL}"
+    return release.cluster.kubectl("exec", name, "--container", "controller", "--", *command)
+
+
+def free_bytes(release: Release) -> float:
+    """What its metrics say."""
+    found = re.search(
+        r"^quorate_disk_free_bytes\{.*\} (\S+)", release.metrics(ORDINAL), re.MULTILINE
+    )
+    return float(found[1]) if found else -1.0
+
+
+def test_a_leader_with_a_full_disk_makes_room_for_another(cluster: Cluster, nodes: Nodes) -> None:
+    release = cluster.release("q", ENABLED)
+    with small_disk(release, nodes):
+        operator = Operator(release)
+        release.install()
+        operator.await_rest(0, 1, 2)
+        release.let_lead(ORDINAL)
+        before = release.status()
+        assert before["LeaderId"] == ORDINAL
+
+        with Committing(release) as committing:
+            # It ends when there is no room left.
+            filled = f"dd if=/dev/zero of={FILLER} bs=1M 2>/dev/null; test -s {FILLER}"
+            in_pod(release, "sh", "-c", filled)
+            took_s = release.await_other_leader(ORDINAL, MADE_ROOM_WITHIN_S)
+            log.info(f"another leader is seen after {took_s:.1f} s")
+            assert free_bytes(release) < 64 * 1024 * 1024
+            committing.await_more()
+            assert release.voters() == [0, 1, 2]
+
+            in_pod(release, "rm", FILLER)
+            took_s = operator.await_rest(0, 1, 2)
+            log.info(f"three voters are ready {took_s:.1f} s after there is room again")
+            release.let_lead(ORDINAL)
+            committing.await_more()
+
+        log.info(f"longest time without a commit: {committing.judge():.2f} s")
+        assert release.status()["CurrentVoters"] == before["CurrentVoters"]
+        release.uninstall()

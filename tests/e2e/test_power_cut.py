@@ -1,0 +1,40 @@
+"""The leader's node loses its power, while a client commits all the time."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from tests.e2e.committing import Committing
+from tests.e2e.nodes import spread
+from tests.e2e.operating import Operator, installed
+
+if TYPE_CHECKING:
+    from tests.e2e.cluster import Cluster
+    from tests.e2e.nodes import Nodes
+
+log = logging.getLogger(__name__)
+ELECTED_WITHIN_S = 60.0
+BACK_WITHIN_S = 240.0
+
+
+def test_another_one_leads_and_nobody_is_removed(cluster: Cluster, nodes: Nodes) -> None:
+    release, _ = installed(cluster)
+    spread(release)
+    before = release.status()
+    leader = before["LeaderId"]
+    node = release.node_of(leader)
+    others = release.away_from(node)
+
+    with Committing(others) as committing:
+        with nodes.powered_off(node):
+            took_s = others.await_other_leader(leader, ELECTED_WITHIN_S)
+            log.info(f"another leader is seen after {took_s:.1f} s")
+            committing.await_more()
+            # Nobody may be removed for that its machine is away.
+            assert others.voters() == [0, 1, 2]
+        took_s = Operator(others).await_rest(0, 1, 2, within_s=BACK_WITHIN_S)
+        log.info(f"three voters are ready {took_s:.1f} s after its boot")
+
+    log.info(f"longest time without a commit: {committing.judge():.2f} s")
+    assert release.status()["CurrentVoters"] == before["CurrentVoters"]

@@ -1,0 +1,140 @@
+"""Tracing as a user has it: real controllers, a real collector, and collectors that are none."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import urllib.request
+from typing import TYPE_CHECKING
+
+from quorate.controller.requests import NewTopic
+from quorate.telemetry.exporting import QUEUE_MAX
+from quorate.telemetry.trace_ids import trace_id_of, trace_id_text
+from tests.integration.otlp import Received, collecting, hanging
+from tests.integration.quorum import DEADLINE_S, Quorum
+from tests.ports import free_ports
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integration.otlp import Collector
+
+RAFT = "quorate.raft.v1.Raft/"
+CLIENT, SERVER = 3, 2
+LOST = "spans are lost on the way"
+
+
+def traced(address: str) -> dict[str, str]:
+    return {"tracing.otlp.endpoint": address, "tracing.write.ratio": "1"}
+
+
+def instances(spans: list[Received]) -> set[str]:
+    return {span.instance for span in spans}
+
+
+def output(quorum: Quorum, node_id: int) -> str:
+    return quorum.nodes[node_id].output_path.read_text(encoding="utf-8")
+
+
+async def scraped(quorum: Quorum, node_id: int, name: str) -> float:
+    url = f"http://127.0.0.1:{quorum.nodes[node_id].metrics_port}/metrics"
+    text = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
+    found = re.search(rf"^quorate_{name}(?:_total)?\{{[^}}]*\}} (\S+)$", text, re.MULTILINE)
+    assert found is not None, text
+    return float(found[1])
+
+
+async def command(quorum: Quorum, collector: Collector, *arguments: str) -> str:
+    """Run one that is traced, to its end; stderr. It has to succeed."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "quorate.cli.main", arguments[0]),
+        *("--bootstrap-controller", quorum.bootstrap_servers, *arguments[1:]),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{collector.address}"},
+    )
+    async with asyncio.timeout(DEADLINE_S):
+        _, stderr = await process.communicate()
+    assert process.returncode == 0, stderr.decode()
+    return stderr.decode()
+
+
+async def test_votes_and_changes_of_the_voters_are_traced_from_process_to_process(
+    tmp_path: Path,
+) -> None:
+    async with collecting() as collector:
+        async with Quorum(tmp_path, traced(collector.address)) as quorum:
+            leader_id = await quorum.leader_id()
+            other = next(node_id for node_id in quorum.nodes if node_id != leader_id)
+            said = await command(
+                *(quorum, collector, "metadata-quorum", "remove-controller"),
+                *("--controller-id", str(other)),
+            )
+            trace_id = said.strip().removeprefix("trace: ")
+            await quorum.register_brokers()
+            await quorum.create(NewTopic("a", 1, 1))
+            await quorum.stop(*quorum.nodes)
+        votes = [span for span in collector.spans if span.name == RAFT + "Vote"]
+        asked = {span.span_id: span for span in votes if span.kind == CLIENT}
+        answered = [span for span in votes if span.kind == SERVER]
+        pairs = [(asked[span.parent_id], span) for span in answered if span.parent_id in asked]
+        assert pairs
+        for one, another in pairs:
+            assert one.trace_id == another.trace_id
+            assert one.instance != another.instance
+            assert "kraft.vote.granted" in one.attributes
+        assert {span.service for span in votes} == {"quorate-controller"}
+        assert all(re.fullmatch(r"[123]-[\w-]{22}", one) for one in instances(votes))
+        change = {span.name: span for span in collector.of_trace(trace_id)}
+        root = change["quorate metadata-quorum remove-controller"]
+        assert (root.service, root.parent_id) == ("quorate-cli", "")
+        removal = [
+            span for span in collector.of_trace(trace_id) if span.name == RAFT + "RemoveRaftVoter"
+        ]
+        assert {span.kind for span in removal} == {CLIENT, SERVER}
+        (at_leader,) = instances([span for span in removal if span.kind == SERVER])
+        assert at_leader.startswith(f"{leader_id}-")
+        assert any(
+            span.name == "quorate.controller.v1.Controller/Write" for span in collector.spans
+        )
+
+
+async def test_the_id_of_an_epochs_trace_is_told_by_any_controller(quorum: Quorum) -> None:
+    told = await quorum.cli("trace-id", "--epoch", "3")
+    assert told.strip() == trace_id_text(trace_id_of(quorum.plan.cluster_id, 3))
+
+
+async def test_a_dead_collector_is_a_line_in_the_log_and_nothing_else(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    async with Quorum(tmp_path, traced(f"127.0.0.1:{port}"), controllers=1) as quorum:
+
+        async def is_told() -> bool:
+            await quorum.create(*(NewTopic(f"t{number}", 1, 1) for number in range(3)))
+            return LOST in output(quorum, 1)
+
+        await quorum.register_brokers()
+        await quorum.eventually("the loss is told", is_told)
+        await quorum.stop(1)
+        lines = [line for line in output(quorum, 1).splitlines() if "spans" in line]
+        assert len(lines) == 1
+        assert "opentelemetry" not in output(quorum, 1)
+        assert "Traceback" not in output(quorum, 1)
+
+
+async def test_a_collector_that_hangs_holds_nobody_up(tmp_path: Path) -> None:
+    async with (
+        hanging() as (port, came),
+        Quorum(tmp_path, traced(f"127.0.0.1:{port}"), controllers=1) as quorum,
+    ):
+        await quorum.register_brokers()
+        async with asyncio.timeout(DEADLINE_S):
+            await came.wait()
+        # One change each, and a span of each.
+        for count in range(100):
+            await quorum.create(NewTopic(f"t{count}", 1, 1))
+        assert 0 < await scraped(quorum, 1, "spans_queued") <= QUEUE_MAX
+        assert await scraped(quorum, 1, "spans_exported") == 0
+        await quorum.stop(1)
+        assert "Traceback" not in output(quorum, 1)

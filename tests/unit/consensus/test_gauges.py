@@ -1,0 +1,107 @@
+"""Numbers of a scrape, read off a controller that runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.consensus.gauges import applied_numbers, driver_numbers, image_numbers
+from quorate.consensus.metric_names import CONTROLLER_METERS
+from quorate.consensus.observing import Observers
+from quorate.consensus.raft_meters import RaftMeters
+from quorate.controller.features import METADATA_VERSION
+from quorate.controller.image import LogPosition, MetadataImage
+from quorate.records.ids import Epoch, Offset
+from quorate.telemetry.histograms import Histogram
+from tests.unit.consensus.conftest import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.unit.consensus.conftest import Stack
+
+    Open = Callable[..., Awaitable[Stack]]
+
+
+def count(value: object) -> int:
+    assert isinstance(value, Histogram)
+    return value.count
+
+
+async def test_what_a_controller_did_is_in_its_numbers(open_stack: Open) -> None:
+    meters = RaftMeters()
+    stack = await open_stack(snapshot_bytes=1, observers=Observers(meters))
+    await stack.register()
+    await stack.create("a", "b")
+    await eventually(lambda: stack.snapshotter.newest is not None)
+    driver, application = stack.driver, stack.application
+    values = {**driver_numbers(driver, meters), **application.metrics()}
+    assert values.keys() <= CONTROLLER_METERS.keys()
+    end = driver.store.log.end.offset
+    assert values["append_records_total"] == values["log_end_offset"] == end
+    assert values["fetch_records_total"] == 0
+    # A leader change, the first metadata, the registration, its end, and two topics at once.
+    assert count(values["commit_latency_seconds"]) == 5
+    assert count(values["election_latency_seconds"]) == 1
+    assert count(values["flush_duration_seconds"]) == driver.flush_times.count > 0
+    assert values["event_queue_operations_started_total"] == 3
+    assert count(values["event_queue_processing_time_seconds"]) == 3
+    assert values["event_queue_size"] == 0
+    assert count(values["snapshot_generation_duration_seconds"]) >= 1
+    assert values["latest_snapshot_generated_bytes"]
+    counts = ("global_topic_count", "global_partition_count", "active_broker_count")
+    assert [values[name] for name in counts] == [2, 2, 1]
+    zero = ("offline_partitions_count", "preferred_replica_imbalance_count", "metadata_log_lag")
+    assert [values[name] for name in zero] == [0, 0, 0]
+    assert values["last_applied_record_offset"] == values["last_committed_record_offset"] == end - 1
+
+
+async def test_a_restart_replays_or_loads_and_counts_it(open_stack: Open) -> None:
+    stack = await open_stack()
+    await stack.create("a")
+    await stack.close()
+    again = await open_stack()
+    assert count(again.application.metrics()["replay_duration_seconds"]) >= 1
+    await again.close()
+    full = await open_stack(snapshot_bytes=1)
+    await eventually(lambda: full.snapshotter.newest is not None)
+    await full.snapshotter.abandon()
+    await full.close()
+    loaded = await open_stack()
+    assert loaded.application.metrics()["handle_load_snapshot_total"] == 1
+    assert "latest_snapshot_generated_age_seconds" not in loaded.application.metrics()
+
+
+async def test_a_request_that_cannot_be_decided_is_an_error(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await open_stack()
+    monkeypatch.setattr(stack.application.controller, "_context", None)
+    with pytest.raises(Exception, match="could not decide"):
+        await stack.create("a")
+    assert stack.application.metrics()["metadata_errors_total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("end", "committed", "lag_s", "behind"),
+    [(7, 7, 0.0, 0), (7, 9, 2.5, 2), (7, None, 0.0, 0), (0, 9, 0.0, 9)],
+)
+def test_metadata_lags_only_behind_what_is_committed(
+    end: int, committed: int | None, lag_s: float, behind: int
+) -> None:
+    position = LogPosition(Offset(end), Epoch(1), 1000 if end else 0)
+    high_watermark = None if committed is None else Offset(committed)
+    numbers = applied_numbers(position, high_watermark, wall_ms=3500)
+    assert numbers["last_applied_record_lag_seconds"] == lag_s
+    assert numbers["metadata_log_lag"] == behind
+    assert numbers["last_applied_record_offset"] == end - 1
+    assert numbers["last_applied_record_timestamp_seconds"] == (1.0 if end else 0.0)
+
+
+def test_features_have_a_level_each() -> None:
+    image = MetadataImage()
+    image = MetadataImage(features=image.features.set(METADATA_VERSION, 7).set("group.version", 1))
+    numbers = image_numbers(image)
+    assert numbers["finalized_level"] == {METADATA_VERSION: 7.0, "group.version": 1.0}
+    assert numbers["current_metadata_version"] == 7.0

@@ -1,0 +1,98 @@
+"""Kafka's raft-metrics of a replica, in every role."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.raft import messages as m
+from quorate.raft.gauges import STATES, raft_numbers, state_name
+from quorate.raft.notes import Cause
+from quorate.records.ids import Epoch, Millis, format_uuid
+from tests.unit.raft import cores
+
+LEADER_ONLY = {"number_of_observers", "number_of_offline_voters", "uncommitted_voter_change"}
+
+
+def test_a_leader_tells_of_the_voters_and_observers() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, cores.fetch(7, 3, 1), now_ms=4450, token=2)
+    cores.ask(core, m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(0)), now_ms=4500)
+    numbers = raft_numbers(core.replica, Millis(4500))
+    assert numbers["current_state"] == {name: float(name == "leader") for name in STATES}
+    names = ("number_of_voters", "number_of_observers", "uncommitted_voter_change", "is_voter")
+    assert [numbers[name] for name in names] == [2, 2, 1, 1]
+    assert (numbers["current_leader"], numbers["current_epoch"]) == (1, core.replica.epoch)
+    assert numbers["current_vote"] == 1
+    own = format_uuid(cores.key(1).directory_id or b"")
+    assert numbers["current_vote_directory_id"] == {own: 1.0}
+
+
+def test_a_voter_that_does_not_fetch_is_offline_after_the_fetch_timeout() -> None:
+    core = cores.grown_up_leader()
+    replica = core.replica
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=4450)
+    timeout_ms = replica.config.fetch_timeout_ms
+    assert raft_numbers(replica, Millis(4450 + timeout_ms))["number_of_offline_voters"] == 1
+    assert raft_numbers(replica, Millis(4451 + timeout_ms))["number_of_offline_voters"] == 2
+    fresh = cores.leader().replica
+    assert raft_numbers(fresh, fresh.now)["number_of_offline_voters"] == 0
+
+
+def test_what_only_a_leader_knows_is_absent_elsewhere() -> None:
+    told = raft_numbers(cores.leader().replica, Millis(0)).keys()
+    follower = raft_numbers(cores.follower().replica, Millis(0))
+    assert told - follower.keys() - {"current_vote_directory_id"} == LEADER_ONLY
+    assert (follower["number_of_voters"], follower["current_leader"]) == (3, 1)
+
+
+def test_nobody_and_no_vote_are_minus_one() -> None:
+    numbers = raft_numbers(cores.unattached(2).replica, Millis(0))
+    assert (numbers["current_leader"], numbers["current_vote"]) == (-1, -1)
+    assert "current_vote_directory_id" not in numbers
+
+
+def test_a_removed_leader_that_still_leads_counts_as_an_observer() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(1), Millis(0)), now_ms=4500)
+    numbers = raft_numbers(core.replica, Millis(4500))
+    assert (numbers["number_of_observers"], numbers["is_voter"]) == (1, 0)
+
+
+def test_voters_without_an_address_are_counted() -> None:
+    core = cores.follower()
+    assert raft_numbers(core.replica, Millis(0))["number_unknown_voter_connections"] == 0
+    core.replica.addresses._listener_name = "ELSEWHERE"
+    assert raft_numbers(core.replica, Millis(0))["number_unknown_voter_connections"] == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "state"),
+    [
+        (cores.leader, "leader"),
+        (cores.follower, "follower"),
+        (lambda: cores.unattached(2), "unattached"),
+    ],
+)
+def test_roles_are_named_as_kafka_names_them(make: object, state: str) -> None:
+    assert callable(make)
+    assert state_name(make().replica) == state
+
+
+def test_votes_and_observers_show_in_the_role() -> None:
+    core = cores.unattached(2)
+    replica = core.replica
+    replica.become_unattached(Epoch(3), Cause.STARTUP, "test", voted=cores.key(3))
+    assert state_name(replica) == "unattached-voted"
+    replica.become_prospective(Cause.STARTUP, "test")
+    assert state_name(replica) == "prospective-voted"
+    replica.become_candidate(Cause.STARTUP, "test")
+    assert state_name(replica) == "candidate"
+    observer = cores.follower().replica
+    observer.key = cores.key(9)
+    assert state_name(observer) == "observer"
+    leader = cores.leader().replica
+    leader.become_resigned((), Cause.STARTUP, "test")
+    assert state_name(leader) == "resigned"
+    replica.become_unattached(Epoch(9), Cause.STARTUP, "test")
+    replica.become_prospective(Cause.STARTUP, "test")
+    assert state_name(replica) == "prospective"
