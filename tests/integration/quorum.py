@@ -101,9 +101,9 @@ class Controllers:
         return [sys.executable, *module, "--config", str(node.properties_path)]
 
     def environment(self, node: NodePlan) -> dict[str, str]:
-        """What it finds in its environment."""
+        """What it finds in its environment; a crash of the interpreter says where it was."""
         del node
-        return dict(os.environ)
+        return {**os.environ, "PYTHONFAULTHANDLER": "1"}
 
     def signal(self, node_id: int, number: signal.Signals) -> None:
         """Send a signal to one node's process, which stays one of ours."""

@@ -102,7 +102,7 @@ async def test_a_shortage_while_it_begins_is_waited_out(
 ) -> None:
     """Each life lacks another thread (rule 31); the last one has all of them."""
     lacking = ["recovery", "disk", "read", "flush", "snapshot", "metrics"]
-    start = threading.Thread.start
+    start, before = threading.Thread.start, set(threading.enumerate())
 
     def start_or_not(thread: threading.Thread) -> None:
         if lacking and thread.name == lacking[0]:
@@ -126,7 +126,11 @@ async def test_a_shortage_while_it_begins_is_waited_out(
     assert files_in(properties["metadata.log.dir"]) == []
     gc.collect()
     names = {"recovery", "disk", "read", "flush", "snapshot", "metrics"}
-    await eventually(lambda: not names & {thread.name for thread in threading.enumerate()})
+
+    def left() -> list[str]:
+        return [t.name for t in threading.enumerate() if t not in before and t.name in names]
+
+    await eventually(lambda: not left())
 
 
 def files_in(directory: str) -> list[str]:
