@@ -143,7 +143,8 @@ class ClientSpans(grpc.aio.UnaryUnaryClientInterceptor):
             assert call is not None
             return call
         except asyncio.CancelledError:
-            finish(span, grpc.StatusCode.CANCELLED, "nobody waits any more", is_error=True)
+            # Another answer was enough, or the time was up: no error, whatever the code.
+            finish(span, grpc.StatusCode.CANCELLED, is_error=False)
             if call is not None:
                 call.cancel()
             raise
@@ -313,9 +314,8 @@ def told_by_answer(request: Any, response: Any) -> dict[str, Value]:  # noqa: AN
         told["kraft.refusal"] = reason
     if isinstance(request, raft_pb2.VoteRequest):
         told["kraft.vote.granted"] = response.vote_granted
-        why = _why_not_granted(request, response)
-        if why:
-            told["kraft.vote.reject_reason"] = why
+        if response.refusal:
+            told["kraft.vote.reject_reason"] = _refusal_name(response.refusal)
     return told
 
 
@@ -326,15 +326,7 @@ def _name(code: int) -> str:
         return str(code)
 
 
-def _why_not_granted(request: raft_pb2.VoteRequest, response: raft_pb2.VoteResponse) -> str:
-    """As far as the answer itself tells; the voter knows the rest."""
-    leader = response.current_leader
-    if response.vote_granted:
-        return ""
-    if response.error_code == ErrorCode.INVALID_VOTER_KEY:
-        return "invalid_voter_key"
-    if response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:
-        return "inconsistent_cluster"
-    if leader.leader_epoch > request.replica_epoch:
-        return "stale_epoch"
-    return "has_leader" if leader.HasField("leader_id") else ""
+def _refusal_name(number: raft_pb2.VoteRefusal) -> str:
+    if number not in raft_pb2.VoteRefusal.values():
+        return str(number)
+    return raft_pb2.VoteRefusal.Name(number).removeprefix("VOTE_REFUSAL_").lower()

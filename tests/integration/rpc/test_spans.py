@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import grpc
@@ -14,7 +13,7 @@ from opentelemetry.trace import SpanKind
 from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, SendRequest
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import CallId, Epoch
+from quorate.records.ids import CallId
 from quorate.rpc.channels import open_channel
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
@@ -107,32 +106,38 @@ async def test_a_vote_has_a_span_on_each_end_of_one_trace(
     assert attributes_of(server) == said | by
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        (m.VoteResponse(ErrorCode.INVALID_VOTER_KEY, LEADER, vote_granted=False), "voter_key"),
-        (m.VoteResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, LEADER, vote_granted=False), "cluster"),
-        (m.VoteResponse(ErrorCode.NONE, LEADER, vote_granted=False), "stale_epoch"),
-        (
-            m.VoteResponse(ErrorCode.NONE, replace(LEADER, epoch=Epoch(3)), vote_granted=False),
-            "has_leader",
-        ),
-        (
-            m.VoteResponse(ErrorCode.NONE, m.LeaderInfo(None, Epoch(3)), vote_granted=False),
-            "None",
-        ),
-    ],
-)
-async def test_a_vote_that_is_not_granted_says_why_as_far_as_its_answer_does(
-    served: Served, caller: Caller, found: Recorded, answer: m.VoteResponse, reason: str
+@pytest.mark.parametrize("refusal", [None, *m.VoteRefusal])
+async def test_a_vote_that_is_not_granted_says_why_as_its_voter_does(
+    served: Served, caller: Caller, found: Recorded, refusal: m.VoteRefusal | None
 ) -> None:
     caller.send(served, VOTE)
-    (await served.raft.asked()).answer.set_result(answer)
+    refused = m.VoteResponse(ErrorCode.INVALID_VOTER_KEY, LEADER, refusal=refusal)
+    (await served.raft.asked()).answer.set_result(refused)
     await caller.answer()
-    said = attributes_of(await ended(found, RAFT + "Vote", SpanKind.CLIENT))
-    assert said["kraft.vote.granted"] is False
-    assert reason in str(said.get("kraft.vote.reject_reason"))
-    assert said.get("kraft.error") == (answer.error.name if answer.error else None)
+    for kind in (SpanKind.CLIENT, SpanKind.SERVER):
+        said = attributes_of(await ended(found, RAFT + "Vote", kind))
+        assert said["kraft.vote.granted"] is False
+        assert said.get("kraft.vote.reject_reason") == (refusal.value if refusal else None)
+        assert said["kraft.error"] == "INVALID_VOTER_KEY"
+
+
+async def test_a_caller_who_waits_no_more_makes_no_error(served: Served, found: Recorded) -> None:
+    channel = open_channel(*served.address)
+    stub = raft_pb2_grpc.RaftStub(channel)
+
+    async def ask() -> None:
+        await stub.DescribeQuorum(raft_pb2.DescribeQuorumRequest(), timeout=WAIT_S)
+
+    with tracing.root("command", {}):
+        asking = asyncio.create_task(ask())
+        await served.raft.asked()
+        asking.cancel()
+    await asyncio.wait([asking])
+    for kind in (SpanKind.CLIENT, SpanKind.SERVER):
+        span = await ended(found, RAFT + "DescribeQuorum", kind)
+        assert attributes_of(span)["rpc.response.status_code"] == "CANCELLED"
+        assert span.status.is_unset
+    await channel.close()
 
 
 async def test_a_request_belongs_to_what_is_current_when_it_is_sent(
