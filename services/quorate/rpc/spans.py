@@ -1,9 +1,10 @@
 """Spans of calls, on both ends, by OpenTelemetry's conventions for gRPC; loaded if tracing is on.
 
 A call whose caller is traced has a span, whatever it is. Of those that nobody has begun a trace for
-a vote, what begins or ends an epoch, and every change of the voters is recorded; Fetch and Write as
-often as the settings say; questions not at all. Streams have no spans here: one would be seen only
-when it ends. A server's span begins behind its guard (rpc/authorization.py): strangers make none.
+a vote, what ends an epoch, and every change of the voters is recorded; Fetch and Write as often as
+the settings say; questions not at all, nor BeginQuorumEpoch, which a leader repeats for as long as
+a voter is away. Streams have no spans here: one would be seen only when it ends. A server's span
+begins behind its guard (rpc/authorization.py): strangers make none.
 """
 
 from __future__ import annotations
@@ -39,7 +40,6 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 _ALWAYS: Final = frozenset(
     {
         "Vote",
-        "BeginQuorumEpoch",
         "EndQuorumEpoch",
         "AddRaftVoter",
         "RemoveRaftVoter",
