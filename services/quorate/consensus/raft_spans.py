@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from quorate.telemetry.spans import Tracing
 
 # Of what is asked, this alone may be the cause of something that has a span.
-_CAUSES: Final = (
-    m.VoteRequest,
-    m.BeginQuorumEpochRequest,
-    m.EndQuorumEpochRequest,
-    *get_args(m.MembershipRequest),
+_CAUSES: Final = frozenset(
+    {
+        m.VoteRequest,
+        m.BeginQuorumEpochRequest,
+        m.EndQuorumEpochRequest,
+        *get_args(m.MembershipRequest),
+    }
 )
 # Calls whose callers went away while the disk hung are not heard of again.
 CALLS_MAX: Final = 256
@@ -99,7 +101,7 @@ class RaftSpans(Observer):
     # --- what is seen -----------------------------------------------------------------------------
 
     def submitted(self, token: ReplyToken, request: m.Request) -> None:
-        if not isinstance(request, _CAUSES):
+        if type(request) not in _CAUSES:
             return
         span = get_current_span()
         if span.get_span_context().is_valid:
