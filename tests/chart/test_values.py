@@ -71,6 +71,11 @@ BAD_SENSE = [
         "backup.enabled needs persistence.enabled: there is no disk to take a backup from",
     ),
     ("backup.enabled=true,backup.ordinal=3", "backup.ordinal is 3, but the controllers are 0 to 2"),
+    (
+        "metrics.podMonitor.enabled=true,metrics.serviceMonitor.enabled=true",
+        "metrics.podMonitor.enabled and metrics.serviceMonitor.enabled are both set: every number"
+        " would be counted twice, choose one",
+    ),
     ("config.node\\.id=7", "config has node.id, which is the chart's own: take it out"),
 ]
 

@@ -19,6 +19,9 @@
 {{- if and .Values.backup.enabled (ge (int .Values.backup.ordinal) (int (include "quorate.replicas" .))) -}}
 {{- $wrong = append $wrong (printf "backup.ordinal is %d, but the controllers are 0 to %d" (int .Values.backup.ordinal) (sub (int (include "quorate.replicas" .)) 1)) -}}
 {{- end -}}
+{{- if and .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}
+{{- $wrong = append $wrong "metrics.podMonitor.enabled and metrics.serviceMonitor.enabled are both set: every number would be counted twice, choose one" -}}
+{{- end -}}
 {{- range $key := list "node.id" "metadata.log.dir" "listeners" "advertised.listeners" "controller.listener.names" "listener.security.protocol.map" "controller.quorum.bootstrap.servers" "controller.quorum.voters" -}}
 {{- if hasKey $.Values.config $key -}}
 {{- $wrong = append $wrong (printf "config has %s, which is the chart's own: take it out" $key) -}}

@@ -1,0 +1,85 @@
+"""The rules and the dashboard as the chart renders them, and when a rule fires."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.chart.rendering import CHART, Helm, one
+from tests.promql import Labels, Samples, evaluate, labels_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VALUES: Final = CHART / "ci" / "monitoring-values.yaml"
+NAMESPACE: Final = "default"
+STATEFUL_SET: Final = "q-quorate"
+_UNITS_S: Final = {"s": 1, "m": 60, "h": 3600}
+
+
+def seconds(text: str) -> float:
+    """A duration as rules write it; nothing stands for at once."""
+    return float(sum(int(n) * _UNITS_S[unit] for n, unit in re.findall(r"(\d+)([smh])", text)))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One alert."""
+
+    name: str
+    expression: str
+    for_s: float
+    labels: dict[str, str]
+    annotations: dict[str, str]
+
+    def firing(self, samples: Samples, at_s: float, every_s: float) -> set[Labels]:
+        """For which labels it fires when it was looked at so often until then."""
+        found: set[Labels] | None = None
+        steps = math.ceil(self.for_s / every_s)
+        for step in range(steps + 1):
+            value = evaluate(self.expression, samples, at_s - step * every_s)
+            assert isinstance(value, dict), f"{self.name} is no vector"
+            found = set(value) if found is None else found & set(value)
+            if not found:
+                return set()
+        assert found is not None
+        return {
+            labels_of(dict(labels) | self.labels | {"alertname": self.name}) for labels in found
+        }
+
+
+def rules_of(helm: Helm, *words: str) -> list[Rule]:
+    """All rules."""
+    spec = one(helm.objects("--values", VALUES, *words), "PrometheusRule")["spec"]
+    return [
+        Rule(
+            each["alert"],
+            each["expr"],
+            seconds(each.get("for", "")),
+            each["labels"],
+            each["annotations"],
+        )
+        for each in spec["groups"][0]["rules"]
+    ]
+
+
+def dashboard_of(helm: Helm) -> dict[str, Any]:
+    """The dashboard as Grafana reads it."""
+    objects = helm.objects("--values", VALUES)
+    text = one(objects, "ConfigMap", f"{STATEFUL_SET}-dashboard")["data"]["quorate.json"]
+    dashboard: dict[str, Any] = json.loads(text)
+    return dashboard
+
+
+def queries_of(panels: Sequence[dict[str, Any]]) -> list[str]:
+    """What the panels ask Prometheus, with Grafana's variables filled in."""
+    queries = []
+    for panel in panels:
+        queries += queries_of(panel.get("panels", ()))
+        for target in panel.get("targets", ()):
+            asked = str(target["expr"]).replace("$namespace", NAMESPACE)
+            queries.append(asked.replace("$name", STATEFUL_SET))
+    return queries

@@ -1,0 +1,289 @@
+"""Each alert fires for what it is about, and for nothing else; a healthy quorum is silent."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pytest
+
+from tests.chart.monitoring import NAMESPACE, STATEFUL_SET, Rule, dashboard_of, queries_of, rules_of
+from tests.promql import Samples, labels_of, metric_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.chart.rendering import Helm
+    from tests.promql import Labels
+
+EVERY_S: Final = 60
+# Longer than the longest range of a rule.
+END_S: Final = 11_400
+DAY_S: Final = 86_400
+COMMIT_BOUNDS: Final = ("0.1", "0.5", "1", "+Inf")
+
+Series: TypeAlias = "dict[tuple[str, Labels], Callable[[float], float]]"
+
+
+def constant(value: float) -> Callable[[float], float]:
+    return lambda _: value
+
+
+def growing(a_second: float) -> Callable[[float], float]:
+    return lambda t: a_second * t
+
+
+def late(value: float, before: float = 0.0, within_s: float = 300.0) -> Callable[[float], float]:
+    """`value` for the last minutes only."""
+    return lambda t: value if t >= END_S - within_s else before
+
+
+def controller(pod: int, **more: str) -> Labels:
+    return labels_of(
+        {"namespace": NAMESPACE, "pod": f"{STATEFUL_SET}-{pod}", "node_id": str(pod), **more}
+    )
+
+
+def operator(**more: str) -> Labels:
+    pod = f"{STATEFUL_SET}-autojoin-7d9f"
+    return labels_of({"namespace": NAMESPACE, "pod": pod, "statefulset": STATEFUL_SET, **more})
+
+
+def healthy() -> Series:
+    """Three controllers of which 0 leads, their sidecars, and an operator with nothing to do."""
+    series: Series = {}
+    for pod in range(3):
+        same: dict[str, Callable[[float], float]] = {
+            "current_epoch": constant(4),
+            "number_of_voters": constant(3),
+            "is_ready": constant(1),
+            "active_controller_count": constant(pod == 0),
+            "leader_contradictions_total": constant(0),
+            "high_watermark": growing(10),
+            "last_applied_record_offset": growing(10),
+            "flush_p99_seconds": constant(0.002),
+            "disk_call_age_seconds": constant(0),
+            "disk_free_bytes": constant(1e10),
+            "snapshot_generation_duration_seconds_sum": growing(1 / 600),
+            "snapshot_generation_duration_seconds_count": growing(1 / 1200),
+            "event_loop_stalls_total": constant(1),
+            "poll_idle_ratio": constant(0.8),
+            "metadata_errors_total": constant(0),
+            "offline_partitions_count": constant(0),
+            "certificate_expiry_timestamp_seconds": constant(90 * DAY_S),
+            "admin_certificate_expiry_timestamp_seconds": constant(90 * DAY_S),
+        }
+        series |= {(f"quorate_{name}", controller(pod)): value for name, value in same.items()}
+    for name in ("number_of_offline_voters", "uncommitted_voter_change"):
+        series[f"quorate_{name}", controller(0)] = constant(0)
+    series |= commits((0.9, 1.0, 1.0, 1.0))
+    series["quorate_autojoin_last_pass_timestamp_seconds", operator()] = lambda t: t - 5
+    for reason in ("InStep", "ObserverLags", "Paused"):
+        labels = operator(reason=reason)
+        series["quorate_autojoin_waiting", labels] = constant(reason == "InStep")
+    return series
+
+
+def commits(parts: tuple[float, ...]) -> Series:
+    """Commits of the leader, and which part of them is not above each bound."""
+    name = "quorate_commit_latency_seconds_bucket"
+    return {
+        (name, controller(0, le=bound)): growing(100 * part)
+        for bound, part in zip(COMMIT_BOUNDS, parts, strict=True)
+    }
+
+
+def at(pod: int, name: str, value: Callable[[float], float]) -> Series:
+    return {(f"quorate_{name}", controller(pod)): value}
+
+
+def of_operator(name: str, value: Callable[[float], float], **more: str) -> Series:
+    return {(f"quorate_autojoin_{name}", operator(**more)): value}
+
+
+# What is otherwise than in a healthy quorum, and all alerts that fire then.
+CASES: Final[dict[str, tuple[Series, set[str]]]] = {
+    "healthy": ({}, set()),
+    "no leader": (at(0, "active_controller_count", late(0, 1, 120)), {"QuorateNoActiveController"}),
+    "a short election": (at(0, "active_controller_count", late(0, 1, 20)), set()),
+    "two leaders": (
+        at(1, "active_controller_count", late(1)),
+        {"QuorateSeveralActiveControllers"},
+    ),
+    "one of three lost": (
+        at(0, "number_of_offline_voters", late(1)),
+        {"QuorateVoterMissing", "QuorateMajorityAtRisk"},
+    ),
+    "one of five lost": (
+        at(0, "number_of_offline_voters", late(1)) | at(0, "number_of_voters", constant(5)),
+        {"QuorateVoterMissing"},
+    ),
+    "a pod that restarts": (at(0, "number_of_offline_voters", late(1, 0, 90)), set()),
+    "one of two voters": (
+        at(0, "number_of_offline_voters", late(1))
+        | {
+            key: each
+            for pod in range(3)
+            for key, each in at(pod, "number_of_voters", constant(2)).items()
+        },
+        {"QuorateVoterMissing"},
+    ),
+    "not ready": (at(2, "is_ready", late(0, 1)), {"QuorateControllerNotReady"}),
+    "many elections": (
+        at(1, "current_epoch", lambda t: 4 + t // 300),
+        {"QuorateElectionsTooFrequent"},
+    ),
+    "a contradiction": (
+        at(2, "leader_contradictions_total", late(1)),
+        {"QuorateLeaderContradiction"},
+    ),
+    "far behind": (
+        at(2, "last_applied_record_offset", lambda t: min(10 * t, 10 * (END_S - 1500))),
+        {"QuorateControllerBehind"},
+    ),
+    "a change that is stuck": (
+        at(0, "uncommitted_voter_change", late(1)),
+        {"QuorateVoterChangeStuck"},
+    ),
+    "slow commits": (commits((0.9, 0.95, 1.0, 1.0)), {"QuorateCommitsSlow"}),
+    "a slow disk": (at(1, "flush_p99_seconds", late(0.6)), {"QuorateDiskSlow"}),
+    "a disk that hangs": (at(1, "disk_call_age_seconds", late(5, 0, 60)), {"QuorateDiskHangs"}),
+    "a full disk": (at(1, "disk_free_bytes", late(2e8, 1e10)), {"QuorateDiskFull"}),
+    "slow snapshots": (
+        at(1, "snapshot_generation_duration_seconds_sum", growing(12 / 1200)),
+        {"QuorateSnapshotsSlow"},
+    ),
+    "stalls": (
+        at(1, "event_loop_stalls_total", lambda t: 1 + max(0, t - END_S + 300) // 60),
+        {"QuorateEventLoopStalls"},
+    ),
+    "a busy loop": (at(0, "poll_idle_ratio", late(0.05, 0.8, 900)), {"QuorateEventLoopBusy"}),
+    "defects": (at(0, "metadata_errors_total", late(1)), {"QuorateMetadataErrors"}),
+    "brokers lost": (at(0, "offline_partitions_count", late(7)), {"QuorateOfflinePartitions"}),
+    "a certificate": (
+        at(1, "certificate_expiry_timestamp_seconds", constant(6 * DAY_S)),
+        {"QuorateCertificateExpires"},
+    ),
+    "a sidecar's certificate": (
+        at(1, "admin_certificate_expiry_timestamp_seconds", constant(6 * DAY_S)),
+        {"QuorateCertificateExpires"},
+    ),
+    "an operator that stands": (
+        of_operator("last_pass_timestamp_seconds", lambda t: min(t, END_S - 660)),
+        {"QuorateOperatorStalled"},
+    ),
+    "an operator that waits": (
+        of_operator("waiting", late(1, 0, 1800), reason="ObserverLags"),
+        {"QuorateOperatorWaits"},
+    ),
+    "an operator that is paused": (of_operator("waiting", constant(1), reason="Paused"), set()),
+}
+
+
+@pytest.fixture(scope="module")
+def rules(helm: Helm) -> list[Rule]:
+    return rules_of(helm)
+
+
+def points(series: Series) -> dict[tuple[str, Labels], list[float]]:
+    """Integers where they are, so that both evaluations calculate with the same numbers."""
+    times = range(0, END_S + 1, EVERY_S)
+    return {key: [float(value(t)) for t in times] for key, value in series.items()}
+
+
+def samples_of(series: Series) -> Samples:
+    samples = Samples()
+    for (name, labels), values in points(series).items():
+        for number, value in enumerate(values):
+            samples.add(number * EVERY_S, name, dict(labels), value)
+    return samples
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_alert_fires_for_what_it_is_about(rules: list[Rule], case: str) -> None:
+    otherwise, expected = CASES[case]
+    samples = samples_of(healthy() | otherwise)
+    fired = {rule.name for rule in rules if rule.firing(samples, END_S, EVERY_S)}
+    assert fired == expected
+
+
+def test_what_is_not_scraped_is_missed(rules: list[Rule]) -> None:
+    fired = {rule.name for rule in rules if rule.firing(Samples(), END_S, EVERY_S)}
+    assert fired == {"QuorateNoActiveController", "QuorateOperatorStalled"}
+
+
+def test_every_alert_has_a_case(rules: list[Rule]) -> None:
+    tried = set(itertools.chain.from_iterable(expected for _, expected in CASES.values()))
+    assert {rule.name for rule in rules} == tried
+
+
+def test_rules_without_an_operator_name_no_operator(helm: Helm) -> None:
+    names = {rule.name for rule in rules_of(helm, "--set", "operator.enabled=false")}
+    assert not [name for name in names if "Operator" in name]
+
+
+def test_the_dashboard_asks_what_prometheus_understands(helm: Helm) -> None:
+    queries = queries_of(dashboard_of(helm)["panels"])
+    assert len(queries) > 20
+    for query in queries:
+        assert metric_names(query), query
+
+
+def test_prometheus_agrees(rules: list[Rule], tmp_path: Path) -> None:
+    """Its own program on the same samples: which alerts fire, and with which labels."""
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not in PATH; Debian's package prometheus has it")
+    groups = [
+        {
+            "alert": rule.name,
+            "expr": rule.expression,
+            "for": f"{rule.for_s:.0f}s",
+            "labels": rule.labels,
+        }
+        for rule in rules
+    ]
+    (tmp_path / "rules.yaml").write_text(json.dumps({"groups": [{"name": "q", "rules": groups}]}))
+    tests = [_as_promtool_has_it(rules, otherwise) for otherwise, _ in CASES.values()]
+    spec = {"rule_files": ["rules.yaml"], "evaluation_interval": f"{EVERY_S}s", "tests": tests}
+    (tmp_path / "tests.yaml").write_text(json.dumps(spec))
+
+    command = [promtool, "test", "rules", "tests.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _as_promtool_has_it(rules: list[Rule], otherwise: Series) -> dict[str, object]:
+    series = healthy() | otherwise
+    samples = samples_of(series)
+    return {
+        "interval": f"{EVERY_S}s",
+        "input_series": [
+            {"series": _written(name, labels), "values": " ".join(map(_number, values))}
+            for (name, labels), values in points(series).items()
+        ],
+        "alert_rule_test": [
+            {
+                "eval_time": f"{END_S}s",
+                "alertname": rule.name,
+                "exp_alerts": [
+                    {"exp_labels": {k: v for k, v in labels if k != "alertname"}}
+                    for labels in rule.firing(samples, END_S, EVERY_S)
+                ],
+            }
+            for rule in rules
+        ],
+    }
+
+
+def _written(name: str, labels: Labels) -> str:
+    return name + "{" + ",".join(f'{key}="{value}"' for key, value in labels) + "}"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
