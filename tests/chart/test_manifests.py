@@ -54,7 +54,7 @@ def test_the_manifests_conform_to_the_schemas_of_kubernetes(helm: Helm, values: 
 @case
 def test_pods_are_restricted(helm: Helm, values: Path) -> None:
     """As the `restricted` pod security standard wants it, and without an account's token."""
-    ours = ("format", "admin", "controller", "backup", "commit", "autojoin")
+    ours = ("format", "admin", "controller", "backup", "commit", "autojoin", "issuer")
     for manifest in helm.objects("--values", values):
         spec = manifest.get("spec", {})
         spec = spec.get("jobTemplate", {}).get("spec", spec)
@@ -209,9 +209,9 @@ def test_tls_is_on_every_port_but_health_and_metrics(helm: Helm) -> None:
     assert "ssl.client.auth=required" in files["controller.properties"]
     assert "security.protocol=SSL" in files["admin.properties"]
     assert "admin.controller=localhost:9094" in files["admin.properties"]
-    secret = one(objects, "Secret", "q-quorate-tls")
-    assert secret["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
-    assert set(secret["data"]) == {"ca.crt", "tls.crt", "tls.key"}
+    volumes = one(objects, "StatefulSet")["spec"]["template"]["spec"]["volumes"]
+    secret = next(each["secret"] for each in volumes if each["name"] == "tls")
+    assert secret["secretName"] == "q-quorate-tls"
 
 
 def test_a_certificate_of_cert_manager_has_the_same_names(helm: Helm) -> None:
@@ -222,7 +222,32 @@ def test_a_certificate_of_cert_manager_has_the_same_names(helm: Helm) -> None:
     assert "q-quorate.default.svc.cluster.local" in spec["dnsNames"]
     assert "localhost" in spec["dnsNames"]
     assert {"server auth", "client auth"} <= set(spec["usages"])
-    assert not [o for o in objects if o["kind"] == "Secret"]
+    assert not [o for o in objects if o["kind"] in ("Secret", "Job")]
+
+
+TRACED = ("tracing.enabled=true", "tracing.endpoint=http://jaeger:4317", "tracing.fetchRatio=0.01")
+
+
+def test_all_three_services_are_told_where_spans_go(helm: Helm) -> None:
+    words = [word for value in TRACED for word in ("--set", value)]
+    objects = helm.objects("--set", "operator.enabled=true", *words)
+
+    deployment = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    for service in (container(objects, "controller"), container(objects, "admin"), deployment):
+        environment = {each["name"]: each.get("value") for each in service["env"]}
+        assert environment["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://jaeger:4317"
+        assert environment["QUORATE_TRACING_FETCH_RATIO"] == "0.01"
+        assert environment["QUORATE_TRACING_WRITE_RATIO"] == "0.01"
+        assert environment["OTEL_RESOURCE_ATTRIBUTES"] == (
+            "k8s.namespace.name=default,k8s.statefulset.name=q-quorate,k8s.pod.name=$(POD_NAME)"
+        )
+        # Kubernetes expands only what stands before.
+        names = list(environment)
+        assert names.index("POD_NAME") < names.index("OTEL_RESOURCE_ATTRIBUTES")
+
+
+def test_without_tracing_nobody_is_told_anything_of_it(helm: Helm) -> None:
+    assert "OTEL" not in helm.render("--set", "operator.enabled=true")
 
 
 def metrics_of(text: str) -> set[str]:
@@ -284,7 +309,7 @@ def test_an_operator_alone_changes_the_voters_and_rolls_pods(helm: Helm) -> None
     assert deployment["replicas"] == 1
     assert deployment["strategy"] == {"type": "Recreate"}
     autojoin = deployment["template"]["spec"]["containers"][0]
-    environment = {each["name"]: each["value"] for each in autojoin["env"]}
+    environment = {each["name"]: each.get("value") for each in autojoin["env"]}
     assert environment["QUORATE_AUTOJOIN_STATEFULSET"] == "q-quorate"
     # On a busy node it takes its time to start, and must not be killed for it.
     assert autojoin["startupProbe"]["grpc"] == {"port": 9090, "service": "startup"}

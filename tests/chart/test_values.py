@@ -27,6 +27,7 @@ GOOD = [
     "tls.enabled=true,tls.certManager.enabled=true,tls.certManager.issuerRef.name=ca",
     "backup.enabled=true,backup.ordinal=2",
     "global.imageRegistry=registry.example.com",
+    "tracing.enabled=true,tracing.endpoint=https://collector.example.com:4317,tracing.fetchRatio=1",
 ]
 BAD_SHAPE = [
     ("replicas=5", "at '': additional properties 'replicas' not allowed"),
@@ -43,6 +44,12 @@ BAD_SHAPE = [
     ("log.format=text", "at '/log/format': value must be one of 'key-value', 'json'"),
     ("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern"),
     ("image.repository=", "at '/image/repository': minLength: got 0, want 1"),
+    (
+        "tracing.endpoint=collector:4317",
+        "at '/tracing/endpoint': 'collector:4317' does not match pattern",
+    ),
+    ("tracing.fetchRatio=2", "at '/tracing/fetchRatio': maximum: got 2, want 1"),
+    ("tracing.fetchRatio=1.5", "at '/tracing/fetchRatio': '1.5' does not match pattern"),
     ("config.a.b=1", "at '/config/a': got object, want boolean or number or string"),
 ]
 BAD_SENSE = [
@@ -76,6 +83,16 @@ BAD_SENSE = [
         "metrics.podMonitor.enabled and metrics.serviceMonitor.enabled are both set: every number"
         " would be counted twice, choose one",
     ),
+    (
+        "tracing.enabled=true",
+        "tracing.enabled needs tracing.endpoint: name a collector of OTLP over gRPC, such as"
+        " http://jaeger.observability.svc:4317",
+    ),
+    (
+        "tracing.endpoint=http://jaeger:4317",
+        "tracing.enabled is false, but tracing.endpoint is given: set tracing.enabled, or take the"
+        " endpoint away",
+    ),
     ("config.node\\.id=7", "config has node.id, which is the chart's own: take it out"),
 ]
 
@@ -88,6 +105,33 @@ def test_good_values_are_taken(helm: Helm, values: str) -> None:
 @pytest.mark.parametrize(("values", "words"), BAD_SHAPE)
 def test_a_wrong_shape_is_refused_by_the_schema(helm: Helm, values: str, words: str) -> None:
     assert words in helm.refusal("--set", values)
+
+
+def levels(schema: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], bool]:
+    """Every object whose keys are ours, and whether it takes others."""
+    found = {path: schema.get("additionalProperties") is not False}
+    for key, sub in schema["properties"].items():
+        if "properties" in sub:
+            found |= levels(sub, (*path, key))
+    return found
+
+
+def test_an_unknown_key_is_refused_at_every_level(helm: Helm, tmp_path: Path) -> None:
+    assert not [path for path, takes_others in levels(SCHEMA).items() if takes_others]
+    values: dict[str, Any] = {}
+    for path in levels(SCHEMA):
+        inner = values
+        for key in path:
+            inner = inner.setdefault(key, {})
+        inner["unheardOf"] = 1
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+
+    said = {line.strip() for line in helm.refusal("--values", file).splitlines()}
+
+    for path in levels(SCHEMA):
+        where = "".join(f"/{key}" for key in path)
+        assert f"- at '{where}': additional properties 'unheardOf' not allowed" in said
 
 
 @pytest.mark.parametrize(("values", "words"), BAD_SENSE)

@@ -22,6 +22,12 @@
 {{- if and .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}
 {{- $wrong = append $wrong "metrics.podMonitor.enabled and metrics.serviceMonitor.enabled are both set: every number would be counted twice, choose one" -}}
 {{- end -}}
+{{- if and .Values.tracing.enabled (not .Values.tracing.endpoint) -}}
+{{- $wrong = append $wrong "tracing.enabled needs tracing.endpoint: name a collector of OTLP over gRPC, such as http://jaeger.observability.svc:4317" -}}
+{{- end -}}
+{{- if and .Values.tracing.endpoint (not .Values.tracing.enabled) -}}
+{{- $wrong = append $wrong "tracing.enabled is false, but tracing.endpoint is given: set tracing.enabled, or take the endpoint away" -}}
+{{- end -}}
 {{- range $key := list "node.id" "metadata.log.dir" "listeners" "advertised.listeners" "controller.listener.names" "listener.security.protocol.map" "controller.quorum.bootstrap.servers" "controller.quorum.voters" -}}
 {{- if hasKey $.Values.config $key -}}
 {{- $wrong = append $wrong (printf "config has %s, which is the chart's own: take it out" $key) -}}

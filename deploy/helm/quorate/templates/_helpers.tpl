@@ -165,3 +165,34 @@ ssl.truststore.location=/etc/quorate/tls/ca.crt
     defaultMode: 0440
 {{- end }}
 {{- end -}}
+
+{{/* The token of the pod's account, for the one container that mounts it. */}}
+{{- define "quorate.accountVolume" -}}
+- name: account
+  projected:
+    sources:
+      - serviceAccountToken:
+          path: token
+          expirationSeconds: 3600
+      - configMap:
+          name: kube-root-ca.crt
+          items:
+            - key: ca.crt
+              path: ca.crt
+{{- end -}}
+
+{{/* Where spans go, and whose they are; the rest of OpenTelemetry's variables may be added. */}}
+{{- define "quorate.tracingEnvironment" -}}
+{{- with .Values.tracing }}
+{{- if .enabled }}
+- name: OTEL_EXPORTER_OTLP_ENDPOINT
+  value: {{ .endpoint | quote }}
+- name: QUORATE_TRACING_FETCH_RATIO
+  value: {{ .fetchRatio | quote }}
+- name: QUORATE_TRACING_WRITE_RATIO
+  value: {{ .writeRatio | quote }}
+- name: OTEL_RESOURCE_ATTRIBUTES
+  value: k8s.namespace.name={{ $.Release.Namespace }},k8s.statefulset.name={{ include "quorate.fullname" $ }},k8s.pod.name=$(POD_NAME)
+{{- end }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,229 @@
+"""What the chart renders, started as real processes: a trio with mutual TLS on every port."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import ssl
+import subprocess
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.chaos import net
+from tests.chart.api_server import ApiServer
+from tests.chart.pods import DOMAIN, NAMESPACE, RELEASE, Pods, await_true, place
+from tests.chart.rendering import CHART, Helm, missing, one
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ORDINALS: Final = (0, 1, 2)
+PORTS: Final = (9094, 9095)
+CLIENT: Final = ("--command-config", "/etc/quorate/config/client.properties")
+# What the operator is told is enough to ask every pod, and through any sidecar the leader.
+OPERATOR: Final = """
+import asyncio, os
+from quorate.autojoin.config import read_config
+from quorate.autojoin.quorum import PodQuorum
+from quorate.autojoin.state import Pod
+from quorate.rpc.channels import open_tls
+config = read_config({}, os.environ)
+async def main():
+    quorum = PodQuorum(
+        config.namespace, controller_port=config.controller_port, admin_port=config.admin_port,
+        timeout_s=10, tls=open_tls(config.tls),
+    )
+    pods = [
+        Pod(name=f"{config.stateful_set}-{i}", ordinal=i, uid=str(i), version="", revision="",
+            is_running=True, is_ready=True, is_deleting=False)
+        for i in range(3)
+    ]
+    service = f"{config.stateful_set}-headless"
+    asked = await quorum.ask(pods, service)
+    described, why = await quorum.describe(pods, service)
+    await quorum.close()
+    assert described is not None, why
+    print(sorted(pod.key.node_id for pod in asked), described.leader.leader_id)
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def rendered(helm: Helm) -> list[dict[str, Any]]:
+    return helm.objects("--values", CHART / "ci" / "tls-values.yaml")
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[net.Network]:
+    problem = net.missing()
+    if problem is not None:
+        missing(problem)
+    network = net.Network([place(ordinal) for ordinal in ORDINALS])
+    yield network
+    network.close()
+
+
+@pytest.fixture(scope="module")
+def api_servers(
+    network: net.Network, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[int, ApiServer]]:
+    with ExitStack() as stack:
+        folder = tmp_path_factory.mktemp("api")
+        yield {
+            ordinal: stack.enter_context(
+                ApiServer(folder / str(ordinal), net.NAMESPACES / network.namespace(place(ordinal)))
+            )
+            for ordinal in ORDINALS
+        }
+
+
+@pytest.fixture(scope="module")
+def certificates(
+    rendered: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, bytes]:
+    """What the issuer's Job makes."""
+    container = one(rendered, "Job")["spec"]["template"]["spec"]["containers"][0]
+    told = {each["name"]: each["value"] for each in container["env"]}
+    with ApiServer(tmp_path_factory.mktemp("issuer")) as server:
+        subprocess.run(
+            [sys.executable, CHART / "files" / "issue.py"],
+            env={**told, **server.environment, "ACCOUNT": str(server.account)},
+            check=True,
+            capture_output=True,
+        )
+        data = server.secrets[f"{RELEASE}-tls"]["data"]
+    return {name: base64.b64decode(text) for name, text in data.items()}
+
+
+@pytest.fixture(scope="module")
+def pods(
+    rendered: list[dict[str, Any]],
+    network: net.Network,
+    api_servers: dict[int, ApiServer],
+    certificates: dict[str, bytes],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Pods]:
+    """The trio, once all three vote."""
+    folder = tmp_path_factory.mktemp("pods")
+    with Pods(folder, rendered, network, api_servers, certificates) as pods:
+        for ordinal in ORDINALS:
+            said = pods.begin(ordinal)
+            assert ("this one is founded here" if ordinal == 0 else "this disk joins") in said
+        await_true("three voters", lambda: voters(pods) == [0, 1, 2] or str(voters(pods)))
+        yield pods
+
+
+def status(pods: Pods, ordinal: int = 0) -> dict[str, Any]:
+    """The leader's description of the quorum, asked as NOTES.txt says; {} where there is none."""
+    server = f"{RELEASE}.{DOMAIN}:9094"
+    words = ("quorate", "metadata-quorum", "--bootstrap-controller", server, *CLIENT)
+    done = pods.run(ordinal, [*words, "--output", "json", "describe", "--status"])
+    found: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
+    return found
+
+
+def voters(pods: Pods) -> list[int]:
+    return sorted(voter["id"] for voter in status(pods).get("CurrentVoters", []))
+
+
+def prepare_stop(pods: Pods, ordinal: int) -> str:
+    """What the hook says, run as the kubelet would; it has to succeed."""
+    hook = pods.container("controller")["lifecycle"]["preStop"]["exec"]["command"]
+    done = pods.run(ordinal, hook)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_command_of_helm_test_commits_and_reads_back(
+    pods: Pods, rendered: list[dict[str, Any]]
+) -> None:
+    container = one(rendered, "Pod")["spec"]["containers"][0]
+
+    done = pods.run_container(1, container)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "helm.test=" in done.stdout
+
+
+def test_every_port_wants_a_certificate_and_shows_one_for_its_names(
+    pods: Pods, network: net.Network, certificates: dict[str, bytes]
+) -> None:
+    folder = pods.folder(0) / "etc" / "tls"
+    for ordinal in ORDINALS:
+        name = f"{RELEASE}-{ordinal}.{RELEASE}-headless.{NAMESPACE}.svc"
+        for port in PORTS:
+            address = (network.address(place(ordinal)), port)
+            context = ssl.create_default_context(cadata=certificates["ca.crt"].decode())
+            context.set_alpn_protocols(["h2"])
+            for host in (name, f"{name}.cluster.local", f"{RELEASE}.{DOMAIN}", "localhost"):
+                assert handshake(context, address, host) == "refused"
+            context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+            for host in (name, f"{name}.cluster.local", f"{RELEASE}.{DOMAIN}", "localhost"):
+                assert handshake(context, address, host) == "accepted"
+
+
+def handshake(context: ssl.SSLContext, address: tuple[str, int], host: str) -> str:
+    """How a connection goes; with TLS 1.3 a server refuses after the handshake of the client."""
+    with (
+        socket.create_connection(address, timeout=5) as raw,
+        context.wrap_socket(raw, server_hostname=host) as connection,
+    ):
+        # HTTP/2 begins with these words, and a server with its settings.
+        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
+        try:
+            return "accepted" if connection.recv(9) else "refused"
+        except (ssl.SSLError, ConnectionResetError):
+            return "refused"
+
+
+def test_the_operator_asks_every_pod_and_finds_the_leader(
+    pods: Pods, helm: Helm, rendered: list[dict[str, Any]]
+) -> None:
+    del rendered
+    values = CHART / "ci" / "tls-values.yaml"
+    objects = helm.objects("--values", values, "--set", "operator.enabled=true")
+    deployment = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    told = pods.environment(0, deployment["env"])
+
+    done = pods.run(0, [sys.executable, "-c", OPERATOR], told)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("] ") == ["[0, 1, 2", f"{status(pods)['LeaderId']}\n"]
+
+
+def test_the_hook_before_a_restart_hands_over_and_removes_nobody(pods: Pods) -> None:
+    leader = status(pods)["LeaderId"]
+
+    said = prepare_stop(pods, leader)
+
+    assert "leadership handed over" in said
+    assert "voter removed" not in said
+    assert status(pods)["LeaderId"] != leader
+    assert voters(pods) == [0, 1, 2]
+
+
+def test_the_hook_removes_the_voter_of_a_pod_that_is_scaled_away(
+    pods: Pods, api_servers: dict[int, ApiServer]
+) -> None:
+    def scale(replicas: int) -> None:
+        for server in api_servers.values():
+            server.replicas = replicas
+
+    scale(2)
+    said = prepare_stop(pods, 2)
+
+    assert "voter removed" in said
+    assert voters(pods) == [0, 1]
+    assert any("/statefulsets/" in call for call in api_servers[2].calls)
+    assert pods.stop(2, "controller") == 0
+    assert pods.stop(2, "admin") == 0
+
+    # Its claim goes with it, and who is scaled up again has an empty disk.
+    scale(3)
+    pods.wipe(2)
+    pods.begin(2)
+    await_true("three voters", lambda: voters(pods) == [0, 1, 2] or str(voters(pods)))
