@@ -70,13 +70,8 @@ class Controllers:
         return [node.address for node in self.nodes.values()]
 
     async def __aenter__(self) -> Self:
-        try:
-            await asyncio.gather(*(self.start(node_id) for node_id in self.nodes))
-            await self.leader()
-        except BaseException as error:
-            # Whoever is not entered is not left either.
-            await self.__aexit__(type(error), error, None)
-            raise
+        await asyncio.gather(*(self.start(node_id) for node_id in self.nodes))
+        await self.leader()
         return self
 
     async def __aexit__(
