@@ -13,7 +13,7 @@ from quorate.controller.requests import NewTopic
 from quorate.telemetry.exporting import QUEUE_MAX
 from quorate.telemetry.trace_ids import trace_id_of, trace_id_text
 from tests.integration.otlp import Received, collecting, hanging
-from tests.integration.quorum import DEADLINE_S, Quorum
+from tests.integration.quorum import DEADLINE_S, OBSERVER_ID, Quorum
 from tests.ports import free_ports
 
 if TYPE_CHECKING:
@@ -99,6 +99,33 @@ async def test_votes_and_changes_of_the_voters_are_traced_from_process_to_proces
         assert any(
             span.name == "quorate.controller.v1.Controller/Write" for span in collector.spans
         )
+
+
+async def test_who_joins_by_itself_is_traced_from_there_to_the_commit(tmp_path: Path) -> None:
+    joins = {"controller.quorum.auto.join.enable": "true"}
+    async with (
+        collecting() as collector,
+        Quorum(tmp_path, traced(collector.address) | joins, controllers=1) as quorum,
+    ):
+        await quorum.add_observer()
+
+        def changes() -> list[Received]:
+            return [span for span in collector.spans if span.name == "kraft.voter_change"]
+
+        await collector.until("the change of the voters", lambda: bool(changes()))
+        (change,) = changes()
+
+        def asked() -> list[Received]:
+            whole = collector.of_trace(change.trace_id)
+            return [span for span in whole if span.name == RAFT + "AddRaftVoter"]
+
+        await collector.until("both ends of the call", lambda: len(asked()) == 2)
+        by_id = {span.span_id: span for span in asked()}
+        served = by_id[change.parent_id]
+        root = by_id[served.parent_id]
+        assert (served.kind, served.instance) == (SERVER, change.instance)
+        assert (root.kind, root.parent_id) == (CLIENT, "")
+        assert root.instance.startswith(f"{OBSERVER_ID}-")
 
 
 async def test_the_id_of_an_epochs_trace_is_told_by_any_controller(quorum: Quorum) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 # A span has a few kilobytes at most: attributes and events are bounded (telemetry/spans.py).
 QUEUE_MAX: Final = 2048
+# What there may be thousands of in a second: it leaves half of the queue to elections.
+BULK: Final = ("kraft.write.", "quorate.controller.", "quorate.raft.v1.Raft/Fetch")
 # Small enough that making a message of them keeps the interpreter from nobody for long.
 BATCH_MAX: Final = 64
 # How long spans gather before they are sent, unless somebody asks for them to be.
@@ -72,7 +74,8 @@ class SpanQueue(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         """Take it, or count it as dropped."""
         with self._lock:
-            if self._is_stopping or len(self._queue) >= self._queue_max:
+            room = self._queue_max // 2 if span.name.startswith(BULK) else self._queue_max
+            if self._is_stopping or len(self._queue) >= room:
                 self.dropped += 1
                 return
             self._queue.append(span)

@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from quorate.telemetry.exporting import BATCH_MAX, SpanQueue
+from quorate.telemetry.exporting import BATCH_MAX, BULK, SpanQueue
 from quorate.telemetry.logs import RepeatFilter
 
 if TYPE_CHECKING:
@@ -101,6 +101,21 @@ def test_a_hanging_collector_costs_what_the_queue_holds_and_no_more(collector: C
     queue.stop(0.0)
     assert queue.queued == 0
     assert queue.exported + queue.dropped == 1001
+
+
+@pytest.mark.parametrize("bulk", BULK)
+def test_changes_and_fetches_leave_room_for_elections(collector: Collector, bulk: str) -> None:
+    collector.let.clear()
+    queue = SpanQueue(collector, "c", queue_max=100, delay_s=0.0)
+    tracer = tracer_into(queue)
+    make(tracer, 1)
+    assert collector.asked.acquire(timeout=WAIT_S)
+    for _ in range(100):
+        tracer.start_span(f"{bulk}x").end()
+    assert (queue.queued, queue.dropped) == (50, 50)
+    make(tracer, 100)
+    assert (queue.queued, queue.dropped) == (100, 100)
+    queue.stop(0.0)
 
 
 def test_a_dead_collector_is_one_line_a_minute(
