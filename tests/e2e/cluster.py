@@ -94,6 +94,11 @@ class Cluster:
         """One command. Raises CommandFailedError."""
         return run("helm", "--namespace", self.namespace, *words)
 
+    def metrics(self, pod: str, port: int) -> str:
+        """What Prometheus would read of a pod, through the API server."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}:{port}/proxy/metrics"
+        return self.kubectl("get", "--raw", path, namespaced=False)
+
     def release(self, name: str, *values: str) -> Release:
         """A release of the chart that is not installed yet; `values` are `key=value`."""
         return Release(self, name, values)
@@ -280,9 +285,5 @@ class Release:
         return found[1] if found else None
 
     def metrics(self, pod: int, port: int = 9464) -> str:
-        """What Prometheus would read of a pod, through the API server."""
-        path = (
-            f"/api/v1/namespaces/{self.cluster.namespace}/pods/{self.fullname}-{pod}:{port}"
-            "/proxy/metrics"
-        )
-        return self.cluster.kubectl("get", "--raw", path, namespaced=False)
+        """What Prometheus would read of a controller's pod."""
+        return self.cluster.metrics(f"{self.fullname}-{pod}", port)
