@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RELEASE: Final = "q-quorate"
 NAMESPACE: Final = "default"
 DOMAIN: Final = f"{NAMESPACE}.svc.cluster.local"
-FOLDERS: Final = {"/etc/quorate": "etc", "/var/lib/quorate": "data"}
+FOLDERS: Final = {"/etc/quorate": "etc", "/var/lib/quorate": "data", "/backup": "backup"}
 ACCOUNT: Final = "/run/secrets/kubernetes.io/serviceaccount"
 COMMAND_S: Final = 180.0
 # Files of its own in place of /etc/hosts and of what Kubernetes mounts; then the command.
@@ -86,7 +86,8 @@ class Pods:
 
     def _lay_out(self, ordinal: int) -> None:
         folder = self.folder(ordinal)
-        (folder / "data").mkdir(parents=True)
+        for name in ("data", "backup"):
+            (folder / name).mkdir(parents=True)
         config = folder / "etc" / "config"
         config.mkdir(parents=True)
         for name, text in one(self._objects, "ConfigMap", RELEASE)["data"].items():

@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import tarfile
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
@@ -193,6 +194,24 @@ def test_the_operator_asks_every_pod_and_finds_the_leader(
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.split("] ") == ["[0, 1, 2", f"{status(pods)['LeaderId']}\n"]
+
+
+def test_the_backup_job_keeps_as_many_as_it_is_told(pods: Pods, helm: Helm) -> None:
+    values = ("--set", "backup.enabled=true", "--set", "backup.keep=1")
+    objects = helm.objects("--values", CHART / "ci" / "tls-values.yaml", *values)
+    job = one(objects, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    folder = pods.folder(0) / "backup"
+    older = folder / "20200101T000000Z.backup"
+    older.touch()
+
+    done = pods.run_container(0, job["containers"][0])
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    (made,) = folder.iterdir()
+    assert made.suffix == ".backup"
+    assert made != older
+    with tarfile.open(made) as archive:
+        assert "manifest.json" in archive.getnames()
 
 
 def test_the_hook_before_a_restart_hands_over_and_removes_nobody(pods: Pods) -> None:
