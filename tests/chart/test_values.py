@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.chart.rendering import CHART, Helm, one
+from tests.chart.rendering import CASES, CHART, Helm, one
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,19 +158,38 @@ def test_everything_that_makes_no_sense_is_told_at_once(helm: Helm) -> None:
 def test_what_is_unwise_is_warned_about(
     helm: Helm, tmp_path: Path, values: str, warning: str
 ) -> None:
-    chart = tmp_path / "quorate"
-    shutil.copytree(CHART, chart)
-    notes = (chart / "templates" / "NOTES.txt").read_text()
-    # Notes are shown by an installation only: here they are rendered as an object.
-    (chart / "templates" / "notes.yaml").write_text(
-        '{{- define "notes" -}}' + notes + "{{- end -}}\n"
-        'kind: Notes\nmetadata: {name: notes}\ntext: {{ include "notes" . | toJson }}\n'
-    )
-
-    text = one(helm.objects("--set", values, chart=chart), "Notes")["text"]
+    text = notes(helm, tmp_path, "--set", values)
 
     assert warning in text
     assert "helm --namespace default test q" in text
+
+
+def notes(helm: Helm, folder: Path, *words: str | Path) -> str:
+    """What an installation says in the end. Nothing else shows it, so it is made an object here."""
+    chart = folder / "quorate"
+    shutil.copytree(CHART, chart)
+    text = (chart / "templates" / "NOTES.txt").read_text()
+    (chart / "templates" / "notes.yaml").write_text(
+        '{{- define "notes" -}}' + text + "{{- end -}}\n"
+        'kind: Notes\nmetadata: {name: notes}\ntext: {{ include "notes" . | toJson }}\n'
+    )
+    told: str = one(helm.objects(*words, chart=chart), "Notes")["text"]
+    return told
+
+
+@pytest.mark.parametrize("values", CASES, ids=lambda path: path.name.partition("-values")[0])
+def test_the_notes_fit_what_was_installed(helm: Helm, tmp_path: Path, values: Path) -> None:
+    text = notes(helm, tmp_path, "--values", values)
+    told = yaml.safe_load(values.read_text())
+
+    has_operator = told.get("operator", {}).get("enabled", False)
+    # kubectl follows the rollout of no set whose pods an operator deletes.
+    assert ("rollout status" in text) is not has_operator
+    assert ("--for=jsonpath" in text) is has_operator
+    has_tls = told.get("tls", {}).get("enabled", False)
+    assert ("--command-config /etc/quorate/config/client.properties" in text) is has_tls
+    assert ("tls.enabled is false" in text) is not has_tls
+    assert ("quorate trace-id" in text) is told.get("tracing", {}).get("enabled", False)
 
 
 def settings(schema: dict[str, Any], path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
