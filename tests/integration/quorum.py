@@ -70,8 +70,13 @@ class Controllers:
         return [node.address for node in self.nodes.values()]
 
     async def __aenter__(self) -> Self:
-        await asyncio.gather(*(self.start(node_id) for node_id in self.nodes))
-        await self.leader()
+        try:
+            await asyncio.gather(*(self.start(node_id) for node_id in self.nodes))
+            await self.leader()
+        except BaseException as error:
+            # Whoever is not entered is not left either.
+            await self.__aexit__(type(error), error, None)
+            raise
         return self
 
     async def __aexit__(

@@ -27,12 +27,14 @@ from quorate.raft.notes import Cause
 from quorate.records.errors import ErrorCode
 from quorate.rpc.controller_server import ControllerApiError
 from quorate.storage.errors import StorageError
+from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quorate.consensus.driver import RaftDriver
     from quorate.consensus.snapshotting import Snapshotter
+    from quorate.consensus.write_spans import WriteSpans
     from quorate.controller.controller import Controller
     from quorate.controller.decision import Decision
     from quorate.controller.image import Brokers
@@ -90,6 +92,7 @@ class MetadataApplication:
             broke=driver.fail,
         )
         self._expiry = Expiry(driver, controller, self._accept, pause_ms=pause_ms)
+        self._spans = _make_spans()
 
     @property
     def is_loaded(self) -> bool:
@@ -274,11 +277,15 @@ class MetadataApplication:
         if not self._decides:
             future.set_exception(not_controller(self._leader, "this controller is not active"))
             return future
+        if self._spans is not None:
+            self._spans.asked(future)
         self._deciding.take(Asked(request, caller, future))
         return future
 
     def _decided(self, asked: Asked, decision: Decision) -> None:
         request = asked.request
+        if self._spans is not None:
+            self._spans.decided(asked.future, decision)
         if isinstance(request, BrokerHeartbeat) or not self._is_settled(decision):
             self._accept(decision, asked.future)
         elif decision.reply is not None:
@@ -353,6 +360,8 @@ class MetadataApplication:
         else:
             self._timestamps.append((batch.end_offset, batch.timestamp_ms))
             self._snapshotter.note(len(batch.data))
+            if self._spans is not None:
+                self._spans.appended(batch)
 
     # --- reads ------------------------------------------------------------------------------------
 
@@ -442,6 +451,16 @@ class MetadataApplication:
         await self.pause()
         self._reading.close()
         self._give_up()
+
+
+def _make_spans() -> WriteSpans | None:
+    """What makes spans of changes; None where tracing is off."""
+    active = tracing.active()
+    if active is None:
+        return None
+    from quorate.consensus.write_spans import WriteSpans
+
+    return WriteSpans(active)
 
 
 def _retrieve(future: asyncio.Future[WriteReply]) -> None:

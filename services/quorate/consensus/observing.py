@@ -57,14 +57,14 @@ class Observers:
             try:
                 observer.submitted(token, request)
             except Exception as error:
-                _complain(observer, error)
+                complain(observer, error)
 
     def stepped(self, event: api.Event | None, update: api.Update) -> None:
         for observer in self._observers:
             try:
                 observer.stepped(event, update)
             except Exception as error:
-                _complain(observer, error)
+                complain(observer, error)
 
     def saving(self, effect: api.SaveElection) -> None:
         self._tell(lambda observer: observer.saving(effect))
@@ -82,10 +82,10 @@ class Observers:
             try:
                 what(observer)
             except Exception as error:
-                _complain(observer, error)
+                complain(observer, error)
 
 
-def _complain(observer: Observer, error: Exception) -> None:
+def complain(observer: Observer, error: Exception) -> None:
     """Once a minute: what fails at one step fails at most others."""
     key = ("observer", type(observer), type(error))
     log.error("an observer failed", exc_info=error, extra={"repeats": key})

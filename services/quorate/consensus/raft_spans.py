@@ -14,7 +14,7 @@ from opentelemetry.trace import get_current_span
 
 from quorate.consensus.change_spans import ChangeSpans
 from quorate.consensus.election_spans import ElectionSpans
-from quorate.consensus.observing import Observer
+from quorate.consensus.observing import Observer, complain
 from quorate.consensus.span_making import SpanMaker, context_of, end_in_vain
 from quorate.raft import api
 from quorate.raft import messages as m
@@ -75,7 +75,12 @@ class RaftSpans(Observer):
 
     def sending(self, effect: api.SendRequest) -> AbstractContextManager[None]:
         """What is sent inside belongs to the span that it is sent for, or to none."""
-        return self._tracing.within(context_of(self._span_of(effect)))
+        span = None
+        try:
+            span = self._span_of(effect)
+        except Exception as error:
+            complain(self, error)
+        return self._tracing.within(context_of(span))
 
     def _span_of(self, effect: api.SendRequest) -> SpanContext | None:
         match effect.request:

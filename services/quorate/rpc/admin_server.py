@@ -15,13 +15,14 @@ from quorate.rpc import admin_errors
 from quorate.rpc import convert_sidecar as convert
 from quorate.rpc.admin_errors import AdminError
 from quorate.rpc.authorization import CALLER, CallerInterceptor
-from quorate.rpc.channels import bind, make_server, server_spans
+from quorate.rpc.channels import make_server, server_spans
 from quorate.rpc.convert_admin import pb_describe_response
 from quorate.rpc.convert_raft import at_least_0, pb_leader
 from quorate.rpc.decoding import SMALL_BYTES_MAX
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.health import enable_reflection
+from quorate.rpc.listener import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from quorate.rpc.gen.raft.v1 import raft_pb2
-    from quorate.rpc.tls import TlsFiles
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 P = TypeVar("P")
@@ -240,7 +240,7 @@ def _in_words(request: Any) -> str:  # noqa: ANN401
     return " ".join(str(request).split())
 
 
-class AdminServer:
+class AdminServer(Listener):
     """The listener of the sidecar."""
 
     def __init__(
@@ -251,19 +251,8 @@ class AdminServer:
         guard: CallerInterceptor | None = None,
     ) -> None:
         guard = guard or CallerInterceptor(None, has_names=False)
-        self._server = make_server((guard, *server_spans()), received_bytes_max=SMALL_BYTES_MAX)
-        admin_pb2_grpc.add_AdminServicer_to_server(service, self._server)
+        server = make_server((guard, *server_spans()), received_bytes_max=SMALL_BYTES_MAX)
+        super().__init__(server)
+        admin_pb2_grpc.add_AdminServicer_to_server(service, server)
         if has_reflection:
-            enable_reflection(self._server, ADMIN)
-
-    def bind(self, host: str, port: int, *, tls: TlsFiles | None = None) -> int:
-        """Take the port; returns it. Raises RuntimeError when it cannot be had."""
-        return bind(self._server, host, port, tls=tls)
-
-    async def start(self) -> None:
-        """Listen."""
-        await self._server.start()
-
-    async def stop(self, grace_s: float) -> None:
-        """Take no new call; those under way may end within the grace."""
-        await self._server.stop(grace=grace_s)
+            enable_reflection(server, ADMIN)

@@ -17,7 +17,7 @@ from quorate.telemetry import tracing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.rpc.spans import FetchSpans
+    from quorate.rpc.spans import FetchSpans, WriteSpans
     from quorate.rpc.tls import TlsFiles
     from quorate.settings.tls import TlsSettings
 
@@ -144,6 +144,16 @@ def fetch_spans() -> FetchSpans | None:
     from quorate.rpc.spans import FetchSpans
 
     return FetchSpans(active)
+
+
+def write_spans() -> WriteSpans | None:
+    """What makes spans of the requests on WriteStream; None where none of them is recorded."""
+    active = tracing.active()
+    if active is None or not active.write_ratio:
+        return None
+    from quorate.rpc.spans import WriteSpans
+
+    return WriteSpans(active)
 
 
 async def drain(channel: grpc.aio.Channel, grace_s: float) -> None:

@@ -13,6 +13,7 @@ from quorate.controller.requests import Caller
 from quorate.rpc import convert_controller as convert
 from quorate.rpc.admission import Admission, AdmissionError, Pool
 from quorate.rpc.authorization import CALLER
+from quorate.rpc.channels import write_spans
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.pace import SERVING_SHARE, Pace
@@ -88,6 +89,7 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
         # Their bytes are those of the budget.
         self._streams = Admission("write streams", calls_max=STREAMS_MAX, pool=Pool(0))
         self._budget = WriteBudget()
+        self._spans = write_spans()
 
     async def Write(self, request: pb.WriteRequest, context: Context) -> pb.WriteResponse:
         response = pb.WriteResponse(first_sequence=request.sequence, last_sequence=request.sequence)
@@ -101,6 +103,14 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
     def _begin(self, request: pb.WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
         """Hand the write over. Raises ValueError that names the field."""
         return self._handler.write(convert.chosen(request, "request"), caller)
+
+    def _begin_on_stream(
+        self, request: pb.WriteRequest, caller: Caller
+    ) -> asyncio.Future[WriteReply]:
+        """The same for one request of many, some of which have spans of their own."""
+        if self._spans is None:
+            return self._begin(request, caller)
+        return self._spans.around(lambda: self._begin(request, caller))
 
     async def _put_result(self, result: pb.WriteResult, reply: asyncio.Future[WriteReply]) -> None:
         try:
@@ -133,7 +143,8 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
                     if window.is_full:
                         await window.room()
                     window.take(size)
-                    queue.put_nowait((request.sequence, self._begin(request, caller), size))
+                    reply = self._begin_on_stream(request, caller)
+                    queue.put_nowait((request.sequence, reply, size))
             except ValueError as error:
                 queue.put_nowait(error)
             finally:

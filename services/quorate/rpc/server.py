@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.rpc.authorization import CallerInterceptor
-from quorate.rpc.channels import MESSAGE_BYTES_MAX, bind, make_server, server_spans
+from quorate.rpc.channels import MESSAGE_BYTES_MAX, make_server, server_spans
 from quorate.rpc.decoding import REQUEST_BYTES_MAX
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
 from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
 from quorate.rpc.health import enable_reflection
+from quorate.rpc.listener import Listener
 from quorate.rpc.raw_server import RawService
 
 if TYPE_CHECKING:
     from quorate.rpc.controller_server import ControllerService
     from quorate.rpc.raft_server import RaftService
-    from quorate.rpc.tls import TlsFiles
 
 RAFT: Final = "quorate.raft.v1.Raft"
 CONTROLLER: Final = "quorate.controller.v1.Controller"
 RAW_LOG: Final = "quorate.raw.v1.RawLog"
 
 
-class ControllerServer:
+class ControllerServer(Listener):
     """The listener that peers and clients share."""
 
     def __init__(
@@ -36,25 +36,14 @@ class ControllerServer:
     ) -> None:
         guard = guard or CallerInterceptor(None, has_names=False)
         size = MESSAGE_BYTES_MAX if isinstance(service, RawService) else REQUEST_BYTES_MAX
-        self._server = make_server((guard, *server_spans()), received_bytes_max=size)
-        raft_pb2_grpc.add_RaftServicer_to_server(raft, self._server)
+        server = make_server((guard, *server_spans()), received_bytes_max=size)
+        super().__init__(server)
+        raft_pb2_grpc.add_RaftServicer_to_server(raft, server)
         if isinstance(service, RawService):
-            raw_pb2_grpc.add_RawLogServicer_to_server(service, self._server)
+            raw_pb2_grpc.add_RawLogServicer_to_server(service, server)
             name = RAW_LOG
         else:
-            controller_pb2_grpc.add_ControllerServicer_to_server(service, self._server)
+            controller_pb2_grpc.add_ControllerServicer_to_server(service, server)
             name = CONTROLLER
         if has_reflection:
-            enable_reflection(self._server, RAFT, name)
-
-    def bind(self, host: str, port: int, *, tls: TlsFiles | None = None) -> int:
-        """Take the port; returns it. Raises RuntimeError when it cannot be had."""
-        return bind(self._server, host, port, tls=tls)
-
-    async def start(self) -> None:
-        """Listen."""
-        await self._server.start()
-
-    async def stop(self, grace_s: float | None = None) -> None:
-        """Close the listener at once; calls under way may end within the grace."""
-        await self._server.stop(grace=grace_s)
+            enable_reflection(server, RAFT, name)

@@ -1,16 +1,17 @@
 """Spans of calls, on both ends, by OpenTelemetry's conventions for gRPC; loaded if tracing is on.
 
 A call whose caller is traced has a span, whatever it is. Of those that nobody has begun a trace for
-a vote, what begins or ends an epoch, and every change of the voters is recorded; Fetch and Write as
-often as the settings say; questions not at all. Streams have no spans here: one would be seen only
-when it ends. A server's span begins behind its guard (rpc/authorization.py): strangers make none.
+a vote, what ends an epoch, and every change of the voters is recorded; Fetch and Write as often as
+the settings say; questions not at all, nor BeginQuorumEpoch, which a leader repeats for as long as
+a voter is away. Streams have no spans here: one would be seen only when it ends. A server's span
+begins behind its guard (rpc/authorization.py): strangers make none.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 import grpc
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
     from quorate.telemetry.spans import Tracing
     from quorate.telemetry.tracing import Value
 
+T = TypeVar("T")
 ServerContext: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 _ALWAYS: Final = frozenset(
     {
         "Vote",
-        "BeginQuorumEpoch",
         "EndQuorumEpoch",
         "AddRaftVoter",
         "RemoveRaftVoter",
@@ -49,6 +50,7 @@ _ALWAYS: Final = frozenset(
         "PrepareStop",
     }
 )
+WRITE_STREAM: Final = "quorate.controller.v1.Controller/WriteStream"
 FETCH: Final = "quorate.raft.v1.Raft/Fetch"
 _FETCHES: Final = frozenset({"Fetch", "FetchOnce", "FetchSnapshot"})
 # What the conventions call an error of the server's; other codes are its caller's doing.
@@ -195,6 +197,40 @@ class FetchSpans:
             return
         if answer.error is not ErrorCode.NONE:
             span.set_attribute("kraft.error", answer.error.name)
+        finish(span, grpc.StatusCode.OK, is_error=False)
+
+
+class WriteSpans:
+    """Spans of requests on WriteStream: each from when it is begun until it has its reply.
+
+    Each that is drawn is a trace of its own: the stream's headers are those of its beginning.
+    """
+
+    def __init__(self, tracing: Tracing) -> None:
+        self._tracing = tracing
+
+    def around(self, begin_write: Callable[[], asyncio.Future[T]]) -> asyncio.Future[T]:
+        """Begin a write, within a span if it is drawn. Raises what `begin_write` does."""
+        tracing = self._tracing
+        if not is_drawn(tracing.write_ratio):
+            return begin_write()
+        span = begin(tracing, WRITE_STREAM, SpanKind.SERVER, Context())
+        try:
+            with tracing.within(set_span_in_context(span)):
+                reply = begin_write()
+        except ValueError as error:
+            finish(span, grpc.StatusCode.INVALID_ARGUMENT, str(error), is_error=False)
+            raise
+        reply.add_done_callback(lambda _: self._replied(span, reply))
+        return reply
+
+    def _replied(self, span: Span, reply: asyncio.Future[T]) -> None:
+        if reply.cancelled():
+            finish(span, grpc.StatusCode.CANCELLED, is_error=False)
+            return
+        if reply.exception() is not None:
+            # What has no reply of its own kind is a result with an error, and no error of the call.
+            span.set_attribute("kraft.error", str(reply.exception()))
         finish(span, grpc.StatusCode.OK, is_error=False)
 
 

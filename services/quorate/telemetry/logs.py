@@ -37,8 +37,8 @@ REPEATS: Final = "repeats"
 LEFT_OUT: Final = "left_out"
 PERIOD_S: Final = 60.0
 KEYS_MAX: Final = 1000
-# Libraries that write a traceback for each call that goes wrong; they know nothing of keys.
-_CHATTY: Final = ("grpc", "asyncio")
+# Libraries that write a line or a traceback for each thing that goes wrong, and know no keys.
+_CHATTY: Final = ("grpc", "asyncio", "opentelemetry")
 
 # What logging itself puts on a record; everything else came with `extra`.
 _RESERVED = frozenset(vars(logging.makeLogRecord({}))) | {

@@ -7,6 +7,7 @@ does as its parent does.
 
 from __future__ import annotations
 
+import logging
 import threading
 from contextlib import contextmanager
 from importlib import metadata
@@ -43,6 +44,10 @@ LIMITS: Final = SpanLimits(
     max_attribute_length=1024,
 )
 _SCOPE: Final = "quorate"
+# The words of an exception are enough; a traceback would be cut, as all that is long.
+_ON_ERROR: Final = {"record_exception": False, "set_status_on_exception": True}
+# It warns of each value that is cut.
+logging.getLogger("opentelemetry.attributes").setLevel(logging.ERROR)
 
 
 class _Ids(RandomIdGenerator):
@@ -139,7 +144,7 @@ class Tracing:
     @contextmanager
     def span(self, name: str, attributes: Attributes) -> Iterator[Span]:
         """A span around what is done inside; an exception is its error."""
-        with self.tracer.start_as_current_span(name, attributes=attributes) as begun:
+        with trace.use_span(self.start(name, attributes), end_on_exit=True, **_ON_ERROR) as begun:
             yield begun
 
     @contextmanager
@@ -148,7 +153,7 @@ class Tracing:
     ) -> Iterator[Span]:
         """The same for a trace that begins here, or that began at a wall-clock time before."""
         begun = self.start_root(name, attributes, start_ns=start_ns)
-        with trace.use_span(begun, end_on_exit=True):
+        with trace.use_span(begun, end_on_exit=True, **_ON_ERROR):
             yield begun
 
     @contextmanager

@@ -19,7 +19,8 @@ from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.spans import ClientSpans
 from quorate.telemetry import tracing
-from tests.integration.rpc.conftest import WAIT_S, serve
+from tests.integration.rpc.conftest import WAIT_S, ControllerByHand, serve
+from tests.integration.rpc.test_controller_server import created, write
 from tests.integration.rpc.test_raft_client import (
     GRANTED,
     LEADER,
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
 
+    from quorate.controller.replies import WriteReply
+    from quorate.controller.requests import Caller as RequestCaller
+    from quorate.controller.requests import WriteRequest
     from tests.integration.rpc.conftest import Served
 
 RAFT = "quorate.raft.v1.Raft/"
@@ -309,3 +313,34 @@ async def test_fetches_and_writes_are_not_recorded_unless_asked(found: Recorded)
         await server.server.stop()
         assert none.spans == []
     assert found.spans == []
+
+
+async def test_requests_on_a_write_stream_are_traces_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    current: list[tuple[str, str] | None] = []
+    answering = ControllerByHand.write
+
+    def watched(
+        by_hand: ControllerByHand, request: WriteRequest, caller: RequestCaller
+    ) -> asyncio.Future[WriteReply]:
+        current.append(tracing.ids())
+        return answering(by_hand, request, caller)
+
+    monkeypatch.setattr(ControllerByHand, "write", watched)
+    with recorded(write_ratio=1.0) as found:
+        server = await serve()
+        channel = open_channel(*server.address)
+        call = controller_pb2_grpc.ControllerStub(channel).WriteStream()
+        for name in ("a", "b"):
+            await call.write(write(name))
+            _, reply = await server.controller.asked()
+            reply.set_result(created(name))
+            await call.read()
+        await channel.close()
+        await server.server.stop()
+        spans = found.named("quorate.controller.v1.Controller/WriteStream")
+        ids = [(f"{s.context.trace_id:032x}", f"{s.context.span_id:016x}") for s in spans]
+        assert ids == current
+        assert len({trace_id for trace_id, _ in ids}) == 2
+        assert {span.kind for span in spans} == {SpanKind.SERVER}

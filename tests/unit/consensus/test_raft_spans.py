@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from opentelemetry.trace import StatusCode, get_current_span
 
+from quorate.consensus.election_spans import ElectionSpans
 from quorate.consensus.raft_spans import CALLS_MAX
 from quorate.raft import api
 from quorate.raft import messages as m
@@ -11,6 +14,9 @@ from quorate.records.ids import CallId, Epoch, NodeId, ReplyToken
 from tests.recorded_spans import attributes_of, recorded
 from tests.unit.consensus.watched import SAVING_MS, Watched, parent_of
 from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    import pytest
 
 VOTE = "quorate.raft.v1.Raft/Vote"
 
@@ -100,3 +106,18 @@ def test_a_disk_that_failed_leaves_a_span_that_says_so() -> None:
         watched.spans.saving(save)
         watched.spans.ended()
     assert spans.one("kraft.quorum_state.persist").status.status_code is StatusCode.ERROR
+
+
+def test_what_cannot_be_told_of_a_request_does_not_keep_it_from_being_sent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(ElectionSpans, "asked", fail)
+    with recorded():
+        watched = Watched(cores.recovered(1, 2, 3))
+        watched.wake(2000)
+        assert isinstance(watched.calls[2][1], m.VoteRequest)
+        assert not watched.carried[2].is_valid
+    assert "an observer failed" in caplog.messages

@@ -82,7 +82,7 @@ def test_what_begins_within_a_context_belongs_to_it_and_without_one_to_nobody() 
         assert not get_current_span().get_span_context().is_valid
 
 
-def test_what_a_span_holds_is_bounded() -> None:
+def test_what_a_span_holds_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
     with recorded() as found:
         with tracing.root("a", {f"k{n}": "x" * 5000 for n in range(100)}):
             for _ in range(1000):
@@ -91,6 +91,7 @@ def test_what_a_span_holds_is_bounded() -> None:
         assert len(attributes_of(span)) == LIMITS.max_attributes
         assert {len(str(value)) for value in attributes_of(span).values()} == {1024}
         assert len(span.events) == LIMITS.max_events
+        assert caplog.records == []
 
 
 def test_opentelemetrys_variables_come_before_what_the_program_says(
