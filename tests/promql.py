@@ -24,7 +24,9 @@ LOOKBACK_S: Final = 300.0
 # Labels as sorted pairs, without the name of the metric.
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 Vector: TypeAlias = dict[Labels, float]
-Points: TypeAlias = list[tuple[float, float]]
+# Of a series that is no more the last value is None.
+Points: TypeAlias = list[tuple[float, float | None]]
+Grown: TypeAlias = list[tuple[float, float]]
 _AGGREGATIONS: Final[dict[str, Callable[[list[float]], float]]] = {
     "max": max,
     "min": min,
@@ -58,8 +60,8 @@ class Samples:
     def __init__(self) -> None:
         self._series: dict[str, dict[Labels, Points]] = defaultdict(dict)
 
-    def add(self, at_s: float, name: str, labels: dict[str, str], value: float) -> None:
-        """One sample; those of a series come in the order of their times."""
+    def add(self, at_s: float, name: str, labels: dict[str, str], value: float | None) -> None:
+        """One sample, or None where a scrape found none; those of a series come in their order."""
         self._series[name].setdefault(labels_of(labels), []).append((at_s, value))
 
     @property
@@ -146,7 +148,7 @@ class _Evaluation:
         found: Vector = {}
         for labels, points in self.samples.select(selector):
             recent = [v for t, v in points if self.at_s - LOOKBACK_S < t <= self.at_s]
-            if recent:
+            if recent and recent[-1] is not None:
                 found[labels] = recent[-1]
         return found
 
@@ -214,7 +216,7 @@ class _Evaluation:
         begin_s = self.at_s - range_s
         found: Vector = {}
         for labels, points in self.samples.select(node.vector_selector):
-            inside = [(t, v) for t, v in points if begin_s <= t <= self.at_s]
+            inside = [(t, v) for t, v in points if v is not None and begin_s <= t <= self.at_s]
             if len(inside) > 1:
                 grown = _extrapolated(inside, begin_s, self.at_s, is_counter=name != "delta")
                 found[labels] = grown / range_s if name == "rate" else grown
@@ -234,7 +236,7 @@ def _of_vectors(word: str, left: Vector, right: Vector) -> Vector:
     return {labels: pair[0] for labels, pair in both.items() if _COMPARISONS[word](*pair)}
 
 
-def _extrapolated(points: Points, begin_s: float, end_s: float, *, is_counter: bool) -> float:
+def _extrapolated(points: Grown, begin_s: float, end_s: float, *, is_counter: bool) -> float:
     """How much there would be over the whole range, as Prometheus estimates it."""
     (first_s, first), (last_s, last) = points[0], points[-1]
     grown = last - first

@@ -11,7 +11,6 @@ import contextlib
 import logging
 import os
 import random
-import signal
 import sys
 import time
 from datetime import UTC, datetime
@@ -23,7 +22,7 @@ from quorate.autojoin.lease import Lease
 from quorate.autojoin.meters import Meters
 from quorate.autojoin.quorum import PodQuorum
 from quorate.autojoin.reconcile import ClusterError, Reconciler
-from quorate.autojoin.watching import watch
+from quorate.autojoin.watching import STOP_SIGNALS, watch
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.settings.ports import taking_port
@@ -79,7 +78,7 @@ def main_autojoin(path: str | None) -> int:
 async def _serve(config: AutojoinConfig, tls: TlsFiles | None) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     meters, health = Meters(config.stateful_set, time.time()), HealthServer()
     labels = {"statefulset": config.stateful_set}

@@ -6,7 +6,9 @@ into an object, because a StatefulSet has to go also while no operator runs.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import signal
 from typing import TYPE_CHECKING, Any, Final
 
 import kopf
@@ -14,11 +16,11 @@ import kopf
 from quorate.autojoin.api_server import PAUSED
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
 
 SERVER_TIMEOUT_S: Final = 300
 CLIENT_TIMEOUT_S: Final = 330
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LIBRARY: Final = ("kopf", "aiohttp")
 
 
@@ -81,12 +83,26 @@ async def watch(
     """Watch until `stop`; passes go on by their timer where this cannot."""
     for name in _LIBRARY:
         logging.getLogger(name).setLevel(logging.WARNING)
-    await kopf.operator(
-        registry=registry_of(stateful_set, wake),
-        settings=settings_of(),
-        namespaces=[namespace],
-        # Its own guess needs an entry in /etc/passwd.
-        identity=stateful_set,
-        standalone=True,
-        stop_flag=stop,
-    )
+    ready = asyncio.Event()
+    taking_back = asyncio.create_task(_take_back_signals(ready, stop))
+    try:
+        await kopf.operator(
+            registry=registry_of(stateful_set, wake),
+            settings=settings_of(),
+            namespaces=[namespace],
+            # Its own guess needs an entry in /etc/passwd.
+            identity=stateful_set,
+            standalone=True,
+            stop_flag=stop,
+            ready_flag=ready,
+        )
+    finally:
+        taking_back.cancel()
+
+
+async def _take_back_signals(ready: asyncio.Event, stop: asyncio.Event) -> None:
+    """kopf has taken them for itself: a stop would look like a watch that broke."""
+    await ready.wait()
+    loop = asyncio.get_running_loop()
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, stop.set)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from typing import TYPE_CHECKING
 
 import kopf
@@ -54,3 +56,25 @@ async def test_a_user_without_a_name_may_run_it(monkeypatch: pytest.MonkeyPatch)
     assert asked["identity"] == "q"
     assert asked["namespaces"] == ["ns"]
     assert asked["standalone"] is True
+
+
+async def test_a_signal_is_a_stop_although_kopf_takes_the_signals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[int] = []
+
+    async def operator(*, ready_flag: asyncio.Event, stop_flag: asyncio.Event, **_: object) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, taken.append, signal.SIGTERM)
+        ready_flag.set()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        os.kill(os.getpid(), signal.SIGTERM)
+        while not (taken or stop_flag.is_set()):  # noqa: ASYNC110 - kopf knows no event of both
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(kopf, "operator", operator)
+    stop = asyncio.Event()
+    await watch("q", "ns", lambda: None, stop)
+    assert stop.is_set()
+    assert not taken
