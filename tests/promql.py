@@ -59,10 +59,27 @@ class Samples:
 
     def __init__(self) -> None:
         self._series: dict[str, dict[Labels, Points]] = defaultdict(dict)
+        self._had: dict[Labels, set[tuple[str, Labels]]] = {}
 
     def add(self, at_s: float, name: str, labels: dict[str, str], value: float | None) -> None:
         """One sample, or None where a scrape found none; those of a series come in their order."""
         self._series[name].setdefault(labels_of(labels), []).append((at_s, value))
+
+    def scraped(
+        self,
+        at_s: float,
+        target: dict[str, str],
+        found: Iterable[tuple[str, dict[str, str], float]],
+    ) -> None:
+        """All samples of one target; a series that it had before and has no more ends here."""
+        has: set[tuple[str, Labels]] = set()
+        for name, labels, value in found:
+            self.add(at_s, name, labels | target, value)
+            has.add((name, labels_of(labels | target)))
+        key = labels_of(target)
+        for name, ended in self._had.get(key, set()) - has:
+            self.add(at_s, name, dict(ended), None)
+        self._had[key] = has
 
     @property
     def names(self) -> set[str]:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import urllib.request
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.chart.monitoring import NAMESPACE
 from tests.ports import HOST
-from tests.promql import labels_of
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
-    from tests.promql import Labels, Samples
+    from tests.promql import Samples
 
 SCRAPE_S = 5.0
 
@@ -33,25 +32,19 @@ async def scrape(port: int) -> list[Metric]:
     return list(text_string_to_metric_families(await asyncio.to_thread(read)))
 
 
-@dataclass
+@dataclass(frozen=True)
 class Target:
     """One port of one pod."""
 
     pod: str
     port: int
-    _there: dict[tuple[str, Labels], None] = field(default_factory=dict)
 
     async def look(self, samples: Samples, at_s: float) -> None:
-        """Scrape once. What was there before and is not any more has ended, as in Prometheus."""
+        """Scrape once; of a target that does not answer nothing is left."""
         try:
             families = await scrape(self.port)
         except OSError:
             families = []
-        there: dict[tuple[str, Labels], None] = {}
-        for one in (sample for family in families for sample in family.samples):
-            labels = {**one.labels, "namespace": NAMESPACE, "pod": self.pod}
-            samples.add(at_s, one.name, labels, one.value)
-            there[one.name, labels_of(labels)] = None
-        for name, labels_before in self._there.keys() - there.keys():
-            samples.add(at_s, name, dict(labels_before), None)
-        self._there = there
+        labels = {"namespace": NAMESPACE, "pod": self.pod, "port": str(self.port)}
+        every = [(one.name, one.labels, one.value) for each in families for one in each.samples]
+        samples.scraped(at_s, labels, every)

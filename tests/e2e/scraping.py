@@ -49,11 +49,10 @@ class Scraping:
         """What there is now: the series of a target that does not answer have ended."""
         samples = Samples()
         with self._lock:
-            for (pod, _), scrapes in sorted(self._scrapes.items()):
-                target = {"namespace": "default", "pod": pod}
+            for (pod, port), scrapes in sorted(self._scrapes.items()):
+                target = {"namespace": "default", "pod": pod, "port": str(port)}
                 for at_s, scrape in scrapes:
-                    for name, labels, value in scrape:
-                        samples.add(at_s, name, labels | target, value)
+                    samples.scraped(at_s, target, scrape)
         return samples
 
     def _follow(self) -> None:
