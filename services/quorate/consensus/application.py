@@ -285,7 +285,7 @@ class MetadataApplication:
     def _decided(self, asked: Asked, decision: Decision) -> None:
         request = asked.request
         if self._spans is not None:
-            self._spans.decided(asked.future, decision)
+            self._spans.decided(asked, decision)
         if isinstance(request, BrokerHeartbeat) or not self._is_settled(decision):
             self._accept(decision, asked.future)
         elif decision.reply is not None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from quorate.consensus.accumulator import CutBatch
+    from quorate.consensus.deciding import Asked
     from quorate.controller.decision import Decision
     from quorate.controller.replies import WriteReply
     from quorate.telemetry.spans import Tracing
@@ -48,12 +49,16 @@ class WriteSpans:
             self._writes[future] = _Write(call, time.time_ns())
             future.add_done_callback(self._over)
 
-    def decided(self, future: asyncio.Future[WriteReply], decision: Decision) -> None:
+    def decided(self, asked: Asked, decision: Decision) -> None:
         """Its records are known, and wait for the batch before theirs."""
-        write = self._writes.get(future)
+        write = self._writes.get(asked.future)
         if write is None:
             return
-        told = {"kraft.records": len(decision.values), "kraft.offset": decision.base_offset}
+        told: dict[str, str | int] = {
+            "kraft.request": type(asked.request).__name__,
+            "kraft.records": len(decision.values),
+            "kraft.offset": decision.base_offset,
+        }
         self._end_part(write, told, "kraft.write.gather" if decision.values else "")
         write.end_offset = decision.end_offset
 

@@ -53,7 +53,7 @@ async def test_a_change_is_decided_gathered_and_committed_below_its_call(
     assert decide.end_time == gather.start_time
     assert gather.end_time == commit.start_time
     decided, gathered = attributes_of(decide), attributes_of(gather)
-    assert decided["kraft.records"] == 2
+    assert (decided["kraft.request"], decided["kraft.records"]) == ("CreateTopics", 2)
     assert decided["kraft.offset"] == gathered["kraft.batch.base_offset"]
     assert isinstance(decided["kraft.offset"], int)
     assert gathered["kraft.batch.end_offset"] == decided["kraft.offset"] + 2
