@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import grpc
 import grpc.aio
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
     from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+    from tests.certificates import Leaf
 
 WAIT_S = 40.0
 
@@ -97,12 +100,16 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
 
 
 @asynccontextmanager
-async def collecting() -> AsyncIterator[Collector]:
-    """A collector that takes everything."""
+async def collecting(leaf: Leaf | None = None) -> AsyncIterator[Collector]:
+    """A collector that takes everything; with a certificate by TLS."""
     collector = Collector()
     server = grpc.aio.server()
     trace_service_pb2_grpc.add_TraceServiceServicer_to_server(collector, server)  # type: ignore[no-untyped-call]
-    collector.port = server.add_insecure_port(f"{HOST}:0")
+    if leaf is None:
+        collector.port = server.add_insecure_port(f"{HOST}:0")
+    else:
+        credentials = grpc.ssl_server_credentials([(leaf.key, leaf.certificate)])
+        collector.port = server.add_secure_port(f"{HOST}:0", credentials)
     await server.start()
     try:
         yield collector

@@ -10,14 +10,19 @@ import urllib.request
 from typing import TYPE_CHECKING
 
 from quorate.controller.requests import NewTopic
+from quorate.settings.tracing import TracingSettings
+from quorate.telemetry import tracing
 from quorate.telemetry.exporting import QUEUE_MAX
 from quorate.telemetry.trace_ids import trace_id_of, trace_id_text
+from tests.certificates import Authority
 from tests.integration.otlp import Received, collecting, hanging
 from tests.integration.quorum import DEADLINE_S, OBSERVER_ID, Quorum
 from tests.ports import free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
     from tests.integration.otlp import Collector
 
@@ -131,6 +136,26 @@ async def test_who_joins_by_itself_is_traced_from_there_to_the_commit(tmp_path: 
 async def test_the_id_of_an_epochs_trace_is_told_by_any_controller(quorum: Quorum) -> None:
     told = await quorum.cli("trace-id", "--epoch", "3")
     assert told.strip() == trace_id_text(trace_id_of(quorum.plan.cluster_id, 3))
+
+
+async def test_a_collector_is_reached_by_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority()
+    trusted = tmp_path / "ca.pem"
+    trusted.write_bytes(authority.pem)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", str(trusted))
+    async with collecting(authority.leaf("collector")) as collector:
+        tracing.start(TracingSettings(endpoint=f"https://{collector.address}"), "quorate-test")
+        try:
+            with tracing.root("a", {"answer": 42}):
+                pass
+            tracing.flush()
+            await collector.until("the span", lambda: bool(collector.spans))
+            (span,) = collector.spans
+            assert (span.service, span.attributes) == ("quorate-test", {"answer": 42})
+        finally:
+            await asyncio.to_thread(tracing.stop)
 
 
 async def test_a_dead_collector_is_a_line_in_the_log_and_nothing_else(tmp_path: Path) -> None:

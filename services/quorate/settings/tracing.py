@@ -20,6 +20,8 @@ ENDPOINT: Final = "tracing.otlp.endpoint"
 FETCH_RATIO: Final = "tracing.fetch.ratio"
 WRITE_RATIO: Final = "tracing.write.ratio"
 WRITE_RATIO_DEFAULT: Final = 0.01
+# Of a URL without one: that of OTLP, and that of whoever is reached by TLS through the internet.
+_PORTS: Final = {"http": 4317, "https": 443}
 _ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
@@ -53,18 +55,20 @@ def endpoint_in(environment: Mapping[str, str]) -> str | None:
     for name in _ENDPOINT_VARIABLES:
         text = environment.get(name, "").strip()
         if text:
-            return parse_endpoint(name, text)
+            scheme, separator, rest = text.partition("://")
+            # The path is that of OTLP over HTTP; gRPC has none, as OpenTelemetry's exporter.
+            return parse_endpoint(name, f"{scheme}{separator}{rest.partition('/')[0]}")
     return None
 
 
 def parse_endpoint(key: str, text: str) -> str:
-    """`HOST:PORT` or a URL, as a URL without a path. Raises ConfigError that names the key."""
+    """`HOST:PORT` or a URL, as a URL with a port. Raises ConfigError that names the key."""
     scheme, separator, rest = text.partition("://")
-    if not separator:
-        scheme, rest = "http", text
-    if scheme.lower() not in ("http", "https"):
+    scheme, address = (scheme.lower(), rest.rstrip("/")) if separator else ("http", text)
+    if scheme not in _PORTS:
         raise ConfigError(f"{key} is {text!r}: write HOST:PORT, http://HOST:PORT or https://...")
-    address = rest.rstrip("/")
+    if separator and ":" not in address.rpartition("]")[2]:
+        address = f"{address}:{_PORTS[scheme]}"
     host, port = parse_address(key, address)
     shown = f"[{host}]" if ":" in host else host
-    return f"{scheme.lower()}://{shown}:{port}"
+    return f"{scheme}://{shown}:{port}"

@@ -29,11 +29,20 @@ def test_nothing_is_traced_unless_it_is_asked_for() -> None:
         ("http://jaeger:4317/", "http://jaeger:4317"),
         ("https://otel.example:443", "https://otel.example:443"),
         ("[::1]:4317", "http://[::1]:4317"),
+        ("http://[::1]", "http://[::1]:4317"),
+        ("http://jaeger", "http://jaeger:4317"),
+        ("HTTPS://otel.example/", "https://otel.example:443"),
     ],
 )
 def test_a_collector_is_an_address_or_a_url(text: str, endpoint: str) -> None:
     for found in (read({"tracing.otlp.endpoint": text}), read(environment={ENDPOINT: text})):
         assert found == TracingSettings(endpoint=endpoint, fetch_ratio=0.0, write_ratio=0.01)
+
+
+def test_a_variable_that_was_written_for_http_has_a_path_that_is_nothing_to_grpc() -> None:
+    found = read(environment={ENDPOINT: "http://collector:4318/v1/traces"})
+    assert found is not None
+    assert found.endpoint == "http://collector:4318"
 
 
 def test_our_key_comes_before_the_variables_and_traces_before_all_signals() -> None:
@@ -78,5 +87,6 @@ def test_a_malformed_value_is_refused_with_its_key(properties: dict[str, str], w
 
 
 def test_a_malformed_variable_is_refused_with_its_name() -> None:
-    with pytest.raises(ConfigError, match=ENDPOINT):
-        read(environment={ENDPOINT: "nowhere"})
+    for text in ("nowhere", "http://", "grpc://a:1", "http://a:port"):
+        with pytest.raises(ConfigError, match=ENDPOINT):
+            read(environment={ENDPOINT: text})
