@@ -240,6 +240,17 @@ async def test_a_refusal_is_its_callers_error_and_not_the_servers(
     assert "error.type" not in attributes_of(server)
 
 
+async def test_what_a_server_cannot_answer_is_its_error(
+    served: Served, caller: Caller, found: Recorded
+) -> None:
+    caller.send(served, VOTE)
+    (await served.raft.asked()).answer.cancel()
+    assert await caller.answer() == (1, CallFailure.DISCONNECTED)
+    server = await ended(found, RAFT + "Vote", SpanKind.SERVER)
+    assert attributes_of(server)["error.type"] == "UNAVAILABLE"
+    assert str(server.status.description).startswith("this controller cannot answer now")
+
+
 async def test_questions_have_spans_only_within_somebodys_trace(
     served: Served, found: Recorded
 ) -> None:
