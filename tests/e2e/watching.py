@@ -82,18 +82,19 @@ class Departures:
             except ValueError:
                 continue
             text = text.lstrip()[end:]
-            self._note(event["object"])
+            self._note(event["object"], is_deleted=event["type"] == "DELETED")
 
-    def _note(self, pod: dict[str, Any]) -> None:
+    def _note(self, pod: dict[str, Any], *, is_deleted: bool) -> None:
         ordinal = int(pod["metadata"]["name"].rpartition("-")[2])
         states = [
             status.get("state", {})
             for status in pod["status"].get("containerStatuses", [])
             if status["name"] == "controller"
         ]
-        if any("running" in state for state in states):
+        has_ended = is_deleted or any("terminated" in state for state in states)
+        if not has_ended and any("running" in state for state in states):
             self._present.add(ordinal)
-        elif ordinal in self._present and any("terminated" in state for state in states):
+        elif ordinal in self._present and has_ended:
             self._present.remove(ordinal)
             self.seen.append((ordinal, self._voters()))
 
