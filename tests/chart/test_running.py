@@ -182,6 +182,11 @@ async def test_alerts_fire_when_controllers_are_stopped(helm: Helm, tmp_path: Pa
         leader_id = (await quorum.leader()).leader.leader_id
         first, second = (node_id for node_id in quorum.nodes if node_id != leader_id)
         await await_firing()
+        # What only a leader knows is not 0 elsewhere, but absent.
+        for name in ("number_of_observers", "number_of_offline_voters", "uncommitted_voter_change"):
+            found = evaluate(f"quorate_{name}", samples, clock())
+            assert isinstance(found, dict)
+            assert [dict(labels)["node_id"] for labels in found] == [str(leader_id)]
         await quorum.kill(first)
         await await_firing("QuorateVoterMissing", "QuorateMajorityAtRisk")
         await quorum.kill(second)
