@@ -149,8 +149,23 @@ async def test_processes_tell_what_is_documented_and_asked_for(
     assert asked <= there
 
 
+# A busy machine may well make them fire, and each that is killed costs elections.
+OF_THE_MACHINE: Final = {
+    "QuorateCommitsSlow",
+    "QuorateDiskFull",
+    "QuorateDiskHangs",
+    "QuorateDiskSlow",
+    "QuorateElectionsTooFrequent",
+    "QuorateEventLoopBusy",
+    "QuorateEventLoopStalls",
+    "QuorateSnapshotsSlow",
+}
+
+
 async def test_alerts_fire_when_controllers_are_stopped(helm: Helm, tmp_path: Path) -> None:
-    rules = rules_of(helm, "--set", "operator.enabled=false")
+    every = rules_of(helm, "--set", "operator.enabled=false")
+    rules = [rule for rule in every if rule.name not in OF_THE_MACHINE]
+    assert len(rules) == len(every) - len(OF_THE_MACHINE)
     async with Quorum(tmp_path / "quorum") as quorum:
         targets = [
             Target(f"{STATEFUL_SET}-{node.node_id}", node.metrics_port)

@@ -175,8 +175,12 @@ async def eventually(condition: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-async def open_stack(tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[Stack]]]:
+async def open_stack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Callable[..., Awaitable[Stack]]]:
     """Opens the one directory of a test, formatted for a single voter; closes at the end."""
+    # Whether a decision has to pause must not hang on how busy the machine is.
+    monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", WAIT_S)
     voter = Voter(ReplicaKey(NODE, DIRECTORY), (Endpoint("GRPC", "127.0.0.1", 9094),))
     formatting = Formatting(
         meta=MetaProperties(NODE, CLUSTER, DIRECTORY), records=(), voters=VoterSet((voter,))
