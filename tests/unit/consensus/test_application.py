@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.consensus import reading
 from quorate.controller.reads import SLICE_ITEMS
 from quorate.controller.replies import CreateTopicsReply, DeleteTopicsReply, DescribeTopicsReply
 from quorate.controller.requests import (
@@ -32,6 +34,7 @@ from quorate.records.batch import iter_batches
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey
 from quorate.rpc.controller_server import ControllerApiError
+from quorate.rpc.pace import Pace
 from tests.unit.consensus.conftest import CALLER, CLUSTER, WAIT_S, eventually
 
 if TYPE_CHECKING:
@@ -271,7 +274,11 @@ async def test_a_decision_that_raises_refuses_its_one_request(
     assert reply.topics[0].error is ErrorCode.NONE
 
 
-async def test_a_long_answer_lets_others_run_in_between(open_stack: Open) -> None:
+async def test_a_long_answer_lets_others_run_in_between(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However fast the machine is, each unit of the work is a slice.
+    monkeypatch.setattr(reading, "Pace", partial(Pace, slice_s=0.0))
     stack = await open_stack()
     await stack.register()
     await stack.write(CreateTopics((NewTopic("a", 5 * SLICE_ITEMS, 1),)))
