@@ -54,6 +54,8 @@ class Departures:
         self._process.terminate()
         self._process.wait()
         self._thread.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
         if self._failure is not None:
             raise AssertionError(
                 "the watch ended, and what followed was not seen"
