@@ -9,26 +9,32 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
+from tests.e2e.cluster import wait_for
 from tests.e2e.committing import Committing
 from tests.e2e.operating import ENABLED, Operator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.e2e.cluster import Cluster, Release
     from tests.e2e.nodes import Nodes
 
 log = logging.getLogger(__name__)
 ORDINAL: Final = 1
-FILLER: Final = "/var/lib/quorate/filler"
+DATA: Final = "/var/lib/quorate"
+FILLER: Final = "filler"
 # Below 64 MiB of free space a controller gives leadership up.
 SIZE: Final = "256m"
+ROOM_BYTES: Final = 64 * 1024 * 1024
 MADE_ROOM_WITHIN_S: Final = 60.0
 
 
 @contextmanager
-def small_disk(release: Release, nodes: Nodes) -> Iterator[None]:
-    """A disk of its own, that can be full, for the claim of one controller."""
+def small_disk(release: Release, nodes: Nodes) -> Iterator[Callable[[], None]]:
+    """A disk of its own, that can be full, for the claim of one controller.
+
+    What is yielded makes room on it again, whether or not the controller runs.
+    """
     cluster = release.cluster
     found = cluster.get("nodes")["items"]
     able = [each["metadata"] for each in found if not each["spec"].get("taints")]
@@ -60,16 +66,21 @@ def small_disk(release: Release, nodes: Nodes) -> Iterator[None]:
             "resources": {"requests": {"storage": "8Gi"}},
         },
     }
+
+    def make_room() -> None:
+        nodes.execute(node, "rm", f"{path}/{FILLER}")
+
     nodes.execute(node, "mkdir", "-p", path)
     nodes.execute(node, "mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=0777", "tmpfs", path)
     try:
         cluster.kubectl("apply", "--filename", "-", text=yaml.safe_dump(volume), namespaced=False)
         cluster.kubectl("apply", "--filename", "-", text=yaml.safe_dump(claim))
-        yield
+        yield make_room
     finally:
         cluster.kubectl("delete", "pv", name, "--wait=false", namespaced=False)
         # Detached at once, and gone when the last pod that has it ends.
         nodes.execute(node, "umount", "--lazy", path)
+        nodes.execute(node, "rmdir", path)
 
 
 def in_pod(release: Release, *command: str) -> str:
@@ -88,7 +99,7 @@ def free_bytes(release: Release) -> float:
 
 def test_a_leader_with_a_full_disk_makes_room_for_another(cluster: Cluster, nodes: Nodes) -> None:
     release = cluster.release("q", ENABLED)
-    with small_disk(release, nodes):
+    with small_disk(release, nodes) as make_room:
         operator = Operator(release)
         release.install()
         operator.await_rest(0, 1, 2)
@@ -98,15 +109,16 @@ def test_a_leader_with_a_full_disk_makes_room_for_another(cluster: Cluster, node
 
         with Committing(release) as committing:
             # It ends when there is no room left.
-            filled = f"dd if=/dev/zero of={FILLER} bs=1M 2>/dev/null; test -s {FILLER}"
+            filler = f"{DATA}/{FILLER}"
+            filled = f"dd if=/dev/zero of={filler} bs=1M 2>/dev/null; test -s {filler}"
             in_pod(release, "sh", "-c", filled)
             took_s = release.await_other_leader(ORDINAL, MADE_ROOM_WITHIN_S)
             log.info(f"another leader is seen after {took_s:.1f} s")
-            assert free_bytes(release) < 64 * 1024 * 1024
+            wait_for("its metrics tell", 30.0, lambda: 0 <= free_bytes(release) < ROOM_BYTES)
             committing.await_more()
             assert release.voters() == [0, 1, 2]
 
-            in_pod(release, "rm", FILLER)
+            make_room()
             took_s = operator.await_rest(0, 1, 2)
             log.info(f"three voters are ready {took_s:.1f} s after there is room again")
             release.let_lead(ORDINAL)
