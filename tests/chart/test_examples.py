@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -49,3 +50,19 @@ def test_spans_find_the_jaeger_of_the_example(helm: Helm) -> None:
     address = f"http://{metadata['name']}.{metadata['namespace']}.svc:{port}"
     assert told["OTEL_EXPORTER_OTLP_ENDPOINT"] == address
     assert address in (ROOT / "README.md").read_text()
+
+
+def test_the_command_of_the_readme_installs(helm: Helm) -> None:
+    text = (ROOT / "README.md").read_text()
+    found = re.search(
+        r"^helm install q deploy/helm/quorate --wait --set (\S+)$", text, re.MULTILINE
+    )
+    assert found is not None
+    objects = helm.objects("--set", found[1])
+
+    # `helm install --wait` and `kubectl delete pod` are for the set of pods that it names.
+    spec = one(objects, "StatefulSet", "q-quorate")["spec"]
+    assert spec["updateStrategy"] == {"type": "RollingUpdate"}
+    assert spec["template"]["spec"]["containers"][0]["image"] == "localhost/quorate:dev"
+    for word in ("image TAG=localhost/quorate:dev", "kubectl delete pod q-quorate-0"):
+        assert word in text
