@@ -22,6 +22,7 @@ CHART: Final = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "quorat
 READY_WITHIN_S: Final = 120
 POLL_S: Final = 0.5
 COMMAND_S: Final = 180
+LAG_MS_MAX: Final = 2_000
 
 
 class CommandFailedError(Exception):
@@ -256,7 +257,10 @@ class Release:
         return sorted(voter["id"] for voter in self.status()["CurrentVoters"])
 
     def await_voters(self, *node_ids: int, within_s: float = READY_WITHIN_S) -> float:
-        """Until these are the voters, and their pods are ready; the seconds that it took."""
+        """Until these are the voters, their pods are ready, and all of them follow the leader.
+
+        What Kubernetes says of a pod may be older than the loss of its node.
+        """
 
         def look() -> bool | str:
             ready = [
@@ -266,7 +270,11 @@ class Release:
             ]
             if ready != list(node_ids):
                 return f"ready are {ready}"
-            voters = self.voters()
+            status = self.status()
+            voters = sorted(voter["id"] for voter in status["CurrentVoters"])
+            lag_ms = status["MaxFollowerLagTimeMs"]
+            if not 0 <= lag_ms < LAG_MS_MAX:
+                return f"a follower has not caught up for {lag_ms} ms"
             return voters == list(node_ids) or f"voters are {voters}"
 
         return wait_for(f"voters {list(node_ids)}", within_s, look)
