@@ -260,6 +260,8 @@ class Node:
                 await self._tell_health()
                 if self.ending is None:
                     self._tick()
+                elif self.ending is Ending.DISK_FAILED:
+                    self._look_on()
             except Exception as error:
                 # Whatever one look at the house finds, the next one has to come.
                 log.exception("housekeeping", extra={"repeats": ("housekeeping", type(error))})
@@ -281,6 +283,12 @@ class Node:
             slow = self.driver.flush_times.warning(self._config.quorum.fetch_timeout_ms)
             if slow is not None:
                 log.warning(slow)
+
+    def _look_on(self) -> None:
+        """Whoever makes room on a full disk sees in the metrics how much there is."""
+        if self._ticks % _SPACE_EVERY == 0:
+            self.check_space()
+        self._ticks += 1
 
     @property
     def _late(self) -> UnderWay | None:
@@ -308,6 +316,8 @@ class Node:
         """A leader without room for records hands over, once."""
         self._looking = None
         error = looking.exception()
+        if self.ending is not None:
+            return
         if isinstance(error, Exception):
             self.driver.fail(error)
             return

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -165,6 +169,27 @@ async def test_a_single_voter_without_space_goes_on_leading(properties: dict[str
         async with ControllerClient([server], timeout_ms=WAIT_S * 1000) as client:
             described = await client.describe_quorum()
         assert (described.leader.leader_id, described.leader.epoch) == (1, 1)
+
+
+async def test_room_on_a_full_disk_is_measured_on(
+    properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits for somebody to make room tells them how much there is."""
+    monkeypatch.setattr("quorate.consensus.node._TICK_S", 0.01)
+    config = read_config(properties, {})
+    async with running(config) as node:
+        await asyncio.wait_for(until(config, READINESS), WAIT_S)
+        node.driver.fail(OSError(errno.ENOSPC, "no space"))
+        await asyncio.wait_for(node.ended.wait(), WAIT_S)
+        assert node.ending is Ending.DISK_FAILED
+        for free_bytes in (0, 1 << 40):
+            seen = SimpleNamespace(free=free_bytes)
+            monkeypatch.setattr("shutil.disk_usage", Mock(return_value=seen))
+            await eventually(partial(measures, node, free_bytes))
+
+
+def measures(node: Node, free_bytes: int) -> bool:
+    return node.metrics()["disk_free_bytes"] == free_bytes
 
 
 def test_a_directory_without_bootstrap_records_has_none(properties: dict[str, str]) -> None:
