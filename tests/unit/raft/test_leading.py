@@ -134,6 +134,19 @@ def test_check_quorum_counts_only_those_whose_log_fits() -> None:
     assert role.check_quorum_deadline == 2501 + 3000
 
 
+def test_check_quorum_does_not_count_who_is_sent_to_a_snapshot() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    info = m.SnapshotInfo(cores.end(3, 1), 100)
+    core.step(api.SnapshotStored(info), Millis(2002))
+    core.step(api.LogCleaned(Offset(3), (info,)), Millis(2003))
+    role = core.replica.role
+    assert isinstance(role, Leader)
+    before = role.check_quorum_deadline
+    assert fetched(cores.ask(core, cores.fetch(3, 0, 0), now_ms=2004, token=3)).snapshot_id
+    assert role.check_quorum_deadline == before
+
+
 def test_a_replica_behind_the_log_start_is_sent_to_the_snapshot() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
