@@ -117,10 +117,11 @@ class LeaderFinder:
         Raises AdminError: NO_LEADER, or that the caller may not ask.
         """
         backoff = Backoff(deadline)
+        answers: dict[Address, DescribeQuorumResponse | str] = {}
         while True:
-            answers: dict[Address, DescribeQuorumResponse | str] = {}
+            timeout_s = max(0.001, min(ASK_TIMEOUT_S, backoff.left_s))
             try:
-                found = await self._round(answers, max(0.001, min(ASK_TIMEOUT_S, backoff.left_s)))
+                found, said = await self._round(timeout_s)
             except RequestRefusedError as error:
                 raise AdminError(error.reason, error.error, error.message) from error
             if found is not None:
@@ -129,6 +130,10 @@ class LeaderFinder:
                 self._voters = [way for way in ways if way is not None]
                 return found
             self.forget()
+            if timeout_s < ASK_TIMEOUT_S:
+                # Who did not answer in what was left of the time may have done so before.
+                said |= {k: v for k, v in answers.items() if isinstance(said.get(k, ""), str)}
+            answers = said
             if not await backoff.wait():
                 raise no_leader({target(*server): said for server, said in answers.items()})
 
@@ -143,26 +148,28 @@ class LeaderFinder:
         return self._cluster_id
 
     async def _round(
-        self, answers: dict[Address, DescribeQuorumResponse | str], timeout_s: float
-    ) -> Found | None:
-        """Ask the last leader, and if that is over everybody at once; the first leader counts."""
+        self, timeout_s: float
+    ) -> tuple[Found | None, dict[Address, DescribeQuorumResponse | str]]:
+        """Ask the last leader, and if that is over everybody at once; the first leader counts.
+
+        With what everybody said, the nearest first.
+        """
         # Another request may forget the leader, or find a new one, while this one waits.
         leader = self._leader
         if leader is not None:
             answer = await self._calls.try_describe_at(leader, timeout_s)
             if not isinstance(answer, str) and answer.error is ErrorCode.NONE:
-                return Found(leader, answer)
+                return Found(leader, answer), {}
         said = await ask_everybody(
             (*self._servers, *self._voters),
             lambda server: self._calls.try_describe_at(server, timeout_s),
             named_in=lambda answer: () if isinstance(answer, str) else (_named_in(answer),),
             is_enough=_is_of_leader,
         )
-        answers.update(said)
         for server, answer in said.items():
             if not isinstance(answer, str) and answer.error is ErrorCode.NONE:
-                return Found(server, answer)
-        return None
+                return Found(server, answer), said
+        return None, said
 
 
 def _named_in(answer: DescribeQuorumResponse) -> Address | None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
+from quorate.client import finding
 from quorate.client.calls import address_of
 from quorate.client.finding import LeaderFinder, no_leader
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId
+from quorate.rpc.admin_errors import AdminError
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -90,3 +94,33 @@ async def test_a_leader_that_another_request_forgets_meanwhile_is_still_an_addre
     deadline = asyncio.get_running_loop().time() + 60
     assert (await finder.find(deadline)).server == ("a", 1)
     assert (await finder.find(deadline)).server == ("a", 1)
+
+
+async def test_what_was_learnt_in_time_outlives_a_last_question_cut_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However little time is left for the last round, it is told what the one before was told."""
+    answer = m.DescribeQuorumResponse(
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        m.LeaderInfo(None, Epoch(7)),
+        last_leader=m.LeaderInfo(NodeId(2), Epoch(5)),
+    )
+    rounds: list[float] = []
+    whole_s = 0.05
+    monkeypatch.setattr(finding, "ASK_TIMEOUT_S", whole_s)
+
+    class Client:
+        async def try_describe_at(
+            self, server: Address, timeout_s: float
+        ) -> m.DescribeQuorumResponse | str:
+            if server != ("a", 1):
+                return "connection refused"
+            rounds.append(timeout_s)
+            return answer if timeout_s == whole_s else "no answer in time"
+
+    finder = LeaderFinder(cast("ControllerClient", Client()), [("a", 1), ("b", 2)])
+    with pytest.raises(AdminError) as refused:
+        await finder.find(asyncio.get_running_loop().time() + whole_s + 0.02)
+    assert rounds[0] == whole_s > rounds[-1]
+    assert refused.value.metadata["asked"] == "a:1"
+    assert refused.value.metadata["last_leader_id"] == "2"
