@@ -252,7 +252,7 @@ class AdminServer(Listener):
     ) -> None:
         guard = guard or CallerInterceptor(None, has_names=False)
         server = make_server((guard, *server_spans()), received_bytes_max=SMALL_BYTES_MAX)
-        super().__init__(server)
+        super().__init__(server, guard)
         admin_pb2_grpc.add_AdminServicer_to_server(service, server)
         if has_reflection:
             enable_reflection(server, ADMIN)

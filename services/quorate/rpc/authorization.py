@@ -12,6 +12,7 @@ is refused: ignoring it would do with the caller's own rights what somebody else
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -159,6 +160,8 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         self._has_names = has_names or access is not None
         self._guarded: dict[str, Handler] = {}
         self._places = Places()
+        # By the monotonic clock, in seconds.
+        self.last_call_at = 0.0
 
     async def intercept_service(
         self,
@@ -166,6 +169,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
         """The handler of this method with a guard before it, made once."""
+        self.last_call_at = time.monotonic()
         method = handler_call_details.method
         guarded = self._guarded.get(method)
         if guarded is None:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 from quorate.rpc.channels import bind
 
 if TYPE_CHECKING:
     import grpc.aio
 
+    from quorate.rpc.authorization import CallerInterceptor
     from quorate.rpc.tls import TlsFiles
+
+# Without a call for this long, no other waits to be taken.
+_QUIET_S: Final = 0.05
 
 
 class Listener:
     """What every server of ours has in common; the services are added by whoever makes it."""
 
-    def __init__(self, server: grpc.aio.Server) -> None:
+    def __init__(self, server: grpc.aio.Server, guard: CallerInterceptor) -> None:
         self._server = server
+        self._guard = guard
         self._stopping: asyncio.Future[None] | None = None
 
     def bind(self, host: str, port: int, *, tls: TlsFiles | None = None) -> int:
@@ -29,12 +35,33 @@ class Listener:
         await self._server.start()
 
     async def stop(self, grace_s: float | None = None) -> None:
-        """Take no new call at once; those under way may end within the grace.
+        """Take no new call at once, without a grace.
 
+        With one calls are taken, and refused by their services in words that clients know, until
+        none comes any more or the grace is over; those under way may end within another.
         Who stops it while it is being stopped waits for the first, with the grace of the first.
         """
         if self._stopping is None:
             # Of two stops at once the second may cancel the calls of a server that the first has
             # destroyed: gRPC reads address 0 then, and the process is gone.
-            self._stopping = asyncio.ensure_future(self._server.stop(grace=grace_s))
+            self._stopping = asyncio.ensure_future(self._end(grace_s))
         await asyncio.shield(self._stopping)
+
+    async def _end(self, grace_s: float | None) -> None:
+        if grace_s is not None:
+            await self._fall_silent(grace_s)
+        await self._server.stop(grace=grace_s)
+
+    async def _fall_silent(self, limit_s: float) -> None:
+        """Calls that have come, and that nobody has taken yet, end without a word at the stop.
+
+        To the client of a write that is an unknown outcome, where a refusal sends it elsewhere.
+        """
+        begun = time.monotonic()
+        while True:
+            now = time.monotonic()
+            quiet_at = max(self._guard.last_call_at, begun) + _QUIET_S
+            left_s = min(quiet_at, begun + limit_s) - now
+            if left_s <= 0:
+                return
+            await asyncio.sleep(left_s)

@@ -37,7 +37,7 @@ class ControllerServer(Listener):
         guard = guard or CallerInterceptor(None, has_names=False)
         size = MESSAGE_BYTES_MAX if isinstance(service, RawService) else REQUEST_BYTES_MAX
         server = make_server((guard, *server_spans()), received_bytes_max=size)
-        super().__init__(server)
+        super().__init__(server, guard)
         raft_pb2_grpc.add_RaftServicer_to_server(raft, server)
         if isinstance(service, RawService):
             raw_pb2_grpc.add_RawLogServicer_to_server(service, server)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import time
 from typing import Any
 
 import grpc
@@ -61,6 +63,23 @@ async def test_a_message_above_the_limit_is_refused() -> None:
     finally:
         await server.stop()
     assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_calls_that_came_before_the_stop_are_answered() -> None:
+    """A busy loop takes one after another; gRPC would end those that wait without a word."""
+    server = make()
+    port = server.bind("127.0.0.1", 0)
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        ask = raft_pb2_grpc.RaftStub(channel).ApiVersions
+        await ask(raft_pb2.ApiVersionsRequest(), timeout=20)
+        calls = [ask(raft_pb2.ApiVersionsRequest(), timeout=20) for _ in range(100)]
+        await asyncio.sleep(0)
+        # They arrive while this loop, which is the server's too, stands still.
+        time.sleep(0.2)  # noqa: ASYNC251
+        await server.stop(20)
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert [answer for answer in answers if isinstance(answer, BaseException)] == []
 
 
 async def send_noise(channel: grpc.aio.Channel, method: str) -> None:
