@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.messages import EpochStart
 from quorate.records.ids import Epoch, Offset
+from quorate.settings.numbers import INT32_MAX, is_whole_number
 from quorate.storage.errors import StorageError
 from quorate.storage.files import write_atomically
 
@@ -47,12 +48,16 @@ def decode_epochs(data: bytes) -> tuple[EpochStart, ...]:
     lines = data.decode("ascii").split("\n")
     if lines.pop() or len(lines) < 2 or lines[0] != _VERSION:
         raise ValueError(f"does not begin with version {_VERSION} and a count, or ends in mid-line")
-    if not lines[1].isdecimal() or int(lines[1]) != len(lines) - 2:
+    if not is_whole_number(lines[1]) or int(lines[1]) != len(lines) - 2:
         raise ValueError(f"the count is {lines[1]!r}, and {len(lines) - 2} entries follow")
     entries: list[EpochStart] = []
     for number, line in enumerate(lines[2:], start=3):
         fields = line.split(" ")
-        if len(fields) != 2 or not all(field.isdecimal() for field in fields):
+        if not (
+            len(fields) == 2
+            and is_whole_number(fields[0], maximum=INT32_MAX)
+            and is_whole_number(fields[1])
+        ):
             raise ValueError(f"line {number} is {line!r}, an epoch and an offset are needed")
         entry = EpochStart(Epoch(int(fields[0])), Offset(int(fields[1])))
         if entries and not (

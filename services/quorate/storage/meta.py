@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, format_uuid, parse_directory_id
+from quorate.settings.numbers import INT32_MAX, whole_number
 from quorate.storage.errors import StorageError
 from quorate.storage.files import write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from quorate.storage.files import FileSystem
 
+T = TypeVar("T")
 _VERSION: Final = 1
 _TOPIC_ID: Final = bytes(15) + b"\x01"
 _PARTITION_METADATA: Final = f"version: 0\ntopic_id: {format_uuid(_TOPIC_ID)}".encode()
@@ -52,13 +56,22 @@ def decode_meta(data: bytes) -> MetaProperties:
             raise ValueError(f"{name} is missing")
     if properties["version"] != str(_VERSION):
         raise ValueError(f"version is {properties['version']}, known is {_VERSION}")
-    if not properties["node.id"].isdecimal():
-        raise ValueError(f"node.id is {properties['node.id']!r}, a number is needed")
     return MetaProperties(
-        NodeId(int(properties["node.id"])),
+        _property(properties, "node.id", _node_id),
         ClusterId(properties["cluster.id"]),
-        parse_directory_id(properties["directory.id"]),
+        _property(properties, "directory.id", parse_directory_id),
     )
+
+
+def _property(properties: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T:
+    try:
+        return parse(properties[name])
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _node_id(text: str) -> NodeId:
+    return NodeId(whole_number(text, maximum=INT32_MAX))
 
 
 def read_meta(fs: FileSystem, path: str) -> MetaProperties | None:

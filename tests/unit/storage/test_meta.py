@@ -37,10 +37,18 @@ def test_stock_kafkas_file_is_read() -> None:
     ("old", "new", "reason"),
     [
         (b"node.id=1\n", b"", "node.id is missing"),
-        (b"node.id=1", b"node.id=one", "node.id is 'one'"),
+        (b"node.id=1", b"node.id=one", "node.id: 'one'"),
+        (b"node.id=1", "node.id=\u0663".encode(), "node.id: '\u0663'"),
+        (b"node.id=1", b"node.id=2147483648", "node.id: 2147483648: it must be 0 to 2147483647"),
         (b"version=1", b"version=2", "version is 2"),
         (b"cluster.id=94ziiJQcTmOjHDOb_ewFAQ", b"cluster.id=", "cluster.id is missing"),
-        (b"a4BOI_ZsQFa_DLfdNUGhaQ", b"a4BOI", "not a uuid"),
+        (b"a4BOI_ZsQFa_DLfdNUGhaQ", b"a4BOI", "directory.id: .*not a uuid"),
+        # Sixteen zero bytes.
+        (
+            b"a4BOI_ZsQFa_DLfdNUGhaQ",
+            b"AAAAAAAAAAAAAAAAAAAAAA",
+            "directory.id: AAAAAAAAAAAAAAAAAAAAAA is no directory id",
+        ),
         (b"version=1", b"what is this", "no property"),
     ],
 )
