@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _WINDOW_UPDATE = 0, 1, 3, 4, 6, 8
 _INITIAL_WINDOW_SIZE: Final = 4
+MAX_CONCURRENT_STREAMS: Final = 3
+REFUSED_STREAM: Final = 7
 _WINDOW: Final = 65535
 _FRAME_MAX: Final = 16384
 
@@ -62,6 +64,9 @@ class RawConnection:
         self._left: dict[int, bytes] = {}
         self.sent = 0
         self.trailers: list[bytes] = []
+        # What the other side has set, and with which code it has reset streams.
+        self.settings: dict[int, int] = {}
+        self.resets: list[int] = []
         self.is_closed = False
         self._listening: asyncio.Task[None] | None = None
 
@@ -127,7 +132,15 @@ class RawConnection:
                 self._pump(list(self._left))
         elif kind == _PING and not flags:
             self._writer.write(frame(_PING, 1, 0, payload))
+        elif kind == _RST_STREAM:
+            self.resets.append(int.from_bytes(payload, "big"))
         elif kind == _SETTINGS and not flags:
+            self.settings |= {
+                int.from_bytes(payload[at : at + 2], "big"): int.from_bytes(
+                    payload[at + 2 : at + 6], "big"
+                )
+                for at in range(0, len(payload), 6)
+            }
             self._writer.write(frame(_SETTINGS, 1, 0, b""))
         elif kind == _HEADERS and flags & 1:
             self.trailers.append(payload)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
-from quorate.sim.simulation import run_seeds
-
-if TYPE_CHECKING:
-    import pytest
+from quorate.sim.simulation import run_seed, run_seeds
 
 
 def test_no_seed_violates_an_invariant(request: pytest.FixtureRequest) -> None:
@@ -16,6 +13,20 @@ def test_no_seed_violates_an_invariant(request: pytest.FixtureRequest) -> None:
         result.report() for result in run_seeds(1, last, jobs=2) if result.failure is not None
     ]
     assert not failures, "\n\n".join(failures)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(4354067, id="moved-while-the-leader-appended"),
+        pytest.param(4354097, id="promises-passed-round-by-six"),
+        pytest.param(77000357, id="promises-passed-round-by-seven"),
+        pytest.param(700032, id="error-of-the-harness"),
+    ],
+)
+def test_a_seed_that_was_reported_to_fail_does_not(seed: int) -> None:
+    result = run_seed(seed)
+    assert result.failure is None, result.report()
 
 
 def test_the_swarm_does_what_it_is_for() -> None:

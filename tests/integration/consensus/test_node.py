@@ -171,6 +171,23 @@ async def test_a_single_voter_without_space_goes_on_leading(properties: dict[str
         assert (described.leader.leader_id, described.leader.epoch) == (1, 1)
 
 
+async def test_who_does_not_believe_its_leader_is_not_ready(
+    properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 29; what the core does not believe is tested with it."""
+    hears = [True]
+    monkeypatch.setattr("quorate.raft.core.RaftCore.hears_leader", property(lambda _: hears[0]))
+    config = read_config(properties, {})
+    async with running(config) as node:
+        await asyncio.wait_for(until(config, READINESS), WAIT_S)
+        hears[0] = False
+        await eventually(lambda: node.metrics()["is_ready"] == 0.0)
+        assert not await is_serving(config, READINESS)
+        assert await is_serving(config, LIVENESS)
+        hears[0] = True
+        await asyncio.wait_for(until(config, READINESS), WAIT_S)
+
+
 async def test_room_on_a_full_disk_is_measured_on(
     properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import grpc.aio
@@ -21,6 +21,10 @@ from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.raft_server import RaftService
 from quorate.rpc.server import ControllerServer
 from quorate.telemetry.logs import RepeatFilter
+from tests.integration.raw_http2 import MAX_CONCURRENT_STREAMS, REFUSED_STREAM, RawConnection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def make() -> ControllerServer:
@@ -80,6 +84,25 @@ async def test_calls_that_came_before_the_stop_are_answered() -> None:
         await server.stop(20)
         answers = await asyncio.gather(*calls, return_exceptions=True)
     assert [answer for answer in answers if isinstance(answer, BaseException)] == []
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not happened():  # noqa: ASYNC110 - it happens on the wire
+            await asyncio.sleep(0.01)
+
+
+async def test_one_connection_holds_a_thousand_calls_at_most() -> None:
+    server = make()
+    port = server.bind("127.0.0.1", 0)
+    await server.start()
+    async with RawConnection(("127.0.0.1", port), source="127.0.0.1") as client:
+        await until(lambda: MAX_CONCURRENT_STREAMS in client.settings)
+        assert client.settings[MAX_CONCURRENT_STREAMS] == 1024
+        for _ in range(3000):
+            client.begin("/quorate.controller.v1.Controller/WriteStream")
+        await until(lambda: client.is_closed or REFUSED_STREAM in client.resets)
+    await server.stop()
 
 
 async def send_noise(channel: grpc.aio.Channel, method: str) -> None:

@@ -75,7 +75,8 @@ def test_who_was_decommissioned_is_behind_or_was_not_told_to_does_not_ask() -> N
     assert not asked(observer(4, member)[1])
 
 
-def test_a_refusal_is_repeated_after_a_while_and_told_once() -> None:
+def refused_once() -> tuple[RaftCore, m.MembershipResponse, api.Update, Millis]:
+    """An observer that was told to wait: with what, what it did then, and when it asks again."""
     core, update = observer(4, cores.voters(1, 2, 3))
     (call,) = [
         e.call
@@ -89,12 +90,24 @@ def test_a_refusal_is_repeated_after_a_while_and_told_once() -> None:
         m.Reason.PENDING_VOTER_CHANGE,
     )
     update = cores.answer(core, call, later, now_ms=3)
-    assert any("another change" in note.text for note in update.notes)
     share = core.replica.config.fetch_timeout_ms // 4
-    again = 2 + share + share // 2
+    return core, later, update, Millis(2 + share + share // 2)
+
+
+def test_a_refusal_is_repeated_after_a_while_and_told_once() -> None:
+    core, later, update, again = refused_once()
+    assert any("another change" in note.text for note in update.notes)
     assert not asked(core.step(api.TimerFired(), Millis(again - 1)))
-    update = core.step(api.TimerFired(), Millis(again))
+    update = core.step(api.TimerFired(), again)
     assert asked(update)
     ((call, _),) = cores.calls(update).values()
     changed = replace(later, message="change 12 at offset 34 is not committed yet")
     assert not cores.answer(core, call, changed, now_ms=again).notes
+
+
+def test_who_is_told_to_stop_at_the_moment_in_which_it_would_ask_does_not() -> None:
+    """Rule 25: the request would leave with the last step, and make a voter of who is gone."""
+    core, *_, again = refused_once()
+    update = core.step(api.ShutdownRequested(Millis(9000)), again)
+    assert not asked(update)
+    assert api.ShutdownComplete() in update.effects
