@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 VARIABLE = "QUORATE_KAFKA_FIXTURES"
 
+# What the environment says of tracing is meant for whoever runs the tests, not for what they start.
+for name in [name for name in os.environ if name.startswith("OTEL_")]:
+    del os.environ[name]
+
 settings.register_profile("quorate", deadline=None)
 settings.load_profile("quorate")
 
