@@ -32,6 +32,7 @@ from quorate.records.ids import (
     UUID_BYTES,
     ClusterId,
     DirectoryId,
+    Millis,
     NodeId,
     Offset,
     ReplicaKey,
@@ -91,7 +92,12 @@ class Stack:
             OsFileSystem(), str(directory), StorageConfig(node_id=NODE, segment_bytes=4096)
         )
         config = RaftConfig(
-            node_id=NODE, directory_id=DIRECTORY, cluster_id=CLUSTER, endpoints=endpoints
+            node_id=NODE,
+            directory_id=DIRECTORY,
+            cluster_id=CLUSTER,
+            endpoints=endpoints,
+            # No disk of a test is so slow that the core is taken to stand.
+            fetch_timeout_ms=Millis(WAIT_S * 1000),
         )
         core = RaftCore(config, recovered.state, random.Random(1))
         self.driver = RaftDriver(core, store, self._end, observers)
@@ -107,7 +113,10 @@ class Stack:
         self.snapshotter = Snapshotter(self.driver, self.settings)
         controller = Controller(
             ControllerSettings(
-                cluster_id=CLUSTER, new_topic_id=lambda: TopicId(random.randbytes(UUID_BYTES))
+                cluster_id=CLUSTER,
+                new_topic_id=lambda: TopicId(random.randbytes(UUID_BYTES)),
+                # Brokers of a test register, and are not heard of again.
+                broker_session_timeout_ms=WAIT_S * 1000,
             )
         )
         self.application = MetadataApplication(self.driver, controller, self.snapshotter)
@@ -207,10 +216,17 @@ async def open_stack(
 
 
 async def newest_of(stack: Stack) -> OffsetAndEpoch:
-    await eventually(lambda: stack.snapshotter.newest is not None)
-    newest = stack.snapshotter.newest
-    assert newest is not None
-    return newest
+    """The newest snapshot, once the log knows it, too, and nothing more is done for it."""
+    driver, snapshotter = stack.driver, stack.snapshotter
+
+    def is_stored() -> bool:
+        newest = snapshotter.newest
+        is_known = newest is not None and driver.store.log.state.newest_snapshot == newest
+        return is_known and snapshotter._task is driver._barrier is None and not driver._inbox
+
+    await eventually(is_stored)
+    assert snapshotter.newest is not None
+    return snapshotter.newest
 
 
 async def hanging_call(stack: Stack, what: str) -> None:

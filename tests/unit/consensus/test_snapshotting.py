@@ -107,7 +107,6 @@ def has_sound_snapshot(stack: Stack) -> bool:
 async def test_a_snapshot_found_damaged_has_a_successor_at_once(open_stack: Open) -> None:
     stack = await open_stack(snapshot_bytes=1)
     newest = await newest_of(stack)
-    await eventually(lambda: stack.snapshotter._task is None)
     rot(stack.driver.store.snapshots.path(newest))
     stack.application.check_snapshot(CheckSnapshot(newest))
     await eventually(lambda: has_sound_snapshot(stack))
@@ -119,11 +118,11 @@ async def test_the_newest_snapshot_is_read_again_where_nobody_fetches_it(
 ) -> None:
     stack = await open_stack(snapshot_bytes=1)
     newest = await newest_of(stack)
-    await eventually(lambda: stack.snapshotter._task is None)
     rot(stack.driver.store.snapshots.path(newest))
     stack.application.tick()
     assert not has_sound_snapshot(stack)
-    assert stack.driver.disk_calls.oldest() is None
+    under_way = stack.driver.disk_calls.oldest()
+    assert under_way is None or under_way.what != "the check of a snapshot"
     later_ms = monotonic_ms() + RECHECK_MS
     with monkeypatch.context() as patched:
         patched.setattr("quorate.consensus.snapshotting.monotonic_ms", lambda: later_ms)
@@ -197,7 +196,6 @@ async def test_a_check_that_is_short_of_descriptors_tells_nothing_of_the_disk(
 ) -> None:
     stack = await open_stack(snapshot_bytes=1)
     newest = await newest_of(stack)
-    await eventually(lambda: stack.snapshotter._task is None)
 
     def fail(_path: str) -> None:
         raise OSError(number, "opening the snapshot")
