@@ -139,10 +139,15 @@ class SpanQueue(SpanProcessor):
             # Whatever comes from here on is seen below, or sets them again.
             self._has_work.clear()
             self._hurry.clear()
-            while self._queue:
-                self._export([self._queue.popleft() for _ in range(min(BATCH_MAX, self.queued))])
+            while batch := self._taken():
+                self._export(batch)
             if self._is_stopping:
                 return
+
+    def _taken(self) -> list[ReadableSpan]:
+        """The next batch, empty where nothing is queued; a stop may empty the queue meanwhile."""
+        with self._lock:
+            return [self._queue.popleft() for _ in range(min(BATCH_MAX, self.queued))]
 
     def _export(self, spans: list[ReadableSpan]) -> None:
         cause: object = ""

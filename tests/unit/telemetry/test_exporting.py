@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -36,11 +37,13 @@ class Collector(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         self.batches.append([span.name for span in spans])
+        # What a test changes from here on is for the next ones.
+        error, answer = self.error, self.answers
         self.asked.release()
         assert self.let.wait(WAIT_S)
-        if self.error is not None:
-            raise self.error
-        return self.answers
+        if error is not None:
+            raise error
+        return answer
 
     def shutdown(self) -> None:
         self.let.set()
@@ -100,7 +103,27 @@ def test_a_hanging_collector_costs_what_the_queue_holds_and_no_more(collector: C
     # The end comes all the same: the exporter is closed, which ends what hangs.
     queue.stop(0.0)
     assert queue.queued == 0
+    # What the thread had in its hands it counts when it comes to that.
+    assert queue._thread is not None
+    queue._thread.join(WAIT_S)
     assert queue.exported + queue.dropped == 1001
+
+
+def test_who_takes_a_batch_is_not_disturbed_by_a_stop(collector: Collector) -> None:
+    queue = SpanQueue(collector, "c", delay_s=NEVER_S)
+
+    class Stopped(deque[Any]):
+        def popleft(self) -> object:
+            span = super().popleft()
+            # As `stop` does, which waits for the lock before.
+            if not queue._lock.locked():
+                self.clear()
+            return span
+
+    queue._queue = Stopped()
+    make(tracer_into(queue), 3)
+    queue.stop(WAIT_S)
+    assert collector.batches == [["s0", "s1", "s2"]]
 
 
 @pytest.mark.parametrize("bulk", BULK)

@@ -13,6 +13,7 @@ import pytest
 from quorate.telemetry.histograms import Histogram
 from quorate.telemetry.metrics import POLL_S, Meter, MetricsServer, Readings
 from quorate.telemetry.scrapes import ScrapeServer
+from tests.ports import free_ports
 
 if TYPE_CHECKING:
     from quorate.telemetry.metrics import Value
@@ -28,8 +29,7 @@ METERS = {
 
 
 async def test_numbers_are_served_by_name_and_node() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     flushes = Histogram((0.5, 1.0))
     flushes.observe(0.5)
     flushes.observe(3.0)
@@ -91,8 +91,7 @@ def test_a_server_without_a_thread_leaves_the_port_to_others(
     def start(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     server = MetricsServer(Readings(dict, {}, {}).registry())
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", start)
