@@ -57,8 +57,9 @@ async def test_a_loop_that_stands_is_told_of_once_with_the_place(
 
 
 async def test_a_watch_that_is_stopped_ends_its_thread() -> None:
+    others = set(threading.enumerate())
     watch = LoopWatch(asyncio.get_running_loop())
     watch.start()
-    (thread,) = (thread for thread in threading.enumerate() if thread.name == "loop watch")
+    (thread,) = (t for t in threading.enumerate() if t.name == "loop watch" and t not in others)
     watch.stop()
     await asyncio.to_thread(thread.join)
