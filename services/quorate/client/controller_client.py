@@ -22,7 +22,7 @@ from quorate.client.calls import (
 )
 from quorate.client.finding import LeaderFinder
 from quorate.client.silence import ReplacedError
-from quorate.client.waiting import Backoff
+from quorate.client.waiting import FAIR_S, Backoff
 from quorate.rpc import pages
 
 if TYPE_CHECKING:
@@ -147,7 +147,8 @@ class ControllerClient(ControllerCalls):
     ) -> T:
         """Try the servers in turn and every leader that they name, until the deadline.
 
-        What is not repeatable may be done where no answer comes.
+        What is not repeatable may be done where no answer comes, so it is not asked for again with
+        hardly any time left.
         """
         finder = self.finder
         backoff = Backoff(asyncio.get_running_loop().time() + self._timeout_s)
@@ -160,8 +161,11 @@ class ControllerClient(ControllerCalls):
                 asked.clear()
                 if not await backoff.wait():
                     break
+            if said and not is_repeatable and backoff.left_s <= FAIR_S:
+                break
             asked.add(server)
-            calling = attempt(server, min(backoff.left_s, ATTEMPT_TIMEOUT_S))
+            timeout_s = min(backoff.left_s, ATTEMPT_TIMEOUT_S)
+            calling = attempt(server, timeout_s)
             try:
                 return await finder.call(server, calling, is_repeatable=is_repeatable)
             except ReplacedError as replaced:
@@ -179,7 +183,11 @@ class ControllerClient(ControllerCalls):
                 if error.refusal is not None:
                     # What the caller may not do no other server lets it do.
                     raise error.refusal from error
-                said[server] = str(error)
+                if error.is_silence and timeout_s < ATTEMPT_TIMEOUT_S:
+                    # It did not answer in what was left of the time, and may have before.
+                    said.setdefault(server, str(error))
+                else:
+                    said[server] = str(error)
                 finder.forget()
         tried = "; ".join(f"{name_of(server)}: {words}" for server, words in said.items())
         raise QuorumUnavailableError(

@@ -19,7 +19,7 @@ from quorate.client.calls import (
 )
 from quorate.client.requests import UNKNOWN_EPOCH, Standing, completed, foreseen, standing
 from quorate.client.silence import ReplacedError
-from quorate.client.waiting import Backoff
+from quorate.client.waiting import FAIR_S, Backoff
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
@@ -35,8 +35,6 @@ log = logging.getLogger(__name__)
 
 # Of the time that is left: the leader gives up first, so that it can say why.
 LEADER_SHARE: Final = 0.8
-# A look for the leader in less time than this says nothing when it finds nobody.
-FAIR_LOOK_S: Final = 0.2
 # What passes by itself, without anything having been changed.
 PASSING: Final = frozenset(
     {m.Reason.NOT_LEADER, m.Reason.PENDING_VOTER_CHANGE, m.Reason.HIGH_WATERMARK_UNKNOWN}
@@ -100,11 +98,15 @@ class _Course:
 
     async def run(self, found: Found) -> Done:
         """Ask and look until it is done. Raises AdminError."""
+        before: AdminError | None = None
         while True:
             said = self._open
             where = Standing.NOT_DONE if said is None else standing(self._request, found.quorum)
             if where is Standing.NOT_DONE:
-                said = await self._ask(found)
+                if before is not None and self._backoff.left_s <= FAIR_S:
+                    # Asked for now it would be of unknown outcome, which it is not yet.
+                    raise self._last_word(before)
+                said = before = await self._ask(found)
                 where = Standing.DONE if said is None else Standing.UNCOMMITTED
             if where is Standing.DONE:
                 return Done(self._request, self._successor or found.quorum.leader)
@@ -115,7 +117,7 @@ class _Course:
             tracing.event("kraft.voter_change.asks_again", told)
             if not await self._backoff.wait():
                 raise self._last_word(said)
-            is_fair = self._backoff.left_s > FAIR_LOOK_S
+            is_fair = self._backoff.left_s > FAIR_S
             try:
                 found = await self._finder.find(self._backoff.deadline)
             except AdminError as error:

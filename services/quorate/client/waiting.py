@@ -10,6 +10,8 @@ from quorate.raft.backoff import backoff_ms
 
 RETRY_FIRST_MS: Final = 50
 RETRY_LONGEST_MS: Final = 500
+# In less time than this there may be no answer from whoever is well: what was said before counts.
+FAIR_S: Final = 0.2
 _RANDOM: Final = random.SystemRandom()
 
 

@@ -9,8 +9,10 @@ import pytest
 
 from quorate.client.calls import (
     ApiVersions,
+    NoAnswerError,
     OutcomeUnknownError,
     QuorumUnavailableError,
+    RedirectError,
     RequestRefusedError,
 )
 from quorate.client.controller_client import ControllerClient
@@ -32,6 +34,11 @@ from tests.ports import free_ports
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from quorate.client.calls import Address
+    from quorate.controller.replies import ReadReply, WriteReply
+    from quorate.controller.requests import ReadRequest, WriteRequest
     from tests.integration.rpc.conftest import Served
 
 SHORT_MS = 300
@@ -211,3 +218,56 @@ async def test_servers_that_name_each_other_are_asked_ever_more_seldom(
         (await served.controller.asked())[1].set_result(CREATED)
         assert await writing == CREATED
     assert rounds == [1, 2, 3, 4]
+
+
+SILENCE = "no answer in time"
+WHOLE_S = 0.05
+
+
+class Leaderless(ControllerClient):
+    """Its server knows no leader, and says so when it is given the time to."""
+
+    attempts = 0
+
+    def _told(self, timeout_s: float) -> RedirectError | None:
+        self.attempts += 1
+        if self.attempts > 1 and timeout_s < WHOLE_S:
+            return None
+        return RedirectError("not here; it knows no leader", None, Epoch(5))
+
+    async def read_at(
+        self,
+        server: Address,
+        request: ReadRequest,
+        timeout_s: float,
+        *,
+        min_offset: int,
+        current: bool,
+        even_if_behind: bool,
+    ) -> ReadReply:
+        raise self._told(timeout_s) or NoAnswerError(SILENCE, None, is_silence=True)
+
+    async def write_at(
+        self, server: Address, request: WriteRequest, timeout_s: float
+    ) -> WriteReply:
+        raise self._told(timeout_s) or OutcomeUnknownError(SILENCE, is_silence=True)
+
+
+@pytest.fixture
+async def leaderless(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Leaderless]:
+    """It asks so often that it asks once with less time than its server takes."""
+    monkeypatch.setattr("quorate.client.waiting.wait_s", lambda _: WHOLE_S / 10)
+    monkeypatch.setattr("quorate.client.controller_client.ATTEMPT_TIMEOUT_S", WHOLE_S)
+    async with Leaderless([(HOST, 1)], timeout_ms=SHORT_MS) as client:
+        yield client
+
+
+async def test_a_last_read_cut_short_does_not_unsay_what_was_said(leaderless: Leaderless) -> None:
+    with pytest.raises(QuorumUnavailableError, match="it knows no leader"):
+        await leaderless.read(ListTopics())
+
+
+async def test_a_write_is_not_asked_for_with_hardly_any_time_left(leaderless: Leaderless) -> None:
+    """Its outcome would be unknown, which it is not as long as everybody said that he leads not."""
+    with pytest.raises(QuorumUnavailableError, match="it knows no leader"):
+        await leaderless.write(REQUEST)

@@ -121,6 +121,19 @@ async def test_what_does_not_pass_in_time_is_told(
     assert error.value.reason == Reason.PENDING_VOTER_CHANGE.value
 
 
+async def test_what_passes_by_itself_is_not_asked_for_with_hardly_any_time_left(
+    quorum: ScriptedQuorum, membership: MembershipClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its outcome would be unknown then; the leader's reason is what one needs."""
+    monkeypatch.setattr("quorate.client.membership.FAIR_S", WAIT_S)
+    pending = refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.PENDING_VOTER_CHANGE, "add 4")
+    quorum.answers.append(pending)
+    with pytest.raises(AdminError, match="add 4") as error:
+        await membership.change(remove(3), within(WAIT_S))
+    assert error.value.reason == Reason.PENDING_VOTER_CHANGE.value
+    assert len(quorum.asked) == 1
+
+
 async def test_a_lost_answer_of_a_change_that_was_made_is_success(
     quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
