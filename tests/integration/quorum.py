@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 from quorate.cli.identities import draw_uuid
 from quorate.cli.local_quorum import NodePlan, check_ports, format_node, open_quorum, prepare
 from quorate.cli.output import CommandError
+from quorate.client.asking import ask_everybody
 from quorate.client.calls import OutcomeUnknownError
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply, ListTopicsReply
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 DEADLINE_S: Final = 40.0
 POLL_S: Final = 0.05
+# A controller that stands still is passed over after this; a slow one has answered.
+DESCRIBE_S: Final = 2.0
 BROKER_IDS: Final = "1-6"
 OBSERVER_ID: Final = 50
 
@@ -49,6 +52,9 @@ FAST: Final = {
     "controller.quorum.fetch.timeout.ms": "800",
     "controller.quorum.election.backoff.max.ms": "300",
 }
+# For whoever says who leads: a machine that stands still for seconds makes no election. A leader
+# that dies is replaced as fast, because its port refuses connections.
+STEADY: Final = FAST | {"controller.quorum.fetch.timeout.ms": "6000"}
 SMALL_LOG: Final = {
     "metadata.log.segment.bytes": "16384",
     "metadata.log.max.record.bytes.between.snapshots": "20000",
@@ -195,21 +201,25 @@ class Controllers:
         """The leader's description, once one of the running nodes leads an epoch above that."""
         found: list[DescribeQuorumResponse] = []
 
+        def leads(answer: DescribeQuorumResponse | str) -> bool:
+            return (
+                not isinstance(answer, str)
+                and answer.error is ErrorCode.NONE
+                and answer.high_watermark is not None
+                and answer.leader.epoch > above_epoch
+            )
+
         async def check() -> bool:
-            for node_id in self.processes:
-                answer = await self.client.try_describe_at(self.nodes[node_id].address, 0.5)
-                if (
-                    not isinstance(answer, str)
-                    and answer.error is ErrorCode.NONE
-                    and answer.high_watermark is not None
-                    and answer.leader.epoch > above_epoch
-                ):
-                    found.append(answer)
-                    return True
-            return False
+            answers = await ask_everybody(
+                [self.nodes[node_id].address for node_id in self.processes],
+                lambda address: self.client.try_describe_at(address, DESCRIBE_S),
+                is_enough=leads,
+            )
+            found.extend(x for x in answers.values() if not isinstance(x, str) and leads(x))
+            return bool(found)
 
         await self.eventually(f"a leader above epoch {above_epoch}", check)
-        return found[0]
+        return max(found, key=lambda answer: answer.leader.epoch)
 
     async def leader_id(self) -> int:
         leader_id = (await self.leader()).leader.leader_id
@@ -253,7 +263,7 @@ class Controllers:
         async def all_follow() -> bool:
             leader = (await self.leader()).leader
             for node_id in self.processes:
-                answer = await self.client.try_describe_at(self.nodes[node_id].address, 0.5)
+                answer = await self.client.try_describe_at(self.nodes[node_id].address, DESCRIBE_S)
                 if isinstance(answer, str) or answer.leader.leader_id != leader.leader_id:
                     return False
             return True

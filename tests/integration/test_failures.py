@@ -13,10 +13,12 @@ from quorate.client.controller_client import ControllerClient
 from quorate.controller.requests import CreateTopics, NewTopic
 from quorate.records.ids import NodeId
 from tests.integration.disks import committed_batches, log_end, log_start, snapshots
-from tests.integration.quorum import FAST, OBSERVER_ID
+from tests.integration.quorum import FAST, OBSERVER_ID, Quorum
 
 if TYPE_CHECKING:
-    from tests.integration.quorum import Quorum
+    from pathlib import Path
+
+    from quorate.raft.messages import DescribeQuorumResponse
 
 # One and a half times the fetch timeout of these quorums: then a leader that hears nobody resigns.
 CHECK_QUORUM_S = 1.5 * int(FAST["controller.quorum.fetch.timeout.ms"]) / 1000
@@ -24,6 +26,11 @@ CHECK_QUORUM_S = 1.5 * int(FAST["controller.quorum.fetch.timeout.ms"]) / 1000
 
 def topic(name: str) -> NewTopic:
     return NewTopic(name, partitions=2, replication_factor=3, configs=(("retention.ms", "60000"),))
+
+
+def leader_of(described: DescribeQuorumResponse) -> int:
+    assert described.leader.leader_id is not None
+    return described.leader.leader_id
 
 
 async def names_everywhere(quorum: Quorum) -> list[str]:
@@ -37,7 +44,7 @@ async def names_everywhere(quorum: Quorum) -> list[str]:
 async def test_a_killed_leader_is_replaced_and_comes_back(quorum: Quorum) -> None:
     await quorum.create(topic("before"))
     before = await quorum.leader()
-    old = await quorum.leader_id()
+    old = leader_of(before)
     await quorum.kill(old)
     await quorum.leader(above_epoch=before.leader.epoch)
     await quorum.create(topic("while-it-is-down"))
@@ -55,20 +62,22 @@ async def test_a_killed_follower_catches_up(quorum: Quorum) -> None:
     assert (await quorum.leader()).leader == before.leader
 
 
-async def test_a_leader_that_stood_still_steps_down_when_it_goes_on(quorum: Quorum) -> None:
-    await quorum.create(topic("before"))
-    before = await quorum.leader()
-    old = await quorum.leader_id()
-    quorum.signal(old, signal.SIGSTOP)
-    stopped_s = asyncio.get_running_loop().time()
-    after = await quorum.leader(above_epoch=before.leader.epoch)
-    names: list[str] = []
-    while not names or asyncio.get_running_loop().time() < stopped_s + CHECK_QUORUM_S:
-        names.append(f"while-it-stands-{len(names):05d}")
-        await quorum.create(topic(names[-1]))
-    quorum.signal(old, signal.SIGCONT)
-    assert await names_everywhere(quorum) == ["before", *names]
-    assert after.leader.leader_id != old
+async def test_a_leader_that_stood_still_steps_down_when_it_goes_on(tmp_path: Path) -> None:
+    async with Quorum(tmp_path / "quorum", FAST) as quorum:
+        await quorum.register_brokers()
+        await quorum.create(topic("before"))
+        before = await quorum.leader()
+        old = leader_of(before)
+        quorum.signal(old, signal.SIGSTOP)
+        stopped_s = asyncio.get_running_loop().time()
+        after = await quorum.leader(above_epoch=before.leader.epoch)
+        names: list[str] = []
+        while not names or asyncio.get_running_loop().time() < stopped_s + CHECK_QUORUM_S:
+            names.append(f"while-it-stands-{len(names):05d}")
+            await quorum.create(topic(names[-1]))
+        quorum.signal(old, signal.SIGCONT)
+        assert await names_everywhere(quorum) == ["before", *names]
+        assert after.leader.leader_id != old
 
 
 async def test_all_restart_with_everything_that_was_acknowledged(quorum: Quorum) -> None:
@@ -85,7 +94,7 @@ async def test_all_restart_with_everything_that_was_acknowledged(quorum: Quorum)
 async def test_sigterm_hands_over_and_ends_with_status_0(quorum: Quorum) -> None:
     await quorum.create(topic("before"))
     before = await quorum.leader()
-    old = await quorum.leader_id()
+    old = leader_of(before)
     await quorum.stop(old)
     await quorum.leader(above_epoch=before.leader.epoch)
     await quorum.start(old)
@@ -118,7 +127,7 @@ async def test_a_follower_behind_the_log_start_fetches_a_snapshot(small_log_quor
 async def test_a_diverged_old_leader_cuts_off_what_nobody_committed(quorum: Quorum) -> None:
     await quorum.create(topic("before"))
     before = await quorum.leader()
-    old = await quorum.leader_id()
+    old = leader_of(before)
     others = [i for i in quorum.nodes if i != old]
     await quorum.assert_logs_agree()
     # Killed, not paused: a paused process finds what the leader sent meanwhile in its socket.

@@ -109,8 +109,7 @@ async def loses_its_majority(quorum: Quorum) -> None:
     """Two of three disks are wiped, the third is recovered, and has all that it had."""
     await quorum.create(*topics("a", "b", "c"))
     before = await quorum.leader()
-    await quorum.assert_logs_agree()
-    described = await quorum.topics_at(1, 0)
+    described = await quorum.topics_at(1, await quorum.assert_logs_agree())
     assert {topic.name for topic in described} == {"a", "b", "c"}
     await quorum.kill(1, 2, 3)
     left, lost = quorum.nodes[1], (2, 3)

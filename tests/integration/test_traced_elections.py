@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from quorate.controller.requests import NewTopic
 from quorate.telemetry.trace_ids import trace_id_of, trace_id_text
 from tests.integration.otlp import Received, collecting
-from tests.integration.quorum import Quorum
+from tests.integration.quorum import STEADY, Quorum
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 RAFT = "quorate.raft.v1.Raft/"
 CLIENT, SERVER = 3, 2
+# What a voter does, below what the winner asked of it.
+VOTED = [
+    *("kraft.quorum_state.persist", RAFT + "Vote", RAFT + "Vote"),
+    *("kraft.election.vote", "kraft.election"),
+]
 
 
 class Trace:
@@ -37,9 +42,9 @@ class Trace:
         ]
 
     def path(self, span: Received) -> list[str]:
-        """The names from the span up to its root."""
+        """The names from the span up to its root, as far as they have come."""
         names = [span.name]
-        while span.parent_id:
+        while span.parent_id in self._by_id:
             span = self._by_id[span.parent_id]
             names.append(span.name)
         return names
@@ -54,7 +59,7 @@ def events(span: Received) -> list[str]:
 
 
 def traced(collector: Collector) -> dict[str, str]:
-    return {"tracing.otlp.endpoint": collector.address}
+    return STEADY | {"tracing.otlp.endpoint": collector.address}
 
 
 async def epoch_trace(collector: Collector, quorum: Quorum, epoch: int) -> Trace:
@@ -63,12 +68,9 @@ async def epoch_trace(collector: Collector, quorum: Quorum, epoch: int) -> Trace
     wanted = {"kraft.election", "kraft.leader.establish"}
 
     def is_there() -> bool:
-        spans = collector.of_trace(trace_id)
-        voters = {span.parent_id for span in spans if span.name == "kraft.quorum_state.persist"}
-        answers = {
-            span.span_id for span in spans if span.kind == SERVER and span.name == RAFT + "Vote"
-        }
-        return wanted <= {span.name for span in spans} and bool(voters & answers)
+        trace = Trace(collector.of_trace(trace_id))
+        paths = [trace.path(span) for span in trace.named("kraft.quorum_state.persist")]
+        return wanted <= {span.name for span in trace.spans} and VOTED in paths
 
     await collector.until(f"the trace of epoch {epoch}", is_there)
     return Trace(collector.of_trace(trace_id))
@@ -116,11 +118,7 @@ async def test_the_killing_of_a_leader_is_a_trace_of_who_voted_how_and_what_the_
             for span in trace.named("kraft.quorum_state.persist")
             if node_of(span) != winner and span.attributes["kraft.epoch"] == epoch
         ]
-        path = [
-            *("kraft.quorum_state.persist", RAFT + "Vote", RAFT + "Vote"),
-            *("kraft.election.vote", "kraft.election"),
-        ]
-        assert path in [trace.path(span) for span in persisted]
+        assert VOTED in [trace.path(span) for span in persisted]
         granted = trace.named(RAFT + "Vote", kind=SERVER)
         assert any(span.attributes["kraft.vote.granted"] for span in granted)
         for span in granted:
@@ -136,32 +134,38 @@ async def test_a_leader_that_stops_is_the_trigger_of_the_election_that_follows(
         leader_id = before.leader.leader_id
         assert leader_id is not None
         await quorum.stop(leader_id)
-        after = await quorum.leader(above_epoch=before.leader.epoch)
-        trace = await epoch_trace(collector, quorum, after.leader.epoch)
-        elections = [
-            span
-            for span in trace.named("kraft.election")
-            if span.attributes["kraft.election.trigger"] == "end_quorum_epoch"
-        ]
-        triggers = {
-            link.span_id.hex()
-            for span in elections
-            for link in span.span.links
-            if link.attributes[0].value.string_value == "trigger"
-        }
-        told = [
-            span
-            for span in collector.spans
-            if span.name == RAFT + "EndQuorumEpoch" and span.kind == SERVER
-        ]
-        assert triggers & {span.span_id for span in told}
-        (resign,) = [
-            span
-            for span in collector.spans
-            if span.name == "kraft.resign" and node_of(span) == leader_id
-        ]
+        await quorum.leader(above_epoch=before.leader.epoch)
+
+        def triggers() -> set[str]:
+            return {
+                link.span_id.hex()
+                for span in collector.spans
+                if span.attributes.get("kraft.election.trigger") == "end_quorum_epoch"
+                for link in span.span.links
+                if link.attributes[0].value.string_value == "trigger"
+            }
+
+        def told() -> list[Received]:
+            return [
+                span
+                for span in collector.spans
+                if span.name == RAFT + "EndQuorumEpoch" and span.kind == SERVER
+            ]
+
+        def resigned() -> list[Received]:
+            return [
+                span
+                for span in collector.spans
+                if span.name == "kraft.resign" and node_of(span) == leader_id
+            ]
+
+        await collector.until(
+            "an election that a stop triggers",
+            lambda: bool(resigned() and triggers() & {span.span_id for span in told()}),
+        )
+        (resign,) = resigned()
         assert resign.attributes["kraft.resign.reason"] == "shutdown"
-        assert {span.trace_id for span in told} == {resign.trace_id}
+        assert {span.trace_id for span in told()} == {resign.trace_id}
 
 
 async def test_a_voter_that_is_removed_and_added_is_traced_to_the_commits(tmp_path: Path) -> None:
@@ -176,7 +180,12 @@ async def test_a_voter_that_is_removed_and_added_is_traced_to_the_commits(tmp_pa
         def changes() -> list[Received]:
             return [span for span in collector.spans if span.name == "kraft.voter_change"]
 
+        def calls(change: Received) -> list[Received]:
+            return [span for span in collector.spans if span.span_id == change.parent_id]
+
         await collector.until("both changes", lambda: len(changes()) == 2)
+        # A call ends after what it has brought about.
+        await collector.until("their calls", lambda: all(calls(change) for change in changes()))
         removed, added = changes()
         assert events(removed) == ["appended", "committed"]
         assert events(added) == ["caught_up", "appended", "committed"]
@@ -184,7 +193,7 @@ async def test_a_voter_that_is_removed_and_added_is_traced_to_the_commits(tmp_pa
             assert change.attributes["kraft.voter_change.type"] == kind
             assert change.attributes["kraft.voter.id"] == other
             assert node_of(change) == leader_id
-            (call,) = [span for span in collector.spans if span.span_id == change.parent_id]
+            (call,) = calls(change)
             assert call.kind == SERVER
 
 
@@ -194,7 +203,10 @@ async def test_lines_of_an_election_have_the_id_of_its_trace(tmp_path: Path) -> 
         leader_id = described.leader.leader_id
         assert leader_id is not None
         trace_id = trace_id_text(trace_id_of(quorum.plan.cluster_id, described.leader.epoch))
-        lines = quorum.nodes[leader_id].output_path.read_text(encoding="utf-8").splitlines()
-        won = [line for line in lines if "candidate becomes leader" in line]
-        assert won
-        assert f"trace_id={trace_id}" in won[-1]
+
+        async def has_said() -> bool:
+            lines = quorum.nodes[leader_id].output_path.read_text(encoding="utf-8").splitlines()
+            won = [line for line in lines if "candidate becomes leader" in line]
+            return any(f"trace_id={trace_id}" in line for line in won)
+
+        await quorum.eventually("the line of the election has its trace", has_said)

@@ -16,7 +16,7 @@ from quorate.telemetry.exporting import QUEUE_MAX
 from quorate.telemetry.trace_ids import trace_id_of, trace_id_text
 from tests.certificates import Authority
 from tests.integration.otlp import Received, collecting, hanging
-from tests.integration.quorum import DEADLINE_S, OBSERVER_ID, Quorum
+from tests.integration.quorum import DEADLINE_S, OBSERVER_ID, STEADY, Quorum
 from tests.ports import free_ports
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ async def test_votes_and_changes_of_the_voters_are_traced_from_process_to_proces
     tmp_path: Path,
 ) -> None:
     async with collecting() as collector:
-        async with Quorum(tmp_path, traced(collector.address)) as quorum:
+        async with Quorum(tmp_path, STEADY | traced(collector.address)) as quorum:
             leader_id = await quorum.leader_id()
             other = next(node_id for node_id in quorum.nodes if node_id != leader_id)
             said = await command(

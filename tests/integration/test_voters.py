@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.integration.quorum import FAST, OBSERVER_ID, Controllers, Quorum, free_quorum
+from tests.integration.quorum import OBSERVER_ID, STEADY, Controllers, Quorum, free_quorum
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ async def refused(quorum: Controllers, *arguments: str) -> str:
 
 
 async def test_a_controller_is_added_and_the_leader_removed_by_hand(tmp_path: Path) -> None:
-    async with Quorum(tmp_path / "quorum") as quorum:
+    async with Quorum(tmp_path / "quorum", STEADY) as quorum:
         await quorum.add_observer()
         observer = quorum.nodes[OBSERVER_ID]
         add = ("metadata-quorum", "add-controller", "--config", str(observer.properties_path))
@@ -44,13 +44,14 @@ async def test_a_controller_is_added_and_the_leader_removed_by_hand(tmp_path: Pa
         removed = await quorum.cli(*remove)
         assert removed.startswith(f"Removed KRaft controller {leader_id} with directory id ")
         assert f"{leader_id} is no voter" in await refused(quorum, *remove)
+        # Once it has committed a record of its own epoch the next leader knows that this one is.
+        assert await quorum.leader_id() != leader_id
         status = await quorum.cli("metadata-quorum", "describe", "--status")
         assert "UncommittedVoterChange" not in status
-        assert await quorum.leader_id() != leader_id
 
 
 async def test_leadership_goes_where_it_is_sent(tmp_path: Path) -> None:
-    async with Quorum(tmp_path / "quorum") as quorum:
+    async with Quorum(tmp_path / "quorum", STEADY) as quorum:
         leader_id = await quorum.leader_id()
         other = next(node_id for node_id in quorum.nodes if node_id != leader_id)
         said = await quorum.cli("metadata-quorum", "transfer-leader", "--to", str(other))
@@ -59,7 +60,7 @@ async def test_leadership_goes_where_it_is_sent(tmp_path: Path) -> None:
 
 
 async def test_kraft_version_does_not_go_back(tmp_path: Path) -> None:
-    async with Quorum(tmp_path / "quorum") as quorum:
+    async with Quorum(tmp_path / "quorum", STEADY) as quorum:
         described = await quorum.cli("features", "describe")
         assert described.startswith("Feature: kraft.version ")
         downgrade = ("features", "downgrade", "--feature", "kraft.version=0")
@@ -76,7 +77,7 @@ async def test_static_voters_are_moved_into_the_log(tmp_path: Path) -> None:
     static = ",".join(f"{node.node_id}@{node.host}:{node.port}" for node in plan.nodes)
     for node in plan.nodes:
         node.directory.mkdir(parents=True)
-        properties = node.properties(plan.bootstrap_servers) | FAST
+        properties = node.properties(plan.bootstrap_servers) | STEADY
         properties["controller.quorum.voters"] = static
         lines = "".join(f"{key}={value}\n" for key, value in properties.items())
         node.properties_path.write_text(lines, encoding="utf-8")

@@ -16,7 +16,7 @@ from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from tests.integration.admin.sidecars import sidecar_of, spawn
 from tests.integration.admin.test_errors import refused
-from tests.integration.quorum import DEADLINE_S, OBSERVER_ID, Quorum
+from tests.integration.quorum import DEADLINE_S, OBSERVER_ID, STEADY, Quorum
 from tests.ports import HOST
 
 if TYPE_CHECKING:
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DESCRIBE = raft_pb2.DescribeQuorumRequest()
+FETCH_TIMEOUT_MS = int(STEADY["controller.quorum.fetch.timeout.ms"])
 
 
 @pytest.fixture
 async def running(tmp_path: Path) -> AsyncIterator[Quorum]:
     """Three controllers with a leader."""
-    async with Quorum(tmp_path / "quorum") as quorum:
+    async with Quorum(tmp_path / "quorum", STEADY) as quorum:
         yield quorum
 
 
@@ -120,7 +121,7 @@ async def test_a_voter_that_stands_still_is_refused_leadership_with_its_lag(
         async def is_behind() -> bool:
             described = await sidecar.stub.DescribeQuorum(DESCRIBE)
             state = next(s for s in described.current_voters if s.replica_id == lagging)
-            return described.now_ms - state.last_fetch_ms > 2_000
+            return described.now_ms - state.last_fetch_ms > FETCH_TIMEOUT_MS
 
         await running.eventually(f"node {lagging} is late", is_behind)
         transfer = pb.TransferLeadershipRequest(voter_id=lagging)

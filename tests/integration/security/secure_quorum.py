@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.client.controller_client import ControllerClient
 from quorate.rpc.access import STANDARD_AUTHORIZER
-from tests.integration.quorum import DEADLINE_S, Quorum
+from tests.integration.quorum import DEADLINE_S, STEADY, Quorum
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,8 @@ class SecureQuorum(Quorum):
         self.stores = stores
         super().__init__(
             root,
-            {
+            STEADY
+            | {
                 "listener.security.protocol.map": "GRPC:GRPC_SSL",
                 "ssl.truststore.location": str(stores.truststore),
                 "ssl.client.auth": "required",
