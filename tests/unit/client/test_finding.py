@@ -19,6 +19,7 @@ from tests.unit.raft import cores
 if TYPE_CHECKING:
     from quorate.client.calls import Address
     from quorate.client.controller_client import ControllerClient
+    from tests.unit.client.conftest import Clock
 
 
 def test_the_first_controller_that_answers_tells() -> None:
@@ -97,7 +98,7 @@ async def test_a_leader_that_another_request_forgets_meanwhile_is_still_an_addre
 
 
 async def test_what_was_learnt_in_time_outlives_a_last_question_cut_short(
-    monkeypatch: pytest.MonkeyPatch,
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However little time is left for the last round, it is told what the one before was told."""
     answer = m.DescribeQuorumResponse(
@@ -120,7 +121,7 @@ async def test_what_was_learnt_in_time_outlives_a_last_question_cut_short(
 
     finder = LeaderFinder(cast("ControllerClient", Client()), [("a", 1), ("b", 2)])
     with pytest.raises(AdminError) as refused:
-        await finder.find(asyncio.get_running_loop().time() + whole_s + 0.02)
+        await finder.find(clock.now_s + whole_s + 0.02)
     assert rounds[0] == whole_s > rounds[-1]
     assert refused.value.metadata["asked"] == "a:1"
     assert refused.value.metadata["last_leader_id"] == "2"

@@ -128,6 +128,7 @@ async def test_a_call_that_fails_does_so_and_one_that_is_given_up_is_cancelled()
 async def test_a_silent_server_is_believed_in_a_later_epoch_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("quorate.client.silence.SILENCE_S", 3600.0)
     silent = SilentServers()
     assert not silent.has(A)
     assert not silent.leads_no_more(A, Epoch(5))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
 
 from quorate.client.waiting import RETRY_FIRST_MS, RETRY_LONGEST_MS, Backoff, wait_s
+
+if TYPE_CHECKING:
+    from tests.unit.client.conftest import Clock
 
 
 def test_the_wait_grows_up_to_a_bound_and_half_of_it_is_drawn() -> None:
@@ -19,12 +24,13 @@ def test_the_wait_grows_up_to_a_bound_and_half_of_it_is_drawn() -> None:
         assert len(waits) > 1
 
 
-async def test_waits_end_at_the_deadline() -> None:
-    loop = asyncio.get_running_loop()
-    backoff = Backoff(loop.time() + 0.2)
+async def test_waits_end_at_the_deadline(clock: Clock) -> None:
+    deadline = clock.now_s + 0.2
+    backoff = Backoff(deadline)
     waits = 0
     while await backoff.wait():
         waits += 1
     assert waits > 0
+    assert clock.now_s == pytest.approx(deadline)
     assert backoff.left_s <= 0
     assert not await backoff.wait()
