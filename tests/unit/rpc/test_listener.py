@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from quorate.rpc import listener as module
 from quorate.rpc.authorization import CallerInterceptor
+from quorate.rpc.listener import _QUIET_S as QUIET_S
 from quorate.rpc.listener import Listener
 
 if TYPE_CHECKING:
@@ -63,29 +63,38 @@ async def test_whoever_gives_up_waiting_does_not_undo_the_stop() -> None:
     assert server.graces == [5.0]
 
 
-@pytest.mark.parametrize("grace_s", [None, 0.2])
+class Clock:
+    """Time passes while the listener sleeps, and these calls come meanwhile."""
+
+    def __init__(self, guard: CallerInterceptor, calls_s: list[float]) -> None:
+        self.now_s = 0.0
+        self._guard, self._calls_s = guard, calls_s
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    async def sleep(self, delay_s: float) -> None:
+        self.now_s += delay_s
+        came_s = [at_s for at_s in self._calls_s if at_s <= self.now_s]
+        self._guard.last_call_at = max(came_s, default=0.0)
+
+
+@pytest.mark.parametrize(
+    ("grace_s", "last_call_s", "stopped_s"),
+    [(None, 60.0, 0.0), (20.0, 60.0, 20.0), (20.0, 5.0, 5.0 + QUIET_S)],
+    ids=["without a grace at once", "at its end", "when they cease"],
+)
 async def test_calls_are_taken_until_they_cease_or_the_grace_is_over(
-    grace_s: float | None, monkeypatch: pytest.MonkeyPatch
+    grace_s: float | None, last_call_s: float, stopped_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a grace at once; with one at its end, where calls do not cease."""
-    monkeypatch.setattr(module, "_QUIET_S", 60.0)
-    server = ServerByHand()
-    server.may_end.set()
-    begun = time.monotonic()
-    await listener_of(server).stop(grace_s)
-    assert time.monotonic() - begun >= (grace_s or 0.0)
-    assert server.graces == [grace_s]
-
-
-async def test_whoever_falls_silent_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The calls move when they are answered; the grace is for those that go on."""
-    monkeypatch.setattr(module, "_QUIET_S", 0.02)
     guard, server = CallerInterceptor(None), ServerByHand()
+    every_s = QUIET_S / 2
+    calls_s = [last_call_s - every_s * number for number in range(int(last_call_s / every_s))]
+    clock = Clock(guard, calls_s)
+    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(asyncio, "sleep", clock.sleep)
     server.may_end.set()
-    stopping = asyncio.ensure_future(listener_of(server, guard).stop(60.0))
-    for _ in range(5):
-        await asyncio.sleep(0.005)
-        guard.last_call_at = time.monotonic()
-    last_call_at = guard.last_call_at
-    await stopping
-    assert time.monotonic() - last_call_at >= 0.02
+    await listener_of(server, guard).stop(grace_s)
+    assert server.graces == [grace_s]
+    assert clock.now_s == pytest.approx(stopped_s)
