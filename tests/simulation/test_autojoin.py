@@ -16,13 +16,15 @@ from tests.simulation.autojoin_world import CALM_TICKS, World, drawn
 from tests.unit.autojoin.looks import key
 
 SEED: int | None = None
-WORLDS = 30
+# So many come to rest as they were wanted; the others, two of three, lose their majority for good.
+GOOD = 10
+WORLDS_MAX = 30 * GOOD
 STORM_TICKS = 60
 
 
 def seeds() -> range:
     start = time.time_ns() // 1000 if SEED is None else SEED
-    return range(start, start + (WORLDS if SEED is None else 1))
+    return range(start, start + (WORLDS_MAX if SEED is None else 1))
 
 
 def storm(world: World) -> None:
@@ -79,4 +81,6 @@ def test_a_quorum_comes_to_rest_as_it_is_wanted(*, has_storm: bool) -> None:
         except (AssertionError, KeyError):
             sys.stderr.write("\n".join((f"SEED = {seed}", *world.history, str(world), "")))
             raise
-    assert SEED is not None or good > WORLDS // 10, f"{good} of {WORLDS} kept their majority"
+        if good == GOOD:
+            break
+    assert SEED is not None or good == GOOD, f"{good} of {WORLDS_MAX} kept their majority"
