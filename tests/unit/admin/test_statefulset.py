@@ -97,7 +97,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def api() -> Iterator[ApiServer]:
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
+    # It answers, however busy the machine is.
+    monkeypatch.setattr("quorate.admin.statefulset.LOOK_UP_S", 60.0)
     server = ApiServer()
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()

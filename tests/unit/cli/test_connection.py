@@ -120,21 +120,20 @@ def test_a_list_ends_its_command_only_where_it_stands_still(
 
     async def command(_: ControllerClient, __: argparse.Namespace) -> int:
         loop = asyncio.get_running_loop()
-        real_time, passed_s = loop.time, 0.0
-
-        def time() -> float:
-            return real_time() + passed_s
-
-        loop.time = time  # type: ignore[method-assign]
-        for item in range(4):
+        real_time, start_s, passed_s = loop.time, loop.time(), 0.0
+        loop.time = lambda: start_s + passed_s  # type: ignore[method-assign]
+        try:
+            for item in range(4):
+                passed_s += 15
+                made_progress()
+                await asyncio.sleep(0)
+                done.append(item)
             passed_s += 15
-            made_progress()
             await asyncio.sleep(0)
-            done.append(item)
-        passed_s += 15
-        await asyncio.sleep(0)
-        passed_s += 15
-        await asyncio.Event().wait()
+            passed_s += 15
+            await asyncio.Event().wait()
+        finally:
+            loop.time = real_time  # type: ignore[method-assign]
         return 0
 
     arguments = parsed("act", "--controller", "127.0.0.1:1", "--timeout-ms", "20000")

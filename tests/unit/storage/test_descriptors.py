@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,45 +18,31 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def _all_that_is_left(path: Path) -> Iterator[int]:
-    try:
-        while True:
-            yield os.open(path, os.O_RDONLY)
-    except OSError as error:
-        if error.errno != errno.EMFILE:
-            raise
-
-
-@pytest.fixture
-def exhausted(tmp_path: Path) -> Iterator[list[int]]:
-    """No descriptor is left below the soft limit; the hard one is as it was."""
+@contextmanager
+def exhausted() -> Iterator[None]:
+    """No descriptor is left below the soft limit, whatever other threads close meanwhile."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    taken = [os.open(tmp_path, os.O_RDONLY)]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(taken) + 8, before[1]))
-    taken += _all_that_is_left(tmp_path)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
     try:
-        yield taken
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
-        for descriptor in taken:
-            os.close(descriptor)
 
 
-def test_every_way_to_open_a_file_has_a_spare_descriptor(
-    tmp_path: Path, exhausted: list[int]
-) -> None:
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+def test_every_way_to_open_a_file_has_a_spare_descriptor(tmp_path: Path) -> None:
     fs = OsFileSystem()
     path = str(tmp_path / "file")
-    file = fs.open(path, create=True)
-    file.write_at(0, b"bytes")
-    fs.sync_dir(str(tmp_path))
-    assert fs.read(path) == b"bytes"
-    assert fs.list_dir(str(tmp_path)) == ["file"]
-    file.close()
-    assert resource.getrlimit(resource.RLIMIT_NOFILE) == limit
-    with pytest.raises(OSError, match="Too many open files"):
-        os.open(path, os.O_RDONLY)
+    with exhausted():
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        file = fs.open(path, create=True)
+        file.write_at(0, b"bytes")
+        fs.sync_dir(str(tmp_path))
+        assert fs.read(path) == b"bytes"
+        assert fs.list_dir(str(tmp_path)) == ["file"]
+        file.close()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == limit
+        with pytest.raises(OSError, match="Too many open files"):
+            os.open(path, os.O_RDONLY)
 
 
 def test_other_errors_are_not_tried_again(tmp_path: Path) -> None:
