@@ -1,0 +1,203 @@
+"""`quorate generate-log`: writes the metadata log that a week of a cluster would have left.
+
+For tests, measurements and demonstrations that need a large log with a past. The same arguments
+give the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+from quorate.cli.arguments import number
+from quorate.cli.output import CommandError, fail
+from quorate.sim.week.options import (
+    DAY_MS,
+    HOUR_MS,
+    MIB,
+    TOPICS_DEFAULT,
+    TOPICS_MAX,
+    WeekOptions,
+)
+from quorate.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    import argparse
+
+_DAYS_MAX: Final = 366
+_BROKERS_MIN: Final = 3
+_BROKERS_MAX: Final = 2000
+_RECORDS_MAX: Final = 1_000_000_000
+_VOTERS_MAX: Final = 9
+_SEGMENT_BYTES_MIN: Final = 1024
+_SNAPSHOT_BYTES_MIN: Final = 1024
+_TELL_EVERY_S: Final = 2.0
+_DEFAULTS: Final = WeekOptions(seed=1)
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to `quorate`."""
+    parser = subparsers.add_parser(
+        "generate-log",
+        help="write the log of a week that never was",
+        description="Write the metadata log directory that some days of a cluster would have left:"
+        " restarts, crashes, elections, changes of the voters, topics that come and go. The same"
+        " arguments give the same bytes.",
+    )
+    parser.add_argument("directory", metavar="DIR", help="what to write: new, or empty")
+    add = parser.add_argument
+    add("--seed", type=number(), default=_DEFAULTS.seed, metavar="N", help="what to draw (1)")
+    add(
+        "--days",
+        type=number(1, _DAYS_MAX),
+        default=_DEFAULTS.days,
+        metavar="N",
+        help=f"how long it lasts ({_DEFAULTS.days})",
+    )
+    add(
+        "--brokers",
+        type=number(_BROKERS_MIN, _BROKERS_MAX),
+        default=_DEFAULTS.brokers,
+        metavar="N",
+        help=f"brokers of the first day ({_DEFAULTS.brokers})",
+    )
+    add(
+        "--topics",
+        type=number(1, 20 * TOPICS_MAX),
+        metavar="N",
+        help=f"topics of the first day ({TOPICS_DEFAULT}; with --records what goes with those)",
+    )
+    add(
+        "--records",
+        type=number(1, _RECORDS_MAX),
+        metavar="N",
+        help="about how many records; brokers and topics take some in any case"
+        " (what a cluster of that size would write)",
+    )
+    add(
+        "--voters",
+        type=number(1, _VOTERS_MAX),
+        default=_DEFAULTS.voters,
+        metavar="N",
+        help="write so many controllers' directories, as DIR/<node id>; one is DIR itself (1)",
+    )
+    _add_sizes(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_sizes(parser: argparse.ArgumentParser) -> None:
+    """What Kafka's settings of these names say."""
+    add = parser.add_argument
+    add(
+        "--segment-bytes",
+        type=number(_SEGMENT_BYTES_MIN),
+        default=_DEFAULTS.segment_bytes,
+        metavar="N",
+        help=f"metadata.log.segment.bytes ({_DEFAULTS.segment_bytes // MIB} MiB)",
+    )
+    add(
+        "--snapshot-bytes",
+        type=number(_SNAPSHOT_BYTES_MIN),
+        default=_DEFAULTS.snapshot_bytes,
+        metavar="N",
+        help="metadata.log.max.record.bytes.between.snapshots"
+        f" ({_DEFAULTS.snapshot_bytes // MIB} MiB)",
+    )
+    add(
+        "--retention-bytes",
+        type=number(-1),
+        default=_DEFAULTS.retention_bytes,
+        metavar="N",
+        help="metadata.max.retention.bytes: old snapshots and segments go above it (-1: all stays)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the directory; nothing is left of it where that fails."""
+    options = WeekOptions(
+        seed=arguments.seed,
+        days=arguments.days,
+        brokers=arguments.brokers,
+        topics=arguments.topics,
+        records=arguments.records,
+        voters=arguments.voters,
+        segment_bytes=arguments.segment_bytes,
+        snapshot_bytes=arguments.snapshot_bytes,
+        retention_bytes=arguments.retention_bytes,
+    )
+    directory = arguments.directory
+    try:
+        check_directory(directory)
+        print(generate_log(directory, options))
+    except CommandError as error:
+        return fail(str(error))
+    except (OSError, StorageError) as error:
+        return fail(f"DIR: {directory}: {error}; choose another place, or make room")
+    return 0
+
+
+def check_directory(directory: str) -> None:
+    """Raises CommandError where something is there already."""
+    if not os.path.lexists(directory):
+        return
+    if not os.path.isdir(directory):
+        raise CommandError(f"DIR: {directory} is no directory; name a new one")
+    if os.listdir(directory):
+        raise CommandError(f"DIR: {directory} is not empty; name a new directory, or empty it")
+
+
+def generate_log(directory: str, options: WeekOptions) -> str:
+    """Write the directory, which is new or empty, and say what came out."""
+    from quorate.sim.week.generating import generate
+
+    root = os.path.abspath(directory)
+    had_it = os.path.isdir(root)
+    begun_s = time.monotonic()
+    try:
+        os.makedirs(root, exist_ok=True)
+        generated = generate(root, options, _Progress(options))
+    except BaseException:
+        # Half a log opens as if it were a whole one.
+        _clear(root, keep=had_it)
+        raise
+    seconds = time.monotonic() - begun_s
+    return (
+        f"{directory}: {generated.record_count} records of {options.days} days,"
+        f" {generated.epoch} epochs, {seconds:.0f} s"
+    )
+
+
+def _clear(root: str, *, keep: bool) -> None:
+    if not keep:
+        shutil.rmtree(root, ignore_errors=True)
+        return
+    for name in os.listdir(root):
+        path = os.path.join(root, name)
+        if os.path.isdir(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)
+
+
+class _Progress:
+    """Tells on stderr now and then how far it is, where it takes long."""
+
+    def __init__(self, options: WeekOptions) -> None:
+        self._days = options.days
+        self._begun_s = self._told_s = time.monotonic()
+
+    def __call__(self, record_count: int, elapsed_ms: int) -> None:
+        now_s = time.monotonic()
+        if now_s - self._told_s < _TELL_EVERY_S:
+            return
+        self._told_s = now_s
+        day, hour = elapsed_ms // DAY_MS + 1, elapsed_ms % DAY_MS // HOUR_MS
+        rate = record_count / (now_s - self._begun_s)
+        print(
+            f"day {day} of {self._days}, {hour:02d}:00: {record_count} records,"
+            f" {rate:.0f} a second",
+            file=sys.stderr,
+        )

@@ -1,0 +1,35 @@
+"""What is still to happen in a week, in the order of its times."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Act: TypeAlias = Callable[[], None]
+
+
+class Agenda:
+    """Acts by the time at which each is due; of one time, first those that were noted first."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._acts: list[tuple[int, int, Act]] = []
+        self._noted = 0
+
+    def at(self, at_ms: int, act: Act) -> None:
+        self._noted += 1
+        heappush(self._acts, (at_ms, self._noted, act))
+
+    def after(self, wait_ms: int, act: Act) -> None:
+        """So long from now."""
+        self.at(self._now_ms() + wait_ms, act)
+
+    def next_before(self, end_ms: int) -> tuple[int, Act] | None:
+        """The next one with its time, which is then no longer noted; None when none is left."""
+        if not self._acts or self._acts[0][0] >= end_ms:
+            return None
+        at_ms, _, act = heappop(self._acts)
+        return at_ms, act

@@ -1,0 +1,262 @@
+"""What the controllers of Apache Kafka write, and ours is not asked for yet.
+
+Our controller registers brokers, fences them, elects leaders, creates and deletes topics and alters
+configurations. A log of a real cluster holds more: brokers shrink and expand ISRs (AlterPartition),
+people move partitions (AlterPartitionReassignments), add some (CreatePartitions) and have preferred
+replicas lead (ElectLeaders), and there are ACLs, quotas, credentials, tokens, producer ids,
+registrations of controllers and upgrades (UpdateFeatures). Here are their records, decided from the
+image as a stock controller would. They take the same way into the log as decisions of our own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quorate.controller.controller import Controller
+from quorate.controller.decision import Outcome, Proposal
+from quorate.controller.features import SUPPORTED_FEATURES, metadata_version
+from quorate.controller.partition_records import NO_LEADER_CHANGE, partition_record
+from quorate.controller.partitions import NO_LEADER, UNASSIGNED_DIR, Partition, select_rows
+from quorate.records.metadata import (
+    ControllerEndpoint,
+    ControllerFeature,
+    PartitionChangeRecord,
+    RegisterControllerRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from quorate.controller.decision import Decision
+    from quorate.controller.image import MetadataImage
+    from quorate.controller.partitions import Bits, Chunk
+    from quorate.records.ids import DirectoryId, TopicId
+    from quorate.records.metadata import MetadataRecord, PartitionRecord
+    from quorate.records.voters import Voter
+
+_CHUNKS_TOGETHER = 512
+
+
+class StockController(Controller):
+    """Our controller, which takes records of requests that it does not know, too."""
+
+    def take(self, records: Sequence[MetadataRecord]) -> Decision:
+        """Count records as decided that somebody else decided. They have to fit into one batch."""
+        active = self._required()
+        proposal = Proposal(metadata_version(active.image.features))
+        if not proposal.add(records):
+            raise ValueError(f"{len(records)} records do not fit into a batch")
+        return active.take(Outcome(proposal, None))
+
+
+# --- looking for partitions -----------------------------------------------------------------------
+
+
+def partitions_where(
+    image: MetadataImage, condition: Callable[[Chunk], Bits]
+) -> list[tuple[TopicId, int]]:
+    """All partitions for which a condition on columns holds."""
+    found: list[tuple[TopicId, int]] = []
+    places: list[tuple[TopicId, int]] = []
+    chunks: list[Chunk] = []
+
+    def look() -> None:
+        hits = select_rows(chunks, condition)
+        found.extend((places[at][0], places[at][1] + row) for at, row in hits)
+        places.clear()
+        chunks.clear()
+
+    for topic_id, topic in image.topics.items():
+        for first, chunk in topic.partitions.chunks_from(0):
+            places.append((topic_id, first))
+            chunks.append(chunk)
+        if len(chunks) >= _CHUNKS_TOGETHER:
+            look()
+    if chunks:
+        look()
+    return found
+
+
+def is_on(broker: int) -> Callable[[Chunk], Bits]:
+    """Partitions that have a replica on the broker."""
+
+    def condition(chunk: Chunk) -> Bits:
+        found: Bits = np.logical_or.reduce(chunk.replicas == broker, axis=1)
+        return found
+
+    return condition
+
+
+def is_behind(broker: int) -> Callable[[Chunk], Bits]:
+    """Partitions that have a replica on the broker which is not in sync, and a leader elsewhere."""
+
+    def condition(chunk: Chunk) -> Bits:
+        has: Bits = np.logical_or.reduce(chunk.replicas == broker, axis=1)
+        in_sync: Bits = np.logical_or.reduce(chunk.isr == broker, axis=1)
+        led: Bits = (chunk.leaders != NO_LEADER) & (chunk.leaders != broker)
+        return has & ~in_sync & led
+
+    return condition
+
+
+def is_led_by_another(chunk: Chunk) -> Bits:
+    """Partitions whose preferred replica does not lead although somebody does."""
+    if not chunk.width:
+        return np.zeros(len(chunk), dtype=np.bool_)
+    preferred = chunk.replicas[:, 0]
+    found: Bits = chunk.present & (chunk.leaders != NO_LEADER) & (chunk.leaders != preferred)
+    return found
+
+
+def each(
+    image: MetadataImage, places: Sequence[tuple[TopicId, int]]
+) -> Iterator[tuple[TopicId, int, Partition]]:
+    """Those of the partitions that still exist, as they are now."""
+    for topic_id, partition_id in places:
+        topic = image.topics.get(topic_id)
+        partition = None if topic is None else topic.partitions.get(partition_id)
+        if partition is not None:
+            yield topic_id, partition_id, partition
+
+
+# --- AlterPartition -------------------------------------------------------------------------------
+
+
+def shrink(
+    topic_id: TopicId, partition_id: int, partition: Partition, broker: int
+) -> PartitionChangeRecord | None:
+    """A follower has fallen behind; None where it is not in sync or leads."""
+    if broker == partition.leader or broker not in partition.isr:
+        return None
+    isr = tuple(other for other in partition.isr if other != broker)
+    return PartitionChangeRecord(partition_id=partition_id, topic_id=topic_id, isr=isr)
+
+
+def expand(
+    topic_id: TopicId, partition_id: int, partition: Partition, able: Collection[int]
+) -> PartitionChangeRecord | None:
+    """Those followers have caught up that are able to; None where nobody has to.
+
+    With the last of those that a reassignment adds it is over.
+    """
+    if partition.leader == NO_LEADER:
+        return None
+    missing = tuple(b for b in partition.replicas if b not in partition.isr and b in able)
+    isr = (*partition.isr, *missing)
+    is_moving = bool(partition.adding_replicas or partition.removing_replicas)
+    if is_moving and set(partition.adding_replicas) <= set(isr):
+        return _reassigned(topic_id, partition_id, partition, isr)
+    if not missing:
+        return None
+    return PartitionChangeRecord(partition_id=partition_id, topic_id=topic_id, isr=isr)
+
+
+def _reassigned(
+    topic_id: TopicId, partition_id: int, partition: Partition, isr: tuple[int, ...]
+) -> PartitionChangeRecord | None:
+    gone = set(partition.removing_replicas)
+    directories = dict(zip(partition.replicas, partition.directories, strict=True))
+    replicas = tuple(broker for broker in partition.replicas if broker not in gone)
+    isr = tuple(broker for broker in isr if broker not in gone)
+    if not isr:
+        return None
+    is_led_on = partition.leader in isr
+    leader = next((broker for broker in replicas if broker in isr), isr[0])
+    return PartitionChangeRecord(
+        partition_id=partition_id,
+        topic_id=topic_id,
+        isr=isr,
+        leader=NO_LEADER_CHANGE if is_led_on else leader,
+        replicas=replicas,
+        removing_replicas=() if partition.removing_replicas else None,
+        adding_replicas=() if partition.adding_replicas else None,
+        directories=tuple(directories[broker] for broker in replicas),
+    )
+
+
+# --- other requests about partitions --------------------------------------------------------------
+
+
+def reassign(
+    image: MetadataImage,
+    topic_id: TopicId,
+    partition_id: int,
+    partition: Partition,
+    target: tuple[int, ...],
+) -> PartitionChangeRecord | None:
+    """AlterPartitionReassignments: `target` first, then those that will go; None without change."""
+    if partition.adding_replicas or partition.removing_replicas or target == partition.replicas:
+        return None
+    adding = tuple(broker for broker in target if broker not in partition.replicas)
+    removing = tuple(broker for broker in partition.replicas if broker not in target)
+    replicas = (*target, *removing)
+    known = dict(zip(partition.replicas, partition.directories, strict=True))
+    return PartitionChangeRecord(
+        partition_id=partition_id,
+        topic_id=topic_id,
+        replicas=replicas,
+        adding_replicas=adding or None,
+        removing_replicas=removing or None,
+        directories=tuple(known.get(b) or _directory(image, b) for b in replicas),
+    )
+
+
+def _directory(image: MetadataImage, broker: int) -> DirectoryId:
+    log_dirs = image.brokers.by_id[broker].registration.log_dirs
+    return log_dirs[0] if len(log_dirs) == 1 else UNASSIGNED_DIR
+
+
+def prefer(
+    topic_id: TopicId, partition_id: int, partition: Partition, active: Collection[int]
+) -> PartitionChangeRecord | None:
+    """ElectLeaders, and the controller's own rebalancing: the preferred replica leads again."""
+    preferred = partition.replicas[0]
+    if preferred == partition.leader or preferred not in partition.isr or preferred not in active:
+        return None
+    return PartitionChangeRecord(partition_id=partition_id, topic_id=topic_id, leader=preferred)
+
+
+def grow(
+    image: MetadataImage, topic_id: TopicId, first: int, assignments: Sequence[tuple[int, ...]]
+) -> list[PartitionRecord]:
+    """CreatePartitions: more of a topic that exists, on brokers that are active."""
+    level = metadata_version(image.features)
+    return [
+        partition_record(
+            topic_id,
+            partition_id,
+            Partition(
+                replicas=replicas,
+                isr=replicas,
+                leader=replicas[0],
+                directories=tuple(_directory(image, broker) for broker in replicas),
+            ),
+            level=level,
+        )
+        for partition_id, replicas in enumerate(assignments, first)
+    ]
+
+
+# --- controllers ----------------------------------------------------------------------------------
+
+
+def controller_registration(voter: Voter, incarnation_id: bytes) -> RegisterControllerRecord:
+    """What a controller tells the active one of itself when it starts (KIP-919)."""
+    return RegisterControllerRecord(
+        controller_id=voter.key.node_id,
+        incarnation_id=incarnation_id,
+        end_points=tuple(
+            ControllerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=0)
+            for e in voter.endpoints
+        ),
+        features=tuple(
+            ControllerFeature(
+                name=feature.name,
+                min_supported_version=feature.min_level,
+                max_supported_version=feature.max_level,
+            )
+            for feature in SUPPORTED_FEATURES
+        ),
+    )

@@ -1,0 +1,51 @@
+"""The operating system's files without waiting for the disk: flushed once, when all is written.
+
+A log that is generated is worth nothing before it is whole, so that no part of it has to survive
+a power cut on its own.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from quorate.storage.files import OsFileSystem
+
+if TYPE_CHECKING:
+    from quorate.storage.files import File, OsFile
+
+
+class _UnsyncedFile:
+    """An open file whose flushes do nothing."""
+
+    def __init__(self, file: OsFile) -> None:
+        self.write_at = file.write_at
+        self.read_at = file.read_at
+        self.size = file.size
+        self.truncate = file.truncate
+        self.close = file.close
+
+    def fdatasync(self) -> None:
+        """Left to `sync_tree`."""
+
+
+class UnsyncedFileSystem(OsFileSystem):
+    """Files that are written without being flushed."""
+
+    def open(self, path: str, *, create: bool = False) -> File:  # type: ignore[override]
+        return _UnsyncedFile(super().open(path, create=create))
+
+    def sync_dir(self, path: str) -> None:
+        """Left to `sync_tree`."""
+
+
+def sync_tree(root: str) -> None:
+    """Flush every file and every directory below `root`, and its entry. Raises OSError."""
+    for folder, _, names in os.walk(root):
+        for path in (*(os.path.join(folder, name) for name in sorted(names)), folder):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+    OsFileSystem().sync_dir(os.path.dirname(root) or ".")
