@@ -41,7 +41,12 @@ _SERVICES: Final = ("billing", "catalog", "fraud", "iot", "orders", "payments", 
 _KINDS: Final = (("acl", 0.4), ("quota", 0.15), ("scram", 0.1), ("token", 0.1), ("producers", 0.25))
 # Changes of the first day.
 _FIRST: Final = 40
-_QUOTAS: Final = ("producer_byte_rate", "consumer_byte_rate", "request_percentage")
+# What is limited, and in which steps: bytes a second, percents of a thread.
+_QUOTAS: Final = (
+    ("producer_byte_rate", 1_048_576),
+    ("consumer_byte_rate", 1_048_576),
+    ("request_percentage", 5),
+)
 
 
 class Security:
@@ -115,10 +120,11 @@ class Security:
         )
 
     def _quota(self, *, is_removal: bool) -> ClientQuotaRecord:
+        key, unit = self._draws.random.choice(_QUOTAS)
         return ClientQuotaRecord(
             entity=(EntityData(entity_type="user", entity_name=self._user()),),
-            key=self._draws.random.choice(_QUOTAS),
-            value=0.0 if is_removal else float(self._draws.between(1, 100) * 1_048_576),
+            key=key,
+            value=0.0 if is_removal else float(self._draws.between(1, 100) * unit),
             remove=is_removal,
         )
 
