@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import socket
 import ssl
@@ -16,7 +17,7 @@ import pytest
 
 from tests.chaos import net
 from tests.chart.api_server import ApiServer
-from tests.chart.pods import DOMAIN, NAMESPACE, RELEASE, Pods, await_true, place
+from tests.chart.pods import COMMAND_S, DOMAIN, NAMESPACE, RELEASE, Pods, await_true, place
 from tests.chart.rendering import CHART, Helm, missing, one
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ PORTS: Final = (9094, 9095)
 CLIENT: Final = ("--command-config", "/etc/quorate/config/client.properties")
 # What the operator is told is enough to ask every pod, and through any sidecar the leader.
 OPERATOR: Final = """
-import asyncio, os
+import asyncio, json, os
 from quorate.autojoin.config import read_config
 from quorate.autojoin.quorum import PodQuorum
 from quorate.autojoin.state import Pod
@@ -48,7 +49,8 @@ async def main():
     described, why = await quorum.describe(pods, service)
     await quorum.close()
     assert described is not None, why
-    print(sorted(pod.key.node_id for pod in asked), described.leader.leader_id)
+    leader = described.leader
+    print(json.dumps([sorted(pod.key.node_id for pod in asked), leader.leader_id, leader.epoch]))
 asyncio.run(main())
 """
 
@@ -114,8 +116,22 @@ def pods(
         for ordinal in ORDINALS:
             said = pods.begin(ordinal)
             assert ("this one is founded here" if ordinal == 0 else "this disk joins") in said
-        await_true("three voters", lambda: voters(pods) == [0, 1, 2] or str(voters(pods)))
+        await_trio(pods, network)
         yield pods
+
+
+def await_trio(pods: Pods, network: net.Network) -> None:
+    """Until all three vote, and everybody's ports are listened on."""
+
+    def look() -> bool | str:
+        for ordinal, port in itertools.product(ORDINALS, PORTS):
+            try:
+                socket.create_connection((network.address(place(ordinal)), port), COMMAND_S).close()
+            except OSError as error:
+                return f"port {port} of {ordinal}: {error}"
+        return voters(pods) == [0, 1, 2] or str(voters(pods))
+
+    await_true("three voters", look)
 
 
 def status(pods: Pods, ordinal: int = 0) -> dict[str, Any]:
@@ -129,6 +145,18 @@ def status(pods: Pods, ordinal: int = 0) -> dict[str, Any]:
 
 def voters(pods: Pods) -> list[int]:
     return sorted(voter["id"] for voter in status(pods).get("CurrentVoters", []))
+
+
+def described(pods: Pods) -> dict[str, Any]:
+    """The same, once there is a leader."""
+    found: list[dict[str, Any]] = []
+
+    def look() -> bool | str:
+        found[:] = [status(pods)]
+        return bool(found[0]) or "nobody leads"
+
+    await_true("a leader", look)
+    return found[0]
 
 
 def prepare_stop(pods: Pods, ordinal: int) -> str:
@@ -170,7 +198,7 @@ def test_every_port_wants_a_certificate_and_shows_one_for_its_names(
 def handshake(context: ssl.SSLContext, address: tuple[str, int], host: str) -> str:
     """How a connection goes; with TLS 1.3 a server refuses after the handshake of the client."""
     with (
-        socket.create_connection(address, timeout=5) as raw,
+        socket.create_connection(address, timeout=COMMAND_S) as raw,
         context.wrap_socket(raw, server_hostname=host) as connection,
     ):
         # HTTP/2 begins with these words, and a server with its settings.
@@ -190,10 +218,18 @@ def test_the_operator_asks_every_pod_and_finds_the_leader(
     deployment = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
     told = pods.environment(0, deployment["env"])
 
-    done = pods.run(0, [sys.executable, "-c", OPERATOR], told)
+    def look() -> bool | str:
+        done = pods.run(0, [sys.executable, "-c", OPERATOR], told)
+        assert done.returncode == 0, done.stderr
+        asked, leader, epoch = json.loads(done.stdout)
+        assert asked == [0, 1, 2]
+        after = described(pods)
+        if epoch != after["LeaderEpoch"]:
+            return f"another election came in between: epoch {epoch}, then {after['LeaderEpoch']}"
+        assert leader == after["LeaderId"]
+        return True
 
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split("] ") == ["[0, 1, 2", f"{status(pods)['LeaderId']}\n"]
+    await_true("the operator finds the leader", look)
 
 
 def test_the_backup_job_keeps_as_many_as_it_is_told(pods: Pods, helm: Helm) -> None:
@@ -215,18 +251,26 @@ def test_the_backup_job_keeps_as_many_as_it_is_told(pods: Pods, helm: Helm) -> N
 
 
 def test_the_hook_before_a_restart_hands_over_and_removes_nobody(pods: Pods) -> None:
-    leader = status(pods)["LeaderId"]
+    def look() -> bool | str:
+        before = described(pods)
+        said = prepare_stop(pods, before["LeaderId"])
+        after = described(pods)
+        assert "voter removed" not in said
+        assert sorted(voter["id"] for voter in after["CurrentVoters"]) == [0, 1, 2]
+        epochs = after["LeaderEpoch"] - before["LeaderEpoch"]
+        if "leadership handed over" not in said:
+            # Another election came before, and whom the hook was for led no more.
+            assert epochs > 0, said
+            return said
+        # Whoever leads again was elected again.
+        assert epochs > (after["LeaderId"] == before["LeaderId"])
+        return True
 
-    said = prepare_stop(pods, leader)
-
-    assert "leadership handed over" in said
-    assert "voter removed" not in said
-    assert status(pods)["LeaderId"] != leader
-    assert voters(pods) == [0, 1, 2]
+    await_true("the leader hands over", look)
 
 
 def test_the_hook_removes_the_voter_of_a_pod_that_is_scaled_away(
-    pods: Pods, api_servers: dict[int, ApiServer]
+    pods: Pods, network: net.Network, api_servers: dict[int, ApiServer]
 ) -> None:
     def scale(replicas: int) -> None:
         for server in api_servers.values():
@@ -236,7 +280,7 @@ def test_the_hook_removes_the_voter_of_a_pod_that_is_scaled_away(
     said = prepare_stop(pods, 2)
 
     assert "voter removed" in said
-    assert voters(pods) == [0, 1]
+    assert sorted(voter["id"] for voter in described(pods)["CurrentVoters"]) == [0, 1]
     assert any("/statefulsets/" in call for call in api_servers[2].calls)
     assert pods.stop(2, "controller") == 0
     assert pods.stop(2, "admin") == 0
@@ -245,4 +289,4 @@ def test_the_hook_removes_the_voter_of_a_pod_that_is_scaled_away(
     scale(3)
     pods.wipe(2)
     pods.begin(2)
-    await_true("three voters", lambda: voters(pods) == [0, 1, 2] or str(voters(pods)))
+    await_trio(pods, network)
