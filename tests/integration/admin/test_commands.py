@@ -92,7 +92,7 @@ async def test_without_a_leader_the_command_ends_in_time(
     quorum: ScriptedQuorum, run: Commands
 ) -> None:
     quorum.lead(None)
-    said = await run("metadata-quorum", "transfer-leader", "--to", "3", timeout_ms="600")
+    said = await run("metadata-quorum", "transfer-leader", "--to", "3", timeout_ms="3000")
     assert said[0] == 1
     assert said[2].startswith("error: LEADER_NOT_AVAILABLE (NO_LEADER): 127.0.0.1:")
 

@@ -55,10 +55,12 @@ async def membership(quorum: ScriptedQuorum) -> AsyncIterator[MembershipClient]:
 
 
 @asynccontextmanager
-async def sidecar(membership: MembershipClient) -> AsyncIterator[Beside]:
-    """One that serves the admin API."""
+async def sidecar(
+    membership: MembershipClient, timeout_ms: int = TIMEOUT_MS
+) -> AsyncIterator[Beside]:
+    """One that serves the admin API. Whoever names no time of his own waits so long."""
     records: list[CallRecord] = []
-    handler = Sidecar(membership, NodeId(1), TIMEOUT_MS)
+    handler = Sidecar(membership, NodeId(1), timeout_ms)
     server = AdminServer(AdminService(handler, records.append), has_reflection=False)
     port = server.bind(HOST, 0)
     await server.start()

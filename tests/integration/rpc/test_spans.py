@@ -212,10 +212,14 @@ async def test_a_call_that_fails_is_an_error_with_its_code(caller: Caller, found
 async def test_a_call_without_an_answer_in_time_ends_on_both_sides(
     served: Served, found: Recorded
 ) -> None:
-    async for impatient in opened(100):
+    async for impatient in opened(2000):
+        # Once it is connected, what it asks is there long before the time is up.
+        impatient.send(served, fetch(10))
+        (await served.raft.asked()).answer.set_result(fetched(1))
+        await impatient.answer()
         impatient.send(served, VOTE)
         await served.raft.asked()
-        assert await impatient.answer() == (1, CallFailure.TIMED_OUT)
+        assert await impatient.answer() == (2, CallFailure.TIMED_OUT)
     client = await ended(found, RAFT + "Vote", SpanKind.CLIENT)
     server = await ended(found, RAFT + "Vote", SpanKind.SERVER)
     assert attributes_of(client)["error.type"] == "DEADLINE_EXCEEDED"

@@ -43,7 +43,7 @@ async def test_a_quorum_commits_and_refuses_who_may_not(tmp_path: Path, stores: 
         assert (status, stderr) == (0, "")
         assert "LeaderId:" in stdout
         # Without a certificate a client is told what it can know: the server hung up.
-        status, _, stderr = await quorum.cli_as(None, *DESCRIBE, "--timeout-ms", "1000")
+        status, _, stderr = await quorum.cli_as(None, *DESCRIBE, "--timeout-ms", "5000")
         assert status == 1
         assert "the server closed the TLS handshake: it wants a client certificate" in stderr
         # An expired one is found before anybody is called.

@@ -129,10 +129,11 @@ async def test_a_fetch_stream_moves_to_the_new_certificate_between_two_answers(
     assert isinstance(answer, m.FetchResponse)
     # While a Fetch is parked the stream stays where it is.
     peers.fetch(2)
+    parked = await guarded.raft.asked()
     stores.give("peer", stores.authority.leaf("root"))
     stores.look_again()
     peers.vote()
-    parked, asked = await guarded.raft.asked(), await guarded.raft.asked()
+    asked = await guarded.raft.asked()
     asked.answer.set_result(GRANTED)
     assert await asyncio.wait_for(peers.answers.get(), WAIT_S) == GRANTED
     parked.answer.set_result(m.FetchResponse(ErrorCode.NONE, LEADER, Offset(12), Offset(0)))
