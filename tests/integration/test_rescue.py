@@ -118,13 +118,15 @@ async def loses_its_majority(quorum: Quorum) -> None:
         await quorum.start(node_id)
     await quorum.start(1)
 
-    async def answers() -> bool:
-        return not isinstance(await quorum.client.try_describe_at(left.address), str)
+    async def all_answer() -> bool:
+        addresses = [node.address for node in quorum.nodes.values()]
+        said = await asyncio.gather(*map(quorum.client.try_describe_at, addresses))
+        return not any(isinstance(answer, str) for answer in said)
 
-    await quorum.eventually("what is left answers", answers)
+    await quorum.eventually("what is left answers, and what was wiped", all_answer)
     # What is left has no majority: it neither leads nor takes a write, and says so.
     async with ControllerClient(
-        [node.address for node in quorum.nodes.values()], timeout_ms=4000
+        [node.address for node in quorum.nodes.values()], timeout_ms=6000
     ) as client:
         with pytest.raises(QuorumUnavailableError, match="knows no leader"):
             await client.write(CreateTopics(topics("d")))
