@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CHART: Final = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "quorate"
-READY_WITHIN_S: Final = 120
+# A pod may need a minute on a busy machine, and some come one after the other.
+READY_WITHIN_S: Final = 300
 POLL_S: Final = 0.5
-COMMAND_S: Final = 180
+COMMAND_S: Final = 600
 LAG_MS_MAX: Final = 2_000
 
 
@@ -230,7 +231,7 @@ class Release:
 
     def status(self) -> dict[str, Any]:
         """The leader's description of the quorum."""
-        words = ("metadata-quorum", "--output", "json", "--timeout-ms", "5000")
+        words = ("metadata-quorum", "--output", "json", "--timeout-ms", "15000")
         described: dict[str, Any] = json.loads(self.quorate(*words, "describe", "--status"))
         return described
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.e2e.cluster import Release
 
 PROGRAM: Final = Path(__file__).with_name("load.py")
-STARTS_WITHIN_S: Final = 60
+STARTS_WITHIN_S: Final = 180
 LONGEST_GAP_S: Final = 10.0
 # One of each key: whatever was in flight at an event has ended.
 MORE: Final = 50

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.cluster import Release
 
-BOOT_S: Final = 120.0
+BOOT_S: Final = 300.0
 
 
 @dataclass(frozen=True)

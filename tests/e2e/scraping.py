@@ -63,7 +63,7 @@ class Scraping:
                 continue
             with self._lock:
                 for gone in set(self._scrapes) - set(targets):
-                    del self._scrapes[gone]
+                    self._scrapes[gone].append((time.time(), []))
             for target in targets:
                 self._scrape(*target)
 
@@ -83,9 +83,8 @@ class Scraping:
         try:
             text = self._release.cluster.metrics(pod, port)
         except CommandFailedError:
-            with self._lock:
-                self._scrapes.pop((pod, port), None)
-            return
+            text = ""
+        # Without an answer all series of the target have ended; what was told before was so.
         scrape = [
             (sample.name, dict(sample.labels), sample.value)
             for family in text_string_to_metric_families(text)

@@ -32,7 +32,7 @@ OF_PODS = {
     "QuorateVoterChangeStuck",
     "QuorateVoterMissing",
 }
-FIRES_WITHIN_S = 120.0
+FIRES_WITHIN_S = 300.0
 NO_IMAGE = "localhost/there-is-none:1"
 
 

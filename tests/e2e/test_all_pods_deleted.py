@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from tests.e2e.cluster import wait_for
+from tests.e2e.cluster import READY_WITHIN_S, wait_for
 from tests.e2e.committing import Committing
 from tests.e2e.operating import installed
 
@@ -27,11 +27,13 @@ def test_the_same_quorum_comes_back(cluster: Cluster) -> None:
             there = {pod["metadata"]["uid"] for pod in release.pods()}
             return (len(there) == 3 and not there & deleted) or f"{len(there & deleted)} are old"
 
-        wait_for("three other pods", 120.0, all_new)
+        wait_for("three other pods", READY_WITHIN_S, all_new)
         operator.await_rest(0, 1, 2)
 
     # While none runs nothing is committed; whatever was is there.
-    log.info(f"longest time without a commit: {committing.judge(longest_gap_s=120.0):.2f} s")
+    log.info(
+        f"longest time without a commit: {committing.judge(longest_gap_s=READY_WITHIN_S):.2f} s"
+    )
     after = release.status()
     assert after["ClusterId"] == before["ClusterId"]
     assert after["CurrentVoters"] == before["CurrentVoters"]

@@ -19,11 +19,11 @@ AWAY_S = 60.0
 
 def test_the_quorum_goes_on_and_a_stop_removes_nobody(cluster: Cluster, nodes: Nodes) -> None:
     release, operator = installed(cluster)
-    before = release.status()
-    leader = before["LeaderId"]
-    node, container = release.node_of(leader), release.container_id(leader)
 
     with Committing(release) as committing:
+        before = release.status()
+        leader = before["LeaderId"]
+        node, container = release.node_of(leader), release.container_id(leader)
         with nodes.without_api_server():
             start = time.monotonic()
             # What the hook before a stop runs: it cannot look up how many replicas there are to be.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 # A kubelet brings a Secret to its pods within its period of a minute and what it caches.
-ROTATED_WITHIN_S = 240.0
+ROTATED_WITHIN_S = 600.0
 # What a server shows to whoever connects.
 SHOWN = """
 import ssl, sys
@@ -29,7 +29,7 @@ host, port = sys.argv[1], int(sys.argv[2])
 context = ssl.create_default_context(cafile="/etc/quorate/tls/ca.crt")
 context.load_cert_chain("/etc/quorate/tls/tls.crt", "/etc/quorate/tls/tls.key")
 import socket
-with socket.create_connection((host, port), timeout=5) as raw:
+with socket.create_connection((host, port), timeout=60) as raw:
     with context.wrap_socket(raw, server_hostname=host) as connection:
         print(int(connection.getpeercert()["serialNumber"], 16))
 """

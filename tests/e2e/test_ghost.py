@@ -6,7 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
-from tests.e2e.cluster import wait_for
+from tests.e2e.cluster import READY_WITHIN_S, wait_for
 from tests.e2e.committing import Committing
 from tests.e2e.operating import ENABLED, Operator
 from tests.e2e.watching import Departures
@@ -39,14 +39,14 @@ def test_a_ghost_is_removed_after_a_minute(cluster: Cluster) -> None:
 
     with Committing(release) as committing, Departures(release) as departures:
         cluster.kubectl("scale", f"statefulset/{release.fullname}", "--replicas=3")
-        wait_for("three pods", 120.0, lambda: len(release.pods()) == 3)
+        wait_for("three pods", READY_WITHIN_S, lambda: len(release.pods()) == 3)
         cluster.kubectl(*patch, json.dumps([{"op": "add", "path": LIFECYCLE, "value": hook}]))
         assert release.voters() == [0, 1, 2, 3], "there is no ghost to be removed"
 
         operator.start()
         took_s = operator.await_reason("GhostSeenOnce")
         assert release.voters() == [0, 1, 2, 3], "it was removed at the first sight"
-        took_s += operator.await_rest(0, 1, 2, within_s=3 * GHOST_S)
+        took_s += operator.await_rest(0, 1, 2, within_s=GHOST_S + READY_WITHIN_S)
         log.info(f"the ghost is gone after {took_s:.1f} s")
 
     log.info(f"longest time without a commit: {committing.judge():.2f} s")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from tests.e2e.cluster import wait_for
+from tests.e2e.cluster import READY_WITHIN_S, wait_for
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
@@ -43,7 +43,7 @@ def test_the_image_is_small_and_holds_what_runs(cluster: Cluster) -> None:
         phase: str = cluster.get("pod", "look")["status"]["phase"]
         return phase in ("Succeeded", "Failed") or phase
 
-    wait_for("the pod has ended", 60.0, look)
+    wait_for("the pod has ended", READY_WITHIN_S, look)
     size, *programs, user = cluster.kubectl("logs", "look").split()
     log.info(f"{int(size) / 1e6:.1f} MB")
     assert int(size) < BYTES_MAX

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.e2e.cluster import CHART, READY_WITHIN_S, run
+from tests.e2e.cluster import CHART, READY_WITHIN_S, run, wait_for
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
@@ -31,17 +31,14 @@ def test_three_controllers_become_one_quorum(cluster: Cluster, values: tuple[str
     took_s = time.monotonic() - start
     log.info(f"install to three voters, all ready: {took_s:.1f} s")
 
-    leaders = [
-        re.search(
-            r"^quorate_current_state\{.*state=\"leader\"\} (\S+)",
-            release.metrics(pod),
-            re.MULTILINE,
-        )
-        for pod in range(3)
-    ]
-    assert sorted(found[1] for found in leaders if found) == ["0.0", "0.0", "1.0"]
+    def one_leads() -> bool | str:
+        state = re.compile(r"^quorate_current_state\{.*state=\"leader\"\} (\S+)", re.MULTILINE)
+        told = sorted(found for pod in range(3) for found in state.findall(release.metrics(pod)))
+        return told == ["0.0", "0.0", "1.0"] or str(told)
+
+    wait_for("metrics that tell of one leader", READY_WITHIN_S, one_leads)
     assert release.status()["CurrentObservers"] == []
-    cluster.helm("test", "q", "--timeout", "60s")
+    cluster.helm("test", "q", "--timeout", f"{READY_WITHIN_S}s")
     assert all(
         status.get("restartCount") == 0
         for pod in release.pods()

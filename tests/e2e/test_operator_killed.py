@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster, Release
 
 log = logging.getLogger(__name__)
-ADDED_WITHIN_S = 120.0
-ROLLED_WITHIN_S = 300.0
+ADDED_WITHIN_S = 300.0
+ROLLED_WITHIN_S = 900.0
 
 
 def has_at_least(release: Release, voters: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from tests.e2e.cluster import wait_for
+from tests.e2e.cluster import READY_WITHIN_S, wait_for
 from tests.e2e.committing import Committing
 from tests.e2e.operating import ENABLED, Operator, installed
 from tests.e2e.watching import Departures
@@ -47,7 +47,9 @@ def test_a_scale_is_taken_back_before_it_has_ended(cluster: Cluster) -> None:
     with Committing(release) as committing:
         cluster.kubectl("scale", f"statefulset/{release.fullname}", "--replicas=2")
         # It has begun, and has not ended: one of the three is stopping.
-        wait_for("a pod stops", 60.0, lambda: any(is_going(pod) for pod in release.pods()))
+        wait_for(
+            "a pod stops", READY_WITHIN_S, lambda: any(is_going(pod) for pod in release.pods())
+        )
         cluster.kubectl("scale", f"statefulset/{release.fullname}", "--replicas=5")
         operator.await_rest(0, 1, 2, 3, 4)
 
