@@ -33,7 +33,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
 from quorate.storage import layout
 from tests.integration.disks import snapshots
-from tests.integration.quorum import Quorum
+from tests.integration.quorum import STEADY, Quorum
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +76,7 @@ def make_files(root: Path) -> OurFiles:
 
 
 async def _live(root: Path) -> OurFiles:
-    async with Quorum(root, SETTINGS) as quorum:
+    async with Quorum(root, STEADY | SETTINGS) as quorum:
         await quorum.register_brokers()
         await _change_topics(quorum)
         await _change_configs(quorum)
@@ -99,7 +99,8 @@ async def _live(root: Path) -> OurFiles:
         topics = await quorum.topics_at(after.leader.leader_id, end)
         brokers = await quorum.client.read(ListBrokers(), min_offset=end)
         assert isinstance(brokers, ListBrokersReply)
-        reply = await quorum.client.read(DescribeConfigs((TOPIC_CONFIGS, ALL_BROKERS)))
+        wanted = DescribeConfigs((TOPIC_CONFIGS, ALL_BROKERS))
+        reply = await quorum.client.read(wanted, min_offset=end)
         assert isinstance(reply, DescribeConfigsReply)
         configs = {
             (found.resource, entry.name): entry.value

@@ -21,6 +21,7 @@ from tests.integration.consensus.test_shortage import change
 from tests.integration.quorum import DEADLINE_S, Quorum
 from tests.integration.raw_http2 import RawConnection
 from tests.ports import HOST
+from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:
     from quorate.cli.local_quorum import NodePlan
@@ -184,6 +185,7 @@ async def test_a_leader_bounds_what_one_address_takes(tmp_path: Path) -> None:
             before.leader.epoch,
         )
         assert await is_alive(node)
+        wait = b"at once, wait for answers before asking again"
         for path in (READ, WRITE, WRITE_STREAM, FETCH_ONCE, WATCH):
-            assert b"at once, wait for answers before asking again" in abuse.told(path), path
-        assert b"send requests whole and at once" in abuse.told(VOTE)
+            await eventually(lambda path=path: wait in abuse.told(path))  # type: ignore[misc]
+        await eventually(lambda: b"send requests whole and at once" in abuse.told(VOTE))
