@@ -165,8 +165,8 @@ def generate_log(directory: str, options: WeekOptions) -> str:
         raise
     seconds = time.monotonic() - begun_s
     return (
-        f"{directory}: {generated.record_count} records of {options.days} days,"
-        f" {generated.epoch} epochs, {seconds:.0f} s"
+        f"{directory}: {generated.record_count} records, the last epoch is {generated.epoch}"
+        f" ({seconds:.1f} s)"
     )
 
 

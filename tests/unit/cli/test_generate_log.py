@@ -23,7 +23,7 @@ def options_of(*words: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> We
     def note(root: str, options: WeekOptions, progress: object) -> generating.Generated:
         del root, progress
         seen.append(options)
-        return generating.Generated(1, 1, 1)
+        return generating.Generated(1, 1)
 
     monkeypatch.setattr(generating, "generate", note)
     assert main(["generate-log", *words, str(folder / "new")]) == 0
@@ -57,7 +57,7 @@ def test_a_log_is_written_and_its_size_told(
     assert main(["generate-log", *TINY, str(folder)]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"{folder}: ")
-    assert " records of 1 days, " in out
+    assert " records, the last epoch is " in out
     assert (folder / "meta.properties").is_file()
     assert main(["generate-log", *TINY, str(folder)]) == 1
     assert f"{folder} is not empty; name a new directory" in capsys.readouterr().err

@@ -25,14 +25,14 @@ _SWING: Final = 0.6
 # Of the records that are wished for, what is not left to incidents.
 _LEAST: Final = 0.1
 _KINDS: Final = (
-    ("burst", 0.5),
-    ("job", 0.2),
+    ("burst", 0.4),
+    ("job", 0.3),
     ("config", 0.16),
     ("security", 0.1),
     ("replace", 0.03),
     ("grow", 0.01),
 )
-_JOB_PARTITIONS: Final = (4, 8, 16, 32)
+_JOB_PARTITIONS: Final = (8, 16, 32, 64)
 
 
 def share_of(elapsed_ms: int, duration_ms: int) -> float:

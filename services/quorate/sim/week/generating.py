@@ -34,11 +34,10 @@ _CUT_OFF_MS: Final = 30 * MINUTE_MS
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What came out: records of all kinds, the last epoch, and the last time stamp there may be."""
+    """What came out: records of all kinds, and the last epoch."""
 
     record_count: int
     epoch: int
-    end_ms: int
 
 
 def generate(root: str, options: WeekOptions, progress: Progress) -> Generated:
@@ -50,7 +49,7 @@ def generate(root: str, options: WeekOptions, progress: Progress) -> Generated:
     week = _Week(root, options, progress)
     week.run()
     sync_tree(root)
-    return Generated(week.leading.record_count, week.leading.epoch, week.leading.now_ms)
+    return Generated(week.leading.record_count, week.leading.epoch)
 
 
 class _Week:

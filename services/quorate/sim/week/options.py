@@ -21,8 +21,9 @@ START_MS: Final = 1_767_571_200_000
 MIB: Final = 1024 * 1024
 TOPICS_DEFAULT: Final = 1000
 TOPICS_MAX: Final = 5000
-# Creating topics and restarting their brokers takes about 80 records a topic and week.
-_RECORDS_PER_TOPIC: Final = 200
+# Creating topics and restarting their brokers twice takes about 170 records a topic: no more than
+# a third of all.
+_RECORDS_PER_TOPIC: Final = 600
 _TOPICS_MIN: Final = 5
 
 

@@ -202,7 +202,7 @@ def _times(options: WeekOptions, draws: Draws, per_week: float, at_least: int = 
 
 
 def _rolls(options: WeekOptions) -> Iterator[Planned]:
-    """Every broker is restarted, twice a week: for a release first, for a setting later."""
+    """Every broker is restarted, twice: for a release first, for a setting later."""
     draws = Draws(options.seed, "rolls")
     every_ms = min(_RESTART_EVERY_MS, _ROLL_MS_MAX // options.brokers)
     # Half a day at most, and two in a short week have to fit as well.
