@@ -73,6 +73,8 @@ class _Week:
             )
         end_ms = START_MS + self._options.duration_ms
         self._agenda.at(end_ms - _CUT_OFF_MS, self.leading.cut_off_last)
+        # However quiet that half hour is, something is missing there.
+        self._agenda.at(end_ms - _CUT_OFF_MS // 2, self._security.grant)
         while (due := self._agenda.next_before(end_ms)) is not None:
             at_ms, act = due
             self.leading.at(at_ms)

@@ -39,8 +39,8 @@ _ITERATIONS: Final = 8192
 _PRODUCER_IDS: Final = 1000
 _SERVICES: Final = ("billing", "catalog", "fraud", "iot", "orders", "payments", "search", "users")
 _KINDS: Final = (("acl", 0.4), ("quota", 0.15), ("scram", 0.1), ("token", 0.1), ("producers", 0.25))
-# Changes of the first day.
-_FIRST: Final = 40
+# Changes when services are new.
+_NEW: Final = 40
 # What is limited, and in which steps: bytes a second, percents of a thread.
 _QUOTAS: Final = (
     ("producer_byte_rate", 1_048_576),
@@ -62,9 +62,9 @@ class Security:
         self._producer_id = 0
 
     def grant(self) -> None:
-        """What the services of the first day need."""
+        """What services need that are new: those of the first day, and some in the end."""
         for kind, weight in _KINDS:
-            for _ in range(round(_FIRST * weight)):
+            for _ in range(round(_NEW * weight)):
                 self._change(kind, is_removal=False)
 
     def take_back(self) -> None:
