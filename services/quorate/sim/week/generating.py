@@ -29,7 +29,7 @@ _START_MS: Final = MINUTE_MS
 _TOPICS_AFTER_MS: Final = 3 * MINUTE_MS
 _DISK_BACK_MS: Final = 20 * MINUTE_MS
 _FILL_SHARE: Final = 0.01
-_CUT_OFF_MS: Final = 30 * MINUTE_MS
+_LAST_DIES_MS: Final = 30 * MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,7 @@ class _Week:
                 lambda incident=planned.incident: self._happen(incident),  # type: ignore[misc]
             )
         end_ms = START_MS + self._options.duration_ms
-        self._agenda.at(end_ms - _CUT_OFF_MS, self.leading.cut_off_last)
-        # However quiet that half hour is, something is missing there.
-        self._agenda.at(end_ms - _CUT_OFF_MS // 2, self._security.grant)
+        self._agenda.at(end_ms - _LAST_DIES_MS, self._lose_last)
         while (due := self._agenda.next_before(end_ms)) is not None:
             at_ms, act = due
             self.leading.at(at_ms)
@@ -109,6 +107,12 @@ class _Week:
     def _every_hour(self) -> None:
         self._agenda.after(HOUR_MS, self._every_hour)
         self._progress(self.leading.record_count, self.leading.now_ms - START_MS)
+
+    def _lose_last(self) -> None:
+        self.leading.lose_last()
+        self._agenda.after(SESSION_MS, self._brokers.look_at_sessions)
+        # However quiet the time after it is, something is missing there.
+        self._agenda.after(_LAST_DIES_MS // 2, self._security.grant)
 
     def _happen(self, incident: Incident) -> None:
         match incident:

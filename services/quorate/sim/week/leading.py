@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.decision import ControllerSettings
 from quorate.controller.features import METADATA_VERSION
-from quorate.controller.requests import Caller
+from quorate.controller.requests import (
+    AlterOperation,
+    Caller,
+    ConfigAlteration,
+    ConfigChange,
+    ConfigResource,
+    IncrementalAlterConfigs,
+    ResourceType,
+)
 from quorate.records.batch import encode_batch
 from quorate.records.control import (
     ControlRecord,
@@ -46,6 +54,8 @@ _KRAFT_VERSION: Final = 1
 _PORT: Final = 9093
 # Two batches of one turn are so far apart, at least.
 _STEP_MS: Final = 2
+# The time without a leader after one has died.
+_GAP_MS: Final = 1800
 _TAKEN_TOGETHER: Final = 500
 _SOMEBODY: Final = Caller("User:admin", "10.0.0.5")
 
@@ -138,16 +148,18 @@ class Leading:
         if not decision.records:
             return
         assert decision.base_offset == self._end, "decisions leave no gap"
-        data = encode_batch(
+        self._write(self._encoded(decision), len(decision.records))
+        self.controller.commit(self._end, self.now_ms)
+        self._replicas.maybe_snapshot(self.image, now_ms=self.now_ms)
+        self.now_ms += _STEP_MS
+
+    def _encoded(self, decision: Decision) -> bytes:
+        return encode_batch(
             decision.values,
             timestamp_ms=self.now_ms,
             base_offset=decision.base_offset,
             epoch=self.epoch,
         )
-        self._write(data, len(decision.records))
-        self.controller.commit(self._end, self.now_ms)
-        self._replicas.maybe_snapshot(self.image, now_ms=self.now_ms)
-        self.now_ms += _STEP_MS
 
     def _write(self, data: bytes, count: int) -> None:
         self._end = Offset(self._end + count)
@@ -163,11 +175,15 @@ class Leading:
 
     # --- the quorum -------------------------------------------------------------------------------
 
-    def elect(self, *, is_orderly: bool, gap_ms: int, epochs_lost: int) -> None:
-        """Another voter leads from now on; the old one is gone for `gap_ms`, or resigned."""
+    def elect(
+        self, *, is_orderly: bool, gap_ms: int, epochs_lost: int, heir: ReplicaKey | None = None
+    ) -> None:
+        """Another voter leads from now on, `heir` if it may be; nobody did for `gap_ms`."""
         self.at(self.now_ms + gap_ms)
         others = [voter for voter in self.voters if voter.key != self.leader]
-        leader = self._draws.random.choice(others)
+        leader = next(
+            (voter for voter in others if voter.key == heir), self._draws.random.choice(others)
+        )
         # Where the others are no majority, nobody leads before the old one is back and votes.
         has_all = is_orderly or len(others) < self.voters.majority
         granting = [voter.key.node_id for voter in (self.voters if has_all else others)]
@@ -244,9 +260,21 @@ class Leading:
         level = METADATA_VERSION_LATEST
         self.take([FeatureLevelRecord(name=METADATA_VERSION, feature_level=level)])
 
-    def cut_off_last(self) -> None:
-        """One of several voters hears nothing any more until the end."""
-        self._replicas.cut_off_last()
+    def lose_last(self) -> None:
+        """The last of several directories leads, and dies with a decision that it told nobody."""
+        last = self._replicas.last
+        if last is None:
+            return
+        if self.leader != last:
+            self.elect(is_orderly=True, gap_ms=50, epochs_lost=0, heir=last)
+        change = ConfigChange("num.network.threads", AlterOperation.SET, "4")
+        everybody = ConfigAlteration(ConfigResource(ResourceType.BROKER, ""), (change,))
+        request = IncrementalAlterConfigs((everybody,))
+        decision = self.controller.decide(request, _SOMEBODY, self.now_ms)
+        end = OffsetAndEpoch(epoch=self.epoch, offset=decision.end_offset)
+        data = self._encoded(decision)
+        self._replicas.cut_off(last.node_id, data, end, now_ms=self.now_ms)
+        self.elect(is_orderly=False, gap_ms=_GAP_MS, epochs_lost=0)
 
     def close(self) -> None:
         self._replicas.close()

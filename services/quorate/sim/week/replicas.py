@@ -2,7 +2,7 @@
 
 All of them get the same batches. They differ as those of a real quorum do: who joined later begins
 at the snapshot that it fetched, each takes its own snapshots at its own moments, and the last one
-has been cut off since shortly before the end.
+died as the leader shortly before the end, with a batch that was never committed.
 """
 
 from __future__ import annotations
@@ -177,10 +177,17 @@ class Replicas:
             if not replica.is_cut_off:
                 replica.save_election(epoch, leader, has_voted=node_id in granted)
 
-    def cut_off_last(self) -> None:
-        """The last one hears nothing any more, if there are several."""
-        if len(self._replicas) > 1:
-            list(self._replicas.values())[-1].is_cut_off = True
+    @property
+    def last(self) -> ReplicaKey | None:
+        """The one that came last, if there are several."""
+        keys = [replica.key for replica in self._replicas.values()]
+        return keys[-1] if len(keys) > 1 else None
+
+    def cut_off(self, node_id: NodeId, data: bytes, end: OffsetAndEpoch, *, now_ms: int) -> None:
+        """That one gets a batch which nobody else has, and nothing any more."""
+        replica = self._replicas[node_id]
+        replica.append(data, end, now_ms=now_ms)
+        replica.is_cut_off = True
 
     def close(self) -> None:
         for replica in self._replicas.values():

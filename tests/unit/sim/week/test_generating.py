@@ -310,10 +310,16 @@ def test_voters_agree_on_what_is_committed_and_differ_in_what_they_have(tmp_path
         assert ReplicaKey(recovered.meta.node_id, recovered.meta.directory_id) in voters
         assert len(voters) == 3
         logs[folder.name] = batches_of(folder)
-    ends = {name: log[-1][0].last_offset for name, log in logs.items()}
-    assert ends["3"] == ends["4"] > ends["2"]
     starts = {name: log[0][0].base_offset for name, log in logs.items()}
     assert starts["3"] == 0 < starts["4"] < starts["2"]
-    whole = {header.base_offset: (header, *rest) for header, *rest in logs["3"]}
-    for log in logs.values():
-        assert all((header, *rest) == whole[header.base_offset] for header, *rest in log)
+    whole = {batch[0].base_offset: batch for batch in logs["3"]}
+    assert logs["4"] == [whole[header.base_offset] for header, *_ in logs["4"]]
+    assert logs["4"][-1] == logs["3"][-1]
+    *agreed, alone = logs["2"]
+    assert agreed == [whole[header.base_offset] for header, *_ in agreed]
+    # It died with what it had just decided, and where that lies its successor began its epoch.
+    mine, theirs = alone[0], whole[alone[0].base_offset][0]
+    assert theirs.is_control
+    assert not mine.is_control
+    assert theirs.epoch == mine.epoch + 1
+    assert theirs.base_offset < logs["3"][-1][0].base_offset
