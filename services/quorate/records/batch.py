@@ -311,7 +311,7 @@ def _read_run(
     for delta in deltas:
         start = at
         length = data[at]
-        if length < 0x80:
+        if length < 0x80 and not length & 1:
             length >>= 1
             at += 1
         else:

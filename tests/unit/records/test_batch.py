@@ -140,6 +140,7 @@ def test_shapes_that_kraft_does_not_write_are_read_field_by_field() -> None:
     [
         (b"", "record 0"),
         (encode_varint(-1), "record 0: a length of -1"),
+        (encode_varint(-9) + b"\0\0\0\1\4xy\0", "record 0: a length of -9"),
         (encode_varint(50) + b"\0" * 5, "record 0: a length of 50"),
         (encode_varint(7) + b"\0\0\2\1\2x\0", "record 0: offset 1 instead of 0"),
         (encode_varint(7) + b"\0\0\0\1\6x\0", "record 0: 3 bytes at 67 reach past"),
