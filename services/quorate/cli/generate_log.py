@@ -23,6 +23,7 @@ from quorate.sim.week.options import (
     WeekOptions,
 )
 from quorate.storage.errors import StorageError
+from quorate.storage.layout import META_PROPERTIES
 
 if TYPE_CHECKING:
     import argparse
@@ -35,6 +36,7 @@ _VOTERS_MAX: Final = 9
 _SEGMENT_BYTES_MIN: Final = 1024
 _SNAPSHOT_BYTES_MIN: Final = 1024
 _TELL_EVERY_S: Final = 2.0
+UNFINISHED: Final = ".unfinished"
 _DEFAULTS: Final = WeekOptions(seed=1)
 
 
@@ -156,30 +158,24 @@ def generate_log(directory: str, options: WeekOptions) -> str:
     root = os.path.abspath(directory)
     had_it = os.path.isdir(root)
     begun_s = time.monotonic()
+    # Half a log would open as if it were a whole one, so it lies here until it is one: a run that
+    # is killed leaves this, and nothing else.
+    unfinished = os.path.join(root, UNFINISHED)
     try:
-        os.makedirs(root, exist_ok=True)
-        generated = generate(root, options, _Progress(options))
+        os.makedirs(unfinished, exist_ok=True)
+        generated = generate(unfinished, options, _Progress(options))
+        # The file without which nothing opens a directory comes last.
+        for name in sorted(os.listdir(unfinished), key=lambda name: name == META_PROPERTIES):
+            os.rename(os.path.join(unfinished, name), os.path.join(root, name))
+        os.rmdir(unfinished)
     except BaseException:
-        # Half a log opens as if it were a whole one.
-        _clear(root, keep=had_it)
+        shutil.rmtree(unfinished if had_it else root, ignore_errors=True)
         raise
     seconds = time.monotonic() - begun_s
     return (
         f"{directory}: {generated.record_count} records, the last epoch is {generated.epoch}"
         f" ({seconds:.1f} s)"
     )
-
-
-def _clear(root: str, *, keep: bool) -> None:
-    if not keep:
-        shutil.rmtree(root, ignore_errors=True)
-        return
-    for name in os.listdir(root):
-        path = os.path.join(root, name)
-        if os.path.isdir(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            os.unlink(path)
 
 
 class _Progress:
