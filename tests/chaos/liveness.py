@@ -4,6 +4,9 @@ The promise is about every moment at which a majority is up and connected: its m
 disks are whole and have room, and each reaches each other one. A gap runs from one commit to the
 next, or from when such a majority came to be; what happens to the others, or the death of a leader
 with such a majority left, does not begin it anew.
+
+A leader whose disk hangs commits what a majority without it has flushed. Where too few others reach
+it, it has the time of rule 24 to find that out, and nothing is promised before that is over.
 """
 
 from __future__ import annotations
@@ -63,13 +66,27 @@ class Health:
     nodes: int
     up: set[int] = field(default_factory=set)
     blocked: set[tuple[int, int]] = field(default_factory=set)
+    # A leader whose disk hangs, and until when it may lead on.
+    hanging: tuple[int, int] | None = None
     changes: list[tuple[int, bool]] = field(default_factory=list)
 
     def note(self, now: int) -> None:
         """Something has changed."""
-        is_healthy = has_majority(self.nodes, self.up, self.blocked)
+        is_healthy = has_majority(self.nodes, self.up, self.blocked) and not self._finds_out(now)
         if not self.changes or self.changes[-1][1] != is_healthy:
             self.changes.append((now, is_healthy))
+
+    def _finds_out(self, now: int) -> bool:
+        """Whether nothing can be committed without the leader's own disk, which hangs."""
+        if self.hanging is None or now >= self.hanging[1]:
+            return False
+        leader = self.hanging[0]
+        others = [
+            node
+            for node in self.up - {leader}
+            if not self.blocked & {(node, leader), (leader, node)}
+        ]
+        return len(others) <= self.nodes // 2
 
     def intervals(self, end: int) -> list[tuple[int, int]]:
         """When a majority was up and connected."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 WHOLE_S: Final = 60.0
 # From the last commit of one leader to the first of the next a voter flushes five times in a row.
 SLUGGISH_MS: Final = 100.0
+# Rule 24: 1.5 fetch timeouts, which are two seconds where nothing else is set.
+DISK_DEADLINE_S: Final = 3.0
 NEARLY_FULL_BYTES: Final = 16 << 20
 SKEWS_S: Final = (-86_400.0, -3600.0, -5.0, -0.2, 0.2, 5.0, 3600.0, 31_536_000.0)
 # Seconds between the end of one fault and the next, in each lane on average.
@@ -252,11 +254,18 @@ class Nemesis:
         """No flush of one node returns for a while; the process has to come back by itself."""
         with self._claimed() as victims:
             for node_id in victims:
+                if node_id == self._watch.leader:
+                    until = time.monotonic_ns() + int(DISK_DEADLINE_S * SECOND)
+                    self.health.hanging = node_id, until
                 self._down(node_id)
                 self._tell("hang", f"flushes do not return: {self._named(victims)}")
                 self._cluster.disks[node_id].hang()
-                await self._hold(self._random.uniform(2.0, 8.0))
+                seconds = self._random.uniform(2.0, 8.0)
+                await self._hold(min(seconds, DISK_DEADLINE_S))
+                self._note_health()
+                await self._hold(max(0.0, seconds - DISK_DEADLINE_S))
                 self._cluster.disks[node_id].release()
+                self.health.hanging = None
                 self._up(node_id)
                 self._watch.note(f"flushes return again: {node_id}")
 

@@ -34,3 +34,19 @@ def test_health_changes_only_with_the_majority() -> None:
     health.up.add(1)
     health.note(9)
     assert health.intervals(20) == [(0, 7), (9, 20)]
+
+
+def test_a_leader_whose_disk_hangs_finds_that_out_where_too_few_others_reach_it() -> None:
+    health = Health(3, {2, 3})
+    health.hanging = 1, 30
+    health.note(0)
+    # Two others of three commit without it; one does not.
+    health.blocked.add((2, 1))
+    health.note(10)
+    health.blocked.clear()
+    health.note(20)
+    health.blocked.add((1, 3))
+    health.note(25)
+    # From its deadline on somebody else may be expected to lead.
+    health.note(30)
+    assert health.intervals(40) == [(0, 10), (20, 25), (30, 40)]
