@@ -274,9 +274,7 @@ class Node:
         expiry = None if self._tls is None else self._tls.expiry_warning()
         if expiry is not None:
             log.warning(expiry)
-        if self._ticks % _SPACE_EVERY == 0:
-            self.check_space()
-        self._ticks += 1
+        self._look_on()
         if self._ticks % _REMARKS_EVERY == 0:
             for remark in self.driver.core.remarks():
                 log.warning(remark)
@@ -285,7 +283,7 @@ class Node:
                 log.warning(slow)
 
     def _look_on(self) -> None:
-        """Whoever makes room on a full disk sees in the metrics how much there is."""
+        """Look how much room there is, also on a full disk: who makes some sees the metrics."""
         if self._ticks % _SPACE_EVERY == 0:
             self.check_space()
         self._ticks += 1
