@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from contextlib import suppress
 from random import SystemRandom
 from typing import Final
 
 HOST: Final = "127.0.0.1"
-# Below the range from which the kernel takes the ports of outgoing connections.
-PORTS: Final = range(15_000, 31_000)
+# Below the range from which the kernel takes the ports of outgoing connections. Each process in
+# which pytest-xdist runs tests (gw0, gw1, ...) takes ports of its own: another one would find a
+# port free, too, between the look at it and the server on it.
+WORKERS: Final = 8
+WORKER: Final = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS
+PORTS: Final = range(15_000, 31_000)[WORKER::WORKERS]
 
 
 def free_ports(count: int) -> list[int]:
