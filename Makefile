@@ -1,10 +1,11 @@
 # Every target is one line of intent; whatever needs more than three lines lives in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help install run test verify fix sim chaos kafka interop bench image e2e gen
+.PHONY: help install pipeline run test verify fix sim chaos kafka interop bench image e2e gen
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
+PIPELINE := .venv/pipeline
 # A seed replays one run; a range of seeds is explored without stopping for each.
 SEEDS ?= 200
 DURATION_S ?= 60
@@ -23,10 +24,16 @@ $(INSTALLED): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
+pipeline: $(PIPELINE)  ## add Spark to .venv, for quorate pipeline and its tests; needs Java 17
+
+$(PIPELINE): requirements-pipeline.lock $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-pipeline.lock
+	touch $@
+
 run: $(INSTALLED)  ## start a local quorum of three controllers, until Ctrl-C
 	$(BIN)/quorate up $(ARGS)
 
-test: $(INSTALLED)  ## run all tests; ARGS= goes to pytest
+test: $(INSTALLED) $(if $(CI),$(PIPELINE))  ## run all tests; ARGS= goes to pytest
 	$(BIN)/python -m pytest $(ARGS)
 
 verify: $(INSTALLED)  ## check everything and write nothing

@@ -29,6 +29,8 @@ PACKAGE = SOURCE_ROOT / "quorate"
 GENERATED = PACKAGE / "rpc" / "gen"
 UNIT_TESTS = PurePosixPath("tests/unit")
 INTEGRATION_TESTS = PurePosixPath("tests/integration")
+TESTS = PurePosixPath("tests")
+PIPELINE = PurePosixPath("pipeline")
 
 # Where a document may start when it names a path, beside its own folder.
 PATH_BASES = (PurePosixPath(), SOURCE_ROOT, PACKAGE, PurePosixPath("tests"))
@@ -148,15 +150,17 @@ def unit_tests_mirror_the_package(tree: Tree) -> Iterator[str]:
     """Whoever reads a module knows where its tests are, and the reverse.
 
     A module whose work is sockets or processes may have its tests at the same place below
-    tests/integration. The simulator is itself a test: unit tests of it are welcome, not demanded.
-    Tests of a specification are named after it.
+    tests/integration; those of the pipeline, which need Spark, lie below tests/pipeline. The
+    simulator is itself a test: unit tests of it are welcome, not demanded. Tests of a specification
+    are named after it.
     """
     tests = {path for path in tree.modules if path.name.startswith("test_")}
     for path in tree.below(PACKAGE):
         mirror = path.relative_to(PACKAGE).with_name(f"test_{path.name}")
         is_exempt = path.stem.startswith("__") or path.is_relative_to(PACKAGE / "sim")
-        if not is_exempt and tests.isdisjoint({UNIT_TESTS / mirror, INTEGRATION_TESTS / mirror}):
-            yield f"{path}: no {UNIT_TESTS / mirror}"
+        home = TESTS if mirror.is_relative_to(PIPELINE) else UNIT_TESTS
+        if not is_exempt and tests.isdisjoint({home / mirror, INTEGRATION_TESTS / mirror}):
+            yield f"{path}: no {home / mirror}"
     for path in sorted(tests):
         if path.is_relative_to(UNIT_TESTS) and not path.name.startswith("test_kip_"):
             mirrored = path.relative_to(UNIT_TESTS)

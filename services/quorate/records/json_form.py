@@ -62,7 +62,7 @@ def _struct(value: object, struct: Struct, version: int) -> dict[str, object]:
         is_tagged = field.tag is not None and version in field.tagged
         if version not in field.versions or (is_tagged and item == field.default):
             continue
-        fields[_camel(field.name)] = _value(item, field, version)
+        fields[field_name(field.name)] = _value(item, field, version)
     return fields
 
 
@@ -83,7 +83,8 @@ def _single(item: object, field: Field, version: int) -> object:
     return item
 
 
-def _camel(name: str) -> str:
+def field_name(name: str) -> str:
+    """A field as Kafka spells it: topic_id becomes topicId."""
     first, *rest = name.replace("kraft_", "k_raft_").split("_")
     return first + "".join(part.capitalize() for part in rest)
 

@@ -97,6 +97,7 @@ __all__ = [
     "ZkMigrationStateRecord",
     "decode_record",
     "encode_record",
+    "record_frame",
     "record_version",
 ]
 
@@ -213,14 +214,7 @@ def decode_record(value: Buffer) -> tuple[MetadataRecord, int]:
 
     Raises SchemaError when the frame is not Kafka's or the value does not hold the message exactly.
     """
-    try:
-        frame_version, position = read_uvarint(value, 0)
-        api_key, position = read_uvarint(value, position)
-        version, position = read_uvarint(value, position)
-    except ValueError as error:
-        raise SchemaError(f"frame of a metadata record: {error}") from error
-    if frame_version != _FRAME_VERSION:
-        raise SchemaError(f"frame version {frame_version} instead of {_FRAME_VERSION}")
+    api_key, version, position = _read_frame(value)
     known = _codec(api_key, version)
     if known is None:
         return UnknownRecord(api_key, version, bytes(value[position:])), version
@@ -229,6 +223,27 @@ def decode_record(value: Buffer) -> tuple[MetadataRecord, int]:
     if end != len(value):
         raise SchemaError(f"{codec.name}: {len(value) - end} bytes are left behind its end")
     return record, version
+
+
+def record_frame(value: Buffer) -> tuple[int, int]:
+    """Api key and version of the record inside a value, which is not read further.
+
+    Raises SchemaError when the frame is not Kafka's.
+    """
+    api_key, version, _ = _read_frame(value)
+    return api_key, version
+
+
+def _read_frame(value: Buffer) -> tuple[int, int, int]:
+    try:
+        frame_version, position = read_uvarint(value, 0)
+        api_key, position = read_uvarint(value, position)
+        version, position = read_uvarint(value, position)
+    except ValueError as error:
+        raise SchemaError(f"frame of a metadata record: {error}") from error
+    if frame_version != _FRAME_VERSION:
+        raise SchemaError(f"frame version {frame_version} instead of {_FRAME_VERSION}")
+    return api_key, version, position
 
 
 def _frame(api_key: int, version: int) -> bytes:

@@ -104,9 +104,14 @@ def ensure_partition_metadata(fs: FileSystem, path: str) -> bool:
     if not fs.exists(path):
         write_atomically(fs, path, _PARTITION_METADATA)
         return True
-    if fs.read(path).strip() != _PARTITION_METADATA:
+    if not is_metadata_partition(fs.read(path)):
         raise StorageError(
             f"{path}: this is not the metadata topic's. Remove the file if the directory is indeed "
             "that of the metadata log; it is then written anew"
         )
     return False
+
+
+def is_metadata_partition(data: bytes) -> bool:
+    """Whether the bytes of a partition.metadata are those of the metadata topic's partition."""
+    return data.strip() == _PARTITION_METADATA

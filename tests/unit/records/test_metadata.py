@@ -32,6 +32,7 @@ from quorate.records.metadata import (
     ZkMigrationStateRecord,
     decode_record,
     encode_record,
+    record_frame,
     record_version,
 )
 from quorate.records.schema import Field, SchemaError, schema_of, shapes_of
@@ -199,3 +200,11 @@ def test_every_record_exists_at_the_newest_level_in_its_newest_version() -> None
     assert METADATA_VERSION_MIN < METADATA_VERSION_LATEST
     for cls in RECORD_TYPES.values():
         assert record_version(cls, METADATA_VERSION_LATEST) == schema_of(cls).versions.last
+
+
+def test_a_frame_tells_type_and_version_without_the_rest() -> None:
+    assert record_frame(b"\x01\x03\x02cut off") == (3, 2)
+    with pytest.raises(SchemaError, match="frame version 2"):
+        record_frame(b"\x02\x03\x02")
+    with pytest.raises(SchemaError, match="cut off"):
+        record_frame(b"\x01\x03")

@@ -1,0 +1,1 @@
+"""The metadata log in Spark: a data source, and the jobs that read it."""

@@ -1,0 +1,56 @@
+"""Up to where the logs of several voters are committed, as far as their disks tell.
+
+No disk says what is committed, but a record that a majority of the voters hold is, as soon as
+their leader has counted them, and one that no majority holds is not. Two logs agree up to the
+offset at which their epochs part (Raft's log matching). Of one directory alone all that is on the
+disk counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.pipeline.source.seeking import log_end
+from quorate.storage import layout
+from quorate.storage.epoch_checkpoint import read_epochs
+from quorate.storage.errors import StorageError
+from quorate.storage.files import OsFileSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.pipeline.source.directories import Directory
+    from quorate.raft.messages import EpochStart
+
+
+def committed_end(directories: Sequence[Directory]) -> int:
+    """The highest offset below which a majority of these directories hold the same records."""
+    logs = [(log_end(directory), _epochs(directory)) for directory in directories]
+    majority = len(logs) // 2 + 1
+    return max(
+        sorted((_agreed_end(log, other) for other in logs), reverse=True)[majority - 1]
+        for log in logs
+    )
+
+
+def _agreed_end(
+    one: tuple[int, Sequence[EpochStart]], other: tuple[int, Sequence[EpochStart]]
+) -> int:
+    """Up to where both hold the same: the end of the last epoch that both have."""
+    ends = []
+    for end, epochs in (one, other):
+        behind = [*(start.start_offset for start in epochs[1:]), end]
+        ends.append({start.epoch: stop for start, stop in zip(epochs, behind, strict=True)})
+    shared = ends[0].keys() & ends[1].keys()
+    if not shared:
+        return min(one[0], other[0]) if not ends[0] or not ends[1] else 0
+    last = max(shared)
+    return min(ends[0][last], ends[1][last])
+
+
+def _epochs(directory: Directory) -> Sequence[EpochStart]:
+    try:
+        found = read_epochs(OsFileSystem(), f"{directory.path}/{layout.EPOCH_CHECKPOINT}")
+    except (OSError, StorageError):
+        return ()
+    return found or ()

@@ -1,0 +1,43 @@
+"""What does not check, as a row among the records: what is wrong, in which file, at which byte."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes that cannot be given as records, or that are not there at all.
+
+    `offset` is the first that is missing where that is known; `size_bytes` is 0 where nothing is
+    wrong with the file's bytes, but something should be there. `is_intact` says that the CRC holds
+    and what it guards cannot be read.
+    """
+
+    error: str
+    file: str
+    position: int
+    size_bytes: int
+    offset: int | None = None
+    is_intact: bool = False
+
+    @property
+    def payload(self) -> str:
+        """The row's JSON."""
+        return json.dumps(
+            {
+                "error": self.error,
+                "file": self.file,
+                "position": self.position,
+                "bytes": self.size_bytes,
+            },
+            separators=(",", ":"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.file}: byte {self.position}: {self.error}"
+
+
+class DamageError(RuntimeError):
+    """Damage was found, and the reader was asked to fail (`onDamage=fail`)."""

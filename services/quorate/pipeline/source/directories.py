@@ -1,0 +1,176 @@
+"""One log directory as the source finds it: segments, snapshots, whose it is, what cannot be read.
+
+Nothing is changed, and nothing has to be whole: what is wrong with one file is noted beside the
+others. Only a path that is no directory of the metadata log at all is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from quorate.pipeline.source.damage import Damage
+from quorate.pipeline.source.options import OptionError
+from quorate.records.batch import HEADER_BYTES, CorruptBatchError, check_batch, read_header
+from quorate.records.control import SnapshotFooter, control_records
+from quorate.storage import layout
+from quorate.storage.errors import StorageError
+from quorate.storage.files import OsFileSystem
+from quorate.storage.meta import is_metadata_partition, read_meta
+
+if TYPE_CHECKING:
+    from quorate.records.batch import BatchHeader
+    from quorate.records.ids import OffsetAndEpoch
+    from quorate.storage.files import File
+
+_FILE_URL: Final = "file://"
+# A footer's batch takes 61 bytes and one small record.
+_FOOTER_BYTES_MAX: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A segment: where it is, the offset in its name, its bytes when it was looked at."""
+
+    path: str
+    base_offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFile:
+    """A whole snapshot, as far as its footer tells."""
+
+    path: str
+    snapshot_id: OffsetAndEpoch
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class Directory:
+    """`segments` and `snapshots` in order of their offsets; `damages` is what cannot be read."""
+
+    path: str
+    node_id: int | None
+    segments: list[LogFile] = field(default_factory=list)
+    snapshots: list[SnapshotFile] = field(default_factory=list)
+    damages: list[Damage] = field(default_factory=list)
+
+
+def find_directory(path: str) -> Directory:
+    """What is in `path`: `__cluster_metadata-0`, or the metadata.log.dir that holds it.
+
+    Raises OptionError where there is no metadata log.
+    """
+    fs = OsFileSystem()
+    given = path
+    path = path.removeprefix(_FILE_URL).rstrip("/") or "/"
+    try:
+        names = fs.list_dir(path)
+        if layout.LOG_DIR in names:
+            path = f"{path}/{layout.LOG_DIR}"
+            names = fs.list_dir(path)
+    except (OSError, StorageError) as error:
+        raise OptionError(f"path: {given} cannot be listed: {_words(error)}") from error
+    _refuse_other_partition(fs, path, names)
+    found = Directory(path, _node_id(fs, path))
+    for name in names:
+        _take(fs, found, name)
+    if not found.segments and not found.snapshots and not found.damages:
+        raise OptionError(
+            f"path: {given} holds no segment and no snapshot of a metadata log; name the "
+            f"{layout.LOG_DIR} of a controller, or the metadata.log.dir that it is in"
+        )
+    return found
+
+
+def read_at(path: str, position: int, size_bytes: int) -> bytes:
+    """Bytes of a file. Raises OSError or StorageError."""
+    file = OsFileSystem().open(path)
+    try:
+        return file.read_at(position, size_bytes)
+    finally:
+        file.close()
+
+
+def header_at(file: File, position: int) -> BatchHeader:
+    """The header of the batch at `position`. Raises CorruptBatchError where there is none."""
+    try:
+        return read_header(file.read_at(position, HEADER_BYTES))
+    except CorruptBatchError as error:
+        raise CorruptBatchError(position, error.reason) from error
+
+
+def _take(fs: OsFileSystem, found: Directory, name: str) -> None:
+    path = f"{found.path}/{name}"
+    whole = name.removesuffix(layout.PART_SUFFIX)
+    base = layout.parse_segment(name)
+    snapshot_id = layout.parse_checkpoint(whole)
+    if base is None and snapshot_id is None:
+        return
+    try:
+        file = fs.open(path)
+    except (OSError, StorageError) as error:
+        found.damages.append(Damage(f"cannot be opened: {_words(error)}", path, 0, 0))
+        return
+    try:
+        size_bytes = file.size()
+        if base is not None:
+            found.segments.append(LogFile(path, base, size_bytes))
+        elif name != whole:
+            reason = "half-downloaded: a snapshot that has not been installed"
+            found.damages.append(Damage(reason, path, 0, size_bytes))
+        elif snapshot_id is not None and _has_footer(file, size_bytes):
+            found.snapshots.append(SnapshotFile(path, snapshot_id, size_bytes))
+        else:
+            reason = "half-written: a snapshot without a footer, so its end is missing"
+            found.damages.append(Damage(reason, path, size_bytes, 0))
+    except OSError as error:
+        found.damages.append(Damage(f"cannot be read: {_words(error)}", path, 0, 0))
+    finally:
+        file.close()
+
+
+def _has_footer(file: File, size_bytes: int) -> bool:
+    """Whether the last batch of a snapshot is one that ends it."""
+    start = max(0, size_bytes - _FOOTER_BYTES_MAX)
+    tail = file.read_at(start, size_bytes - start)
+    for at in range(len(tail) - HEADER_BYTES, -1, -1):
+        try:
+            header = check_batch(tail, at)
+            controls = control_records(tail, at, header)
+        except ValueError:
+            continue
+        return at + header.size_bytes == len(tail) and SnapshotFooter in map(type, controls)
+    return False
+
+
+def _node_id(fs: OsFileSystem, path: str) -> int | None:
+    """Whose directory this is, where meta.properties beside the log tells."""
+    above = path.rpartition("/")[0] or "."
+    for place in (above, path):
+        try:
+            meta = read_meta(fs, f"{place}/{layout.META_PROPERTIES}")
+        except (OSError, StorageError):
+            continue
+        if meta is not None:
+            return meta.node_id
+    return None
+
+
+def _refuse_other_partition(fs: OsFileSystem, path: str, names: list[str]) -> None:
+    if layout.PARTITION_METADATA not in names:
+        return
+    try:
+        said = fs.read(f"{path}/{layout.PARTITION_METADATA}")
+    except (OSError, StorageError):
+        return
+    if not is_metadata_partition(said):
+        raise OptionError(
+            f"path: {path} is the directory of another partition, as its "
+            f"{layout.PARTITION_METADATA} says; name a {layout.LOG_DIR}"
+        )
+
+
+def _words(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,0 +1,183 @@
+"""The options of the source, checked before anything is read.
+
+Spark hands options over as strings with names in any case. A name that is not known is refused,
+too: a misspelt one would otherwise be a filter that silently does nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from quorate.pipeline.source.frame import COLUMNS, TYPED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_WORDS: Final = {"true": True, "false": False}
+_SPLIT_BYTES: Final = 32 * 1024 * 1024
+_SPLIT_BYTES_MIN: Final = 4096
+_INT64_MAX: Final = 2**63 - 1
+_NAMES: Final = (
+    "path",
+    "bootstrap.servers",
+    "startingOffsets",
+    "endingOffsets",
+    "maxOffsetsPerTrigger",
+    "failOnDataLoss",
+    "includeControlRecords",
+    "isolation",
+    "recordTypes",
+    "recordTypesOnly",
+    "columns",
+    "payload",
+    "onDamage",
+    "splitBytes",
+)
+_PLACES: Final = "an offset from 0 on or a time such as 2026-11-20T08:00:00Z"
+
+
+class OptionError(ValueError):
+    """An option of the source that cannot be; the sentence names it and what it may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffset:
+    """A place in the log: the record with this offset, or whichever comes next."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """A place in the log: the first record with this timestamp or a later one."""
+
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a reader was asked for.
+
+    `start` and `end` are a word (earliest, latest, snapshot) or a place; the end is exclusive.
+    `paths` is empty where `bootstrap_servers` names a live quorum, and the other way round.
+    """
+
+    paths: tuple[str, ...]
+    bootstrap_servers: str | None
+    start: str | AtOffset | AtTime
+    end: str | AtOffset | AtTime
+    offsets_per_trigger_max: int | None
+    fails_on_data_loss: bool
+    has_controls: bool
+    is_committed_only: bool
+    record_types: tuple[str, ...]
+    is_typed_only: bool
+    columns: tuple[str, ...]
+    has_payload: bool
+    fails_on_damage: bool
+    split_bytes: int
+
+
+def parse_options(options: Mapping[str, str]) -> Options:
+    """The options as given to `spark.read`. Raises OptionError for the first that cannot be."""
+    return _Parser(options).parse()
+
+
+class _Parser:
+    def __init__(self, options: Mapping[str, str]) -> None:
+        known = {name.lower(): name for name in _NAMES}
+        self.given: dict[str, str] = {}
+        for name, value in options.items():
+            if name.lower() not in known:
+                raise OptionError(f"{name}: there is no such option; there are {', '.join(_NAMES)}")
+            self.given[known[name.lower()]] = value.strip()
+
+    def parse(self) -> Options:
+        paths = tuple(
+            part.strip() for part in self.given.get("path", "").split(",") if part.strip()
+        )
+        servers = self.given.get("bootstrap.servers") or None
+        if bool(paths) == bool(servers):
+            raise OptionError(
+                "path: give either path (the directory of a metadata log, or several separated by "
+                "commas) or bootstrap.servers (host:port,... of a live quorum)"
+            )
+        types = self.record_types()
+        return Options(
+            paths=paths,
+            bootstrap_servers=servers,
+            start=self.place("startingOffsets", "earliest", ("earliest", "latest", "snapshot")),
+            end=self.place("endingOffsets", "latest", ("latest",)),
+            offsets_per_trigger_max=self.count("maxOffsetsPerTrigger", 1),
+            fails_on_data_loss=self.flag("failOnDataLoss", default=True),
+            has_controls=self.flag("includeControlRecords", default=True),
+            is_committed_only=self.choice("isolation", ("committed", "read_uncommitted"))
+            == "committed",
+            record_types=types,
+            is_typed_only=self.flag("recordTypesOnly", default=False),
+            columns=self.columns(),
+            has_payload=self.flag("payload", default=True),
+            fails_on_damage=self.choice("onDamage", ("row", "fail")) == "fail",
+            split_bytes=self.count("splitBytes", _SPLIT_BYTES_MIN) or _SPLIT_BYTES,
+        )
+
+    def place(self, name: str, default: str, words: tuple[str, ...]) -> str | AtOffset | AtTime:
+        text = self.given.get(name) or default
+        if text.lower() in words:
+            return text.lower()
+        if text.isdecimal() and int(text) <= _INT64_MAX:
+            return AtOffset(int(text))
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise OptionError(
+                f"{name}: {text!r} is none of {', '.join(words)}, {_PLACES}"
+            ) from None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return AtTime(round(moment.timestamp() * 1000))
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        text = self.given.get(name)
+        if not text:
+            return default
+        if text.lower() not in _WORDS:
+            raise OptionError(f"{name}: {text!r} is neither true nor false")
+        return _WORDS[text.lower()]
+
+    def choice(self, name: str, words: tuple[str, ...]) -> str:
+        text = (self.given.get(name) or words[0]).lower()
+        if text not in words:
+            raise OptionError(f"{name}: {text!r} is neither {' nor '.join(words)}")
+        return text
+
+    def count(self, name: str, minimum: int) -> int | None:
+        text = self.given.get(name)
+        if not text:
+            return None
+        if not text.isdecimal() or not minimum <= int(text) <= _INT64_MAX:
+            raise OptionError(f"{name}: {text!r} is not a whole number from {minimum} on")
+        return int(text)
+
+    def record_types(self) -> tuple[str, ...]:
+        names = self.names("recordTypes")
+        for name in names:
+            if name not in TYPED:
+                raise OptionError(
+                    f"recordTypes: {name!r} is no metadata record's name; there are "
+                    f"{', '.join(TYPED)}"
+                )
+        return names
+
+    def columns(self) -> tuple[str, ...]:
+        names = self.names("columns") or tuple(COLUMNS)
+        for name in names:
+            if name not in COLUMNS:
+                raise OptionError(f"columns: {name!r} is no column; there are {', '.join(COLUMNS)}")
+        return names
+
+    def names(self, name: str) -> tuple[str, ...]:
+        parts = [part.strip() for part in self.given.get(name, "").split(",")]
+        return tuple(dict.fromkeys(part for part in parts if part))

@@ -1,0 +1,178 @@
+"""From options and directories to splits: where reading begins and ends, and in which parts.
+
+A log begins where its oldest whole snapshot ends, unless it has all of its first records: what a
+segment still holds below that was deleted logically. `snapshot` begins with the newest whole
+snapshot at or below the end, so that what is read is the state there and little more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.pipeline.source.committed import committed_end
+from quorate.pipeline.source.damage import Damage
+from quorate.pipeline.source.directories import find_directory
+from quorate.pipeline.source.options import AtOffset, AtTime
+from quorate.pipeline.source.seeking import log_end, offset_at
+from quorate.pipeline.source.splits import Split, boundaries
+from quorate.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from quorate.pipeline.source.directories import Directory, LogFile, SnapshotFile
+    from quorate.pipeline.source.options import Options
+
+NO_END: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be read of one directory, and what was found that cannot be."""
+
+    splits: tuple[Split, ...]
+    damages: tuple[tuple[Damage, int | None], ...]
+
+
+def plan_batch(options: Options) -> Plan:
+    """All that the options ask for, of every directory. Raises OptionError."""
+    directories = [find_directory(path) for path in options.paths]
+    high = NO_END
+    if options.is_committed_only and len(directories) > 1:
+        high = committed_end(directories)
+    splits: list[Split] = []
+    damages: list[tuple[Damage, int | None]] = []
+    for directory in directories:
+        planner = _Planner(directory, options)
+        splits += planner.plan(high)
+        damages += [(damage, directory.node_id) for damage in directory.damages]
+    return Plan(tuple(splits), tuple(damages))
+
+
+def log_splits(directory: Directory, low: int, high: int, split_bytes: int) -> list[Split]:
+    """The segments' records from `low` up to `high`, exclusive; notes what cannot be read."""
+    splits = []
+    segments = directory.segments
+    for index, segment in enumerate(segments):
+        following = segments[index + 1].base_offset if index + 1 < len(segments) else None
+        if segment.base_offset >= high or (following is not None and following <= low):
+            continue
+        splits += [
+            split
+            for split in _segment_splits(directory, segment, following, low, high, split_bytes)
+            if split.low < split.high
+        ]
+    return splits
+
+
+def snapshot_splits(directory: Directory, snapshot: SnapshotFile, split_bytes: int) -> list[Split]:
+    """A whole snapshot."""
+    try:
+        places = boundaries(snapshot.path, snapshot.size_bytes, split_bytes, first=0, last=None)
+    except (OSError, StorageError) as error:
+        directory.damages.append(Damage(f"cannot be read: {error}", snapshot.path, 0, 0))
+        return []
+    ends = [*places[1:], (snapshot.size_bytes, None)]
+    return [
+        Split(
+            path=snapshot.path,
+            source_node=directory.node_id,
+            start=start,
+            end=end,
+            first_offset=first,
+            next_offset=following,
+            low=-1,
+            high=NO_END,
+            snapshot_offset=snapshot.snapshot_id.offset - 1,
+        )
+        for (start, first), (end, following) in zip(places, ends, strict=True)
+    ]
+
+
+def _segment_splits(
+    directory: Directory,
+    segment: LogFile,
+    following: int | None,
+    low: int,
+    high: int,
+    split_bytes: int,
+) -> list[Split]:
+    first = segment.base_offset
+    try:
+        places = boundaries(
+            segment.path, segment.size_bytes, split_bytes, first=first, last=following
+        )
+    except (OSError, StorageError) as error:
+        lost = Damage(f"cannot be read: {error}", segment.path, 0, segment.size_bytes, first)
+        directory.damages.append(lost)
+        return []
+    ends = [*places[1:], (segment.size_bytes, following)]
+    return [
+        Split(
+            path=segment.path,
+            source_node=directory.node_id,
+            start=start,
+            end=end,
+            first_offset=begin,
+            next_offset=behind,
+            low=low,
+            high=high,
+        )
+        for (start, begin), (end, behind) in zip(places, ends, strict=True)
+        if begin < high and (behind is None or behind > low)
+    ]
+
+
+class _Planner:
+    def __init__(self, directory: Directory, options: Options) -> None:
+        self.directory = directory
+        self.options = options
+
+    def plan(self, high: int) -> list[Split]:
+        high = min(high, self.end())
+        snapshot, low = self.beginning(high)
+        splits = []
+        if snapshot is not None:
+            splits += snapshot_splits(self.directory, snapshot, self.options.split_bytes)
+        return [*splits, *log_splits(self.directory, low, high, self.options.split_bytes)]
+
+    def end(self) -> int:
+        match self.options.end:
+            case AtOffset(offset=offset):
+                return offset
+            case AtTime(timestamp_ms=timestamp_ms):
+                return offset_at(self.directory, timestamp_ms)
+            case _:
+                return NO_END
+
+    def beginning(self, high: int) -> tuple[SnapshotFile | None, int]:
+        """The snapshot to read first, and from which offset on the log is read."""
+        match self.options.start:
+            case AtOffset(offset=offset):
+                return None, offset
+            case AtTime(timestamp_ms=timestamp_ms):
+                return None, offset_at(self.directory, timestamp_ms)
+            case "latest":
+                return None, log_end(self.directory)
+            case "snapshot":
+                return newest_snapshot(self.directory, high)
+            case _:
+                return log_start(self.directory)
+
+
+def newest_snapshot(directory: Directory, high: int) -> tuple[SnapshotFile | None, int]:
+    """The newest snapshot that ends at or below `high`, or how the log begins where none does."""
+    for snapshot in reversed(directory.snapshots):
+        if snapshot.snapshot_id.offset <= high:
+            return snapshot, snapshot.snapshot_id.offset
+    return log_start(directory)
+
+
+def log_start(directory: Directory) -> tuple[SnapshotFile | None, int]:
+    """The snapshot that stands for what was deleted, and the first offset behind it."""
+    first = directory.segments[0].base_offset if directory.segments else None
+    for snapshot in directory.snapshots:
+        end = snapshot.snapshot_id.offset
+        if first is None or end >= first:
+            # Offset 0 has the bootstrap checkpoint, which holds the first voters, or nothing.
+            return (snapshot, end) if end == 0 or first != 0 else (None, 0)
+    return None, first or 0

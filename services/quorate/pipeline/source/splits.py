@@ -1,0 +1,126 @@
+"""A log cut into parts that can be read at the same time, without reading it first.
+
+A file is cut near every so many bytes, at the next place where a whole batch checks and its offset
+can stand there. Each part knows with which offset it begins, and which one must follow it: what is
+missing between two parts is noticed by whoever reads the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES, CorruptBatchError, check_batch
+from quorate.storage.files import OsFileSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from quorate.records.batch import BatchHeader
+    from quorate.storage.files import File
+
+_WINDOW_BYTES: Final = 256 * 1024
+_MAGIC: Final = b"\x02"
+_MAGIC_AT: Final = 16
+_LENGTH_AT: Final = 8
+_LENGTH_END: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Bytes `start` to `end` of a file, whole batches as far as nothing is damaged.
+
+    `first_offset` is what the first batch must begin with, `next_offset` what must follow the last;
+    None where that is not known. Records are given from `low` up to, not including, `high`. All
+    records of a snapshot stand at `snapshot_offset`, the last one that it covers.
+    """
+
+    path: str
+    source_node: int | None
+    start: int
+    end: int
+    first_offset: int | None
+    next_offset: int | None
+    low: int
+    high: int
+    snapshot_offset: int | None = None
+
+    def wants(self, first: int, last: int) -> bool:
+        """Whether any of these offsets of the file is to be given."""
+        return self.snapshot_offset is not None or (last >= self.low and first < self.high)
+
+
+def boundaries(
+    path: str, size_bytes: int, split_bytes: int, *, first: int, last: int | None
+) -> list[tuple[int, int]]:
+    """Positions, with their offsets, of batches about every `split_bytes`; the first is at 0.
+
+    Offsets of a segment lie from `first` up to `last`, exclusive where that is known. Raises
+    OSError or StorageError where the file cannot be read.
+    """
+    found = [(0, first)]
+    if size_bytes <= split_bytes:
+        return found
+    file = OsFileSystem().open(path)
+    try:
+        for wanted in range(split_bytes, size_bytes, split_bytes):
+            if wanted <= found[-1][0]:
+                continue
+            place = _batch_from(file, size_bytes, wanted, first=found[-1][1], last=last)
+            if place is None:
+                break
+            found.append(place)
+    finally:
+        file.close()
+    return found
+
+
+def _batch_from(
+    file: File, size_bytes: int, position: int, *, first: int, last: int | None
+) -> tuple[int, int] | None:
+    """The first whole batch at or behind `position` with an offset that can stand there."""
+    for at in _candidates(file, size_bytes, position):
+        header = whole_batch_at(file, at)
+        if header is None or header.base_offset <= first:
+            continue
+        if last is None or header.last_offset < last:
+            return at, header.base_offset
+    return None
+
+
+def packed(splits: Iterable[Split], split_bytes: int) -> list[list[Split]]:
+    """Neighbours together, up to `split_bytes` in all: a task for each tiny file costs more."""
+    packs: list[list[Split]] = []
+    size_bytes = split_bytes
+    for split in splits:
+        size_bytes += split.end - split.start
+        if size_bytes > split_bytes:
+            packs.append([])
+            size_bytes = split.end - split.start
+        packs[-1].append(split)
+    return packs
+
+
+def whole_batch_at(file: File, position: int) -> BatchHeader | None:
+    """The header of the batch that begins here, if one does and it checks."""
+    try:
+        head = file.read_at(position, HEADER_BYTES)
+        length = int.from_bytes(head[_LENGTH_AT:_LENGTH_END], "big", signed=True)
+        if not HEADER_BYTES <= length + _LENGTH_END <= BATCH_BYTES_MAX:
+            return None
+        return check_batch(file.read_at(position, length + _LENGTH_END))
+    except CorruptBatchError:
+        return None
+
+
+def _candidates(file: File, size_bytes: int, position: int) -> Iterator[int]:
+    """Where a batch may begin: the magic stands where it would."""
+    while position < size_bytes:
+        window = file.read_at(position, _WINDOW_BYTES + _MAGIC_AT)
+        at = window.find(_MAGIC, _MAGIC_AT)
+        while at >= 0:
+            yield position + at - _MAGIC_AT
+            at = window.find(_MAGIC, at + 1)
+        if len(window) <= _MAGIC_AT:
+            return
+        position += len(window) - _MAGIC_AT

@@ -1,0 +1,165 @@
+"""Small log directories for the tests of the source, written by the encoders of production."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.pipeline.source.decoding import FrameBuilder
+from quorate.pipeline.source.options import parse_options
+from quorate.pipeline.source.planning import plan_batch
+from quorate.pipeline.source.reading import read_split
+from quorate.records.batch import encode_batch
+from quorate.records.control import (
+    ControlRecord,
+    KRaftVersion,
+    LeaderChange,
+    SnapshotFooter,
+    SnapshotHeader,
+    encode_control_batch,
+)
+from quorate.records.ids import (
+    ClusterId,
+    DirectoryId,
+    Epoch,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    TopicId,
+)
+from quorate.records.metadata import PartitionRecord, TopicRecord, encode_record
+from quorate.storage.layout import LOG_DIR, checkpoint_name, segment_name
+from quorate.storage.meta import MetaProperties, encode_meta
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+START_MS = 1_767_571_200_000
+STEP_MS = 1000
+
+
+def topic(number: int) -> bytes:
+    """The value of a TopicRecord."""
+    record = TopicRecord(name=f"topic-{number}", topic_id=TopicId(number.to_bytes(16, "big")))
+    return encode_record(record, 0)
+
+
+def partition(number: int, replicas: tuple[int, ...] = (1, 2, 3)) -> bytes:
+    """The value of a PartitionRecord of version 1."""
+    record = PartitionRecord(
+        partition_id=number,
+        topic_id=TopicId(bytes(16)),
+        replicas=replicas,
+        isr=replicas,
+        leader=replicas[0],
+        leader_epoch=0,
+        partition_epoch=number,
+        directories=tuple(DirectoryId(bytes([id_] * 16)) for id_ in replicas),
+    )
+    return encode_record(record, 1)
+
+
+class LogWriter:
+    """Writes batches into `path`, a metadata.log.dir, one segment at a time."""
+
+    def __init__(self, path: Path, *, node_id: int = 1, base: int = 0) -> None:
+        self.root = path
+        self.directory = path / LOG_DIR
+        self.directory.mkdir(parents=True)
+        meta = MetaProperties(NodeId(node_id), ClusterId("c"), DirectoryId(bytes(15) + b"\x07"))
+        (path / "meta.properties").write_bytes(encode_meta(meta))
+        self.offset = base
+        self.epoch = 1
+        self.segment = base
+        self.positions: list[tuple[Path, int, int]] = []
+
+    @property
+    def file(self) -> Path:
+        return self.directory / segment_name(self.segment)
+
+    def roll(self) -> None:
+        self.segment = self.offset
+
+    def lead(self, epoch: int) -> None:
+        """A LeaderChange that begins an epoch."""
+        self.epoch = epoch
+        change = LeaderChange(NodeId(1), (NodeId(1),), (NodeId(1),))
+        batch = encode_control_batch(
+            [change], timestamp_ms=self.now_ms, base_offset=self.offset, epoch=epoch
+        )
+        self._append(batch, 1)
+
+    def write(self, values: list[bytes]) -> None:
+        """One batch."""
+        batch = encode_batch(
+            values, timestamp_ms=self.now_ms, base_offset=self.offset, epoch=self.epoch
+        )
+        self._append(batch, len(values))
+
+    @property
+    def now_ms(self) -> int:
+        return START_MS + self.offset * STEP_MS
+
+    def _append(self, batch: bytes, count: int) -> None:
+        with self.file.open("ab") as file:
+            self.positions.append((self.file, file.tell(), self.offset))
+            file.write(batch)
+        self.offset += count
+
+    def snapshot(self, end: int, values: list[bytes], *, epoch: int = 1) -> Path:
+        """A whole snapshot of everything below `end`."""
+        header: list[ControlRecord] = [SnapshotHeader(START_MS), KRaftVersion(1)]
+        parts = [encode_control_batch(header, timestamp_ms=START_MS, epoch=epoch)]
+        offset = len(header)
+        if values:
+            parts.append(
+                encode_batch(values, timestamp_ms=START_MS, base_offset=offset, epoch=epoch)
+            )
+            offset += len(values)
+        footer = [SnapshotFooter()]
+        parts.append(
+            encode_control_batch(footer, timestamp_ms=START_MS, base_offset=offset, epoch=epoch)
+        )
+        snapshot_id = OffsetAndEpoch(epoch=Epoch(epoch), offset=Offset(end))
+        path = self.directory / checkpoint_name(snapshot_id)
+        path.write_bytes(b"".join(parts))
+        return path
+
+
+def small_log(path: Path) -> LogWriter:
+    """Offsets 0 to 20 in two segments and two epochs: three topics, fifteen partitions."""
+    log = LogWriter(path)
+    log.lead(1)
+    for number in range(3):
+        log.write([topic(number), *(partition(part) for part in range(2))])
+    log.roll()
+    log.lead(2)
+    log.write([partition(part) for part in range(10)])
+    return log
+
+
+def rows(path: Path | str, **options: str) -> list[dict[str, Any]]:
+    """What a reader of these options gives, in the order of offsets where there are any."""
+    parsed = parse_options({"path": str(path), **options})
+    plan = plan_batch(parsed)
+    builder = FrameBuilder(parsed)
+    found: list[dict[str, Any]] = []
+    for split in plan.splits:
+        for batch in builder.read(split, read_split(split)):
+            found += batch.to_pylist()
+    for damage, source_node in plan.damages:
+        for batch in builder.add_damage(damage, source_node):
+            found += batch.to_pylist()
+    for batch in builder.flush():
+        found += batch.to_pylist()
+    return sorted(found, key=lambda row: (row.get("offset") is None, row.get("offset")))
+
+
+def damaged(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows about damage."""
+    return [row for row in found if row["record_type"] is None]
+
+
+def offsets(found: list[dict[str, Any]]) -> list[int]:
+    """The offsets of the records."""
+    return [row["offset"] for row in found if row["record_type"] is not None]

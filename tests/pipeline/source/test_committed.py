@@ -1,0 +1,48 @@
+"""The end that a majority of the voters' disks agree on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.pipeline.source.committed import committed_end
+from quorate.pipeline.source.directories import find_directory
+from tests.pipeline.source.logs import LogWriter, partition
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from quorate.pipeline.source.directories import Directory
+
+
+def voter(path: Path, epochs: dict[int, int], end: int) -> Directory:
+    """A log with these epochs, by their first offsets, up to `end`."""
+    log = LogWriter(path)
+    while log.offset < end:
+        if log.offset in epochs:
+            log.lead(epochs[log.offset])
+        else:
+            log.write([partition(0)])
+    lines = [f"{epoch} {start}" for start, epoch in epochs.items() if start < end]
+    text = "\n".join(["0", str(len(lines)), *lines, ""])
+    (log.directory / "leader-epoch-checkpoint").write_text(text)
+    return find_directory(str(path))
+
+
+def test_what_one_of_three_holds_is_not_committed(tmp_path: Path) -> None:
+    logs = [voter(tmp_path / str(end), {0: 1}, end) for end in (9, 7, 3)]
+    assert committed_end(logs) == 7
+
+
+def test_logs_that_parted_agree_up_to_there(tmp_path: Path) -> None:
+    logs = [
+        voter(tmp_path / "a", {0: 1, 5: 2}, 12),
+        voter(tmp_path / "b", {0: 1, 6: 3}, 8),
+        voter(tmp_path / "c", {0: 1, 6: 3}, 7),
+    ]
+    assert committed_end(logs) == 7
+    assert committed_end([logs[0], logs[1]]) == 5
+
+
+def test_four_need_three(tmp_path: Path) -> None:
+    logs = [voter(tmp_path / str(end), {0: 1}, end) for end in (9, 7, 5, 3)]
+    assert committed_end(logs) == 5

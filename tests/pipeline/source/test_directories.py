@@ -1,0 +1,63 @@
+"""What is in a directory, and what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.pipeline.source.directories import find_directory
+from quorate.pipeline.source.options import OptionError
+from tests.pipeline.source.logs import small_log, topic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_directory_above_the_log_and_a_url_of_it_will_do(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    for path in (str(log.root), str(log.directory), f"file://{log.directory}/"):
+        found = find_directory(path)
+        assert [segment.base_offset for segment in found.segments] == [0, 10]
+        assert found.node_id == 1
+
+
+def test_a_snapshot_counts_with_its_footer_only(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    whole = log.snapshot(10, [topic(1)])
+    cut = log.snapshot(12, [topic(1)])
+    cut.write_bytes(cut.read_bytes()[:-20])
+    part = cut.with_name(whole.name + ".part")
+    part.write_bytes(b"x" * 10)
+    found = find_directory(str(log.root))
+    assert [snapshot.path for snapshot in found.snapshots] == [str(whole)]
+    told = {(damage.file, damage.position, damage.error.split(":")[0]) for damage in found.damages}
+    assert told == {
+        (str(cut), cut.stat().st_size, "half-written"),
+        (str(part), 0, "half-downloaded"),
+    }
+
+
+def test_the_directory_of_another_partition_is_refused(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    (log.directory / "partition.metadata").write_text(
+        "version: 0\ntopic_id: abcdefghijklmnopqrstuv"
+    )
+    with pytest.raises(OptionError, match=r"^path: .* another partition"):
+        find_directory(str(log.root))
+
+
+def test_no_log_and_no_directory_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"^path: .* no segment and no snapshot"):
+        find_directory(str(tmp_path))
+    with pytest.raises(OptionError, match=r"^path: .* cannot be listed"):
+        find_directory(str(tmp_path / "absent"))
+
+
+def test_a_file_that_cannot_be_opened_is_damage_beside_the_others(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    log.file.unlink()
+    log.file.mkdir()
+    found = find_directory(str(log.root))
+    assert [segment.base_offset for segment in found.segments] == [0]
+    assert [damage.file for damage in found.damages] == [str(log.file)]

@@ -1,0 +1,102 @@
+"""Where reading begins and ends."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tests.pipeline.source.logs import (
+    START_MS,
+    STEP_MS,
+    LogWriter,
+    damaged,
+    offsets,
+    partition,
+    rows,
+    small_log,
+    topic,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def at(offset: int) -> str:
+    """The time of the record with this offset in a log of the tests."""
+    return datetime.fromtimestamp((START_MS + offset * STEP_MS) / 1000, UTC).isoformat()
+
+
+def test_offsets_cut_batches_where_they_are_asked_to(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    assert offsets(rows(log.root)) == list(range(21))
+    assert offsets(rows(log.root, startingOffsets="5", endingOffsets="13")) == list(range(5, 13))
+    assert offsets(rows(log.root, startingOffsets="latest")) == []
+    assert offsets(rows(log.root, startingOffsets="99")) == []
+
+
+def test_a_time_stands_for_the_first_batch_that_reaches_it(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    batches = [offset for _, _, offset in log.positions]
+    for moment in range(-1, 22):
+        first = next((offset for offset in batches if offset >= moment), 21)
+        found = rows(log.root, startingOffsets=at(moment))
+        assert offsets(found) == list(range(first, 21))
+        assert offsets(rows(log.root, endingOffsets=at(moment))) == list(range(first))
+
+
+def test_a_snapshot_comes_first_with_the_last_offset_that_it_covers(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    old = log.snapshot(4, [topic(1)])
+    log.snapshot(11, [topic(1), topic(2)])
+    found = rows(log.root, startingOffsets="snapshot")
+    assert offsets(found) == [10] * 5 + list(range(11, 21))
+    assert {row["batch_base_offset"] for row in found if row["offset"] == 10} == {0, 2, 4}
+    found = rows(log.root, startingOffsets="snapshot", endingOffsets="7")
+    assert offsets(found) == [3] * 4 + [4, 5, 6]
+    assert {row["segment"] for row in found if row["offset"] == 3} == {old.name}
+
+
+def test_a_log_that_lost_its_first_segments_begins_with_its_oldest_whole_snapshot(
+    tmp_path: Path,
+) -> None:
+    log = LogWriter(tmp_path / "c", base=50)
+    log.lead(3)
+    log.write([partition(0)] * 9)
+    log.snapshot(40, [topic(0)], epoch=2)
+    log.snapshot(52, [topic(1)], epoch=3)
+    log.snapshot(55, [topic(2)], epoch=3)
+    assert offsets(rows(log.root)) == [51] * 4 + list(range(52, 60))
+
+
+def test_the_bootstrap_checkpoint_stands_before_the_first_record(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    log.snapshot(0, [], epoch=0)
+    assert offsets(rows(log.root)) == [-1] * 3 + list(range(21))
+
+
+def test_a_damaged_snapshot_gives_way_to_the_one_before(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    log.snapshot(4, [topic(1)])
+    cut = log.snapshot(11, [topic(1)])
+    cut.write_bytes(cut.read_bytes()[:100])
+    found = rows(log.root, startingOffsets="snapshot")
+    assert offsets(found) == [3] * 4 + list(range(4, 21))
+    assert [row["segment"] for row in damaged(found)] == [cut.name]
+
+
+def test_of_several_voters_what_no_majority_holds_is_left_out(tmp_path: Path) -> None:
+    logs = []
+    for node, count in ((1, 9), (2, 6), (3, 2)):
+        log = LogWriter(tmp_path / str(node), node_id=node)
+        log.lead(1)
+        for number in range(count):
+            log.write([partition(number)])
+        (log.directory / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
+        logs.append(log)
+    path = ",".join(str(log.root) for log in logs)
+    found = rows(path)
+    ends = {
+        node: [row["offset"] for row in found if row["source_node"] == node] for node in (1, 2, 3)
+    }
+    assert ends == {1: list(range(7)), 2: list(range(7)), 3: list(range(3))}
+    assert len(rows(path, isolation="read_uncommitted")) == 10 + 7 + 3

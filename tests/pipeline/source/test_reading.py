@@ -1,0 +1,118 @@
+"""Whatever is wrong inside a file is told where it stands, and the rest is read."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from quorate.records.batch import stamp
+from tests.pipeline.source.logs import LogWriter, damaged, offsets, partition, rows, small_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def long_log(path: Path) -> LogWriter:
+    """Ten batches of three records behind a LeaderChange, in two segments."""
+    log = LogWriter(path)
+    log.lead(1)
+    for number in range(10):
+        if number == 5:
+            log.roll()
+        log.write([partition(number)] * 3)
+    return log
+
+
+def told(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [json.loads(row["payload"]) for row in damaged(found)]
+
+
+def test_a_flipped_bit_costs_its_batch_and_no_other(tmp_path: Path) -> None:
+    log = long_log(tmp_path / "c")
+    file, position, first = log.positions[3]
+    data = bytearray(file.read_bytes())
+    data[position + 90] ^= 4
+    file.write_bytes(data)
+    for split_bytes in ("4096", "33554432"):
+        found = rows(log.root, splitBytes=split_bytes)
+        lost = range(first, first + 3)
+        assert offsets(found) == [n for n in range(log.offset) if n not in lost]
+        (row,) = damaged(found)
+        assert (row["crc_valid"], row["segment"], row["offset"]) == (False, file.name, first)
+        (one,) = told(found)
+        assert (one["file"], one["position"]) == (str(file), position)
+        assert f"offsets {first} to {first + 2} are lost" in one["error"]
+        assert one["bytes"] == log.positions[4][1] - position
+
+
+def test_every_single_flipped_bit_of_a_header_is_told(tmp_path: Path) -> None:
+    """Also those that no CRC guards: offset, length, epoch and magic."""
+    log = long_log(tmp_path / "c")
+    file, position, first = log.positions[2]
+    clean = file.read_bytes()
+    for bit in range(17 * 8):
+        data = bytearray(clean)
+        data[position + bit // 8] ^= 1 << bit % 8
+        file.write_bytes(data)
+        found = rows(log.root)
+        assert damaged(found), bit
+        rest = set(range(log.offset)) - set(range(first, first + 3))
+        assert rest <= set(offsets(found)), bit
+        assert len(offsets(found)) == len(set(offsets(found)))
+
+
+def test_a_torn_tail_is_told_and_what_is_before_it_read(tmp_path: Path) -> None:
+    log = long_log(tmp_path / "c")
+    _, position, first = log.positions[-1]
+    log.file.write_bytes(log.file.read_bytes()[:-7])
+    found = rows(log.root)
+    assert offsets(found) == list(range(first))
+    (one,) = told(found)
+    assert (one["position"], one["file"]) == (position, str(log.file))
+    assert one["bytes"] == log.file.stat().st_size - position
+    assert "torn tail" in one["error"]
+
+
+def test_a_missing_segment_is_told_where_the_log_breaks_off(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "c")
+    log.lead(1)
+    for number in range(3):
+        log.roll()
+        log.write([partition(number)] * 4)
+    (tmp_path / "c" / "__cluster_metadata-0" / f"{5:020d}.log").unlink()
+    found = rows(log.root)
+    assert offsets(found) == [*range(5), *range(9, 13)]
+    (one,) = told(found)
+    assert "offsets 5 to 8 are missing" in one["error"]
+    assert one["file"].endswith(f"{1:020d}.log")
+
+
+def test_a_file_of_another_partition_is_told(tmp_path: Path) -> None:
+    log = long_log(tmp_path / "c")
+    foreign = b"".join(
+        stamp(log.file.read_bytes()[: log.positions[7][1] - log.positions[6][1]], offset, 1)
+        for offset in (7000, 7003)
+    )
+    log.file.write_bytes(foreign)
+    found = rows(log.root)
+    assert [n for n in offsets(found) if n < 7000] == list(range(16))
+    assert "offset 7000 where the log goes on at 16" in told(found)[0]["error"]
+    other = small_log(tmp_path / "d")
+    other.write([b"a user's record"])
+    found = rows(other.root)
+    assert offsets(found) == list(range(21))
+    (row,) = damaged(found)
+    assert (row["offset"], row["crc_valid"]) == (21, True)
+    assert "frame version" in row["payload"]
+
+
+def test_an_epoch_that_rises_without_its_leader_is_told(tmp_path: Path) -> None:
+    log = long_log(tmp_path / "c")
+    file, position, first = log.positions[3]
+    data = file.read_bytes()
+    size = log.positions[4][1] - position
+    moved = stamp(data[position : position + size], first, 9)
+    file.write_bytes(data[:position] + moved + data[position + size :])
+    found = rows(log.root)
+    assert offsets(found) == list(range(log.offset))
+    assert "epoch 9 behind epoch 1 without a LeaderChange" in told(found)[0]["error"]
