@@ -83,3 +83,38 @@ async def test_nobody_watches_after_the_end() -> None:
     watch.stop()
     assert gc.callbacks == before
     assert garbage.LONG_S < 0.02
+
+
+async def test_no_pass_looks_at_more_than_a_few_ten_thousand_objects() -> None:
+    """However many stay: what was made since the last pass is little, the rest is set aside."""
+    looked_at: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] == 2:
+            looked_at.append(len(gc.get_objects()))
+
+    gc.freeze()
+    watch = PassWatch(asyncio.get_running_loop(), clock=Clock(LONG_S * 2))
+    watch.start()
+    gc.callbacks.insert(0, note)
+    gc.enable()
+    try:
+        stays: list[list[object]] = []
+        for _ in range(100):
+            stays += [[None] for _ in range(2000)]
+            await asyncio.sleep(0)
+    finally:
+        gc.disable()
+        gc.callbacks.remove(note)
+        watch.stop()
+    assert looked_at
+    assert max(looked_at) < 30_000
+
+
+async def test_the_thresholds_are_those_of_before_once_nobody_watches() -> None:
+    before = gc.get_threshold()
+    watch = PassWatch(asyncio.get_running_loop())
+    watch.start()
+    assert gc.get_threshold() == garbage.THRESHOLDS != before
+    watch.stop()
+    assert gc.get_threshold() == before
