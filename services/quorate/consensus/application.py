@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Final
 from quorate.consensus.deciding import Asked, Deciding
 from quorate.consensus.driver import monotonic_ms, wall_ms
 from quorate.consensus.expiry import Expiry
+from quorate.consensus.garbage import PassesByReplaced
 from quorate.consensus.gauges import applied_numbers, image_numbers
+from quorate.consensus.letting_go import LettingGo
 from quorate.consensus.proposing import Proposer
 from quorate.consensus.reading import Reading
 from quorate.consensus.replaying import LogReplay
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from quorate.consensus.write_spans import WriteSpans
     from quorate.controller.controller import Controller
     from quorate.controller.decision import Decision
-    from quorate.controller.image import Brokers
+    from quorate.controller.image import Brokers, MetadataImage
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import Caller, ReadRequest, WriteRequest
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplyToken
@@ -72,8 +74,15 @@ class MetadataApplication:
         self._proposer = Proposer(driver, linger_ms=linger_ms)
         self._timestamps: deque[tuple[Offset, int]] = deque()
         self._held = HeldReplies()
+        self._letting_go = LettingGo(lambda: controller.image)
+        self._passes = PassesByReplaced()
+        snapshotter.let_go = self._letting_go.take
         self._reading = Reading(
-            driver, controller, is_loaded=lambda: self.is_loaded, leader=lambda: self._leader
+            driver,
+            controller,
+            is_loaded=lambda: self.is_loaded,
+            leader=lambda: self._leader,
+            let_go=self._letting_go.take,
         )
         self._replay_handle: asyncio.Handle | None = None
         self._loading: asyncio.Task[None] | None = None
@@ -184,7 +193,7 @@ class MetadataApplication:
         progress = self._progress
         if progress is None or progress.high_watermark is None or not self.is_loaded:
             return
-        driver = self._driver
+        driver, image = self._driver, self.controller.image
         if self.controller.is_active or driver.ending is not None or driver.has_log_alone:
             return
         try:
@@ -196,6 +205,7 @@ class MetadataApplication:
             self._driver.fail(error)
             return
         end = self.controller.end_offset
+        self._moved_on_from(image)
         self._reading.reached()
         self._set_caught_up(has_caught_up=progress.high_watermark - end <= READY_LAG_MAX)
         if end < progress.high_watermark:
@@ -204,6 +214,11 @@ class MetadataApplication:
         else:
             self._maybe_activate(progress)
             self._consider_snapshot()
+
+    def _moved_on_from(self, image: MetadataImage) -> None:
+        """What only that one holds is freed, and what took its place is looked at."""
+        self._letting_go.take(image)
+        self._passes.note(self.controller.image.tally.replaced)
 
     def _tell_brokers_support(self) -> None:
         """The core may not finalise a kraft.version that a registered broker cannot read."""
@@ -245,10 +260,12 @@ class MetadataApplication:
         self._expiry.begin()
 
     def _commit(self, high_watermark: Offset) -> None:
-        timestamp_ms = self.controller.image.position.timestamp_ms
+        image = self.controller.image
+        timestamp_ms = image.position.timestamp_ms
         while self._timestamps and self._timestamps[0][0] <= high_watermark:
             timestamp_ms = self._timestamps.popleft()[1]
         self.controller.commit(high_watermark, timestamp_ms)
+        self._moved_on_from(image)
         self._tell_brokers_support()
         self._held.release(high_watermark)
         self._reading.reached()
@@ -409,6 +426,7 @@ class MetadataApplication:
             self._driver.fail(error)
             return
         self._loading = None
+        self._letting_go.take(self.controller.image, is_other=True)
         self.controller.load(image)
         self._reading.reached()
         self._set_caught_up(has_caught_up=True)
@@ -449,6 +467,7 @@ class MetadataApplication:
         """End what runs in the background."""
         await self._snapshotter.end_checks()
         await self.pause()
+        await self._letting_go.close()
         self._reading.close()
         self._give_up()
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.driver import RaftDriver
     from quorate.controller.controller import Controller
+    from quorate.controller.image import MetadataImage
     from quorate.controller.replies import ReadReply
     from quorate.controller.requests import ReadRequest
     from quorate.raft.messages import LeaderInfo
@@ -46,8 +47,13 @@ class Reading:
         *,
         is_loaded: Callable[[], bool],
         leader: Callable[[], LeaderInfo],
+        let_go: Callable[[MetadataImage], None] = lambda _image: None,
     ) -> None:
-        """`leader` is whom a client that is refused should ask."""
+        """`leader` is whom a client that is refused should ask.
+
+        `let_go` gets the image of an answer that is over, which nobody else may hold any more.
+        """
+        self._let_go = let_go
         self._driver = driver
         self._leader = leader
         self._controller = controller
@@ -89,17 +95,21 @@ class Reading:
         return await self._answer(request)
 
     async def _answer(self, request: ReadRequest) -> ReadReply:
+        image = self._controller.image
         slices = self._controller.answer_in_slices(request)
         pace = Pace(SERVING_SHARE)
-        while True:
-            try:
-                next(slices)
-            except StopIteration as end:
-                reply: ReadReply = end.value
-                return reply
-            except RefusedError as refused:
-                raise ControllerApiError(refused.error, refused.message) from refused
-            await pace.breathe()
+        try:
+            while True:
+                try:
+                    next(slices)
+                except StopIteration as end:
+                    reply: ReadReply = end.value
+                    return reply
+                except RefusedError as refused:
+                    raise ControllerApiError(refused.error, refused.message) from refused
+                await pace.breathe()
+        finally:
+            self._let_go(image)
 
     def _is_up_to_date(self) -> bool:
         """Whether it has had all that was committed when it first heard of that in its life.

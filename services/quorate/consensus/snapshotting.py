@@ -19,7 +19,7 @@ from quorate.consensus.driver import monotonic_ms, wall_ms
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
-from quorate.records.batch import read_records
+from quorate.records.batch import read_runs
 from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.records.metadata import decode_record
 from quorate.rpc.pace import LOADING_SHARE, SERVING_SHARE, Pace
@@ -75,6 +75,9 @@ class Snapshotter:
         self._waiting: MetadataImage | None = None
         self._checks = SnapshotChecks(driver, self._checked)
         self._after_check: Callable[[], None] = lambda: None
+        # Gets the image of a snapshot that is over, which nobody else may hold any more.
+        self.let_go: Callable[[MetadataImage], None] = lambda _image: None
+        self._taken: MetadataImage | None = None
         self._meters = _SnapshotMeters()
 
     def metrics(self) -> Mapping[str, Value]:
@@ -113,6 +116,7 @@ class Snapshotter:
         # At once: the log must not be cut between these looks at it and the first batch.
         begin = partial(self._store.begin_snapshot, _id_of(image), timestamp_ms=wall_ms())
         writer = self._driver.read_log("the beginning of a snapshot", begin)
+        self._taken = image
         self._task = asyncio.get_running_loop().create_task(self._take(image, writer))
         self._task.add_done_callback(self._over)
 
@@ -222,6 +226,9 @@ class Snapshotter:
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._task = None
+        taken, self._taken = self._taken, None
+        if taken is not None:
+            self.let_go(taken)
         if task.cancelled():
             return
         error = task.exception()
@@ -244,11 +251,12 @@ class Snapshotter:
         # Nothing is served meanwhile, but votes are asked for, and wait for a few turns each.
         pace = Pace(LOADING_SHARE)
         async for batch in pieces(driver, _LOADING, snapshots.data_batches(snapshot_id)):
-            values = read_records(batch.buffer, batch.at, batch.header)
-            for start in range(0, len(values), _LOADED_TOGETHER_MAX):
-                part = values[start : start + _LOADED_TOGETHER_MAX]
-                loader.add([decode_record(record.value or b"")[0] for record in part])
-                await pace.breathe()
+            # Of others' snapshots a batch may hold a hundred thousand.
+            for values in read_runs(batch.buffer, batch.at, batch.header):
+                for start in range(0, len(values), _LOADED_TOGETHER_MAX):
+                    part = values[start : start + _LOADED_TOGETHER_MAX]
+                    loader.add([decode_record(record.value or b"")[0] for record in part])
+                    await pace.breathe()
         self.newest = snapshot_id
         self._bytes = 0
         self._meters.loads += 1

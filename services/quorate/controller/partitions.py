@@ -73,13 +73,16 @@ class Tally:
 
     `offline` have no leader; `imbalanced` are those and others that their first replica does not
     lead. Elections are those since this process began to replay: `unclean` ones may lose data,
-    `eligible` ones are won by a replica that was out of sync and lacks nothing.
+    `eligible` ones are won by a replica that was out of sync and lacks nothing. `replaced` are the
+    topics and configurations that later ones took the place of, or nothing: what only earlier
+    images hold.
     """
 
     offline: int = 0
     imbalanced: int = 0
     unclean: int = field(default=0, compare=False)
     eligible: int = field(default=0, compare=False)
+    replaced: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

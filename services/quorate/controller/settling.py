@@ -83,7 +83,9 @@ class Settling:
 
     def begun(self, image: MetadataImage) -> Settling:
         """The next pass begins."""
-        cursor = Cursor(iter(image.topics))
+        # The ids alone: the topics of now would all be kept until the pass is over, and those that
+        # changed meanwhile, perhaps all, be freed in the turn in which it is.
+        cursor = Cursor(iter(image.topic_ids.values()))
         return replace(self, cursor=cursor, brokers=self.later, later=frozenset())
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from immutables import Map
 
-from quorate.controller.delta import WAITING_MAX, MetadataDelta
+from quorate.controller.delta import CHUNKS_WAITING_MAX, WAITING_MAX, MetadataDelta
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LOG_BEGIN, Brokers, LogPosition, MetadataImage, Topic
 from quorate.controller.partitions import NO_LEADER, UNASSIGNED_DIR, Partition, PartitionTable
@@ -148,3 +148,41 @@ def test_partitions_without_leader_and_with_another_are_counted_as_they_change()
         seen.add(counted)
         assert image.at(LOG_BEGIN).tally == image.tally
     assert len(seen) > 5, f"seed {seed}"
+
+
+def test_few_chunks_of_many_tables_are_copied_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is copied whole, so that 128 changes in as many of them would take 70 ms."""
+    delta = MetadataDelta(MetadataImage())
+    ids = [TopicId(number.to_bytes(16)) for number in range(WAITING_MAX)]
+    for topic_id in ids:
+        delta.topics[topic_id] = Topic(str(topic_id), topic_id)
+    copied = [0]
+    with_changes = PartitionTable.with_changes
+
+    def counting(table: PartitionTable, changes: Mapping[int, Partition]) -> PartitionTable:
+        copied[-1] += 1
+        return with_changes(table, changes)
+
+    monkeypatch.setattr(PartitionTable, "with_changes", counting)
+    for topic_id in ids:
+        copied.append(0)
+        delta.set_partition(topic_id, 0, ONE, old=None)
+    copied.append(0)
+    assert delta.apply(THERE).partition_count == WAITING_MAX
+    assert max(copied) == CHUNKS_WAITING_MAX
+    assert sum(copied) == WAITING_MAX
+
+
+def test_an_image_counts_what_only_earlier_ones_hold() -> None:
+    delta = with_topic(MetadataDelta(MetadataImage()))
+    delta.set_partition(TOPIC_ID, 0, ONE, old=None)
+    delta.set_config((2, "a"), "k", "v")
+    first = delta.apply(THERE)
+    again = MetadataDelta(first)
+    again.set_partition(TOPIC_ID, 0, ONE, old=ONE)
+    second = again.apply(THERE)
+    assert second.tally.replaced == first.tally.replaced + 1
+    removal = MetadataDelta(second)
+    removal.remove_topic(TOPIC_ID)
+    assert removal.apply(THERE).tally.replaced == second.tally.replaced + 1
+    assert MetadataDelta(second).apply(THERE).tally.replaced == second.tally.replaced

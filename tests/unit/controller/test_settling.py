@@ -185,3 +185,14 @@ def test_whatever_comes_and_goes_in_between_everything_is_settled_in_the_end(
     cluster.settle()
     assert_settled(cluster.image)
     assert cluster.controller.wake_at_ms != 0
+
+
+def test_a_pass_does_not_keep_the_topics_that_were_there_when_it_began(topics: Cluster) -> None:
+    """They would be freed together at its end, and may be all that there are."""
+    image = topics.image
+    before = sys.getrefcount(image.topics)
+    settling_ = settling.Settling(later=frozenset({1})).begun(image)
+    after = sys.getrefcount(image.topics)
+    assert after == before
+    assert settling_.cursor is not None
+    assert set(settling_.cursor.topic_ids) == set(image.topics)

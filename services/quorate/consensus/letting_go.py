@@ -1,0 +1,60 @@
+"""Images that were kept for long are given up in short turns, beside what is served.
+
+What an image alone holds is known without looking: images count what was replaced. Where it is
+little, it goes at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.letting_go import let_go_in_slices
+from quorate.rpc.pace import SERVING_SHARE, Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.controller.image import MetadataImage
+
+# Freed at once, in a few milliseconds.
+REPLACED_MAX: Final = 4_000
+# Each is memory that others have no use for any more; further ones go at once, however long it
+# takes.
+IMAGES_MAX: Final = 16
+
+
+class LettingGo:
+    """Of one controller. Everything is on the event loop."""
+
+    def __init__(self, current: Callable[[], MetadataImage]) -> None:
+        """`current` is the image that is served."""
+        self._current = current
+        self._images: deque[MetadataImage] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    def take(self, image: MetadataImage, *, is_other: bool = False) -> None:
+        """Free it once the caller has returned; `is_other` if it shares nothing with those now."""
+        replaced = abs(self._current().tally.replaced - image.tally.replaced)
+        if (replaced <= REPLACED_MAX and not is_other) or len(self._images) >= IMAGES_MAX:
+            return
+        self._images.append(image)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._go_on())
+
+    async def _go_on(self) -> None:
+        pace = Pace(SERVING_SHARE)
+        # Whoever gave it up still runs, and may hold it to the end of its turn.
+        await asyncio.sleep(0)
+        while self._images:
+            for _ in let_go_in_slices(self._images.popleft()):
+                await pace.breathe()
+        self._task = None
+
+    async def close(self) -> None:
+        """Nobody waits for it any more: the rest goes with the process."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None

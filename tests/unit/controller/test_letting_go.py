@@ -1,0 +1,74 @@
+"""An image is freed a little at a time, and what others hold of it stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from immutables import Map
+
+from quorate.controller.image import MetadataImage, Topic
+from quorate.controller.letting_go import KEYS_SLICE, let_go_in_slices
+from quorate.controller.partitions import PartitionTable
+from quorate.controller.slices import finish
+from quorate.records.ids import TopicId
+
+if TYPE_CHECKING:
+    from tests.unit.controller.conftest import Cluster
+
+TOPICS = 10 * KEYS_SLICE
+
+
+class Table(PartitionTable):
+    """It tells when it is freed."""
+
+    def __init__(self, freed: list[int]) -> None:
+        super().__init__()
+        self.freed = freed
+
+    def __del__(self) -> None:
+        self.freed.append(1)
+
+
+def image_of(topics: dict[TopicId, Topic]) -> MetadataImage:
+    return MetadataImage(topics=Map(topics))
+
+
+def topics_of(freed: list[int], numbers: range) -> dict[TopicId, Topic]:
+    ids = [TopicId(number.to_bytes(16)) for number in numbers]
+    return {topic_id: Topic(str(topic_id), topic_id, Table(freed)) for topic_id in ids}
+
+
+def test_a_slice_frees_so_many_and_no_more() -> None:
+    freed: list[int] = []
+    slices = let_go_in_slices(image_of(topics_of(freed, range(TOPICS))))
+    counts = [0, *(len(freed) for _ in slices)]
+    assert counts[-1] == len(freed) == TOPICS
+    # Some of a slice go with its nodes in the next one.
+    steps = [after - before for before, after in pairwise(counts)]
+    assert max(steps) <= 2 * KEYS_SLICE
+
+
+def test_what_a_later_image_holds_stays() -> None:
+    freed: list[int] = []
+    first = image_of(topics_of(freed, range(TOPICS)))
+    changed = first.topics.mutate()
+    for topic_id, topic in topics_of(freed, range(100)).items():
+        changed[topic_id] = topic
+    later = MetadataImage(topics=changed.finish())
+    slices = let_go_in_slices(first)
+    del first, changed, topic, topic_id
+    finish(slices)
+    assert len(freed) == 100
+    assert len(later.topics) == TOPICS
+    assert all(isinstance(topic.partitions, Table) for topic in later.topics.values())
+
+
+def test_every_part_of_a_real_image_is_walked(cluster: Cluster) -> None:
+    cluster.create("t", (1, 2), (2, 3))
+    image = cluster.image
+    copy: Any = replace(image)
+    finish(let_go_in_slices(copy))
+    assert cluster.image == image
+    assert len(image.topics) == len(image.topic_ids) == 1
