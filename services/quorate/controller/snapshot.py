@@ -43,20 +43,21 @@ def _steps(image: MetadataImage) -> Iterator[MetadataRecord | None]:
     for _, broker in sorted(image.brokers.by_id.items()):
         yield broker_record(broker, level)
     yield from _rows(image, are_controllers=True)
-    for item in _sorted(image.topic_ids.items(), lambda item: item[0]):
-        if item is None:
+    # Keys alone: a pair for each would be as many objects for the garbage collector to look at.
+    for name in _sorted(image.topic_ids, lambda name: name):
+        if name is None:
             yield None
             continue
-        topic_id = item[1]
+        topic_id = image.topic_ids[name]
         topic = image.topics[topic_id]
         yield TopicRecord(name=topic.name, topic_id=topic_id)
         for partition_id, partition in topic.partitions.items():
             yield partition_record(topic_id, partition_id, partition, level=level)
-    for entry in _sorted(image.configs.items(), lambda item: item[0]):
-        if entry is None:
+    for resource in _sorted(image.configs, lambda resource: resource):
+        if resource is None:
             yield None
         else:
-            yield from config_records(entry[0], sorted(entry[1].items()))
+            yield from config_records(resource, sorted(image.configs[resource].items()))
     yield from _rows(image, are_controllers=False)
     yield from image.unknown
 
@@ -69,10 +70,16 @@ def _sorted(items: Iterable[T], key: Callable[[T], object]) -> Iterator[T | None
     left = iter(items)
     parts = []
     while part := list(islice(left, SORTED_TOGETHER_MAX)):
-        part.sort(key=key)  # type: ignore[arg-type]
+        part.sort(key=key, reverse=True)  # type: ignore[arg-type]
         parts.append(part)
         yield None
-    yield from merge(*parts, key=key)  # type: ignore[arg-type]
+    yield from merge(*map(_taken, parts), key=key)  # type: ignore[arg-type]
+
+
+def _taken(part: list[T]) -> Iterator[T]:
+    """From the end, so that none is left to be freed with all the others when they are through."""
+    while part:
+        yield part.pop()
 
 
 def snapshot_slices(

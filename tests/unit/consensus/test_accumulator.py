@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.consensus.accumulator import Accumulator, CutBatch
-from quorate.controller.decision import Decision
+from quorate.controller.decision import RECORDS_MAX, Decision
 from quorate.records.batch import encode_batch
 from quorate.records.ids import Offset
 
@@ -28,6 +28,14 @@ def test_a_batch_is_full_at_its_limit() -> None:
     accumulator.add(decision(0, b"x"))
     assert accumulator.fits(decision(1, b"y"))
     assert not accumulator.fits(decision(1, b"y" * 20))
+
+
+def test_a_batch_has_no_more_records_than_one_decision_may_have() -> None:
+    """Bytes alone would let hundreds of thousands of small ones be encoded in one turn."""
+    accumulator = Accumulator()
+    accumulator.add(decision(0, *[b"x"] * (RECORDS_MAX - 1)))
+    assert accumulator.fits(decision(RECORDS_MAX - 1, b"y"))
+    assert not accumulator.fits(decision(RECORDS_MAX - 1, b"y", b"z"))
 
 
 def test_what_is_cleared_is_gone() -> None:

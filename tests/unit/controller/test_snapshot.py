@@ -331,3 +331,22 @@ def test_many_topics_are_sorted_in_parts_with_turns_for_others_between(
 def test_the_size_of_slices_makes_no_difference(cluster: Cluster, slice_records: int) -> None:
     cluster.create("a", *[(1, 2)] * 5)
     assert reloaded(cluster.image, slice_records) == cluster.image
+
+
+def test_what_was_written_is_freed_one_by_one() -> None:
+    """A list of all topics that goes with the last of them would be freed in one turn."""
+    freed: list[int] = []
+
+    class Item:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __del__(self) -> None:
+            freed.append(self.number)
+
+    count = 2 * snapshot.SORTED_TOGETHER_MAX
+    steps = snapshot._sorted((Item(number) for number in range(count)), lambda item: item.number)
+    for number, item in enumerate(item for item in steps if item is not None):
+        assert item.number == number
+        # Those that were merged last may be held by the merge.
+        assert len(freed) >= number - 3
