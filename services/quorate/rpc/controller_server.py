@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 ACKNOWLEDGED_TOGETHER_MAX = 1024
 STREAMS_MAX: Final = 512
+# A few milliseconds, where it holds as many items as it can.
+CONVERTED_AT_ONCE_BYTES: Final = 16 * 1024
 # The write's sequence, its reply, and the bytes of its request.
 _Waiting: TypeAlias = "tuple[int, asyncio.Future[WriteReply], int]"
 
@@ -94,23 +96,18 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
     async def Write(self, request: pb.WriteRequest, context: Context) -> pb.WriteResponse:
         response = pb.WriteResponse(first_sequence=request.sequence, last_sequence=request.sequence)
         try:
-            reply = self._begin(request, _caller(context))
+            write = await _converted(request, request.ByteSize())
+            reply = self._handler.write(write, _caller(context))
             await self._put_result(response.results.add(), reply)
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         return response
 
-    def _begin(self, request: pb.WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
-        """Hand the write over. Raises ValueError that names the field."""
-        return self._handler.write(convert.chosen(request, "request"), caller)
-
-    def _begin_on_stream(
-        self, request: pb.WriteRequest, caller: Caller
-    ) -> asyncio.Future[WriteReply]:
-        """The same for one request of many, some of which have spans of their own."""
+    def _begin_on_stream(self, write: WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
+        """Hand over one write of many, some of which have spans of their own."""
         if self._spans is None:
-            return self._begin(request, caller)
-        return self._spans.around(lambda: self._begin(request, caller))
+            return self._handler.write(write, caller)
+        return self._spans.around(lambda: self._handler.write(write, caller))
 
     async def _put_result(self, result: pb.WriteResult, reply: asyncio.Future[WriteReply]) -> None:
         try:
@@ -143,7 +140,8 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
                     if window.is_full:
                         await window.room()
                     window.take(size)
-                    reply = self._begin_on_stream(request, caller)
+                    write = await _converted(request, size)
+                    reply = self._begin_on_stream(write, caller)
                     queue.put_nowait((request.sequence, reply, size))
             except ValueError as error:
                 queue.put_nowait(error)
@@ -201,6 +199,22 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
             if error.leader is not None:
                 response.leader.CopyFrom(_leader(error.leader))
         return response
+
+
+async def _converted(request: pb.WriteRequest, size: int) -> WriteRequest:
+    """The write in a request of so many bytes. Raises ValueError that names the field."""
+    if size <= CONVERTED_AT_ONCE_BYTES:
+        at_once: WriteRequest = convert.chosen(request, "request")
+        return at_once
+    slices = convert.chosen_in_slices(request, "request")
+    pace = Pace(SERVING_SHARE)
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            write: WriteRequest = end.value
+            return write
+        await pace.breathe()
 
 
 def _leader(hint: LeaderHint) -> pb.Leader:

@@ -19,7 +19,11 @@ from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Offset, TopicId
 from quorate.rpc import convert_controller as convert
-from quorate.rpc.controller_server import ControllerApiError, LeaderHint
+from quorate.rpc.controller_server import (
+    CONVERTED_AT_ONCE_BYTES,
+    ControllerApiError,
+    LeaderHint,
+)
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from tests.integration.rpc.conftest import WAIT_S
@@ -189,3 +193,35 @@ async def test_a_read_without_a_request_is_malformed(
         await controller_pb2_grpc.ControllerStub(channel).Read(pb.ReadRequest())
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert served.controller.reads == []
+
+
+async def test_a_large_write_is_converted_in_slices(
+    served: Served, channel: grpc.aio.Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mebibyte of settings takes 0.2 s to convert, in which nobody else would have a turn."""
+    large = CreateTopics(tuple(NewTopic(f"t-{n}", assignments=((1,),) * 9) for n in range(999)))
+    message = convert.write_request(large)
+    assert message.ByteSize() > CONVERTED_AT_ONCE_BYTES
+    at_once: list[str] = []
+    chosen = convert.chosen
+
+    def noting(request: pb.WriteRequest, oneof: str) -> object:
+        at_once.append(oneof)
+        return chosen(request, oneof)
+
+    monkeypatch.setattr(convert, "chosen", noting)
+    stub = controller_pb2_grpc.ControllerStub(channel)
+    stream = stub.WriteStream()
+    await stream.write(message)
+    call = stub.Write(message)
+    for _ in (stream, call):
+        request, reply = await served.controller.asked()
+        assert request == large
+        reply.set_result(created("t"))
+    assert at_once == []
+    await call
+    small = stub.Write(write("small"))
+    _, reply = await served.controller.asked()
+    reply.set_result(created("small"))
+    await small
+    assert at_once == ["request"]

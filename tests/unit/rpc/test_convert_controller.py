@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from quorate.controller import replies as rep
 from quorate.controller import requests as req
+from quorate.controller.slices import finish
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Offset, TopicId
 from quorate.rpc import convert_controller as convert
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 UUID = bytes(range(16))
 RESOURCE = req.ConfigResource(req.ResourceType.TOPIC, "t")
@@ -147,3 +151,41 @@ def test_a_reply_may_be_as_long_as_what_it_tells_of() -> None:
     message = pb.DeleteTopicsReply()
     convert.put(message, reply)
     assert convert.from_message(message) == reply
+
+
+@pytest.mark.parametrize("value", [v for v in VALUES if hasattr(req, type(v).__name__)])
+def test_a_request_in_slices_is_the_request(value: Any) -> None:  # noqa: ANN401 - each of them
+    message = (
+        convert.read_request(value, min_offset=0, current=False, timeout_ms=0)
+        if type(value) in convert._READS
+        else convert.write_request(value)
+    )
+    assert finish(convert.chosen_in_slices(message, "request")) == value
+
+
+def test_a_slice_of_a_request_has_no_more_than_one_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = tuple(req.ConfigChange(f"k{n}", req.AlterOperation.DELETE) for n in range(100))
+    alterations = tuple(req.ConfigAlteration(RESOURCE, changes) for _ in range(50))
+    message = convert.write_request(req.IncrementalAlterConfigs(alterations))
+    read: list[Any] = []
+    value_reader = convert._value_reader
+
+    def noting_reader(owner: str, field: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - protobuf's
+        reader = value_reader(owner, field)
+
+        def noting(value: Any) -> Any:  # noqa: ANN401 - any field
+            read.append(value)
+            return reader(value)
+
+        return noting
+
+    monkeypatch.setattr(convert, "_value_reader", noting_reader)
+    counts = [len(read) for _ in convert.chosen_in_slices(message, "request")]
+    assert counts == list(range(1, 51))
+
+
+def test_too_many_items_are_refused_before_any_is_read() -> None:
+    topics = tuple(req.NewTopic("t", 1, 1) for _ in range(convert.ITEMS_MAX + 1))
+    message = convert.write_request(req.CreateTopics(topics))
+    with pytest.raises(ValueError, match=r"CreateTopics.topics: 1001 items"):
+        next(convert.chosen_in_slices(message, "request"))
