@@ -1,11 +1,12 @@
-"""A controller that notes what each turn of its event loop costs, for `python -m tests.bench.turns`.
+"""A controller that notes what each turn of its loop costs, for `python -m tests.bench.turns`.
 
     python -m tests.bench.turned_controller --config FILE
 
 SIGUSR1 writes what was noted since the last one to the file that QUORATE_TURNS names, as JSON;
-SIGUSR2 does, and the next one writes it again. A turn is one callback of the loop, in CPU time of its thread: that others keep the machine busy does
-not count, but what the machine does in the thread's name does, so the noise of the same machine is
-noted beside it. asyncio's own loop runs it, since uvloop's callbacks cannot be got at.
+SIGUSR2 does, too, and the next one writes it again. A turn is one callback of the loop, in CPU time
+of its thread: that others keep the machine busy does not count, but what the machine does in the
+thread's name does, so its noise is noted beside it. asyncio's own loop runs it, since uvloop's
+callbacks cannot be got at.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class Turns:
         self.longest: list[tuple[int, int, str]] = []
         self.passes: Counter[int] = Counter()
         self.passes_ns = 0
-        self.longest_pass_ns = 0
+        self.longest_pass_ns = self.longest_pass_objects = self.most_objects = 0
+        # To count objects is not what the controller does.
+        self.counting_ns = 0
         self.in_turn_ns = 0
         self.expired_s = 0.0
         self.noise: list[int] = []
@@ -74,6 +77,8 @@ class Turns:
             "passes": sorted(self.passes.items()),
             "passes_ms": self.passes_ns / 1e6,
             "longest_pass_ms": self.longest_pass_ns / 1e6,
+            "longest_pass_objects": self.longest_pass_objects,
+            "most_objects": self.most_objects,
             "idle_s": time.monotonic() - self.expired_s if self.expired_s else None,
             "noise_ms": [took / 1e6 for took in self.noise],
         }
@@ -83,16 +88,18 @@ class Turns:
 
 _turns = Turns()
 _passes_began_ns: dict[int, int] = {}
-_run: Final = asyncio.Handle._run  # type: ignore[attr-defined]
+_looked_at: dict[int, int] = {}
+_run: Final = asyncio.Handle._run
 
 
 def _noting_run(handle: Any) -> None:  # noqa: ANN401 - asyncio's own
     """In place of `Handle._run`."""
     callback = handle._callback
-    _turns.in_turn_ns = 0
+    _turns.in_turn_ns = _turns.counting_ns = 0
     begun_ns = time.thread_time_ns()
     _run(handle)
-    _turns.turned(time.thread_time_ns() - begun_ns, lambda: _name(callback))
+    took_ns = time.thread_time_ns() - begun_ns - _turns.counting_ns
+    _turns.turned(took_ns, lambda: _name(callback))
 
 
 def _name(callback: Any) -> str:  # noqa: ANN401 - whatever the loop calls
@@ -106,12 +113,19 @@ def _name(callback: Any) -> str:  # noqa: ANN401 - whatever the loop calls
 def _on_pass(phase: str, info: dict[str, int]) -> None:
     thread = threading.get_ident()
     if phase == "start":
+        begun_ns = time.thread_time_ns()
+        _looked_at[thread] = sum(len(gc.get_objects(g)) for g in range(info["generation"] + 1))
         _passes_began_ns[thread] = time.thread_time_ns()
+        if thread == threading.main_thread().ident:
+            _turns.counting_ns += _passes_began_ns[thread] - begun_ns
         return
     took_ns = time.thread_time_ns() - _passes_began_ns.pop(thread)
     _turns.passes[info["generation"]] += 1
     _turns.passes_ns += took_ns
-    _turns.longest_pass_ns = max(_turns.longest_pass_ns, took_ns)
+    objects = _looked_at.pop(thread)
+    _turns.most_objects = max(_turns.most_objects, objects)
+    if took_ns > _turns.longest_pass_ns:
+        _turns.longest_pass_ns, _turns.longest_pass_objects = took_ns, objects
     if thread == threading.main_thread().ident:
         _turns.in_turn_ns += took_ns
 
@@ -143,7 +157,7 @@ def _write(number: int, *_: object) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.Handle._run = _noting_run  # type: ignore[attr-defined]
+    asyncio.Handle._run = _noting_run  # type: ignore[assignment, method-assign]
     uvloop.run = asyncio.run  # type: ignore[assignment]
     Controller.expire = _noting_expire(Controller.expire)  # type: ignore[method-assign]
     gc.callbacks.append(_on_pass)

@@ -40,6 +40,7 @@ SESSION_MS: Final = 6000
 # Where leaders and ISRs of that many partitions have to change, with other work on the machine.
 SETTLED_S: Final = 600.0
 QUIET_S: Final = 4.0
+BEGUN_S: Final = 3 * SESSION_MS / 1000
 # Less than what any of the parts below writes.
 SNAPSHOT_BYTES: Final = 2_000_000
 _IN_FLIGHT: Final = 8
@@ -90,14 +91,15 @@ class Part:
         return (
             f"| {self.what} | {self.who} | {noted['count']:,} | {noted['sum_ms'] / 1000:.1f} s"
             f" | {top:.1f} ms | {passes:.1f} ms | {over} | {noted['longest_pass_ms']:.1f} ms"
+            f" ({noted['longest_pass_objects']:,}) | {noted['most_objects']:,}"
             f" | {noted['passes_ms']:.0f} ms | {noisy:.1f} ms | {name} |"
         )
 
 
 LONG_MS: Final = 4.0
 _HEAD: Final = (
-    "| | who | turns | together | longest | of it gc | over 20 ms | longest gc pass | gc together"
-    " | noise | the longest is |\n|---|---|---|---|---|---|---|---|---|---|---|"
+    "| | who | turns | together | longest | of it gc | over 20 ms | longest gc pass (objects)"
+    " | most objects | gc together | noise | the longest is |\n|" + 12 * "---|"
 )
 
 
@@ -152,15 +154,18 @@ class Run:
             load.turn(10)
         load.finish()
 
-    def unregister(self, broker_id: int) -> None:
+    def unregister(self, broker_id: int, topics: list[str]) -> None:
+        """Until nobody else's partitions wait for it either."""
+
         def make(sequence: int) -> bytes:
             request = controller_pb2.UnregisterBroker(broker_id=broker_id)
             message = controller_pb2.WriteRequest(sequence=sequence, unregister_broker=request)
             return message.SerializeToString()
 
         self._load(make, 1).finish()
+        self.until_settled(topics)
 
-    def until_settled(self, topics: list[str], begins_s: float) -> None:
+    def until_settled(self, topics: list[str]) -> None:
         """Write a little until nothing has been decided unasked for a few seconds."""
         load = self._load(payloads.config_writes(topics), 1)
         begun_s = time.monotonic()
@@ -168,7 +173,7 @@ class Run:
             load.run(1.0)
             idle_s = self.members.turns(self.leader, is_over=False)["idle_s"]
             if idle_s is None:
-                if time.monotonic() - begun_s > begins_s:
+                if time.monotonic() - begun_s > BEGUN_S:
                     break
             elif idle_s > QUIET_S:
                 break
@@ -229,10 +234,9 @@ def measure(root: Path, *, topics: int, partitions: int, seconds: float, verbose
             names = [f"many-{number}" for number in range(1, topics + 1)]
             run.part("creation", lambda: run.create("many", topics, partitions))
             run.part("changes of settings", lambda: run.write(names[:100], seconds))
-            settled = lambda: run.until_settled(names[:100], 3 * SESSION_MS / 1000)  # noqa: E731
             brokers.kill(0)
-            run.part("two brokers silent together", settled)
-            run.part("an unregistration", lambda: (run.unregister(3), settled())[1])
+            run.part("two brokers silent together", lambda: run.until_settled(names[:100]))
+            run.part("an unregistration", lambda: run.unregister(3, names[:100]))
         finally:
             brokers.end()
 
