@@ -128,6 +128,8 @@ class AdminClient:
             removed=answer.removed,
             is_voter=answer.is_voter if answer.HasField("is_voter") else None,
             leader=leader_of(answer.current_leader),
+            has_leave=answer.has_leave,
+            without_leave=answer.without_leave,
         )
 
     # --- asking one after the other ---------------------------------------------------------------

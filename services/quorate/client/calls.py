@@ -47,6 +47,7 @@ _CHANGES: Final[dict[type[m.MembershipRequest], tuple[str, Callable[[Any], Any]]
     m.UpdateRaftVoterRequest: ("UpdateRaftVoter", convert_admin.pb_update_voter),
     m.UpdateFeaturesRequest: ("UpdateFeatures", convert_admin.pb_update_features),
     m.TransferLeadershipRequest: ("TransferLeadership", convert_admin.pb_transfer_leadership),
+    m.TakeLeaveRequest: ("TakeLeave", convert_admin.pb_take_leave),
 }
 
 

@@ -54,6 +54,9 @@ def completed(
         case m.TransferLeadershipRequest():
             voter = _voter(request.to, quorum)
             return replace(request, cluster_id=request.cluster_id or cluster_id, to=voter)
+        case m.TakeLeaveRequest():
+            voter = _voter(request.voter, quorum)
+            return replace(request, cluster_id=request.cluster_id or cluster_id, voter=voter)
         case _:
             assert_never(request)
 
@@ -130,6 +133,9 @@ def _is_as_asked(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse)
             return quorum.kraft_version == request.kraft_version
         case m.TransferLeadershipRequest():
             return quorum.leader.leader_id == request.to.node_id
+        case m.TakeLeaveRequest():
+            # No log holds it, and who asks twice is given it twice.
+            return False
         case _:
             assert_never(request)
 

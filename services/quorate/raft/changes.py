@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.leaving import has_leave
 from quorate.raft.messages import MembershipResponse, Reason
 from quorate.raft.notes import NoteKind
 from quorate.raft.roles import Leader, PendingChange
@@ -119,12 +120,16 @@ class Changes:
         return newest < r.high_watermark
 
     def why_no_live_majority(self, role: Leader, voters: VoterSet) -> Obstacle | None:
-        """A set most of whose voters are silent would commit nothing (strict-reconfig-check)."""
+        """A set most of whose voters are silent would commit nothing (strict-reconfig-check).
+
+        Nor one most of whose voters are about to stop.
+        """
         r = self.r
         alive = [
             voter.key
             for voter in voters
-            if voter.key == r.key or self.is_alive(role.progress.get(voter.key))
+            if not has_leave(r, role, voter.key)
+            and (voter.key == r.key or self.is_alive(role.progress.get(voter.key)))
         ]
         if len(alive) >= voters.majority:
             return None
@@ -132,8 +137,8 @@ class Changes:
         lively = [int(key.node_id) for key in alive]
         text = (
             f"of the voters {ids} that would be left only {lively} fetched within "
-            f"{r.config.fetch_timeout_ms} ms, and a majority is {voters.majority}: bring the "
-            "others back first, or override this check with force"
+            f"{r.config.fetch_timeout_ms} ms and stay, and a majority is {voters.majority}: bring "
+            "the others back first, or override this check with force"
         )
         metadata = (("alive", str(len(alive))), ("majority", str(voters.majority)))
         return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_LIVE_MAJORITY, text, metadata)

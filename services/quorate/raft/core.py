@@ -57,6 +57,7 @@ from quorate.raft.messages import (
     FetchSnapshotResponse,
     MembershipResponse,
     RemoveRaftVoterRequest,
+    TakeLeaveRequest,
     TransferLeadershipRequest,
     UpdateFeaturesRequest,
     UpdateRaftVoterRequest,
@@ -236,6 +237,7 @@ class RaftCore:
                 | UpdateRaftVoterRequest()
                 | UpdateFeaturesRequest()
                 | TransferLeadershipRequest()
+                | TakeLeaveRequest()
             ):
                 self.membership.handle(token, request)
             case _:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.raft.elections import refusals
+from quorate.raft.leaving import has_leave
 from quorate.raft.messages import (
     ApiVersionsResponse,
     ChangeKind,
@@ -147,4 +148,10 @@ def remarks(replica: Replica) -> list[str]:
         lines.append(
             f"the disk has not confirmed a flush for {age_s:.1f} s: look after metadata.log.dir"
         )
+    if isinstance(replica.role, Leader):
+        lines += [
+            f"voter {key} has leave to stop and is not back"
+            for key in replica.role.leaves
+            if has_leave(replica, replica.role, key)
+        ]
     return lines + replica.contradictions.remarks(replica.epoch) + refusals(replica)

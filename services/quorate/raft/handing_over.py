@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.raft.leaving import has_leave, leaving
 from quorate.raft.messages import MembershipResponse, Reason, TransferLeadershipRequest
 from quorate.raft.notes import Cause, NoteKind
 from quorate.raft.roles import HandOver, Leader
@@ -58,6 +59,14 @@ class HandingOver:
             return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
         if role.hand_over is not None:
             text = f"leadership is being handed over to {role.hand_over.to}: try again later"
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
+        if has_leave(self.r, role, voter.key):
+            text = f"{voter.key} has leave to stop: let another voter lead"
+            return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
+        going = next(leaving(self.r, role), None)
+        if going is not None:
+            # Leaves are this leader's memory, and its successor would count on that voter.
+            text = f"{going} has leave and has not stopped yet: try again in a moment"
             return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
         return self.changes.why_lagging(role, voter.key)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import AppendToLog, RecordsProposed
 from quorate.raft.changes import settle
+from quorate.raft.leaving import has_leave, heard
 from quorate.raft.log_state import Diverging, NeedsSnapshot, Valid
 from quorate.raft.messages import (
     FetchRequest,
@@ -98,6 +99,8 @@ class Leading:
                 del role.progress[key]
                 progress.key = voter.key
                 role.progress[voter.key] = progress
+                if (leave := role.leaves.pop(key, None)) is not None:
+                    role.leaves[voter.key] = leave
         role.parked.key_anew(lambda fetch: self._known_key(fetch.request.replica))
 
     # --- fetches ----------------------------------------------------------------------------------
@@ -181,6 +184,8 @@ class Leading:
             progress = Progress(key)
             if not is_voter:
                 self._make_room(role)
+        if role.leaves:
+            heard(r, role, key, progress.last_fetch_ms)
         progress.last_fetch_ms = r.now
         role.progress[key] = progress
         if not is_voter or key.node_id == r.node_id:
@@ -406,7 +411,14 @@ class Leading:
         if not isinstance(role, Leader):
             return
         others = [voter for voter in self.r.voters if voter.key.node_id != self.r.node_id]
-        others.sort(key=lambda v: (v.key != first, -self.replicated_end(role, v)))
+        # Who has leave to stop would have to hand over again.
+        others.sort(
+            key=lambda v: (
+                v.key != first,
+                has_leave(self.r, role, v.key),
+                -self.replicated_end(role, v),
+            )
+        )
         self.r.become_resigned(tuple(voter.key for voter in others), cause, why)
 
     def expire(self) -> None:

@@ -11,10 +11,12 @@ from quorate.raft.adding import Adding
 from quorate.raft.changes import Changes
 from quorate.raft.handing_over import HandingOver
 from quorate.raft.joining import Joining
+from quorate.raft.leaving import Leaving
 from quorate.raft.messages import (
     AddRaftVoterRequest,
     MembershipRequest,
     RemoveRaftVoterRequest,
+    TakeLeaveRequest,
     TransferLeadershipRequest,
     UpdateFeaturesRequest,
     UpdateRaftVoterRequest,
@@ -39,6 +41,7 @@ class Membership:
         self.updating = Updating(self.changes)
         self.upgrading = Upgrading(self.changes)
         self.handing_over = HandingOver(self.changes)
+        self.leaving = Leaving(self.changes)
         self.joining = Joining(replica)
 
     def handle(self, token: ReplyToken, request: MembershipRequest) -> None:
@@ -54,6 +57,8 @@ class Membership:
                 self.upgrading.handle(token, request)
             case TransferLeadershipRequest():
                 self.handing_over.handle(token, request)
+            case TakeLeaveRequest():
+                self.leaving.handle(token, request)
             case _:
                 assert_never(request)
 

@@ -264,6 +264,8 @@ class Reason(Enum):
     DIRECTORY_ID_UNKNOWN = "DIRECTORY_ID_UNKNOWN"
     INVALID_UPDATE_VERSION = "INVALID_UPDATE_VERSION"
     NO_HAND_OVER = "NO_HAND_OVER"
+    VOTERS_AWAY = "VOTERS_AWAY"
+    TOO_FEW_VOTERS = "TOO_FEW_VOTERS"
 
 
 class ChangeKind(Enum):
@@ -379,8 +381,16 @@ class TransferLeadershipRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeLeaveRequest:
+    """A voter that is to stop, and stays a voter, asks whether it can be spared now."""
+
+    cluster_id: ClusterId
+    voter: ReplicaKey
+
+
+@dataclass(frozen=True, slots=True)
 class MembershipResponse:
-    """The answer to the five requests above.
+    """The answer to the six requests above.
 
     `metadata` holds what a program needs of the message: names in snake_case, values as text.
     """
@@ -417,6 +427,7 @@ MembershipRequest: TypeAlias = (
     | UpdateRaftVoterRequest
     | UpdateFeaturesRequest
     | TransferLeadershipRequest
+    | TakeLeaveRequest
 )
 PeerRequest: TypeAlias = (
     VoteRequest

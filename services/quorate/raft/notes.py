@@ -29,6 +29,8 @@ class NoteKind(Enum):
     LEADER_UNREACHABLE = "leader_unreachable"
     LEADER_MOVED = "leader_moved"
     HAND_OVER_BEGUN = "hand_over_begun"
+    LEAVE_GRANTED = "leave_granted"
+    LEAVE_ENDED = "leave_ended"
     CHANGE_BEGUN = "change_begun"
     CHANGE_APPENDED = "change_appended"
     CHANGE_COMMITTED = "change_committed"

@@ -170,6 +170,17 @@ class HandOver:
 
 
 @dataclass(slots=True)
+class Leave:
+    """A voter may stop: until it is back it counts as away, whether it still fetches or not.
+
+    `is_back` is set by the first Fetch after a silence, which may have been under way for as long.
+    """
+
+    until_ms: Millis
+    is_back: bool = False
+
+
+@dataclass(slots=True)
 class Leader:
     """Leads its epoch from `epoch_start` on.
 
@@ -192,6 +203,7 @@ class Leader:
     pending: PendingChange | None = None
     hand_over: HandOver | None = None
     updates: dict[NodeId, Voter] = field(default_factory=dict)
+    leaves: dict[ReplicaKey, Leave] = field(default_factory=dict)
 
     def known(self, high_watermark: Offset) -> Offset | None:
         """What this leader may tell of it: nothing before it has committed in its own epoch.

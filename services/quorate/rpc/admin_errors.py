@@ -64,6 +64,8 @@ STATUS_BY_REASON: Final[dict[str, grpc.StatusCode]] = {
     Reason.DIRECTORY_ID_UNKNOWN.value: _Code.FAILED_PRECONDITION,
     Reason.INVALID_UPDATE_VERSION.value: _Code.FAILED_PRECONDITION,
     Reason.NO_HAND_OVER.value: _Code.FAILED_PRECONDITION,
+    Reason.VOTERS_AWAY.value: _Code.FAILED_PRECONDITION,
+    Reason.TOO_FEW_VOTERS.value: _Code.FAILED_PRECONDITION,
 }
 STATUS_BY_ERROR: Final[dict[ErrorCode, grpc.StatusCode]] = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: _Code.UNAVAILABLE,

@@ -58,13 +58,16 @@ class Done:
 class Prepared:
     """What was done so that the controller may stop, and what holds now.
 
-    `is_voter` is None where nobody leads who could tell.
+    `is_voter` is None where nobody leads who could tell, `leader` NOTHING_KNOWN where nobody was
+    asked. `without_leave` says why a voter that comes back stops although it has no leave.
     """
 
     handed_over: bool
     removed: bool
     is_voter: bool | None
     leader: m.LeaderInfo
+    has_leave: bool = False
+    without_leave: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +165,8 @@ class AdminService(admin_pb2_grpc.AdminServicer):
             removed=prepared.removed,
             is_voter=prepared.is_voter,
             current_leader=pb_leader(prepared.leader),
+            has_leave=prepared.has_leave,
+            without_leave=prepared.without_leave,
         )
 
     async def _change(

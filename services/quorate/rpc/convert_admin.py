@@ -155,6 +155,7 @@ AnyMembershipResponse: TypeAlias = (
     | pb.UpdateRaftVoterResponse
     | pb.UpdateFeaturesResponse
     | pb.TransferLeadershipResponse
+    | pb.TakeLeaveResponse
 )
 
 
@@ -169,7 +170,7 @@ def membership_response(value: AnyMembershipResponse) -> m.MembershipResponse:
 
 
 def membership_fields(value: m.MembershipResponse) -> dict[str, Any]:
-    """The fields that the five answers share."""
+    """The fields that the six answers share."""
     return {
         "error_code": int(value.error),
         "error_message": value.message,
@@ -239,6 +240,14 @@ def pb_transfer_leadership(value: m.TransferLeadershipRequest) -> pb.TransferLea
     return pb.TransferLeadershipRequest(**fields_to_transfer(value))
 
 
+def pb_take_leave(value: m.TakeLeaveRequest) -> pb.TakeLeaveRequest:
+    return pb.TakeLeaveRequest(
+        cluster_id=value.cluster_id,
+        voter_id=value.voter.node_id,
+        voter_directory_id=value.voter.directory_id,
+    )
+
+
 # These requests have the same fields in the admin API.
 
 
@@ -296,5 +305,12 @@ def update_features(value: pb.UpdateFeaturesRequest) -> m.UpdateFeaturesRequest:
 def transfer_leadership(value: pb.TransferLeadershipRequest) -> m.TransferLeadershipRequest:
     directory = value.voter_directory_id if value.HasField("voter_directory_id") else None
     return m.TransferLeadershipRequest(
+        cluster_of(value.cluster_id), key_of(value.voter_id, directory, "voter")
+    )
+
+
+def take_leave(value: pb.TakeLeaveRequest) -> m.TakeLeaveRequest:
+    directory = value.voter_directory_id if value.HasField("voter_directory_id") else None
+    return m.TakeLeaveRequest(
         cluster_of(value.cluster_id), key_of(value.voter_id, directory, "voter")
     )

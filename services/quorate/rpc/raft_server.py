@@ -189,6 +189,12 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         change = await _parsed(admin.transfer_leadership, request, context)
         return await self._change(change, context, pb.TransferLeadershipResponse)
 
+    async def TakeLeave(
+        self, request: pb.TakeLeaveRequest, context: Context
+    ) -> pb.TakeLeaveResponse:
+        change = await _parsed(admin.take_leave, request, context)
+        return await self._change(change, context, pb.TakeLeaveResponse)
+
     # --- the Fetch stream -------------------------------------------------------------------------
 
     async def Fetch(

@@ -47,6 +47,7 @@ _ALWAYS: Final = frozenset(
         "UpdateRaftVoter",
         "UpdateFeatures",
         "TransferLeadership",
+        "TakeLeave",
         "PrepareStop",
     }
 )

@@ -122,13 +122,17 @@ class PrepareStopRequest(_message.Message):
     def __init__(self, timeout_ms: _Optional[int] = ..., leave: _Optional[bool] = ...) -> None: ...
 
 class PrepareStopResponse(_message.Message):
-    __slots__ = ("handed_over", "removed", "is_voter", "current_leader")
+    __slots__ = ("handed_over", "removed", "is_voter", "current_leader", "has_leave", "without_leave")
     HANDED_OVER_FIELD_NUMBER: _ClassVar[int]
     REMOVED_FIELD_NUMBER: _ClassVar[int]
     IS_VOTER_FIELD_NUMBER: _ClassVar[int]
     CURRENT_LEADER_FIELD_NUMBER: _ClassVar[int]
+    HAS_LEAVE_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_LEAVE_FIELD_NUMBER: _ClassVar[int]
     handed_over: bool
     removed: bool
     is_voter: bool
     current_leader: _raft_pb2.CurrentLeader
-    def __init__(self, handed_over: _Optional[bool] = ..., removed: _Optional[bool] = ..., is_voter: _Optional[bool] = ..., current_leader: _Optional[_Union[_raft_pb2.CurrentLeader, _Mapping]] = ...) -> None: ...
+    has_leave: bool
+    without_leave: str
+    def __init__(self, handed_over: _Optional[bool] = ..., removed: _Optional[bool] = ..., is_voter: _Optional[bool] = ..., current_leader: _Optional[_Union[_raft_pb2.CurrentLeader, _Mapping]] = ..., has_leave: _Optional[bool] = ..., without_leave: _Optional[str] = ...) -> None: ...

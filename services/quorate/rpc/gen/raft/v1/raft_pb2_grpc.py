@@ -99,6 +99,11 @@ class RaftStub:
                 request_serializer=quorate_dot_raft_dot_v1_dot_raft__pb2.TransferLeadershipRequest.SerializeToString,
                 response_deserializer=quorate_dot_raft_dot_v1_dot_raft__pb2.TransferLeadershipResponse.FromString,
                 _registered_method=True)
+        self.TakeLeave = channel.unary_unary(
+                '/quorate.raft.v1.Raft/TakeLeave',
+                request_serializer=quorate_dot_raft_dot_v1_dot_raft__pb2.TakeLeaveRequest.SerializeToString,
+                response_deserializer=quorate_dot_raft_dot_v1_dot_raft__pb2.TakeLeaveResponse.FromString,
+                _registered_method=True)
 
 
 class RaftServicer:
@@ -196,6 +201,13 @@ class RaftServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TakeLeave(self, request, context):
+        """Asks the leader whether a voter that is to stop, and stays a voter, can be spared now.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RaftServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -263,6 +275,11 @@ def add_RaftServicer_to_server(servicer, server):
                     servicer.TransferLeadership,
                     request_deserializer=quorate_dot_raft_dot_v1_dot_raft__pb2.TransferLeadershipRequest.FromString,
                     response_serializer=quorate_dot_raft_dot_v1_dot_raft__pb2.TransferLeadershipResponse.SerializeToString,
+            ),
+            'TakeLeave': grpc.unary_unary_rpc_method_handler(
+                    servicer.TakeLeave,
+                    request_deserializer=quorate_dot_raft_dot_v1_dot_raft__pb2.TakeLeaveRequest.FromString,
+                    response_serializer=quorate_dot_raft_dot_v1_dot_raft__pb2.TakeLeaveResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -616,6 +633,33 @@ class Raft:
             '/quorate.raft.v1.Raft/TransferLeadership',
             quorate_dot_raft_dot_v1_dot_raft__pb2.TransferLeadershipRequest.SerializeToString,
             quorate_dot_raft_dot_v1_dot_raft__pb2.TransferLeadershipResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TakeLeave(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.raft.v1.Raft/TakeLeave',
+            quorate_dot_raft_dot_v1_dot_raft__pb2.TakeLeaveRequest.SerializeToString,
+            quorate_dot_raft_dot_v1_dot_raft__pb2.TakeLeaveResponse.FromString,
             options,
             channel_credentials,
             insecure,

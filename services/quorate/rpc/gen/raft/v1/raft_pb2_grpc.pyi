@@ -70,6 +70,8 @@ class RaftStub:
     """Finalises kraft.version."""
     TransferLeadership: _grpc.UnaryUnaryMultiCallable[_raft_pb2.TransferLeadershipRequest, _raft_pb2.TransferLeadershipResponse]
     """Asks the leader to hand over to one voter."""
+    TakeLeave: _grpc.UnaryUnaryMultiCallable[_raft_pb2.TakeLeaveRequest, _raft_pb2.TakeLeaveResponse]
+    """Asks the leader whether a voter that is to stop, and stays a voter, can be spared now."""
 
 @_typing.type_check_only
 class RaftAsyncStub(RaftStub):
@@ -102,6 +104,8 @@ class RaftAsyncStub(RaftStub):
     """Finalises kraft.version."""
     TransferLeadership: _aio.UnaryUnaryMultiCallable[_raft_pb2.TransferLeadershipRequest, _raft_pb2.TransferLeadershipResponse]  # type: ignore[assignment]
     """Asks the leader to hand over to one voter."""
+    TakeLeave: _aio.UnaryUnaryMultiCallable[_raft_pb2.TakeLeaveRequest, _raft_pb2.TakeLeaveResponse]  # type: ignore[assignment]
+    """Asks the leader whether a voter that is to stop, and stays a voter, can be spared now."""
 
 class RaftServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -209,5 +213,13 @@ class RaftServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_raft_pb2.TransferLeadershipResponse, _abc.Awaitable[_raft_pb2.TransferLeadershipResponse]]:
         """Asks the leader to hand over to one voter."""
+
+    @_abc_1.abstractmethod
+    def TakeLeave(
+        self,
+        request: _raft_pb2.TakeLeaveRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_raft_pb2.TakeLeaveResponse, _abc.Awaitable[_raft_pb2.TakeLeaveResponse]]:
+        """Asks the leader whether a voter that is to stop, and stays a voter, can be spared now."""
 
 def add_RaftServicer_to_server(servicer: RaftServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
