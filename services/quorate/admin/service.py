@@ -18,6 +18,7 @@ import uvloop
 
 from quorate.admin.calls import CallLog
 from quorate.admin.config import load_config
+from quorate.admin.statefulset import Fate, FateOfPod
 from quorate.admin.stopping import prepare_stop
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership import MembershipClient
@@ -34,7 +35,6 @@ from quorate.telemetry.metrics import TRACING_METERS, MetricsServer, Readings
 
 if TYPE_CHECKING:
     from quorate.admin.config import AdminConfig
-    from quorate.admin.statefulset import StatefulSet
     from quorate.raft import messages as m
     from quorate.records.ids import NodeId
     from quorate.rpc.admin_server import Done, Prepared
@@ -53,13 +53,13 @@ class Sidecar:
         client: MembershipClient,
         node_id: NodeId,
         request_timeout_ms: int,
-        statefulset: StatefulSet | None = None,
+        pod: FateOfPod | None = None,
     ) -> None:
-        """With a StatefulSet, whose ordinals are the node ids, a stop may be for good."""
+        """In a pod of a StatefulSet, whose ordinals are the node ids, a stop may be for good."""
         self._client = client
         self._node_id = node_id
         self._timeout_s = request_timeout_ms / 1000
-        self._statefulset = statefulset
+        self._pod = pod
 
     def _deadline(self, timeout_s: float | None) -> float:
         waits_s = self._timeout_s if timeout_s is None else timeout_s
@@ -73,9 +73,14 @@ class Sidecar:
 
     async def prepare_stop(self, *, leave: bool, timeout_s: float | None) -> Prepared:
         deadline = self._deadline(timeout_s)
-        if not leave and self._statefulset is not None:
-            leave = not await self._statefulset.has(self._node_id)
-        return await prepare_stop(self._client, self._node_id, leave=leave, deadline=deadline)
+        pod = self._pod
+
+        async def look() -> Fate | None:
+            if leave:
+                return Fate.SCALED_AWAY
+            return Fate.RETURNS if pod is None else await pod.look_again()
+
+        return await prepare_stop(self._client, self._node_id, look, deadline=deadline)
 
 
 def main_admin(path: str) -> int:
@@ -121,7 +126,9 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     forwards = guard is not None
     async with ControllerClient(config.servers, tls=tls, forwards=forwards) as client:
         membership = MembershipClient(client)
-        sidecar = Sidecar(membership, config.node_id, config.request_timeout_ms, config.statefulset)
+        named = config.statefulset
+        pod = None if named is None else FateOfPod(named, config.node_id)
+        sidecar = Sidecar(membership, config.node_id, config.request_timeout_ms, pod)
         server = AdminServer(
             AdminService(sidecar, calls.record), has_reflection=config.has_reflection, guard=guard
         )
@@ -139,7 +146,7 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
             for service in (LIVENESS, STARTUP, READINESS):
                 await health.set(service, serving=True)
             log.info(f"listens on port {config.port}")
-            await _watch_expiry(tls, stop)
+            await _watch(tls, pod, stop)
             await health.set(READINESS, serving=False)
         except (ConfigError, OSError, RuntimeError) as error:
             sys.stderr.write(f"quorate admin: {error}\n")
@@ -152,9 +159,11 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     return 0
 
 
-async def _watch_expiry(tls: TlsFiles | None, stop: asyncio.Event) -> None:
-    """Warn before the own certificate ends, until it is time to stop."""
+async def _watch(tls: TlsFiles | None, pod: FateOfPod | None, stop: asyncio.Event) -> None:
+    """Warn before the own certificate ends, and of rights that lack, until it is time to stop."""
     while not stop.is_set():
+        if pod is not None:
+            await pod.learn()
         warning = None if tls is None else tls.expiry_warning()
         if warning is not None:
             log.warning(warning)

@@ -1,7 +1,8 @@
-"""Whether a controller is scaled away: what the StatefulSet of its pod says when it stops.
+"""What becomes of a controller that stops: what the StatefulSet of its pod says of it.
 
 Kubernetes tells a pod that it stops, and not why. The sidecar may read that one object and nothing
-else. Whatever cannot be known is a restart: a voter is never removed for a guess.
+else. Whatever cannot be known is a restart: a voter is never removed for a guess, and one that
+comes back waits for its turn.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import ssl
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +27,19 @@ log = logging.getLogger(__name__)
 # Kubernetes mounts them there; the token is renewed while the pod runs, so it is read each time.
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 LOOK_UP_S: Final = 3.0
+# Whoever waits looks again after that.
+LOOK_AGAIN_S: Final = 2.0
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
+# The StatefulSet is gone, or the account or its right is: they go together in an uninstall.
+WITHDRAWN: Final = (401, 403, 404)
+
+
+class Fate(Enum):
+    """What becomes of a controller that is stopped."""
+
+    RETURNS = "comes back"
+    SCALED_AWAY = "is scaled away"
+    ALL_GO = "goes with all others"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,19 +49,8 @@ class StatefulSet:
     url: str
     account: str = ACCOUNT
 
-    async def has(self, ordinal: int) -> bool:
-        """Whether a pod with this ordinal is wanted; also where that cannot be known."""
-        try:
-            async with asyncio.timeout(LOOK_UP_S):
-                text = await asyncio.to_thread(self._read)
-            is_wanted = wants(json.loads(text), ordinal)
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            log.warning(f"{self.url} cannot be read ({error}): this stop is taken for a restart")
-            return True
-        log.info(f"{self.url}: pod {ordinal} is {'wanted' if is_wanted else 'scaled away'}")
-        return is_wanted
-
-    def _read(self) -> bytes:
+    def read(self) -> bytes:
+        """The object as JSON. Raises OSError, of which HTTPError is one."""
         token = (Path(self.account) / "token").read_text().strip()
         request = urllib.request.Request(self.url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - the address is that of the API server
         tls = None
@@ -56,6 +59,66 @@ class StatefulSet:
         with urllib.request.urlopen(request, timeout=LOOK_UP_S, context=tls) as answer:  # noqa: S310
             text: bytes = answer.read(ANSWER_BYTES_MAX)
             return text
+
+
+class FateOfPod:
+    """What one StatefulSet says of one of its pods, and whether it could ever be read.
+
+    A refusal means that the rights are gone with everything else only where there were rights.
+    """
+
+    def __init__(self, statefulset: StatefulSet, ordinal: int) -> None:
+        self._statefulset = statefulset
+        self._ordinal = ordinal
+        self._told = ""
+        self._newest: Fate | None = None
+        self._looked_at: float | None = None
+        self.was_read = False
+
+    async def learn(self) -> None:
+        """Find out whether it may be read, long before that counts; to be repeated until it was."""
+        if not self.was_read:
+            await self.look()
+
+    async def look(self) -> Fate | None:
+        """What becomes of the pod, None where that cannot be known."""
+        name = self._statefulset.url
+        try:
+            async with asyncio.timeout(LOOK_UP_S):
+                text = await asyncio.to_thread(self._statefulset.read)
+            fate = fate_of(json.loads(text), self._ordinal)
+        except urllib.error.HTTPError as error:
+            if self.was_read and error.code in WITHDRAWN:
+                self._tell(f"{name} could be read before, and is gone now ({error}): all pods stop")
+                return Fate.ALL_GO
+            self._tell_unknown(error)
+            return None
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            self._tell_unknown(error)
+            return None
+        self.was_read = True
+        self._tell(f"{name}: pod {self._ordinal} {fate.value}", logging.INFO)
+        return fate
+
+    async def look_again(self) -> Fate | None:
+        """The same for whoever asks all the time: what was found out a moment ago still holds."""
+        clock = asyncio.get_running_loop().time
+        if self._looked_at is None or clock() - self._looked_at >= LOOK_AGAIN_S:
+            self._newest = await self.look()
+            self._looked_at = clock()
+        return self._newest
+
+    def _tell_unknown(self, error: Exception) -> None:
+        self._tell(
+            f"{self._statefulset.url} cannot be read ({str(error) or type(error).__name__}): a "
+            "stop is taken for a restart, which removes no voter and waits for its turn; see "
+            "that the account of the pod may get this one object"
+        )
+
+    def _tell(self, words: str, level: int = logging.WARNING) -> None:
+        if words != self._told:
+            self._told = words
+            log.log(level, words)
 
 
 def statefulset_at(named: str, environment: Mapping[str, str]) -> StatefulSet | None:
@@ -75,18 +138,21 @@ def statefulset_at(named: str, environment: Mapping[str, str]) -> StatefulSet | 
     )
 
 
-def wants(found: Mapping[str, Mapping[str, object]], ordinal: int) -> bool:
-    """Whether a StatefulSet, as the API server shows it, wants a pod with this ordinal.
+def fate_of(found: Mapping[str, Mapping[str, object]], ordinal: int) -> Fate:
+    """What a StatefulSet, as the API server shows it, has become of the pod with this ordinal.
 
-    One that is being deleted wants nothing, and its disks may be used again: that is no scaling.
-    Raises KeyError, TypeError or ValueError for what is no StatefulSet.
+    One that is being deleted, or has no replicas, wants nobody, and its disks may be used again:
+    that is no scaling, and nobody is left to wait for. Raises KeyError, TypeError or ValueError for
+    what is no StatefulSet.
     """
     if found["metadata"].get("deletionTimestamp"):
-        return True
+        return Fate.ALL_GO
     spec = found["spec"]
     replicas = spec["replicas"]
     ordinals = spec.get("ordinals") or {}
     start = ordinals.get("start", 0) if isinstance(ordinals, dict) else 0
     if not isinstance(replicas, int) or not isinstance(start, int):
         raise TypeError("spec.replicas is no number")
-    return ordinal < start + replicas
+    if replicas == 0:
+        return Fate.ALL_GO
+    return Fate.RETURNS if ordinal < start + replicas else Fate.SCALED_AWAY

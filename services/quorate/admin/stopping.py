@@ -1,31 +1,45 @@
 """PrepareStop: makes it safe to stop the controller beside the sidecar, step by step.
 
-Each step is decided from the leader's description alone, so that a second call goes on where the
-first one ended, also in another process.
+Each step is decided from the leader's description and from what becomes of the controller, so that
+a second call goes on where the first one ended, also in another process. A voter that comes back
+takes its turn: it stops when the leader can spare it, or when its time is up.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
+from quorate.admin.statefulset import Fate
 from quorate.client.requests import voter_of
 from quorate.client.waiting import Backoff
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis
-from quorate.rpc.admin_errors import NO_LEADER, AdminError
+from quorate.rpc.admin_errors import NO_LEADER, OUTCOME_UNKNOWN, AdminError
 from quorate.rpc.admin_server import Prepared
 from quorate.rpc.authorization import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from quorate.client.membership import MembershipClient
     from quorate.records.ids import NodeId, ReplicaKey
 
+    Look: TypeAlias = Callable[[], Awaitable[Fate | None]]
+
+log = logging.getLogger(__name__)
 _ANY_CLUSTER: Final = ClusterId("")
-# With nobody to lead there is nothing to hand over, so a restart does not wait for an election.
-LOOK_S: Final = 1.0
+# How long a voter that comes back looks for a leader: an election takes less, and with nobody to
+# lead there is nothing to hand over and nothing that its stop would interrupt.
+LOOK_S: Final = 5.0
+# One try to get leave, before the StatefulSet and the quorum are looked at again.
+TRY_S: Final = 2.0
+# What is left of the time when it stops without leave: for the hand-over of a leader.
+RESERVE_S: Final = 5.0
+RESERVE_SHARE: Final = 0.25
 # What no waiting mends.
 PERMANENT: Final = frozenset(
     {
@@ -38,6 +52,27 @@ PERMANENT: Final = frozenset(
         FORWARDING_NOT_ALLOWED,
     }
 )
+# Why leave is not given yet. Whatever else is said, as by a controller of a release that does not
+# know the request, is no reason to wait.
+NOT_YET: Final = frozenset(
+    {
+        m.Reason.VOTERS_AWAY.value,
+        m.Reason.HIGH_WATERMARK_UNKNOWN.value,
+        m.Reason.PENDING_VOTER_CHANGE.value,
+        m.Reason.NOT_LEADER.value,
+        m.Reason.LEADERSHIP_LOST.value,
+        m.Reason.VOTER_NOT_FOUND.value,
+        NO_LEADER,
+        OUTCOME_UNKNOWN,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TakeLeave:
+    """It comes back, and may stop once it can be spared."""
+
+    voter: ReplicaKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +83,7 @@ class HandOver:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Remove:
     """The node is no leader, and its voter should go."""
 
     voter: ReplicaKey
@@ -64,19 +99,28 @@ class Ready:
     """Nothing is left to do."""
 
 
-Step: TypeAlias = HandOver | Leave | AwaitCommit | Ready
+Step: TypeAlias = TakeLeave | HandOver | Remove | AwaitCommit | Ready
 
 
-def next_step(quorum: m.DescribeQuorumResponse, node_id: NodeId, *, leave: bool) -> Step:
-    """What has to be done next. Raises AdminError where nobody else would be left."""
+def next_step(
+    quorum: m.DescribeQuorumResponse, node_id: NodeId, fate: Fate, *, may_go: bool
+) -> Step:
+    """What has to be done next; `may_go` is whether it has leave, or goes without.
+
+    A leader asks for leave before it hands over: leaves are the leader's memory. Raises AdminError
+    where nobody else would be left.
+    """
     own = voter_of(node_id, quorum)
     others = [state for state in quorum.voters if state.key.node_id != node_id]
-    if own is not None and not others and leave:
+    is_going = fate is Fate.SCALED_AWAY
+    if own is not None and not others and is_going:
         raise AdminError(
             m.Reason.LAST_VOTER.value,
             ErrorCode.INVALID_REQUEST,
             f"node {node_id} is the last voter: add another voter first",
         )
+    if own is not None and others and not is_going and not may_go:
+        return TakeLeave(own.key)
     if quorum.leader.leader_id == node_id:
         if own is None:
             # It leads until its removal is committed, and then resigns by itself.
@@ -84,24 +128,26 @@ def next_step(quorum: m.DescribeQuorumResponse, node_id: NodeId, *, leave: bool)
         fetching = [state for state in others if state.log_end_offset is not None]
         fetching.sort(key=lambda state: (-(state.log_end_offset or 0), state.key.node_id))
         return HandOver(tuple(state.key for state in fetching)) if others else Ready()
-    if not leave:
+    if not is_going:
         return Ready()
     if own is not None:
-        return Leave(own.key)
+        return Remove(own.key)
     change = quorum.uncommitted_voter_change
     is_open = change is not None and change.voter.key.node_id == node_id
     return AwaitCommit() if is_open or quorum.high_watermark is None else Ready()
 
 
 async def prepare_stop(
-    client: MembershipClient, node_id: NodeId, *, leave: bool, deadline: float
+    client: MembershipClient, node_id: NodeId, look: Look, *, deadline: float
 ) -> Prepared:
     """Take the steps, by `deadline` of the loop's clock.
 
-    Raises AdminError; its metadata tell what was done. A successor that does not take over is
-    passed over for the next one, and what may pass is tried again while there is time.
+    `look` says what becomes of the controller, None where that cannot be known; it is asked again
+    while there is a wait. Raises AdminError; its metadata tell what was done. A successor that does
+    not take over is passed over for the next one, and what may pass is tried again while there is
+    time.
     """
-    stopping = _Stopping(client, node_id, leave=leave, deadline=deadline)
+    stopping = _Stopping(client, node_id, look, deadline=deadline)
     try:
         return await stopping.run()
     except AdminError as error:
@@ -114,41 +160,92 @@ class _Stopping:
     """One call, and what it has done so far."""
 
     def __init__(
-        self, client: MembershipClient, node_id: NodeId, *, leave: bool, deadline: float
+        self, client: MembershipClient, node_id: NodeId, look: Look, *, deadline: float
     ) -> None:
         self._client = client
         self._node_id = node_id
-        self._leave = leave
+        self._look_at_fate = look
+        self._fate = Fate.RETURNS
         self._backoff = Backoff(deadline)
+        left_s = self._backoff.left_s
+        self._turn_deadline = deadline - min(RESERVE_S, left_s * RESERVE_SHARE)
         self._turn = 0
+        self._waits_for = ""
+        self._has_leave = False
+        self._without_leave = ""
         self.handed_over = False
         self.removed = False
 
     async def run(self) -> Prepared:
         """Step by step until it is ready. Raises AdminError."""
         while True:
+            # Whoever waits may be scaled away meanwhile, or wanted again.
+            self._fate = await self._look_at_fate() or self._fate
+            if self._fate is Fate.ALL_GO:
+                words = "all pods of its StatefulSet stop"
+                return self._prepared(m.NOTHING_KNOWN, is_voter=None, without_leave=words)
             try:
                 quorum = await self._look()
             except AdminError as error:
-                if self._leave or error.reason != NO_LEADER:
+                if self._fate is Fate.SCALED_AWAY or error.reason != NO_LEADER:
                     raise
                 nobody = m.LeaderInfo(None, Epoch(int(error.metadata.get("epoch", "0"))))
-                return Prepared(self.handed_over, self.removed, None, nobody)
-            step = next_step(quorum, self._node_id, leave=self._leave)
+                words = self._without_leave or "nobody leads who could give leave"
+                return self._prepared(nobody, is_voter=None, without_leave=words)
+            may_go = self._has_leave or bool(self._without_leave)
+            step = next_step(quorum, self._node_id, self._fate, may_go=may_go)
             if isinstance(step, Ready):
                 is_voter = voter_of(self._node_id, quorum) is not None
-                return Prepared(self.handed_over, self.removed, is_voter, quorum.leader)
+                without = self._without_leave if is_voter else ""
+                return self._prepared(quorum.leader, is_voter=is_voter, without_leave=without)
+            if isinstance(step, TakeLeave):
+                await self._take_leave(step)
+                continue
             refusal = await self._take(step)
             if refusal is None:
                 continue
             if refusal.reason in PERMANENT or not await self._backoff.wait():
                 raise refusal
 
+    def _prepared(
+        self, leader: m.LeaderInfo, *, is_voter: bool | None, without_leave: str
+    ) -> Prepared:
+        if without_leave and not self._has_leave:
+            log.warning(f"stops without leave: {without_leave}")
+        return Prepared(
+            self.handed_over,
+            self.removed,
+            is_voter,
+            leader,
+            self._has_leave,
+            "" if self._has_leave else without_leave,
+        )
+
     async def _look(self) -> m.DescribeQuorumResponse:
-        wait_s = self._backoff.left_s if self._leave else min(LOOK_S, self._backoff.left_s)
+        left_s = self._backoff.left_s
+        wait_s = left_s if self._fate is Fate.SCALED_AWAY else min(LOOK_S, left_s)
         return await self._client.describe(asyncio.get_running_loop().time() + wait_s)
 
-    async def _take(self, step: HandOver | Leave | AwaitCommit) -> AdminError | None:
+    async def _take_leave(self, step: TakeLeave) -> None:
+        """One try, and a wait where it may be given later."""
+        try_until = asyncio.get_running_loop().time() + TRY_S
+        request = m.TakeLeaveRequest(_ANY_CLUSTER, step.voter)
+        refusal = await self._try(request, min(try_until, self._turn_deadline))
+        if refusal is None:
+            self._has_leave = True
+            return
+        if refusal.reason not in NOT_YET:
+            self._without_leave = f"leave is refused ({refusal.reason}): {refusal.message}"
+            return
+        waits_for = f"{refusal.reason} {refusal.metadata.get('away', '')}"
+        if waits_for != self._waits_for:
+            self._waits_for = waits_for
+            log.info(f"waits for its turn to stop: {refusal.message}")
+        await self._backoff.wait()
+        if asyncio.get_running_loop().time() >= self._turn_deadline:
+            self._without_leave = f"its time is up: {refusal.message}"
+
+    async def _take(self, step: HandOver | Remove | AwaitCommit) -> AdminError | None:
         """Why it is not done; what is refused now may be granted a moment later."""
         match step:
             case HandOver(successors=()):
@@ -160,12 +257,13 @@ class _Stopping:
             case HandOver(successors):
                 successor = successors[self._turn % len(successors)]
                 self._turn += 1
-                refusal = await self._try(m.TransferLeadershipRequest(_ANY_CLUSTER, successor))
+                handing_over = m.TransferLeadershipRequest(_ANY_CLUSTER, successor)
+                refusal = await self._try(handing_over, self._backoff.deadline)
                 self.handed_over = self.handed_over or refusal is None
                 return refusal
-            case Leave(voter):
+            case Remove(voter):
                 removal = m.RemoveRaftVoterRequest(_ANY_CLUSTER, voter, Millis(0))
-                refusal = await self._try(removal)
+                refusal = await self._try(removal, self._backoff.deadline)
                 self.removed = self.removed or refusal is None
                 return refusal
             case AwaitCommit():
@@ -177,9 +275,9 @@ class _Stopping:
             case _:
                 assert_never(step)
 
-    async def _try(self, request: m.MembershipRequest) -> AdminError | None:
+    async def _try(self, request: m.MembershipRequest, deadline: float) -> AdminError | None:
         try:
-            await self._client.change(request, self._backoff.deadline)
+            await self._client.change(request, deadline)
         except AdminError as error:
             return error
         return None

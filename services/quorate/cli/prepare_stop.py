@@ -14,6 +14,7 @@ from quorate.cli.arguments import number
 from quorate.cli.connection import TIMEOUT_MS_DEFAULT, parse_server, tls_of
 from quorate.cli.output import CommandError, admin_error, fail, print_json
 from quorate.client.admin_client import AdminClient
+from quorate.raft.messages import NOTHING_KNOWN
 from quorate.rpc.admin_errors import AdminError
 from quorate.settings.numbers import INT32_MAX
 
@@ -29,8 +30,9 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = subparsers.add_parser(
         "prepare-stop",
         help="make it safe to stop a controller",
-        description="Ask the sidecar of a controller to hand its leadership over and, with "
-        "--leave, to remove its voter; returns when the controller may be stopped.",
+        description="Ask the sidecar of a controller to hand its leadership over and to wait until "
+        "its voter can be spared or, with --leave, to remove it; returns when the controller may "
+        "be stopped.",
     )
     parser.add_argument(
         "--admin",
@@ -75,6 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
                 "isVoter": prepared.is_voter,
                 "leaderId": prepared.leader.leader_id,
                 "leaderEpoch": prepared.leader.epoch,
+                "hasLeave": prepared.has_leave,
+                "withoutLeave": prepared.without_leave,
             }
         )
     else:
@@ -89,15 +93,20 @@ async def _prepare(arguments: argparse.Namespace) -> Prepared:
 
 
 def in_words(prepared: Prepared) -> str:
-    """What was done, and who leads now."""
+    """What was done, who leads now, and why a voter stops that cannot be spared."""
     done = []
+    if prepared.has_leave:
+        done.append("leave taken")
     if prepared.handed_over:
         done.append("leadership handed over")
     if prepared.removed:
         done.append("voter removed")
     leader, epoch = prepared.leader.leader_id, prepared.leader.epoch
     who = "nobody leads" if leader is None else f"node {leader} leads"
-    return f"Ready to stop: {', '.join(done) or 'nothing had to be done'}; {who} (epoch {epoch})"
+    words = f"Ready to stop: {', '.join(done) or 'nothing had to be done'}"
+    if prepared.leader != NOTHING_KNOWN:
+        words += f"; {who} (epoch {epoch})"
+    return f"{words}; without leave: {without}" if (without := prepared.without_leave) else words
 
 
 def _server(text: str) -> Address:

@@ -39,6 +39,7 @@ READERS: Final[dict[str, Callable[[Any], m.Request]]] = {
     "UpdateRaftVoter": admin.update_voter,
     "UpdateFeatures": admin.update_features,
     "TransferLeadership": admin.transfer_leadership,
+    "TakeLeave": admin.take_leave,
 }
 METHODS: Final = [
     (name, descriptor)

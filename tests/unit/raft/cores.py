@@ -150,7 +150,9 @@ def leader(node_id: int = 1, *node_ids: int) -> RaftCore:
         for _, (call, request) in sorted(calls(update).items()):
             if isinstance(request, m.VoteRequest) and request.replica_epoch == epoch:
                 update = answer(core, call, granted(epoch), now_ms=2000)
-                break
+                if calls(update):
+                    # A majority has granted it, and the next thing is asked.
+                    break
     flush(core, now_ms=2000)
     return core
 
