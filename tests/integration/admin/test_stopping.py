@@ -42,10 +42,12 @@ async def test_a_leader_hands_over_to_whoever_has_most(
     quorum.lags = {2: 1}
     answer = await beside.stub.PrepareStop(RESTART)
     now = leader(quorum, 3, 6)
-    assert answer == pb.PrepareStopResponse(handed_over=True, is_voter=True, current_leader=now)
+    assert answer == pb.PrepareStopResponse(
+        handed_over=True, is_voter=True, current_leader=now, has_leave=True
+    )
     again = await beside.stub.PrepareStop(RESTART)
-    assert again == pb.PrepareStopResponse(is_voter=True, current_leader=now)
-    assert names(quorum) == ["TransferLeadership"]
+    assert again == pb.PrepareStopResponse(is_voter=True, current_leader=now, has_leave=True)
+    assert names(quorum) == ["TakeLeave", "TransferLeadership", "TakeLeave"]
 
 
 async def test_who_leaves_hands_over_and_is_removed(quorum: ScriptedQuorum, beside: Beside) -> None:
@@ -71,10 +73,14 @@ async def test_it_works_after_the_controller_beside_it_has_stopped(
 
 
 async def test_a_successor_that_lags_is_passed_over(quorum: ScriptedQuorum, beside: Beside) -> None:
+    async def give(request: m.MembershipRequest) -> m.MembershipResponse:
+        return quorum.perform(request)
+
+    quorum.answers.append(give)
     quorum.answers.append(refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_LAGGING))
     answer = await beside.stub.PrepareStop(RESTART)
     assert answer.current_leader.leader_id == 3
-    assert names(quorum) == ["TransferLeadership", "TransferLeadership"]
+    assert names(quorum) == ["TakeLeave", "TransferLeadership", "TransferLeadership"]
 
 
 async def test_a_second_call_waits_for_the_removal_of_the_first(
@@ -92,12 +98,15 @@ async def test_a_second_call_waits_for_the_removal_of_the_first(
     assert quorum.asked == []
 
 
-async def test_a_restart_does_not_wait_for_an_election(
+async def test_a_restart_does_not_wait_long_for_a_leader(
     quorum: ScriptedQuorum, beside: Beside
 ) -> None:
     quorum.lead(None)
     answer = await beside.stub.PrepareStop(RESTART)
-    assert answer == pb.PrepareStopResponse(current_leader=raft_pb2.CurrentLeader(leader_epoch=6))
+    assert answer == pb.PrepareStopResponse(
+        current_leader=raft_pb2.CurrentLeader(leader_epoch=6),
+        without_leave="nobody leads who could give leave",
+    )
 
 
 async def test_what_is_refused_to_the_end_is_told_with_what_was_done(

@@ -30,7 +30,7 @@ async def test_a_leader_hands_over_and_is_removed_only_when_it_leaves(
     quorum: ScriptedQuorum, beside: Beside, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert await prepare(beside.address[1]) == 0
-    said = "Ready to stop: leadership handed over; node 2 leads (epoch 6)\n"
+    said = "Ready to stop: leave taken, leadership handed over; node 2 leads (epoch 6)\n"
     assert capsys.readouterr().out == said
     assert sorted(quorum.voters) == [1, 2, 3]
     assert await prepare(beside.address[1], "--leave", "-o", "json") == 0
@@ -40,6 +40,8 @@ async def test_a_leader_hands_over_and_is_removed_only_when_it_leaves(
         "isVoter": False,
         "leaderId": 2,
         "leaderEpoch": 6,
+        "hasLeave": False,
+        "withoutLeave": "",
     }
     assert sorted(quorum.voters) == [2, 3]
 
@@ -68,6 +70,18 @@ def test_where_nobody_leads_there_is_nothing_to_do() -> None:
         handed_over=False, removed=False, is_voter=None, leader=m.LeaderInfo(None, Epoch(7))
     )
     said = "Ready to stop: nothing had to be done; nobody leads (epoch 7)"
+    assert in_words(prepared) == said
+
+
+def test_a_stop_without_leave_says_why() -> None:
+    prepared = Prepared(
+        handed_over=False,
+        removed=False,
+        is_voter=None,
+        leader=m.NOTHING_KNOWN,
+        without_leave="all pods of its StatefulSet stop",
+    )
+    said = "Ready to stop: nothing had to be done; without leave: all pods of its StatefulSet stop"
     assert in_words(prepared) == said
 
 

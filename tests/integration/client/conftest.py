@@ -22,6 +22,7 @@ from tests.ports import HOST
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from quorate.admin.statefulset import FateOfPod
     from quorate.rpc.admin_server import CallRecord
 
 __all__ = ["another", "beside", "membership", "quorum", "served"]
@@ -56,11 +57,11 @@ async def membership(quorum: ScriptedQuorum) -> AsyncIterator[MembershipClient]:
 
 @asynccontextmanager
 async def sidecar(
-    membership: MembershipClient, timeout_ms: int = TIMEOUT_MS
+    membership: MembershipClient, timeout_ms: int = TIMEOUT_MS, pod: FateOfPod | None = None
 ) -> AsyncIterator[Beside]:
     """One that serves the admin API. Whoever names no time of his own waits so long."""
     records: list[CallRecord] = []
-    handler = Sidecar(membership, NodeId(1), timeout_ms)
+    handler = Sidecar(membership, NodeId(1), timeout_ms, pod)
     server = AdminServer(AdminService(handler, records.append), has_reflection=False)
     port = server.bind(HOST, 0)
     await server.start()

@@ -203,6 +203,7 @@ async def test_membership_answers_carry_what_the_core_said(
         (stub.RemoveRaftVoter, pb.RemoveRaftVoterRequest(**voter)),
         (stub.UpdateRaftVoter, pb.UpdateRaftVoterRequest(**voter, listeners=ways)),
         (stub.TransferLeadership, pb.TransferLeadershipRequest(**voter)),
+        (stub.TakeLeave, pb.TakeLeaveRequest(**voter)),
     ]
     for method, request in calls:
         call = method(request)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.admin.statefulset import StatefulSet, statefulset_at, wants
+from quorate.admin.statefulset import Fate, FateOfPod, StatefulSet, fate_of, statefulset_at
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
@@ -21,27 +21,40 @@ def found(replicas: object, **spec: object) -> dict[str, Any]:
     return {"metadata": {"name": "q"}, "spec": {"replicas": replicas, **spec}}
 
 
-@pytest.mark.parametrize(("ordinal", "is_wanted"), [(0, True), (2, True), (3, False), (4, False)])
-def test_ordinals_beyond_the_replicas_are_scaled_away(ordinal: int, *, is_wanted: bool) -> None:
-    assert wants(found(3), ordinal) is is_wanted
+@pytest.mark.parametrize(
+    ("ordinal", "fate"),
+    [
+        (0, Fate.RETURNS),
+        (2, Fate.RETURNS),
+        (3, Fate.SCALED_AWAY),
+        (4, Fate.SCALED_AWAY),
+    ],
+)
+def test_ordinals_beyond_the_replicas_are_scaled_away(ordinal: int, fate: Fate) -> None:
+    assert fate_of(found(3), ordinal) is fate
 
 
 def test_ordinals_may_begin_later() -> None:
-    assert wants(found(3, ordinals={"start": 5}), 7)
-    assert not wants(found(3, ordinals={"start": 5}), 8)
+    assert fate_of(found(3, ordinals={"start": 5}), 7) is Fate.RETURNS
+    assert fate_of(found(3, ordinals={"start": 5}), 8) is Fate.SCALED_AWAY
 
 
-def test_a_deleted_statefulset_scales_nobody_away() -> None:
-    gone = found(0)
+@pytest.mark.parametrize("replicas", [0, 3])
+def test_a_deleted_statefulset_scales_nobody_away(replicas: int) -> None:
+    gone = found(replicas)
     gone["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 
-    assert wants(gone, 4)
+    assert fate_of(gone, 1) is Fate.ALL_GO
+
+
+def test_without_replicas_all_stop_and_stay_voters() -> None:
+    assert fate_of(found(0), 0) is Fate.ALL_GO
 
 
 @pytest.mark.parametrize("odd", [{}, {"metadata": {}}, found(None), found("3")])
 def test_what_is_no_statefulset_is_not_judged(odd: dict[str, Any]) -> None:
     with pytest.raises((KeyError, TypeError)):
-        wants(odd, 0)
+        fate_of(odd, 0)
 
 
 def test_the_address_is_that_of_the_pods_api_server() -> None:
@@ -114,30 +127,75 @@ async def test_the_api_server_is_asked_with_the_accounts_token(
 ) -> None:
     api.answer = found(3)
 
-    assert await api.at(tmp_path).has(2)
-    assert not await api.at(tmp_path).has(3)
+    assert await FateOfPod(api.at(tmp_path), 2).look() is Fate.RETURNS
+    assert await FateOfPod(api.at(tmp_path), 3).look() is Fate.SCALED_AWAY
     assert api.tokens == ["Bearer secret"] * 2
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 500])
-async def test_a_refusal_is_a_restart(
+async def test_a_refusal_from_the_beginning_is_a_restart_and_said_once(
     api: ApiServer, tmp_path: Path, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.status = status
     api.answer = found(0)
+    pod = FateOfPod(api.at(tmp_path), 3)
 
-    assert await api.at(tmp_path).has(3)
-    assert "this stop is taken for a restart" in caplog.text
+    for _ in range(2):
+        assert await pod.look() is None
+    assert caplog.text.count("a stop is taken for a restart") == 1
+    assert "see that the account of the pod may get this one object" in caplog.text
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_rights_that_go_go_with_everything_else(
+    api: ApiServer, tmp_path: Path, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.answer = found(3)
+    pod = FateOfPod(api.at(tmp_path), 2)
+    await pod.learn()
+    # Once is enough.
+    await pod.learn()
+    assert len(api.tokens) == 1
+
+    api.status = status
+
+    assert await pod.look() is Fate.ALL_GO
+    assert "could be read before, and is gone now" in caplog.text
+
+
+async def test_a_server_that_fails_has_taken_no_rights(api: ApiServer, tmp_path: Path) -> None:
+    api.answer = found(3)
+    pod = FateOfPod(api.at(tmp_path), 2)
+    await pod.learn()
+
+    api.status = 503
+
+    assert await pod.look() is None
+
+
+async def test_whoever_looks_all_the_time_is_told_what_was_seen_last(
+    api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.answer = found(2)
+    pod = FateOfPod(api.at(tmp_path), 2)
+    monkeypatch.setattr("quorate.admin.statefulset.LOOK_AGAIN_S", 60.0)
+    assert await pod.look_again() is Fate.SCALED_AWAY
+
+    api.answer = found(3)
+
+    assert await pod.look_again() is Fate.SCALED_AWAY
+    monkeypatch.setattr("quorate.admin.statefulset.LOOK_AGAIN_S", 0.0)
+    assert await pod.look_again() is Fate.RETURNS
 
 
 async def test_nonsense_is_a_restart(api: ApiServer, tmp_path: Path) -> None:
     api.answer = ["no", "object"]
 
-    assert await api.at(tmp_path).has(3)
+    assert await FateOfPod(api.at(tmp_path), 3).look() is None
 
 
 async def test_nobody_there_is_a_restart(api: ApiServer, tmp_path: Path) -> None:
     named = api.at(tmp_path)
     (tmp_path / "token").unlink()
 
-    assert await named.has(3)
+    assert await FateOfPod(named, 3).look() is None

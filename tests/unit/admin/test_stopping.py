@@ -1,10 +1,19 @@
-"""The next step of a stop, from the leader's description alone."""
+"""The next step of a stop, from the leader's description and from what becomes of the node."""
 
 from __future__ import annotations
 
 import pytest
 
-from quorate.admin.stopping import AwaitCommit, HandOver, Leave, Ready, Step, next_step
+from quorate.admin.statefulset import Fate
+from quorate.admin.stopping import (
+    AwaitCommit,
+    HandOver,
+    Ready,
+    Remove,
+    Step,
+    TakeLeave,
+    next_step,
+)
 from quorate.raft import messages as m
 from quorate.records.ids import NodeId
 from quorate.records.voters import Voter
@@ -16,41 +25,46 @@ OWN = NodeId(1)
 REMOVING = m.VoterChange(m.ChangeKind.REMOVE, Voter(cores.key(1)))
 ADDING = m.VoterChange(m.ChangeKind.ADD, Voter(cores.key(4)))
 OTHERS = (state(2), state(3))
+ASK = TakeLeave(cores.key(1))
 
 
 @pytest.mark.parametrize(
-    ("described", "restart", "leave"),
+    ("described", "first", "with_leave", "scaled_away"),
     [
-        # It leads.
-        (quorum(), HandOver((cores.key(2), cores.key(3))), None),
+        # It leads: leave first, of itself, since a successor knows of no leaves.
+        (quorum(), ASK, HandOver((cores.key(2), cores.key(3))), None),
         (
             quorum(state(1), state(2, 98), state(3, 99)),
+            ASK,
             HandOver((cores.key(3), cores.key(2))),
             None,
         ),
-        (quorum(state(1), state(2, None), state(3)), HandOver((cores.key(3),)), None),
-        (quorum(state(1), state(2, None)), HandOver(()), None),
-        (quorum(*OTHERS, pending=REMOVING), AwaitCommit(), None),
+        (quorum(state(1), state(2, None), state(3)), ASK, HandOver((cores.key(3),)), None),
+        (quorum(state(1), state(2, None)), ASK, HandOver(()), None),
+        (quorum(*OTHERS, pending=REMOVING), AwaitCommit(), AwaitCommit(), None),
         # It follows.
-        (quorum(leader=2), Ready(), Leave(cores.key(1))),
-        (quorum(leader=2, pending=ADDING), Ready(), Leave(cores.key(1))),
+        (quorum(leader=2), ASK, Ready(), Remove(cores.key(1))),
+        (quorum(leader=2, pending=ADDING), ASK, Ready(), Remove(cores.key(1))),
         # It is no voter any more.
-        (quorum(*OTHERS, leader=2), Ready(), Ready()),
-        (quorum(*OTHERS, leader=2, pending=REMOVING), Ready(), AwaitCommit()),
-        (quorum(*OTHERS, leader=2, pending=ADDING), Ready(), Ready()),
-        (quorum(*OTHERS, leader=2, high_watermark=None), Ready(), AwaitCommit()),
+        (quorum(*OTHERS, leader=2), Ready(), Ready(), Ready()),
+        (quorum(*OTHERS, leader=2, pending=REMOVING), Ready(), Ready(), AwaitCommit()),
+        (quorum(*OTHERS, leader=2, pending=ADDING), Ready(), Ready(), Ready()),
+        (quorum(*OTHERS, leader=2, high_watermark=None), Ready(), Ready(), AwaitCommit()),
     ],
 )
 def test_the_next_step_follows_from_the_quorum(
-    described: m.DescribeQuorumResponse, restart: Step, leave: Step | None
+    described: m.DescribeQuorumResponse, first: Step, with_leave: Step, scaled_away: Step | None
 ) -> None:
-    assert next_step(described, OWN, leave=False) == restart
-    assert next_step(described, OWN, leave=True) == (leave or restart)
+    assert next_step(described, OWN, Fate.RETURNS, may_go=False) == first
+    assert next_step(described, OWN, Fate.RETURNS, may_go=True) == with_leave
+    # Whoever is removed need not be spared: it counts no more.
+    removed = next_step(described, OWN, Fate.SCALED_AWAY, may_go=False)
+    assert removed == (scaled_away or with_leave)
 
 
 def test_the_last_voter_stops_but_does_not_leave() -> None:
     alone = quorum(state(1))
-    assert next_step(alone, OWN, leave=False) == Ready()
+    assert next_step(alone, OWN, Fate.RETURNS, may_go=False) == Ready()
     with pytest.raises(AdminError, match="node 1 is the last voter") as error:
-        next_step(alone, OWN, leave=True)
+        next_step(alone, OWN, Fate.SCALED_AWAY, may_go=False)
     assert error.value.reason == "LAST_VOTER"

@@ -60,6 +60,7 @@ def test_a_pending_change_and_what_is_left_without_a_leader_survive() -> None:
         pb.UpdateRaftVoterResponse,
         pb.UpdateFeaturesResponse,
         pb.TransferLeadershipResponse,
+        pb.TakeLeaveResponse,
     ],
 )
 def test_membership_answers_survive(kind: type[pb.AddRaftVoterResponse]) -> None:
@@ -110,6 +111,9 @@ def test_membership_requests_survive() -> None:
     assert convert.update_features(convert.pb_update_features(upgraded)) == upgraded
     moved = m.TransferLeadershipRequest(cores.CLUSTER, ReplicaKey(NodeId(4)))
     assert convert.transfer_leadership(convert.pb_transfer_leadership(moved)) == moved
+    for key in (cores.key(4), ReplicaKey(NodeId(4))):
+        spared = m.TakeLeaveRequest(cores.CLUSTER, key)
+        assert convert.take_leave(convert.pb_take_leave(spared)) == spared
 
 
 def test_membership_requests_are_read() -> None:

@@ -1,0 +1,180 @@
+"""PrepareStop of a voter that comes back: it waits for its turn, and for nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+
+from quorate.admin.statefulset import Fate
+from quorate.raft import messages as m
+from quorate.raft.messages import Reason
+from quorate.records.errors import ErrorCode
+from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
+from quorate.rpc.raft_server import RaftService
+from tests.integration.admin.test_stopping import RESTART, names
+from tests.integration.client.conftest import sidecar
+from tests.integration.client.scripted import refusal
+
+if TYPE_CHECKING:
+    from quorate.client.membership import MembershipClient
+    from tests.integration.client.conftest import Beside
+    from tests.integration.client.scripted import ScriptedQuorum
+
+AWAY = refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTERS_AWAY, "voter 3 is away", away="3")
+SHORT = pb.PrepareStopRequest(timeout_ms=1_000)
+
+
+class Pod:
+    """What its StatefulSet says, by the tests' script; the last word holds."""
+
+    def __init__(self, *fates: Fate | None) -> None:
+        self.fates = list(fates)
+        self.looks = 0
+
+    async def look_again(self) -> Fate | None:
+        self.looks += 1
+        return self.fates.pop(0) if len(self.fates) > 1 else self.fates[0]
+
+
+async def test_it_waits_until_it_can_be_spared(quorum: ScriptedQuorum, beside: Beside) -> None:
+    quorum.lead(2)
+    gate = asyncio.Event()
+
+    async def not_yet(request: m.MembershipRequest) -> m.MembershipResponse:
+        gate.set()
+        return AWAY
+
+    quorum.answers.extend([not_yet, AWAY, AWAY])
+    stopping = asyncio.ensure_future(beside.stub.PrepareStop(RESTART))
+    await gate.wait()
+    assert not stopping.done()
+    answer = await stopping
+    assert (answer.has_leave, answer.without_leave) == (True, "")
+    assert names(quorum) == ["TakeLeave"] * 4
+
+
+async def test_without_leave_it_stops_when_its_time_is_up_and_hands_over_before(
+    quorum: ScriptedQuorum, beside: Beside
+) -> None:
+    async def perform(request: m.MembershipRequest) -> m.MembershipResponse:
+        if isinstance(request, m.TakeLeaveRequest):
+            quorum.answers.append(perform)
+            return AWAY
+        return quorum.perform(request)
+
+    quorum.answers.append(perform)
+    answer = await beside.stub.PrepareStop(SHORT)
+    assert (answer.has_leave, answer.handed_over) == (False, True)
+    assert answer.without_leave == "its time is up: voter 3 is away"
+    asked = names(quorum)
+    assert asked.count("TakeLeave") > 1
+    assert asked[-1] == "TransferLeadership"
+
+
+async def test_an_old_controller_lets_it_stop_as_before(
+    quorum: ScriptedQuorum, beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unknown(
+        self: RaftService,
+        request: object,
+        context: grpc.aio.ServicerContext[object, object],
+    ) -> None:
+        del self, request
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+
+    monkeypatch.setattr(RaftService, "TakeLeave", unknown)
+    await quorum.stop(1)
+    await quorum.start(1)
+    answer = await beside.stub.PrepareStop(RESTART)
+    assert (answer.handed_over, answer.has_leave) == (True, False)
+    assert answer.without_leave == "leave is refused (INVALID_REQUEST): Method not found!"
+    assert names(quorum) == ["TransferLeadership"]
+
+
+async def test_of_two_voters_none_waits_for_the_other(
+    quorum: ScriptedQuorum, beside: Beside
+) -> None:
+    quorum.lead(2)
+    quorum.answers.append(refusal(ErrorCode.INVALID_REQUEST, Reason.TOO_FEW_VOTERS, "two voters"))
+    answer = await beside.stub.PrepareStop(RESTART)
+    assert answer.without_leave == "leave is refused (TOO_FEW_VOTERS): two voters"
+    assert names(quorum) == ["TakeLeave"]
+
+
+async def test_who_is_scaled_away_while_it_waits_removes_itself(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
+    quorum.lead(2)
+    quorum.answers.append(AWAY)
+    pod = Pod(Fate.RETURNS, Fate.SCALED_AWAY)
+    async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]
+        answer = await beside.stub.PrepareStop(RESTART)
+    assert (answer.removed, answer.is_voter, answer.without_leave) == (True, False, "")
+    assert names(quorum) == ["TakeLeave", "RemoveRaftVoter"]
+
+
+async def test_who_is_wanted_again_before_its_removal_stays_a_voter(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
+    quorum.lead(2)
+    quorum.answers.append(refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_LIVE_MAJORITY))
+    pod = Pod(Fate.SCALED_AWAY, Fate.RETURNS)
+    async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]
+        answer = await beside.stub.PrepareStop(RESTART)
+    assert (answer.removed, answer.is_voter, answer.has_leave) == (False, True, True)
+    assert names(quorum) == ["RemoveRaftVoter", "TakeLeave"]
+
+
+@pytest.mark.parametrize("before", [(), (Fate.RETURNS,)])
+async def test_where_all_go_nobody_waits_and_nobody_is_removed(
+    quorum: ScriptedQuorum, membership: MembershipClient, before: tuple[Fate, ...]
+) -> None:
+    quorum.answers.append(AWAY)
+    pod = Pod(*before, Fate.ALL_GO)
+    async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]
+        answer = await beside.stub.PrepareStop(RESTART)
+    assert answer == pb.PrepareStopResponse(
+        current_leader=answer.current_leader, without_leave="all pods of its StatefulSet stop"
+    )
+    assert names(quorum) == ["TakeLeave"] * len(before)
+
+
+async def test_what_cannot_be_known_is_a_restart_that_waits_for_its_turn(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
+    quorum.lead(2)
+    quorum.answers.append(AWAY)
+    pod = Pod(None)
+    async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]
+        answer = await beside.stub.PrepareStop(RESTART)
+    assert (answer.removed, answer.has_leave) == (False, True)
+    assert pod.looks > 1
+
+
+async def test_what_was_known_holds_while_nothing_can_be_known(
+    quorum: ScriptedQuorum, membership: MembershipClient
+) -> None:
+    quorum.lead(2)
+    quorum.answers.append(refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_LIVE_MAJORITY))
+    pod = Pod(Fate.SCALED_AWAY, None)
+    async with sidecar(membership, pod=pod) as beside:  # type: ignore[arg-type]
+        answer = await beside.stub.PrepareStop(RESTART)
+    assert (answer.removed, answer.is_voter) == (True, False)
+
+
+async def test_nobody_leads_for_a_moment_and_the_turn_is_kept(
+    quorum: ScriptedQuorum, beside: Beside
+) -> None:
+    quorum.lead(2)
+
+    async def resign(request: m.MembershipRequest) -> m.MembershipResponse:
+        quorum.lead(None)
+        asyncio.get_running_loop().call_later(0.5, quorum.lead, 3)
+        return AWAY
+
+    quorum.answers.append(resign)
+    answer = await beside.stub.PrepareStop(RESTART)
+    assert (answer.has_leave, answer.current_leader.leader_id) == (True, 3)
