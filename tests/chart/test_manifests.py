@@ -109,7 +109,7 @@ def test_before_a_controller_stops_its_sidecar_is_asked(helm: Helm) -> None:
     objects = helm.objects("--set", "terminationGracePeriodSeconds=90")
 
     hook = container(objects, "controller")["lifecycle"]["preStop"]["exec"]["command"]
-    assert hook == ["quorate", "prepare-stop", "--timeout-ms=45000"]
+    assert hook == ["quorate", "prepare-stop", "--timeout-ms=67500"]
     files = one(objects, "ConfigMap", "q-quorate")["data"]
     assert "admin.statefulset=default/q-quorate\n" in files["admin.properties"]
 

@@ -17,6 +17,7 @@ from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.quorum import replace_disk
 from quorate.sim.storage import LOG_DIR, rottable
 from quorate.sim.strangers import lie_to, take_over
+from quorate.sim.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,7 @@ class Chaos:
     def __init__(self, world: World) -> None:
         self.world = world
         self.churn = Churn(world)
+        self.turns = Turns(world, self.ask_to_stop)
         self.is_over = False
         self._stopping: dict[NodeId, int] = {}
         world.when_process_dies = self.process_died
@@ -55,6 +57,7 @@ class Chaos:
         self._repeat(options.move_every_ms, self.move)
         self._repeat(options.hand_over_every_ms, self.churn.hand_over)
         self._repeat(options.strangers_every_ms, self.meet_strangers)
+        self._repeat(options.turns_every_ms, self.turns.begin)
         if not options.kraft_version:
             self._repeat(options.upgrade_every_ms, self.churn.upgrade)
         self._draw_death()
@@ -197,9 +200,12 @@ class Chaos:
     def shut_down(self) -> None:
         """A graceful stop: the process hands over, then ends."""
         node = self._pick_running()
-        if node is None:
-            return
-        self.world.remark(f"node {node.node_id} is asked to stop")
+        if node is not None:
+            self.world.remark(f"node {node.node_id} is asked to stop")
+            self.ask_to_stop(node)
+
+    def ask_to_stop(self, node: SimulatedNode) -> None:
+        """It has its time, and is started again when it has ended."""
         incarnation = self._stopping[node.node_id] = node.incarnation
         node.deliver(ShutdownRequested(SHUTDOWN_MS))
 

@@ -70,6 +70,7 @@ class Options:
     hand_over_every_ms: int = 0
     upgrade_every_ms: int = 0
     strangers_every_ms: int = 0
+    turns_every_ms: int = 0
     write_every_ms: int = 60
     read_every_ms: int = 150
     follower_read_every_ms: int = 150
@@ -152,6 +153,7 @@ def draw_options(random: Random) -> Options:
         moves_together=draw.one((0.0, 0.3, 1.0)),
         has_bootstrap_names=draw.chance(0.7),
         strangers_every_ms=draw.rarely(1000, 8000, 0.4),
+        turns_every_ms=draw.rarely(3000, 15_000, 0.25),
     )
 
 

@@ -12,6 +12,7 @@ from quorate.sim.invariants.epoch_start import CommitsOwnEpochFirst
 from quorate.sim.invariants.epochs import EpochsRiseByElections
 from quorate.sim.invariants.joining import LivingVotersStay, NewVotersHaveTheLog
 from quorate.sim.invariants.leader_completeness import LeaderCompleteness
+from quorate.sim.invariants.leaving import LeavesKeepAMajority
 from quorate.sim.invariants.log_matching import LogMatching
 from quorate.sim.invariants.majorities import MajoritiesMeet
 from quorate.sim.invariants.monotonic import Monotonic
@@ -48,6 +49,7 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     DecommissionedStayAway,
     UpgradeIsOneBatch,
     WhoStopsBeginsNothing,
+    LeavesKeepAMajority,
     EpochsRiseByElections,
     SnapshotsAreCheckedAndPinned,
 )

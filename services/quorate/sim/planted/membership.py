@@ -9,6 +9,7 @@ from quorate.raft.adding import Adding
 from quorate.raft.changes import Changes
 from quorate.raft.joining import Joining
 from quorate.raft.leading import Leading
+from quorate.raft.leaving import Leaving
 from quorate.raft.messages import MembershipResponse
 from quorate.raft.removing import Removing
 from quorate.records.errors import ErrorCode
@@ -29,6 +30,7 @@ _why_not_now = Changes.why_not_now
 _append = Changes.append
 _why_not_add = Adding.why_not
 _why_not_remove = Removing._why_not
+_is_here = Leaving._is_here
 _replace_disk = SimulatedNode.replace_disk
 _voters_below = MetadataLog.voters_below
 
@@ -90,6 +92,15 @@ def _answer_at_once(
     _append(self, None, *before, voters=voters)
 
 
+def _forget_leaves(self: Leaving, role: Leader, voter: Voter) -> bool:
+    leaves, role.leaves = role.leaves, {}
+    is_here = _is_here(self, role, voter)
+    role.leaves = leaves
+    return is_here
+
+
+# Several voters are told to stop at one moment, of a quorum that is well otherwise.
+_STOPPED_TOGETHER: Final = {"voters": 5, "turns_every_ms": 3000, "voters_every_ms": 0}
 # Two disks of one node id have to meet while the voters change.
 _DISKS_LOST: Final = {"kraft_version": 1, "voters": 3, "wipe_every_ms": 4000}
 
@@ -179,6 +190,13 @@ BUGS: Final = (
         "kraft.version and the voters that it needs are appended one after the other",
         (27,),
         (Patch(Changes, "append", _append_apart),),
+    ),
+    Bug(
+        "leave-not-counted",
+        "who was given leave to stop is forgotten when the next one asks (decision 0005)",
+        (1, 3),
+        (Patch(Leaving, "_is_here", _forget_leaves),),
+        world=_STOPPED_TOGETHER,
     ),
     Bug(
         "change-answered-when-appended",

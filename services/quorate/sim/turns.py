@@ -1,0 +1,117 @@
+"""Voters that are told to stop at one moment: each asks for leave, as its sidecar would.
+
+Whoever has leave stops and is started again after a while; a leader hands over before. Whoever is
+not given leave in its time stops without.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.messages import TakeLeaveRequest, TransferLeadershipRequest
+from quorate.records.errors import ErrorCode
+from quorate.sim.configuring import CLUSTER_ID
+from quorate.sim.node import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.raft.messages import MembershipRequest, MembershipResponse
+    from quorate.records.ids import ReplyToken
+    from quorate.sim.node import SimulatedNode
+    from quorate.sim.world import World
+
+# How long one waits for its turn, for an answer, and between two tries at the most.
+PATIENCE_MS: Final = 12_000
+ANSWER_MS: Final = 1000
+LOOK_US: Final = 20_000
+TRY_US: Final = 300_000
+
+
+class Turns:
+    """The stops in turn of one world."""
+
+    def __init__(self, world: World, stop: Callable[[SimulatedNode], None]) -> None:
+        """`stop` asks a process to stop, and has it started again."""
+        self.world = world
+        self._stop = stop
+        # Its own generator: a world without it draws as before.
+        self._random = random.Random(world.seed * 2 + 1)
+        self._stopping: dict[int, int] = {}
+
+    def begin(self) -> None:
+        """Tell some of the voters that run to stop, at this moment."""
+        leader = self.world.leader()
+        if leader is None:
+            return
+        voters = leader.log.voters
+        there = [n for n in self.world.running() if any(n.is_voter(v) for v in voters)]
+        there = [n for n in there if self._stopping.get(n.node_id) != n.incarnation]
+        self._random.shuffle(there)
+        count = 1 + int(self._random.random() * len(there))
+        until_ms = self.world.now_ms + PATIENCE_MS
+        for node in there[:count]:
+            self.world.remark(f"node {node.node_id} is to stop in turn")
+            self._stopping[node.node_id] = node.incarnation
+            self._try(node, node.incarnation, until_ms)
+
+    def _try(self, node: SimulatedNode, incarnation: int, until_ms: int) -> None:
+        if node.incarnation != incarnation or node.status is not Status.RUNNING:
+            return
+        if self.world.now_ms >= until_ms:
+            self.world.remark(f"node {node.node_id} stops without leave")
+            self._stop(node)
+            return
+
+        def again() -> None:
+            self._try(node, incarnation, until_ms)
+
+        def answered(response: MembershipResponse | None) -> None:
+            is_there = node.incarnation == incarnation and node.status is Status.RUNNING
+            if response is not None and response.error is ErrorCode.NONE and is_there:
+                self._go(node, incarnation, until_ms)
+            else:
+                self.world.schedule(int(self._random.random() * TRY_US), again)
+
+        self._ask(TakeLeaveRequest(CLUSTER_ID, node.key), answered)
+
+    def _go(self, node: SimulatedNode, incarnation: int, until_ms: int) -> None:
+        """It has leave; a leader lets somebody else lead first."""
+        if node.incarnation != incarnation or node.status is not Status.RUNNING:
+            return
+        leads = node.progress is not None and node.progress.is_leader
+        if not leads or self.world.now_ms >= until_ms:
+            self.world.remark(f"node {node.node_id} stops with leave")
+            self._stop(node)
+            return
+        others = [v.key for v in node.log.voters if v.key.node_id != node.node_id]
+
+        def again() -> None:
+            self._go(node, incarnation, until_ms)
+
+        def answered(_: MembershipResponse | None) -> None:
+            self.world.schedule(LOOK_US, again)
+
+        to = others[int(self._random.random() * len(others))]
+        self._ask(TransferLeadershipRequest(CLUSTER_ID, to), answered)
+
+    def _ask(
+        self, request: MembershipRequest, then: Callable[[MembershipResponse | None], None]
+    ) -> None:
+        """Ask the leader and go on with its answer, with None where there is none in time."""
+        leader = self.world.leader()
+        if leader is None:
+            self.world.schedule(TRY_US, lambda: then(None))
+            return
+        token = leader.ask(request)
+        self._await(token, self.world.now_ms + ANSWER_MS, then)
+
+    def _await(
+        self, token: ReplyToken, until_ms: int, then: Callable[[MembershipResponse | None], None]
+    ) -> None:
+        answer = self.world.answers.pop(token, None)
+        if answer is not None or self.world.now_ms >= until_ms:
+            then(answer)
+        else:
+            self.world.schedule(LOOK_US, lambda: self._await(token, until_ms, then))
