@@ -57,7 +57,7 @@ class Turns:
             self._try(node, node.incarnation, until_ms)
 
     def _try(self, node: SimulatedNode, incarnation: int, until_ms: int) -> None:
-        if node.incarnation != incarnation or node.status is not Status.RUNNING:
+        if not self._is_there(node, incarnation):
             return
         if self.world.now_ms >= until_ms:
             self.world.remark(f"node {node.node_id} stops without leave")
@@ -68,8 +68,7 @@ class Turns:
             self._try(node, incarnation, until_ms)
 
         def answered(response: MembershipResponse | None) -> None:
-            is_there = node.incarnation == incarnation and node.status is Status.RUNNING
-            if response is not None and response.error is ErrorCode.NONE and is_there:
+            if response is not None and response.error is ErrorCode.NONE:
                 self._go(node, incarnation, until_ms)
             else:
                 self.world.schedule(int(self._random.random() * TRY_US), again)
@@ -78,7 +77,7 @@ class Turns:
 
     def _go(self, node: SimulatedNode, incarnation: int, until_ms: int) -> None:
         """It has leave; a leader lets somebody else lead first."""
-        if node.incarnation != incarnation or node.status is not Status.RUNNING:
+        if not self._is_there(node, incarnation):
             return
         leads = node.progress is not None and node.progress.is_leader
         if not leads or self.world.now_ms >= until_ms:
@@ -95,6 +94,11 @@ class Turns:
 
         to = others[int(self._random.random() * len(others))]
         self._ask(TransferLeadershipRequest(CLUSTER_ID, to), answered)
+
+    def _is_there(self, node: SimulatedNode, incarnation: int) -> bool:
+        """Whether this life of it goes on; once faults have stopped nobody stops any more."""
+        is_same = node.incarnation == incarnation and node.status is Status.RUNNING
+        return is_same and not self.world.is_calm
 
     def _ask(
         self, request: MembershipRequest, then: Callable[[MembershipResponse | None], None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from quorate.controller.requests import NewTopic
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from tests.integration.admin.sidecars import sidecar_of
 from tests.integration.quorum import STEADY, Quorum
@@ -20,6 +21,7 @@ PATIENCE = {"admin.request.timeout.ms": "300000"}
 
 async def test_commits_go_on_while_three_of_five_stop_in_turn(tmp_path: Path) -> None:
     async with Quorum(tmp_path / "quorum", STEADY, controllers=5) as quorum:
+        await quorum.register_brokers()
         leader_id = await quorum.leader_id()
         told = [leader_id, *[i for i in quorum.nodes if i != leader_id][:2]]
         async with (
@@ -55,12 +57,12 @@ async def _stop_in_turn(quorum: Quorum, sidecars: dict[int, Sidecar]) -> None:
         for node_id in gone:
             await stops[node_id]
         # A majority is there, and nobody more may go.
-        await quorum.register_brokers()
+        await quorum.create(NewTopic("while-two-are-down"))
         assert sum(stop.done() for stop in stops.values()) == 2
         async with changed:
             down.clear()
         for node_id in gone:
             await quorum.start(node_id)
     assert len(down) == 1
-    await quorum.register_brokers()
+    await quorum.create(NewTopic("while-one-is-down"))
     await quorum.start(down[0])
