@@ -8,6 +8,7 @@ wider type, uuids as Kafka's base64.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -93,10 +94,14 @@ def _ddl(field: Field) -> str:
 
 
 def _struct_arrow(struct: Struct) -> pa.StructType:
-    return pa.struct([pa.field(field_name(field.name), _arrow(field)) for field in struct.fields])
+    return pa.struct(
+        [pa.field(field_name(field.name), arrow_type(field)) for field in struct.fields]
+    )
 
 
-def _arrow(field: Field) -> pa.DataType:
+@cache
+def arrow_type(field: Field) -> pa.DataType:
+    """The Arrow type of a field of a struct column."""
     single = _SCALARS[field.element][1] if field.struct is None else _struct_arrow(field.struct)
     return pa.list_(pa.field("element", single)) if field.is_array else single
 

@@ -1,0 +1,130 @@
+"""One record after the other as a row: control records, and whatever the vectors cannot take.
+
+What does not decode though its CRC holds becomes a row about damage in its place.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from quorate.pipeline.source.damage import Damage, DamageError
+from quorate.pipeline.source.frame import TYPED, column_name, plain_value
+from quorate.records.batch import CorruptBatchError, read_runs
+from quorate.records.json_form import CONTROLS, control_to_json, record_to_json
+from quorate.records.metadata import RECORD_TYPES, UnknownRecord, decode_record, record_frame
+from quorate.records.schema import schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.pipeline.source.options import Options
+    from quorate.pipeline.source.splits import Split
+    from quorate.records.batch import BatchHeader, Record
+    from quorate.storage.scan import FileBatch
+
+
+def type_name(api_key: int) -> str:
+    """What the frame calls a metadata record's type."""
+    known = RECORD_TYPES.get(api_key)
+    return f"Unknown({api_key})" if known is None else known.__name__
+
+
+def payload_of(value: bytes) -> str:
+    """A metadata record's fields as JSON. Raises SchemaError where it does not decode."""
+    decoded, version = decode_record(value)
+    return _compact(record_to_json(decoded, version)["data"])
+
+
+def damage_row(damage: Damage, source_node: int | None) -> dict[str, Any]:
+    """Damage as a row."""
+    return {
+        "offset": damage.offset,
+        "payload": damage.payload,
+        "segment": damage.file.rpartition("/")[2],
+        "crc_valid": damage.is_intact,
+        "source_node": source_node,
+    }
+
+
+class RowReader:
+    """Makes rows, dicts by column, of batches."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._has_payload = options.has_payload and "payload" in options.columns
+
+    def rows(self, split: Split, batch: FileBatch) -> Iterator[dict[str, Any]]:
+        """The rows of a batch. Raises DamageError where the options want that."""
+        header = batch.header
+        try:
+            for run in read_runs(batch.buffer, batch.at, header):
+                for record in run:
+                    if split.wants(record.offset, record.offset):
+                        yield self._row(record, header, split, batch.position)
+        except CorruptBatchError as error:
+            broken = Damage(
+                error.reason,
+                split.path,
+                batch.position,
+                header.size_bytes,
+                header.base_offset,
+                is_intact=True,
+            )
+            self._fail_for(broken)
+            yield damage_row(broken, split.source_node)
+
+    def _row(
+        self, record: Record, header: BatchHeader, split: Split, position: int
+    ) -> dict[str, Any]:
+        offset = record.offset if split.snapshot_offset is None else split.snapshot_offset
+        row: dict[str, Any] = {
+            "offset": offset,
+            "leader_epoch": header.epoch,
+            "timestamp": record.timestamp_ms * 1000,
+            "is_control": header.is_control,
+            "key": record.key,
+            "value": record.value,
+            "batch_base_offset": header.base_offset,
+            "segment": split.path.rpartition("/")[2],
+            "crc_valid": True,
+            "source_node": split.source_node,
+        }
+        try:
+            return row | self._said(record, header)
+        except ValueError as error:
+            broken = Damage(
+                str(error), split.path, position, header.size_bytes, offset, is_intact=True
+            )
+            self._fail_for(broken)
+            return row | {"payload": broken.payload}
+
+    def _said(self, record: Record, header: BatchHeader) -> dict[str, Any]:
+        """What is inside the value."""
+        value = record.value or b""
+        if header.is_control:
+            key = record.key or b""
+            _, shape = CONTROLS.get(int.from_bytes(key[2:4], "big"), ("", None))
+            fields = control_to_json(key, value)[1]
+            return {
+                "record_type": None if shape is None else shape.__name__,
+                "record_version": int.from_bytes(value[:2], "big"),
+                "payload": _compact(fields) if self._has_payload else None,
+            }
+        api_key, version = record_frame(value)
+        name = type_name(api_key)
+        said: dict[str, Any] = {"record_type": name, "record_version": version}
+        decoded, _ = decode_record(value)
+        if self._has_payload:
+            said["payload"] = _compact(record_to_json(decoded, version)["data"])
+        if name in self._options.record_types and not isinstance(decoded, UnknownRecord):
+            said[column_name(name)] = plain_value(decoded, schema_of(TYPED[name]).body)
+        return said
+
+    def _fail_for(self, damage: Damage) -> None:
+        if self._options.fails_on_damage:
+            raise DamageError(str(damage))
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

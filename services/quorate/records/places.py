@@ -1,0 +1,160 @@
+"""Where the records of many batches lie in one buffer: arrays of positions instead of objects.
+
+Records follow each other without an index, so their beginnings are found one by one, runs of equal
+length at once; all else about them is read for all of them together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from quorate.records.batch import HEADER_BYTES, CorruptBatchError
+from quorate.records.varint import read_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from quorate.records.batch import BatchHeader
+
+    Positions = NDArray[np.int64]
+
+# So many neighbours of one length are taken for the beginning of a run.
+_RUN_BEGINS: Final = 16
+_VARINT_BYTES_MAX: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The records of some batches, in order; each array has one element for each record.
+
+    `batch` is the index of its batch. `value_at` and `value_size` are the place of its value in the
+    buffer; the size is -1 where there is none. `is_plain` says that it has no key and no headers.
+    """
+
+    batch: NDArray[np.int64]
+    offset_delta: NDArray[np.int64]
+    timestamp_delta_ms: NDArray[np.int64]
+    value_at: NDArray[np.int64]
+    value_size: NDArray[np.int64]
+    is_plain: NDArray[np.bool_]
+
+
+def record_places(buffer: bytes, batches: Sequence[tuple[int, BatchHeader]]) -> Places:
+    """The places of all records of these checked batches, which lie at these positions.
+
+    Raises CorruptBatchError, with the position of the batch, where records do not fill it exactly,
+    or their offsets are not one behind the other.
+    """
+    data = np.frombuffer(buffer, np.uint8)
+    starts: list[int] = []
+    for at, header in batches:
+        before = len(starts)
+        try:
+            _find_starts(buffer, data, at + HEADER_BYTES, at + header.size_bytes, starts)
+        except (IndexError, ValueError) as error:
+            raise CorruptBatchError(at, f"record {len(starts) - before}: {error}") from error
+        if len(starts) - before != header.record_count:
+            raise CorruptBatchError(
+                at, f"{len(starts) - before} records, the header says {header.record_count}"
+            )
+    counts = np.array([header.record_count for _, header in batches], np.int64)
+    begin = np.array(starts, np.int64)
+    batch = np.repeat(np.arange(len(batches)), counts)
+    expected = np.arange(len(begin)) - np.repeat(np.cumsum(counts) - counts, counts)
+    try:
+        places, ends = _read_fields(data, begin, batch)
+    except (IndexError, ValueError) as error:
+        raise CorruptBatchError(batches[0][0], f"a record of it or behind it: {error}") from error
+    stops = np.append(begin[1:], 0)
+    last = np.cumsum(counts) - 1
+    stops[last] = [at + header.size_bytes for at, header in batches]
+    wrong = ((ends != stops) & places.is_plain) | (places.offset_delta != expected)
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        raise CorruptBatchError(
+            batches[int(batch[index])][0], f"record {expected[index]}: its fields do not fill it"
+        )
+    return places
+
+
+def _find_starts(
+    buffer: bytes, data: NDArray[np.uint8], at: int, end: int, starts: list[int]
+) -> None:
+    """Append the positions at which records between `at` and `end` begin."""
+    last = same = 0
+    while at < end:
+        starts.append(at)
+        length = buffer[at]
+        if length < 0x80 and not length & 1:
+            size = (length >> 1) + 1
+        else:
+            length, behind = read_varint(buffer, at)
+            size = length + behind - at
+            if length < 0:
+                raise ValueError(f"a length of {length}")
+        at += size
+        same = same + 1 if size == last else 0
+        last = size
+        if same == _RUN_BEGINS:
+            count = _run_length(data, at, at - size, size, end)
+            starts.extend(range(at, at + count * size, size))
+            at += count * size
+            same = 0
+    if at != end:
+        raise ValueError(f"it ends at {at}, its batch at {end}")
+
+
+def _run_length(data: NDArray[np.uint8], at: int, sample: int, size: int, end: int) -> int:
+    """How many records from `at` on begin with the length that the one at `sample` has."""
+    count = (end - at) // size
+    if count <= 0:
+        return 0
+    is_same = np.ones(count, np.bool_)
+    for index in range(_VARINT_BYTES_MAX):
+        byte = data[sample + index]
+        is_same &= data[at + index : at + index + (count - 1) * size + 1 : size] == byte
+        if byte < 0x80:
+            break
+    return count if is_same.all() else int(np.argmin(is_same))
+
+
+def _read_fields(
+    data: NDArray[np.uint8], begin: Positions, batch: Positions
+) -> tuple[Places, Positions]:
+    """What stands in each record, and where those without key and headers end."""
+    _, at = _varints(data, begin)
+    timestamp_delta, at = _varints(data, at + 1)
+    offset_delta, at = _varints(data, at)
+    key_size, at = _varints(data, at)
+    at = at + np.maximum(key_size, 0)
+    value_size, at = _varints(data, at)
+    value_at = at
+    at = at + np.maximum(value_size, 0)
+    headers, at = _varints(data, at)
+    is_plain = (key_size < 0) & (headers == 0)
+    places = Places(batch, offset_delta, timestamp_delta, value_at, value_size, is_plain)
+    return places, at
+
+
+def _varints(data: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positions]:
+    """Zigzag varints at these positions, and the positions behind them."""
+    byte = data[at]
+    value = (byte & 0x7F).astype(np.int64)
+    at = at + 1
+    more = np.flatnonzero(byte >= 0x80)
+    shift = 7
+    while len(more):
+        if shift >= 7 * _VARINT_BYTES_MAX:
+            raise ValueError("a varint is longer than 64 bits")
+        byte = data[at[more]]
+        value[more] |= (byte & 0x7F).astype(np.int64) << shift
+        at[more] += 1
+        more = more[byte >= 0x80]
+        shift += 7
+    unsigned: Any = value.view(np.uint64)
+    return (unsigned >> np.uint64(1)).astype(np.int64) ^ -(value & 1), at

@@ -1,0 +1,70 @@
+"""Places of records agree with the reader that makes an object of each."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.records.batch import (
+    CorruptBatchError,
+    encode_batch,
+    iter_batches,
+    read_header,
+    read_records,
+)
+from quorate.records.places import record_places
+
+VALUES = st.lists(st.binary(max_size=9) | st.binary(min_size=60, max_size=140), min_size=1)
+
+
+def batch_of(values: list[bytes], base_offset: int, *, has_keys: bool = False) -> bytes:
+    keys = [b"k"] * len(values) if has_keys else None
+    return encode_batch(values, timestamp_ms=1, base_offset=base_offset, keys=keys)
+
+
+@given(st.lists(st.tuples(VALUES, st.booleans()), min_size=1, max_size=4), st.integers(0, 3))
+def test_places_are_where_the_reader_finds_the_values(
+    groups: list[tuple[list[bytes], bool]], repeats: int
+) -> None:
+    buffer = b"padding"
+    for values, has_keys in groups:
+        buffer += batch_of(values * 10**repeats, len(buffer), has_keys=has_keys)
+    batches = list(iter_batches(buffer, 7))
+    places = record_places(buffer, batches)
+    expected = [
+        (index, record)
+        for index, (at, header) in enumerate(batches)
+        for record in read_records(buffer, at, header)
+    ]
+    assert places.batch.tolist() == [index for index, _ in expected]
+    for row, (index, record) in enumerate(expected):
+        at, size = int(places.value_at[row]), int(places.value_size[row])
+        assert buffer[at : at + size] == record.value
+        header = batches[index][1]
+        assert header.base_offset + places.offset_delta[row] == record.offset
+        assert header.base_timestamp_ms + places.timestamp_delta_ms[row] == record.timestamp_ms
+        assert places.is_plain[row] == (record.key is None)
+
+
+@given(st.data())
+def test_a_byte_that_breaks_a_record_is_not_passed_over(data: st.DataObject) -> None:
+    """Where the reader refuses a batch, so do the places; where it does not, they agree."""
+    buffer = bytearray(batch_of(data.draw(VALUES) * 3, 0))
+    at = data.draw(st.integers(61, len(buffer) - 1))
+    buffer[at] = data.draw(st.integers(0, 255))
+    header = read_header(buffer)
+    try:
+        expected = read_records(buffer, 0, header)
+    except (CorruptBatchError, UnicodeDecodeError):
+        try:
+            places = record_places(bytes(buffer), [(0, header)])
+        except CorruptBatchError:
+            return
+        # Whoever asks leaves such a batch to the reader, which says what is wrong.
+        assert not places.is_plain.all()
+        return
+    places = record_places(bytes(buffer), [(0, header)])
+    for row, record in enumerate(expected):
+        if places.is_plain[row] and record.value is not None:
+            start = int(places.value_at[row])
+            assert buffer[start : start + int(places.value_size[row])] == record.value
