@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Final, Self
+from zlib import crc32
 
 from quorate.records.ids import UUID_BYTES, ClusterId, TopicId, format_uuid
 
@@ -71,6 +72,20 @@ class StableTopicId(bytes):
     def __new__(cls, value: bytes) -> Self:
         made = super().__new__(cls, value)
         made.stable = int.from_bytes(value[:7])
+        return made
+
+    def __hash__(self) -> int:
+        return self.stable
+
+
+class StableTopicName(str):
+    """A topic's name whose hash is the same in every process, for the same reason."""
+
+    stable: int
+
+    def __new__(cls, value: str) -> Self:
+        made = super().__new__(cls, value)
+        made.stable = crc32(value.encode())
         return made
 
     def __hash__(self) -> int:

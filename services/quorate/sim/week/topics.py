@@ -18,7 +18,7 @@ from quorate.controller.requests import (
     ResourceType,
 )
 from quorate.records.errors import ErrorCode
-from quorate.sim.week.options import DAY_MS, MINUTE_MS, SECOND_MS, Draws
+from quorate.sim.week.options import DAY_MS, MINUTE_MS, SECOND_MS, Draws, StableTopicName
 from quorate.sim.week.stock import each, expand, grow, is_on, partitions_where, reassign, shrink
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Topics:
     def _lasting_topic(self) -> NewTopic:
         self._made += 1
         choice = self._draws.random.choice
-        name = f"{choice(_DOMAINS)}.{choice(_KINDS)}.{self._made:05d}"
+        name = StableTopicName(f"{choice(_DOMAINS)}.{choice(_KINDS)}.{self._made:05d}")
         configs: list[tuple[str, str]] = []
         if self._draws.chance(0.2):
             configs.append(("cleanup.policy", "compact"))
@@ -104,7 +104,7 @@ class Topics:
     def pass_through(self, partitions: int) -> None:
         """A job makes a topic for itself, and deletes it when it is done."""
         self._made += 1
-        name = f"job-{self._made:07d}"
+        name = StableTopicName(f"job-{self._made:07d}")
         copies = min(2, self._copies_max)
         self._passing += self._create(
             [NewTopic(name, partitions, copies, configs=(("retention.ms", "3600000"),))]

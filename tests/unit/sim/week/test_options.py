@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from quorate.sim.week.options import TOPICS_MAX, Draws, StableTopicId, WeekOptions
+from quorate.sim.week.options import TOPICS_MAX, Draws, StableTopicId, StableTopicName, WeekOptions
 
 
 def test_topics_follow_from_the_records_that_are_wished_for() -> None:
@@ -14,6 +14,12 @@ def test_a_topic_id_is_found_by_its_bytes_and_hashes_alike_everywhere() -> None:
     one = StableTopicId(bytes(range(16)))
     assert one == StableTopicId(bytes(range(16))) == bytes(range(16))
     assert hash(one) == 0x00010203040506
+
+
+def test_a_topic_name_is_found_by_its_letters_and_hashes_alike_everywhere() -> None:
+    one = StableTopicName("orders")
+    assert one == StableTopicName("orders") == "orders"
+    assert hash(one) == 0xE52FFDEE
 
 
 def test_a_purpose_has_numbers_of_its_own() -> None:
