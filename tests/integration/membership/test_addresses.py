@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from quorate.records.errors import ErrorCode
 from tests.integration.disks import log_end
 from tests.integration.membership.members import Members
+from tests.integration.quorum import STEADY
 from tests.integration.security.test_quorum import set_config
 from tests.ports import free_ports
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from quorate.cli.local_quorum import NodePlan
@@ -20,9 +22,11 @@ if TYPE_CHECKING:
 class Movers(Members):
     """Nodes that may listen elsewhere than their properties say."""
 
-    def __init__(self, root: Path, *, voters: int) -> None:
+    def __init__(
+        self, root: Path, overrides: Mapping[str, str] | None = None, *, voters: int
+    ) -> None:
         self.ports: dict[int, int] = {}
-        super().__init__(root, voters=voters)
+        super().__init__(root, overrides, voters=voters)
 
     def environment(self, node: NodePlan) -> dict[str, str]:
         moved = self.ports.get(node.node_id)
@@ -81,7 +85,8 @@ async def test_a_voter_finds_the_quorum_that_was_replaced_while_it_was_down(tmp_
 async def test_two_voters_find_each_other_when_the_one_that_is_behind_has_moved(
     tmp_path: Path,
 ) -> None:
-    async with Movers(tmp_path, voters=2) as members:
+    # The leader has time to append before it misses its follower and steps down.
+    async with Movers(tmp_path, STEADY, voters=2) as members:
         await members.client.write(set_config("1"))
         leader_id = await members.leader_id()
         behind = 3 - leader_id
