@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.arguments import number
 from quorate.cli.output import CommandError, admin_error, fail, warn
+from quorate.client.addresses import format_server, parse_server, parse_servers
 from quorate.client.asking import ask_everybody
 from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
 from quorate.client.controller_client import ControllerClient
 from quorate.rpc.admin_errors import AdminError
-from quorate.rpc.channels import open_tls, target
-from quorate.settings.numbers import INT32_MAX, is_whole_number
-from quorate.settings.properties import PORT_MAX, ConfigError, Settings, read_properties
+from quorate.rpc.channels import open_tls
+from quorate.settings.numbers import INT32_MAX
+from quorate.settings.properties import ConfigError, Settings, read_properties
 from quorate.settings.tls import TlsError, read_client_tls
 from quorate.settings.tracing import TracingSettings, endpoint_in
 from quorate.telemetry import tracing
@@ -37,27 +38,6 @@ if TYPE_CHECKING:
 TIMEOUT_MS_DEFAULT: Final = 30_000
 REPORT_MS_MAX: Final = 1_000
 _on_progress: ContextVar[Callable[[], None] | None] = ContextVar("on_progress", default=None)
-
-
-def parse_server(text: str) -> Address:
-    """`HOST:PORT`, the host of IPv6 in brackets. Raises ValueError that says what is wrong."""
-    host, colon, port = text.strip().rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host:
-        raise ValueError(f"{text!r} is no HOST:PORT")
-    if not is_whole_number(port, minimum=1, maximum=PORT_MAX):
-        raise ValueError(f"{text!r}: the port must be a number from 1 to {PORT_MAX}")
-    return host, int(port)
-
-
-def parse_servers(text: str) -> list[Address]:
-    """`HOST:PORT[,HOST:PORT...]`. Raises ValueError that names the part at fault."""
-    return [parse_server(part) for part in text.split(",")]
-
-
-def format_server(server: Address) -> str:
-    """`HOST:PORT` as `parse_server` reads it."""
-    return target(*server)
 
 
 def add_connection_arguments(

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.connection import format_server, tls_of
+from quorate.cli.connection import tls_of
 from quorate.cli.output import CommandError
+from quorate.client.addresses import format_server
 from quorate.client.asking import ask_everybody
 from quorate.client.calls import RequestRefusedError
 from quorate.client.controller_client import ControllerClient

@@ -11,8 +11,9 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.arguments import number
-from quorate.cli.connection import TIMEOUT_MS_DEFAULT, parse_server, tls_of
+from quorate.cli.connection import TIMEOUT_MS_DEFAULT, tls_of
 from quorate.cli.output import CommandError, admin_error, fail, print_json
+from quorate.client.addresses import parse_server
 from quorate.client.admin_client import AdminClient
 from quorate.raft.messages import NOTHING_KNOWN
 from quorate.rpc.admin_errors import AdminError

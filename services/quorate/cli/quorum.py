@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli import voters
-from quorate.cli.connection import add_connection_arguments, format_server, run_command, servers_of
+from quorate.cli.connection import add_connection_arguments, run_command, servers_of
 from quorate.cli.output import CommandError, print_json
+from quorate.client.addresses import format_server
 from quorate.client.asking import ask_everybody
 from quorate.records.ids import format_uuid
 

@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from quorate.cli.connection import parse_server
 from quorate.cli.identities import draw_uuid, parse_cluster_id
 from quorate.cli.leader_probe import ask_for_leader, refuse_leader, tls_for
 from quorate.cli.output import CommandError, fail, print_json
+from quorate.client.addresses import parse_server
 from quorate.consensus.config import ControllerConfig, load_config
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
 from quorate.settings.properties import ConfigError

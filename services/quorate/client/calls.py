@@ -15,7 +15,7 @@ import grpc.aio
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Epoch
-from quorate.rpc import convert_admin, convert_controller
+from quorate.rpc import convert_admin, convert_controller, convert_raft
 from quorate.rpc.authorization import CALLER, forwarding
 from quorate.rpc.channels import ChannelPool
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
@@ -256,6 +256,32 @@ class ControllerCalls:
         except NoAnswerError as error:
             return str(error)
 
+    # --- the log ----------------------------------------------------------------------------------
+
+    async def fetch_at(
+        self, server: Address, request: m.FetchRequest, timeout_s: float
+    ) -> m.FetchResponse:
+        """What the leader has of its log. Raises NoAnswerError."""
+        stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
+        message = convert_raft.pb_fetch_request(request)
+        try:
+            answer = await stub.FetchOnce(message, timeout=timeout_s, metadata=self._metadata())
+        except grpc.aio.AioRpcError as error:
+            raise self._no_answer(server, error) from error
+        return convert_raft.fetch_response(answer, _unread)
+
+    async def fetch_snapshot_at(
+        self, server: Address, request: m.FetchSnapshotRequest, timeout_s: float
+    ) -> m.FetchSnapshotResponse:
+        """A slice of a snapshot of the leader's. Raises NoAnswerError."""
+        stub = raft_pb2_grpc.RaftStub(self._channels.get(*server))
+        message = convert_raft.pb_fetch_snapshot_request(request)
+        try:
+            answer = await stub.FetchSnapshot(message, timeout=timeout_s, metadata=self._metadata())
+        except grpc.aio.AioRpcError as error:
+            raise self._no_answer(server, error) from error
+        return convert_raft.fetch_snapshot_response(answer)
+
     # --- what went wrong --------------------------------------------------------------------------
 
     def _metadata(self) -> tuple[tuple[str, str], ...]:
@@ -282,6 +308,11 @@ class ControllerCalls:
             return RequestRefusedError(refusal, error.details() or "")
         said = refusal_of(error)
         return RequestRefusedError(refusal, words, reason="" if said is None else said.reason)
+
+
+def _unread(data: bytes) -> m.FetchedBatches:
+    """Whoever reads the batches checks them."""
+    return m.FetchedBatches(data, ())
 
 
 def address_of(endpoints: Sequence[Endpoint]) -> Address | None:

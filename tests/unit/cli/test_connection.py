@@ -10,10 +10,7 @@ import pytest
 
 from quorate.cli.connection import (
     add_connection_arguments,
-    format_server,
     made_progress,
-    parse_server,
-    parse_servers,
     pinned,
     run_command,
     servers_of,
@@ -44,18 +41,6 @@ def test_flags_may_stand_before_the_action_and_after_it() -> None:
         "json",
     )
     assert (arguments.controller, arguments.min_offset) == (None, 0)
-
-
-def test_servers_are_parsed_and_written_alike() -> None:
-    servers = parse_servers("h:1,[::1]:65535")
-    assert servers == [("h", 1), ("::1", 65535)]
-    assert [format_server(server) for server in servers] == ["h:1", "[::1]:65535"]
-
-
-@pytest.mark.parametrize("text", ["h", ":1", "h:", "h:0", "h:65536", "h:x", ""])
-def test_what_is_no_server_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"HOST:PORT|port must be"):
-        parse_server(text)
 
 
 def test_the_pinned_controller_comes_first() -> None:

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
 
 from quorate.pipeline.source.decoding import FrameBuilder
-from quorate.pipeline.source.planning import plan_batch
+from quorate.pipeline.source.live import live_log
+from quorate.pipeline.source.live_plan import LiveRange, plan_live, range_split
+from quorate.pipeline.source.planning import NO_END, plan_batch
 from quorate.pipeline.source.reading import read_split
 from quorate.pipeline.source.splits import packed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
+    from pyspark.sql.datasource import Filter
 
     from quorate.pipeline.source.damage import Damage
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
+
+_OFFSET: Final = ("offset",)
+_RECORD_TYPE: Final = ("record_type",)
 
 
 class SplitPartition(InputPartition):
@@ -37,34 +53,103 @@ class DamagePartition(InputPartition):
         self.damages = tuple(damages)
 
 
+class LivePartition(InputPartition):
+    """A part of a running quorum's log."""
+
+    def __init__(self, wanted: LiveRange) -> None:
+        super().__init__(wanted)
+        self.wanted = wanted
+
+
 class KraftReader(DataSourceReader):
-    """Reads directories that are at rest, or as they are at this moment."""
+    """Reads directories that are at rest, or as they are at this moment; or a live quorum."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        self.low = -1
+        self.high = NO_END
+        self.wanted_types: frozenset[str] | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
         """A partition for each split, and one for what cannot be read."""
+        if self.options.bootstrap_servers is not None:
+            parts: list[InputPartition] = [
+                LivePartition(wanted)
+                for wanted in plan_live(self.options)
+                if wanted.low < self.high and wanted.high > self.low
+            ]
+            return parts or [DamagePartition(())]
         plan = plan_batch(self.options)
-        parts: list[InputPartition] = []
-        parts += map(SplitPartition, packed(plan.splits, self.options.split_bytes))
+        wanted = [narrow for split in plan.splits if (narrow := self._narrowed(split)) is not None]
+        parts = []
+        parts += map(SplitPartition, packed(wanted, self.options.split_bytes))
         if plan.damages or not parts:
             parts.append(DamagePartition(plan.damages))
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one partition."""
-        return read_partition(self.options, partition)
+        return read_partition(self.options, partition, self.wanted_types)
+
+    def _narrowed(self, split: Split) -> Split | None:
+        if split.snapshot_offset is not None:
+            return split if self.low <= split.snapshot_offset < self.high else None
+        low, high = max(split.low, self.low), min(split.high, self.high)
+        begin = split.first_offset or 0
+        behind = NO_END if split.next_offset is None else split.next_offset
+        return replace(split, low=low, high=high) if begin < high and behind > low else None
 
 
-def read_partition(options: Options, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+class PushingReader(KraftReader):
+    """The same where Spark hands its filters over: parts of the log that they rule out stay unread.
+
+    Spark refuses a reader with `pushFilters` where that is switched off, so it is a class of its
+    own. All filters are handed back: rows are given that Spark drops, never the other way round.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Note what the filters rule out."""
+        for each in filters:
+            match each:
+                case EqualTo(attribute=attribute, value=value) if attribute == _OFFSET:
+                    self.low, self.high = max(self.low, value), min(self.high, value + 1)
+                case GreaterThan(attribute=attribute, value=value) if attribute == _OFFSET:
+                    self.low = max(self.low, value + 1)
+                case GreaterThanOrEqual(attribute=attribute, value=value) if attribute == _OFFSET:
+                    self.low = max(self.low, value)
+                case LessThan(attribute=attribute, value=value) if attribute == _OFFSET:
+                    self.high = min(self.high, value)
+                case LessThanOrEqual(attribute=attribute, value=value) if attribute == _OFFSET:
+                    self.high = min(self.high, value + 1)
+                case EqualTo(attribute=attribute, value=value) if attribute == _RECORD_TYPE:
+                    self._want(frozenset({value}))
+                case In(attribute=attribute, value=values) if attribute == _RECORD_TYPE:
+                    self._want(frozenset(values))
+                case _:
+                    pass
+            yield each
+
+    def _want(self, types: frozenset[str]) -> None:
+        self.wanted_types = types if self.wanted_types is None else self.wanted_types & types
+
+
+def read_partition(
+    options: Options, partition: InputPartition, wanted_types: frozenset[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """The rows of one partition, whichever reader planned it."""
-    builder = FrameBuilder(options)
-    if isinstance(partition, SplitPartition):
-        for split in partition.splits:
-            yield from builder.read(split, read_split(split))
-        yield from builder.flush()
-    elif isinstance(partition, DamagePartition):
-        for damage, source_node in partition.damages:
-            yield from builder.add_damage(damage, source_node)
-        yield from builder.flush()
+    builder = FrameBuilder(options, wanted_types)
+    match partition:
+        case SplitPartition(splits=splits):
+            for split in splits:
+                yield from builder.read(split, read_split(split))
+        case DamagePartition(damages=damages):
+            for damage, source_node in damages:
+                yield from builder.add_damage(damage, source_node)
+        case LivePartition(wanted=wanted):
+            with live_log(options) as log:
+                if wanted.snapshot_id is not None:
+                    found = log.snapshot_batches(wanted.snapshot_id)
+                else:
+                    found = log.batches(wanted.low, wanted.high)
+                yield from builder.read(range_split(wanted), found)
+    yield from builder.flush()

@@ -25,12 +25,18 @@ if TYPE_CHECKING:
 
 def committed_end(directories: Sequence[Directory]) -> int:
     """The highest offset below which a majority of these directories hold the same records."""
+    return committed_log(directories)[1]
+
+
+def committed_log(directories: Sequence[Directory]) -> tuple[Directory, int]:
+    """One of the directories that hold all that is committed, and up to where it is."""
     logs = [(log_end(directory), _epochs(directory)) for directory in directories]
     majority = len(logs) // 2 + 1
-    return max(
+    ends = [
         sorted((_agreed_end(log, other) for other in logs), reverse=True)[majority - 1]
         for log in logs
-    )
+    ]
+    return directories[ends.index(max(ends))], max(ends)
 
 
 def _agreed_end(

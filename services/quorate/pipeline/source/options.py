@@ -34,6 +34,7 @@ _NAMES: Final = (
     "payload",
     "onDamage",
     "splitBytes",
+    "commandConfig",
 )
 _PLACES: Final = "an offset from 0 on or a time such as 2026-11-20T08:00:00Z"
 
@@ -78,6 +79,7 @@ class Options:
     has_payload: bool
     fails_on_damage: bool
     split_bytes: int
+    command_config: str | None
 
 
 def parse_options(options: Mapping[str, str]) -> Options:
@@ -121,6 +123,7 @@ class _Parser:
             has_payload=self.flag("payload", default=True),
             fails_on_damage=self.choice("onDamage", ("row", "fail")) == "fail",
             split_bytes=self.count("splitBytes", _SPLIT_BYTES_MIN) or _SPLIT_BYTES,
+            command_config=self.given.get("commandConfig") or None,
         )
 
     def place(self, name: str, default: str, words: tuple[str, ...]) -> str | AtOffset | AtTime:

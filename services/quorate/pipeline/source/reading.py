@@ -64,6 +64,9 @@ class _SplitReader:
             try:
                 for batch in scan_batches(self.file, end, self.position):
                     yield from self.take(batch)
+                    if self.expected is not None and self.expected >= self.split.high:
+                        # What follows is not asked for, and may be on its way to the disk.
+                        return
             except CorruptBatchError as error:
                 yield self.skip(error)
         lost = self.split.next_offset

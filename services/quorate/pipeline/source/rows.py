@@ -86,7 +86,7 @@ class RowReader:
             "key": record.key,
             "value": record.value,
             "batch_base_offset": header.base_offset,
-            "segment": split.path.rpartition("/")[2],
+            "segment": split.path.rpartition("/")[2] or None,
             "crc_valid": True,
             "source_node": split.source_node,
         }

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
 
-from quorate.pipeline.source.batch_reader import KraftReader
+from quorate.pipeline.source.batch_reader import KraftReader, PushingReader
 from quorate.pipeline.source.frame import spark_schema
 from quorate.pipeline.source.options import parse_options
+from quorate.pipeline.source.stream_reader import KraftStreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+
+# The worker in which Spark asks a reader for the filters that it takes, and which runs only where
+# spark.sql.python.filterPushdown.enabled is set. The setting itself is nowhere to be seen here.
+_PUSHDOWN: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class KraftDataSource(DataSource):
@@ -28,5 +35,10 @@ class KraftDataSource(DataSource):
         return spark_schema(options.columns, options.record_types)
 
     def reader(self, schema: StructType) -> KraftReader:
-        """Whoever reads a batch."""
-        return KraftReader(parse_options(self.options))
+        """Whoever reads a batch: it takes filters where Spark is about to hand them over."""
+        options = parse_options(self.options)
+        return PushingReader(options) if _PUSHDOWN in sys.modules else KraftReader(options)
+
+    def streamReader(self, schema: StructType) -> KraftStreamReader:
+        """Whoever follows the log."""
+        return KraftStreamReader(parse_options(self.options))

@@ -195,7 +195,7 @@ class _PlainColumns:
             case "crc_valid":
                 return _repeated(value=True, wanted=wanted, count=count)
             case "segment":
-                return _repeated(split.path.rpartition("/")[2], wanted, count)
+                return _repeated(split.path.rpartition("/")[2] or None, wanted, count)
             case "source_node":
                 return _repeated(split.source_node, wanted, count)
             case "value":

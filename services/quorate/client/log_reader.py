@@ -1,0 +1,174 @@
+"""Reading the log of a running quorum without being one of its replicas.
+
+A Fetch that names no replica is served by the leader up to the high watermark and acknowledges
+nothing, so whoever reads this way neither counts nor is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from quorate.client.calls import ControllerCalls, NoAnswerError, QuorumUnavailableError
+from quorate.client.finding import LeaderFinder
+from quorate.client.waiting import Backoff
+from quorate.raft.messages import FetchRequest, FetchSnapshotRequest
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, Offset
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from quorate.client.calls import Address
+    from quorate.client.finding import Found
+    from quorate.raft.messages import FetchResponse, FetchSnapshotResponse
+    from quorate.records.ids import ClusterId, OffsetAndEpoch
+    from quorate.rpc.tls import TlsFiles
+
+CHUNK_BYTES: Final = 1024 * 1024
+# What says that another one leads, or that this one has not heard of its own epoch yet.
+_MOVED: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+    }
+)
+# Nobody tells the epoch below the log's start; it is that of the oldest snapshot, so one of these.
+_EPOCHS_TRIED_MAX: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedLog:
+    """What the leader had from an offset on: whole batches, none of them above `high_watermark`.
+
+    `snapshot_id` is set, and there are no batches, where the log begins above the offset.
+    """
+
+    data: bytes
+    high_watermark: Offset
+    log_start: Offset
+    snapshot_id: OffsetAndEpoch | None
+
+
+class SnapshotGoneError(Exception):
+    """The leader has that snapshot no more: a newer one has taken its place."""
+
+
+class LogReader:
+    """Use as an async context manager. `timeout_ms` bounds each call, elections included."""
+
+    def __init__(
+        self, servers: Sequence[Address], *, timeout_ms: int, tls: TlsFiles | None = None
+    ) -> None:
+        self._timeout_s = timeout_ms / 1000
+        self._calls = ControllerCalls(drain_s=self._timeout_s, tls=tls)
+        self._finder = LeaderFinder(self._calls, servers)
+        self._found: Found | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._calls.close()
+
+    async def fetch(self, offset: int, *, max_bytes: int = CHUNK_BYTES) -> FetchedLog:
+        """Committed batches from the one that holds `offset` on; one at least where there is any.
+
+        Raises QuorumUnavailableError and AdminError where nobody answers in time.
+        """
+        answer = await self._fetch(offset, None, max_bytes)
+        snapshot_id = answer.snapshot_id
+        if snapshot_id is not None and offset == answer.log_start_offset:
+            # Nothing is missing: only the epoch below the offset has to be the right one there.
+            lowest = max(-1, snapshot_id.epoch - _EPOCHS_TRIED_MAX)
+            for epoch in range(snapshot_id.epoch, lowest, -1):
+                answer = await self._fetch(offset, Epoch(epoch), max_bytes)
+                if answer.snapshot_id is None:
+                    break
+        data = answer.records.data if answer.records is not None else b""  # type: ignore[union-attr]
+        return FetchedLog(data, answer.high_watermark, answer.log_start_offset, answer.snapshot_id)
+
+    async def snapshot(self, snapshot_id: OffsetAndEpoch) -> AsyncIterator[bytes]:
+        """The file of a snapshot, in slices. Raises SnapshotGoneError, and what `fetch` does."""
+        position = 0
+        while True:
+            answer = await self._fetch_snapshot(snapshot_id, position)
+            assert isinstance(answer.chunk, bytes)
+            yield answer.chunk
+            position += len(answer.chunk)
+            if position >= answer.size_bytes:
+                return
+            if not answer.chunk:
+                raise SnapshotGoneError(f"snapshot {snapshot_id} ends at byte {position}")
+
+    async def _fetch(self, offset: int, epoch: Epoch | None, max_bytes: int) -> FetchResponse:
+        backoff = Backoff(asyncio.get_running_loop().time() + self._timeout_s)
+        while True:
+            found, cluster_id = await self._leader(backoff.deadline)
+            request = FetchRequest(
+                cluster_id,
+                None,
+                found.quorum.leader.epoch,
+                Offset(offset),
+                # Of this leader's own epoch all that it has is valid.
+                _epoch_before(offset, found) if epoch is None else epoch,
+                Millis(0),
+                max_bytes,
+            )
+            try:
+                answer = await self._calls.fetch_at(
+                    found.server, request, max(0.001, backoff.left_s)
+                )
+            except NoAnswerError as error:
+                if error.refusal is not None:
+                    raise error.refusal from error
+                await self._again(backoff, str(error))
+                continue
+            if answer.error is ErrorCode.NONE and answer.high_watermark >= 0:
+                return answer
+            await self._again(backoff, f"{answer.error.name}, no high watermark yet")
+
+    async def _fetch_snapshot(
+        self, snapshot_id: OffsetAndEpoch, position: int
+    ) -> FetchSnapshotResponse:
+        backoff = Backoff(asyncio.get_running_loop().time() + self._timeout_s)
+        while True:
+            found, cluster_id = await self._leader(backoff.deadline)
+            epoch = found.quorum.leader.epoch
+            request = FetchSnapshotRequest(
+                cluster_id, None, epoch, snapshot_id, position, CHUNK_BYTES
+            )
+            try:
+                answer = await self._calls.fetch_snapshot_at(
+                    found.server, request, max(0.001, backoff.left_s)
+                )
+            except NoAnswerError as error:
+                if error.refusal is not None:
+                    raise error.refusal from error
+                await self._again(backoff, str(error))
+                continue
+            if answer.error is ErrorCode.NONE:
+                return answer
+            if answer.error not in _MOVED:
+                raise SnapshotGoneError(f"snapshot {snapshot_id}: {answer.error.name}")
+            await self._again(backoff, answer.error.name)
+
+    async def _leader(self, deadline: float) -> tuple[Found, ClusterId]:
+        if self._found is None:
+            self._found = await self._finder.find(deadline)
+        return self._found, await self._finder.cluster_id(self._found, deadline)
+
+    async def _again(self, backoff: Backoff, said: str) -> None:
+        """Look for the leader anew after a while. Raises QuorumUnavailableError at the deadline."""
+        server = "nobody" if self._found is None else "{}:{}".format(*self._found.server)
+        self._found = None
+        self._finder.forget()
+        if not await backoff.wait():
+            raise QuorumUnavailableError(f"the log cannot be fetched: {server} said {said}")
+
+
+def _epoch_before(offset: int, found: Found) -> Epoch:
+    return Epoch(0) if offset == 0 else found.quorum.leader.epoch

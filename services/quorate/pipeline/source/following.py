@@ -1,0 +1,153 @@
+"""A log that a stream follows: on disks, or in a live quorum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from quorate.pipeline.source.committed import committed_log
+from quorate.pipeline.source.directories import find_directory
+from quorate.pipeline.source.live import LiveLog, snapshot_of
+from quorate.pipeline.source.live_plan import LiveRange, beginning, log_ranges, snapshot_range
+from quorate.pipeline.source.options import AtOffset, AtTime, OptionError
+from quorate.pipeline.source.planning import (
+    log_splits,
+    log_start,
+    newest_snapshot,
+    snapshot_splits,
+)
+from quorate.pipeline.source.seeking import log_end, offset_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.pipeline.source.directories import Directory, SnapshotFile
+    from quorate.pipeline.source.options import Options
+    from quorate.pipeline.source.splits import Split
+
+
+class FollowedLog(Protocol):
+    """What a stream asks of a log; snapshots are named as `516-1`, end offset and epoch."""
+
+    def beginning(self) -> tuple[str | None, int]:
+        """The snapshot that comes first, and the first offset behind it."""
+        ...
+
+    def ends(self) -> tuple[int, int]:
+        """The first offset that is there, and the one behind the last that may be given."""
+        ...
+
+    def snapshot_for_lost(self) -> tuple[str | None, int]:
+        """The snapshot that stands for what was deleted, and the first offset behind it."""
+        ...
+
+    def parts(
+        self, snapshot: str | None, low: int, high: int
+    ) -> tuple[Sequence[Split], Sequence[LiveRange]]:
+        """The tasks for a snapshot and for the offsets from `low` up to `high`."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class DirectoryLog:
+    """Directories, looked at anew each time. Of several one is read, up to where most agree."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def beginning(self) -> tuple[str | None, int]:
+        directory, end = self._look()
+        match self._options.start:
+            case AtOffset(offset=offset):
+                return None, offset
+            case AtTime(timestamp_ms=timestamp_ms):
+                return None, offset_at(directory, timestamp_ms)
+            case "latest":
+                return None, end
+            case "snapshot":
+                return _named(newest_snapshot(directory, end))
+            case _:
+                return _named(log_start(directory))
+
+    def ends(self) -> tuple[int, int]:
+        directory, end = self._look()
+        return log_start(directory)[1], end
+
+    def snapshot_for_lost(self) -> tuple[str | None, int]:
+        return _named(log_start(self._look()[0]))
+
+    def parts(
+        self, snapshot: str | None, low: int, high: int
+    ) -> tuple[Sequence[Split], Sequence[LiveRange]]:
+        directory, _ = self._look()
+        splits: list[Split] = []
+        if snapshot is not None:
+            wanted = snapshot_of(snapshot)
+            files = [one for one in directory.snapshots if one.snapshot_id == wanted]
+            if not files:
+                raise OptionError(
+                    f"path: snapshot {snapshot} is gone from {directory.path}, and the stream was "
+                    "to begin with it; give the query a new checkpoint"
+                )
+            splits += snapshot_splits(directory, files[0], self._options.split_bytes)
+        return [*splits, *log_splits(directory, low, high, self._options.split_bytes)], ()
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def _look(self) -> tuple[Directory, int]:
+        directories = [find_directory(path) for path in self._options.paths]
+        if len(directories) == 1 or not self._options.is_committed_only:
+            return directories[0], log_end(directories[0])
+        return committed_log(directories)
+
+
+class QuorumLog:
+    """A live quorum, whose leader is asked."""
+
+    def __init__(self, options: Options) -> None:
+        if not options.is_committed_only:
+            raise OptionError(
+                "isolation: a live quorum gives what is committed; read_uncommitted needs a path"
+            )
+        self._options = options
+        self._live = LiveLog(options)
+
+    def beginning(self) -> tuple[str | None, int]:
+        ends = self._live.ends()
+        match self._options.start:
+            case AtOffset(offset=offset):
+                return None, offset
+            case AtTime(timestamp_ms=timestamp_ms):
+                return None, self._live.offset_at(timestamp_ms, ends)
+            case _:
+                snapshot_id, offset = beginning(self._options, ends)
+                if snapshot_id is None:
+                    return None, offset
+                return f"{snapshot_id.offset}-{snapshot_id.epoch}", offset
+
+    def ends(self) -> tuple[int, int]:
+        ends = self._live.ends()
+        return ends.start, ends.end
+
+    def snapshot_for_lost(self) -> tuple[str | None, int]:
+        snapshot_id = self._live.ends().snapshot_id
+        if snapshot_id is None:
+            return None, 0
+        return f"{snapshot_id.offset}-{snapshot_id.epoch}", snapshot_id.offset
+
+    def parts(
+        self, snapshot: str | None, low: int, high: int
+    ) -> tuple[Sequence[Split], Sequence[LiveRange]]:
+        ranges = [] if snapshot is None else [snapshot_range(snapshot_of(snapshot))]
+        return (), [*ranges, *log_ranges(low, high)]
+
+    def close(self) -> None:
+        self._live.close()
+
+
+def _named(found: tuple[SnapshotFile | None, int]) -> tuple[str | None, int]:
+    snapshot, offset = found
+    if snapshot is None:
+        return None, offset
+    return f"{snapshot.snapshot_id.offset}-{snapshot.snapshot_id.epoch}", offset

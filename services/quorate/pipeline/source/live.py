@@ -1,0 +1,181 @@
+"""A live quorum as a source: what is committed, fetched from whoever leads.
+
+Everything here blocks: Spark's workers are processes of their own, with nothing else to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from quorate.client.addresses import parse_servers
+from quorate.client.calls import QuorumUnavailableError, RequestRefusedError
+from quorate.client.log_reader import FetchedLog, LogReader
+from quorate.pipeline.source.options import OptionError
+from quorate.records.batch import check_batch, iter_batches, read_header
+from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+from quorate.rpc.admin_errors import AdminError
+from quorate.rpc.channels import open_tls
+from quorate.settings.properties import ConfigError, Settings, read_properties
+from quorate.settings.tls import TlsError, read_client_tls
+from quorate.storage.scan import FileBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from quorate.pipeline.source.options import Options
+
+T = TypeVar("T")
+TIMEOUT_MS: Final = 60_000
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_AT: Final = 8
+_LENGTH_END: Final = 12
+
+
+class QuorumError(RuntimeError):
+    """The quorum gave no answer in time, or refused; the message says what was tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """What a quorum has: records from `start` up to, not including, `end`.
+
+    `snapshot_id` is the snapshot to begin with where the log does not begin at 0.
+    """
+
+    start: int
+    end: int
+    snapshot_id: OffsetAndEpoch | None
+
+
+class LiveLog:
+    """Reads from the leader, with an event loop of its own."""
+
+    def __init__(self, options: Options) -> None:
+        assert options.bootstrap_servers is not None
+        try:
+            servers = parse_servers(options.bootstrap_servers)
+        except ValueError as error:
+            raise OptionError(f"bootstrap.servers: {error}") from error
+        self._loop = asyncio.new_event_loop()
+        self._reader = self._run(lambda: _opened(options, servers))
+
+    def close(self) -> None:
+        """Close the channels."""
+        if not self._loop.is_closed():
+            self._loop.run_until_complete(self._reader.__aexit__())
+            self._loop.close()
+
+    def ends(self) -> LogEnds:
+        """Where the log begins and up to where it is committed. Raises QuorumError."""
+        fetched = self._fetch(0, max_bytes=1)
+        start = fetched.log_start if fetched.snapshot_id is not None else 0
+        return LogEnds(start, fetched.high_watermark, fetched.snapshot_id)
+
+    def batches(self, start: int, end: int) -> Iterator[FileBatch]:
+        """Committed batches that hold offsets from `start` up to `end`.
+
+        Raises QuorumError, also where the log has come to begin above `start`.
+        """
+        while start < end:
+            fetched = self._fetch(start)
+            if fetched.snapshot_id is not None:
+                raise QuorumError(
+                    f"offset {start} is gone: the log begins at {fetched.log_start} by now"
+                )
+            position = start
+            for at, header in iter_batches(fetched.data):
+                if header.base_offset >= end or header.last_offset >= fetched.high_watermark:
+                    break
+                yield FileBatch(at, header, fetched.data, at)
+                position = header.last_offset + 1
+            if position == start:
+                raise QuorumError(
+                    f"offset {start} was committed, and the leader commits only up to "
+                    f"{fetched.high_watermark}: this is another quorum, or one that lost records"
+                )
+            start = position
+
+    def snapshot_batches(self, snapshot_id: OffsetAndEpoch) -> Iterator[FileBatch]:
+        """The batches of a snapshot. Raises QuorumError, also where it is gone."""
+        slices = self._reader.snapshot(snapshot_id)
+        data, base = b"", 0
+        while True:
+            chunk = self._run(lambda: anext(slices, b""))
+            if not chunk:
+                break
+            data += chunk
+            at = 0
+            while _is_whole(data, at):
+                header = check_batch(data, at)
+                yield FileBatch(base + at, header, data, at)
+                at += header.size_bytes
+            data, base = data[at:], base + at
+        if data:
+            raise QuorumError(f"snapshot {snapshot_id} ends in the middle of a batch")
+
+    def offset_at(self, timestamp_ms: int, ends: LogEnds) -> int:
+        """The first batch with a record at this time or later; the end where there is none."""
+        low, high = ends.start, ends.end
+        while low < high:
+            middle = (low + high) // 2
+            fetched = self._fetch(middle, max_bytes=1)
+            if not fetched.data:
+                return ends.end
+            header = read_header(fetched.data)
+            if header.max_timestamp_ms >= timestamp_ms:
+                high = min(middle, header.base_offset)
+            else:
+                low = max(middle, header.last_offset) + 1
+        return low
+
+    def _fetch(self, offset: int, max_bytes: int | None = None) -> FetchedLog:
+        if max_bytes is None:
+            return self._run(lambda: self._reader.fetch(offset))
+        return self._run(lambda: self._reader.fetch(offset, max_bytes=max_bytes))
+
+    def _run(self, call: Callable[[], Coroutine[None, None, T]]) -> T:
+        async def awaited() -> T:
+            return await call()
+
+        try:
+            return self._loop.run_until_complete(awaited())
+        except (QuorumUnavailableError, RequestRefusedError, AdminError) as error:
+            raise QuorumError(f"bootstrap.servers: {error}") from error
+
+
+@contextmanager
+def live_log(options: Options) -> Iterator[LiveLog]:
+    """A LiveLog that is closed behind whoever reads it."""
+    log = LiveLog(options)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def snapshot_of(text: str) -> OffsetAndEpoch:
+    """A snapshot's id from `516-1`, as a stream's offset has it."""
+    offset, _, epoch = text.partition("-")
+    return OffsetAndEpoch(epoch=Epoch(int(epoch)), offset=Offset(int(offset)))
+
+
+async def _opened(options: Options, servers: list[tuple[str, int]]) -> LogReader:
+    """Channels belong to the loop on which they are opened."""
+    tls = None
+    if options.command_config is not None:
+        try:
+            settings = Settings(read_properties(options.command_config), {})
+            tls = open_tls(read_client_tls(settings))
+        except (ConfigError, TlsError) as error:
+            raise OptionError(f"commandConfig: {error}") from error
+    return LogReader(servers, timeout_ms=TIMEOUT_MS, tls=tls)
+
+
+def _is_whole(data: bytes, at: int) -> bool:
+    if len(data) - at < _LENGTH_END:
+        return False
+    return len(data) - at >= _LENGTH_END + int(_LENGTH.unpack_from(data, at + _LENGTH_AT)[0])

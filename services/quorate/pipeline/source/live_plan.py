@@ -1,0 +1,99 @@
+"""Parts of a live quorum's log that can be fetched at the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.pipeline.source.live import LogEnds, live_log
+from quorate.pipeline.source.options import AtOffset, AtTime, OptionError
+from quorate.pipeline.source.splits import Split
+from quorate.storage.layout import checkpoint_name
+
+if TYPE_CHECKING:
+    from quorate.pipeline.source.live import LiveLog
+    from quorate.pipeline.source.options import Options
+    from quorate.records.ids import OffsetAndEpoch
+
+# One leader serves all of them: more tasks than this gain nothing.
+RANGE_OFFSETS: Final = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRange:
+    """Records from `low` up to, not including, `high`; or a whole snapshot, at its last offset."""
+
+    low: int
+    high: int
+    snapshot_id: OffsetAndEpoch | None = None
+
+
+def plan_live(options: Options) -> list[LiveRange]:
+    """All that the options ask for, as far as it is committed now. Raises QuorumError."""
+    if not options.is_committed_only:
+        raise OptionError(
+            "isolation: a live quorum gives what is committed; read_uncommitted needs a path"
+        )
+    with live_log(options) as log:
+        ends = log.ends()
+        high = min(_place(log, options.end, ends, ends.end), ends.end)
+        if isinstance(options.start, str):
+            snapshot_id, low = beginning(options, ends)
+        else:
+            snapshot_id, low = None, _place(log, options.start, ends, ends.start)
+            if low < ends.start:
+                raise OptionError(
+                    f"startingOffsets: {low} is gone, the quorum's log begins at {ends.start}; "
+                    "begin there, or with snapshot"
+                )
+    ranges = [snapshot_range(snapshot_id)] if snapshot_id is not None else []
+    return [*ranges, *log_ranges(low, high)]
+
+
+def beginning(options: Options, ends: LogEnds) -> tuple[OffsetAndEpoch | None, int]:
+    """The snapshot to begin with, if any, and the first offset behind it.
+
+    A quorum whose log is whole is read from its first record: it names no snapshot then.
+    """
+    if options.start == "latest":
+        return None, ends.end
+    if ends.snapshot_id is not None:
+        return ends.snapshot_id, ends.snapshot_id.offset
+    return None, 0
+
+
+def log_ranges(low: int, high: int) -> list[LiveRange]:
+    """The offsets from `low` up to `high` in parts."""
+    starts = range(low, high, RANGE_OFFSETS)
+    return [LiveRange(start, min(high, start + RANGE_OFFSETS)) for start in starts]
+
+
+def snapshot_range(snapshot_id: OffsetAndEpoch) -> LiveRange:
+    """A whole snapshot."""
+    return LiveRange(snapshot_id.offset - 1, snapshot_id.offset, snapshot_id)
+
+
+def range_split(wanted: LiveRange) -> Split:
+    """What the decoder has to know of a range."""
+    snapshot_id = wanted.snapshot_id
+    return Split(
+        path="" if snapshot_id is None else checkpoint_name(snapshot_id),
+        source_node=None,
+        start=0,
+        end=0,
+        first_offset=None,
+        next_offset=None,
+        low=wanted.low,
+        high=wanted.high,
+        snapshot_offset=None if snapshot_id is None else snapshot_id.offset - 1,
+    )
+
+
+def _place(log: LiveLog, place: str | AtOffset | AtTime, ends: LogEnds, default: int) -> int:
+    match place:
+        case AtOffset(offset=offset):
+            return offset
+        case AtTime(timestamp_ms=timestamp_ms):
+            return log.offset_at(timestamp_ms, ends)
+        case _:
+            return default
