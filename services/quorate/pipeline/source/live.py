@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from quorate.pipeline.source.options import Options
+    from quorate.rpc.tls import TlsFiles
 
 T = TypeVar("T")
 TIMEOUT_MS: Final = 60_000
@@ -60,8 +61,9 @@ class LiveLog:
             servers = parse_servers(options.bootstrap_servers)
         except ValueError as error:
             raise OptionError(f"bootstrap.servers: {error}") from error
+        tls = _tls(options)
         self._loop = asyncio.new_event_loop()
-        self._reader = self._run(lambda: _opened(options, servers))
+        self._reader = self._run(lambda: _opened(servers, tls))
 
     def close(self) -> None:
         """Close the channels."""
@@ -163,15 +165,18 @@ def snapshot_of(text: str) -> OffsetAndEpoch:
     return OffsetAndEpoch(epoch=Epoch(int(epoch)), offset=Offset(int(offset)))
 
 
-async def _opened(options: Options, servers: list[tuple[str, int]]) -> LogReader:
+def _tls(options: Options) -> TlsFiles | None:
+    if options.command_config is None:
+        return None
+    try:
+        settings = Settings(read_properties(options.command_config), {})
+        return open_tls(read_client_tls(settings))
+    except (ConfigError, TlsError) as error:
+        raise OptionError(f"commandConfig: {error}") from error
+
+
+async def _opened(servers: list[tuple[str, int]], tls: TlsFiles | None) -> LogReader:
     """Channels belong to the loop on which they are opened."""
-    tls = None
-    if options.command_config is not None:
-        try:
-            settings = Settings(read_properties(options.command_config), {})
-            tls = open_tls(read_client_tls(settings))
-        except (ConfigError, TlsError) as error:
-            raise OptionError(f"commandConfig: {error}") from error
     return LogReader(servers, timeout_ms=TIMEOUT_MS, tls=tls)
 
 

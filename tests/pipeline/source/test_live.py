@@ -1,0 +1,102 @@
+"""A live quorum of one real controller, read without a replica."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from quorate.controller.requests import NewTopic
+from quorate.pipeline.source import live
+from quorate.pipeline.source.batch_reader import KraftReader
+from quorate.pipeline.source.live import LiveLog, QuorumError, snapshot_of
+from quorate.pipeline.source.options import OptionError, parse_options
+from tests.integration.disks import log_start
+from tests.integration.quorum import SMALL_LOG, Quorum
+from tests.pipeline.source.logs import rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read(servers: str, **options: str) -> list[dict[str, Any]]:
+    reader = KraftReader(parse_options({"bootstrap.servers": servers, **options}))
+    found: list[dict[str, Any]] = []
+    for part in reader.partitions():
+        for batch in reader.read(part):
+            found += batch.to_pylist()
+    return sorted(found, key=lambda row: row["offset"])
+
+
+def same(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without what only a disk knows."""
+    return [
+        {name: value for name, value in row.items() if name not in {"segment", "source_node"}}
+        for row in found
+    ]
+
+
+async def test_a_live_quorum_gives_what_its_disk_has(tmp_path: Path) -> None:
+    async with Quorum(tmp_path / "q", controllers=1) as quorum:
+        await quorum.register_brokers()
+        await quorum.create(NewTopic("a", 3, 3), NewTopic("b", 2, 1))
+        high_watermark = await quorum.assert_logs_agree()
+        node = next(iter(quorum.nodes.values()))
+        limits = {"startingOffsets": "0", "endingOffsets": str(high_watermark)}
+        found = await asyncio.to_thread(read, quorum.bootstrap_servers, **limits)
+        on_disk = rows(node.metadata_dir, **limits)
+        assert same(found) == same(on_disk)
+        some = await asyncio.to_thread(
+            read, quorum.bootstrap_servers, startingOffsets="4", endingOffsets="7"
+        )
+        assert [row["offset"] for row in some] == [4, 5, 6]
+        moment = on_disk[-1]["timestamp"].isoformat()
+        late = await asyncio.to_thread(
+            read,
+            quorum.bootstrap_servers,
+            startingOffsets=moment,
+            endingOffsets=str(high_watermark),
+        )
+        disk = rows(node.metadata_dir, startingOffsets=moment, endingOffsets=str(high_watermark))
+        assert same(late) == same(disk) != []
+
+
+async def test_a_log_that_begins_at_a_snapshot_comes_with_it(tmp_path: Path) -> None:
+    async with Quorum(tmp_path / "q", SMALL_LOG, controllers=1) as quorum:
+        await quorum.register_brokers()
+        node = next(iter(quorum.nodes.values()))
+
+        numbers = count()
+
+        async def begins_late() -> bool:
+            await quorum.create(NewTopic(f"t{next(numbers)}", 50, 3))
+            return log_start(node) > 0
+
+        await quorum.eventually("the first segment is deleted", begins_late)
+        found = await asyncio.to_thread(read, quorum.bootstrap_servers)
+        first = found[0]
+        assert first["segment"].endswith(".checkpoint")
+        end = snapshot_of(first["segment"].removesuffix(".checkpoint")).offset
+        assert first["offset"] == end - 1
+        rest = [row["offset"] for row in found if row["segment"] is None]
+        assert rest == list(range(end, max([*rest, end - 1]) + 1))
+        with pytest.raises(OptionError, match="^startingOffsets: 1 is gone"):
+            await asyncio.to_thread(read, quorum.bootstrap_servers, startingOffsets="1")
+
+
+def test_servers_that_are_none_and_files_that_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"^bootstrap.servers: 'h' is no HOST:PORT"):
+        LiveLog(parse_options({"bootstrap.servers": "h"}))
+    config = {"bootstrap.servers": "h:1", "commandConfig": str(tmp_path / "absent")}
+    with pytest.raises(OptionError, match="^commandConfig: "):
+        LiveLog(parse_options(config))
+    with pytest.raises(OptionError, match="^isolation: "):
+        read("h:1", isolation="read_uncommitted")
+
+
+def test_nobody_there_is_said_with_whom_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "TIMEOUT_MS", 300)
+    with pytest.raises(QuorumError, match=r"127\.0\.0\.1:1"):
+        read("127.0.0.1:1")

@@ -1,0 +1,129 @@
+"""Batches of a stream over a directory: what their offsets say, and what is lost on the way."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from quorate.pipeline.source.options import OptionError, parse_options
+from quorate.pipeline.source.stream_reader import DataLossError, KraftStreamReader
+from tests.pipeline.source.logs import LogWriter, offsets, partition, small_log, topic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def reader_of(log: LogWriter, **options: str) -> KraftStreamReader:
+    return KraftStreamReader(parse_options({"path": str(log.root), **options}))
+
+
+def read(
+    reader: KraftStreamReader, start: dict[str, Any], end: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """One batch, its tasks read where they would be: in another process."""
+    there: KraftStreamReader = pickle.loads(pickle.dumps(reader))  # noqa: S301 - our own bytes
+    found: list[dict[str, Any]] = []
+    for part in pickle.loads(pickle.dumps(reader.partitions(start, end))):  # noqa: S301
+        for batch in there.read(part):
+            found += batch.to_pylist()
+    return sorted(found, key=lambda row: (row["offset"] is None, row["offset"]))
+
+
+def test_batches_follow_each_other_without_a_gap(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    reader = reader_of(log, maxOffsetsPerTrigger="4")
+    limit = reader.getDefaultReadLimit()
+    assert limit == ReadMaxRows(4)
+    start, seen = reader.initialOffset(), []
+    while (end := reader.latestOffset(start, limit)) != start:
+        seen.append(offsets(read(reader, start, end)))
+        start = end
+    assert [offset for batch in seen for offset in batch] == list(range(21))
+    assert max(map(len, seen)) == 4
+    log.write([topic(9)])
+    assert reader.latestOffset(start, ReadAllAvailable()) == {"offset": 22}
+
+
+def test_a_batch_that_is_on_its_way_to_the_disk_is_no_damage(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    whole = log.file.read_bytes()
+    log.write([topic(9)] * 5)
+    log.file.write_bytes(log.file.read_bytes()[: len(whole) + 70])
+    reader = reader_of(log)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert end == {"offset": 21}
+    assert offsets(read(reader, start, end)) == list(range(21))
+    assert len(read(reader, start, end)) == 21
+
+
+def test_a_snapshot_is_given_once_before_what_follows_it(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    log.snapshot(11, [topic(1)])
+    reader = reader_of(log, startingOffsets="snapshot", maxOffsetsPerTrigger="3")
+    start = reader.initialOffset()
+    assert start == {"offset": 11, "snapshot": "11-1"}
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    assert offsets(read(reader, start, end)) == [10] * 4 + [11, 12, 13]
+    following = reader.latestOffset(end, reader.getDefaultReadLimit())
+    assert offsets(read(reader, end, following)) == [14, 15, 16]
+
+
+def test_a_snapshot_at_the_end_of_the_log_is_a_batch_of_its_own(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    log.snapshot(21, [topic(1)])
+    reader = reader_of(log, startingOffsets="snapshot")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert end == {"offset": 21}
+    assert offsets(read(reader, start, end)) == [20] * 4
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+
+
+def log_without_its_first_records(path: Path) -> LogWriter:
+    log = LogWriter(path, base=50)
+    log.lead(3)
+    log.write([partition(0)] * 9)
+    log.snapshot(52, [topic(1)], epoch=3)
+    return log
+
+
+def test_deleted_records_end_the_stream_with_a_sentence(tmp_path: Path) -> None:
+    reader = reader_of(log_without_its_first_records(tmp_path / "c"))
+    with pytest.raises(DataLossError, match=r"offsets 7 to 51 are gone.*failOnDataLoss"):
+        reader.latestOffset({"offset": 7}, ReadAllAvailable())
+
+
+def test_or_it_goes_on_from_the_snapshot(tmp_path: Path) -> None:
+    reader = reader_of(log_without_its_first_records(tmp_path / "c"), failOnDataLoss="false")
+    end = reader.latestOffset({"offset": 7}, ReadMaxRows(3))
+    assert end == {"offset": 55, "through": "52-3"}
+    assert offsets(read(reader, {"offset": 7}, end)) == [51] * 4 + [52, 53, 54]
+    following = reader.latestOffset(end, ReadAllAvailable())
+    assert following == {"offset": 60}
+    assert offsets(read(reader, end, following)) == [55, 56, 57, 58, 59]
+
+
+def test_a_log_that_became_shorter_ends_the_stream(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    with pytest.raises(DataLossError, match=r"the log ends at 21.*read up to 30"):
+        reader_of(log).latestOffset({"offset": 30}, ReadAllAvailable())
+    patient = reader_of(log, failOnDataLoss="false")
+    assert patient.latestOffset({"offset": 30}, ReadAllAvailable()) == {"offset": 30}
+
+
+def test_available_now_ends_where_the_log_ended_at_its_start(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    reader = reader_of(log)
+    reader.prepareForTriggerAvailableNow()
+    log.write([topic(9)])
+    assert reader.latestOffset({"offset": 0}, ReadAllAvailable()) == {"offset": 21}
+    assert reader.reportLatestOffset() == {"offset": 22}
+
+
+def test_a_stream_has_no_end(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="^endingOffsets: "):
+        reader_of(small_log(tmp_path / "c"), endingOffsets="7")
