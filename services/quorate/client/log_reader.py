@@ -101,8 +101,6 @@ class LogReader:
             position += len(answer.chunk)
             if position >= answer.size_bytes:
                 return
-            if not answer.chunk:
-                raise SnapshotGoneError(f"snapshot {snapshot_id} ends at byte {position}")
 
     async def _fetch(self, offset: int, epoch: Epoch | None, max_bytes: int) -> FetchResponse:
         backoff = Backoff(asyncio.get_running_loop().time() + self._timeout_s)
@@ -150,8 +148,15 @@ class LogReader:
                     raise error.refusal from error
                 await self._again(backoff, str(error))
                 continue
-            if answer.error is ErrorCode.NONE:
+            if answer.error is ErrorCode.NONE and answer.chunk:
                 return answer
+            if answer.error is ErrorCode.NONE:
+                # The leader checks the file before it gives any of it away.
+                if not await backoff.wait():
+                    raise QuorumUnavailableError(
+                        f"snapshot {snapshot_id} is not offered: it is being checked, or damaged"
+                    )
+                continue
             if answer.error not in _MOVED:
                 raise SnapshotGoneError(f"snapshot {snapshot_id}: {answer.error.name}")
             await self._again(backoff, answer.error.name)

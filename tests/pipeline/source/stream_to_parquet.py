@@ -1,7 +1,7 @@
 """A query of its own process, to be killed: follows a source into Parquet.
 
-Arguments: a JSON object with the source's `options`, `sink`, `checkpoint` and, to read what is there
-and stop, `result`: where offsets and values of all that the sink has are written.
+Arguments: a JSON object with the source's `options`, `sink`, `checkpoint` and, to read what is
+there and stop, `result`: where offsets and values of all that the sink has are written.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ async def test_a_log_that_begins_at_a_snapshot_comes_with_it(tmp_path: Path) -> 
         assert first["offset"] == end - 1
         rest = [row["offset"] for row in found if row["segment"] is None]
         assert rest == list(range(end, max([*rest, end - 1]) + 1))
-        with pytest.raises(OptionError, match="^startingOffsets: 1 is gone"):
+        with pytest.raises(OptionError, match=r"^startingOffsets: 1 is gone"):
             await asyncio.to_thread(read, quorum.bootstrap_servers, startingOffsets="1")
 
 
@@ -90,9 +90,9 @@ def test_servers_that_are_none_and_files_that_are_none_are_refused(tmp_path: Pat
     with pytest.raises(OptionError, match=r"^bootstrap.servers: 'h' is no HOST:PORT"):
         LiveLog(parse_options({"bootstrap.servers": "h"}))
     config = {"bootstrap.servers": "h:1", "commandConfig": str(tmp_path / "absent")}
-    with pytest.raises(OptionError, match="^commandConfig: "):
+    with pytest.raises(OptionError, match=r"^commandConfig: "):
         LiveLog(parse_options(config))
-    with pytest.raises(OptionError, match="^isolation: "):
+    with pytest.raises(OptionError, match=r"^isolation: "):
         read("h:1", isolation="read_uncommitted")
 
 

@@ -125,5 +125,5 @@ def test_available_now_ends_where_the_log_ended_at_its_start(tmp_path: Path) -> 
 
 
 def test_a_stream_has_no_end(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="^endingOffsets: "):
+    with pytest.raises(OptionError, match=r"^endingOffsets: "):
         reader_of(small_log(tmp_path / "c"), endingOffsets="7")

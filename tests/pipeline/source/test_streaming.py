@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quorate.controller.requests import NewTopic
+from quorate.records.ids import NodeId
 from tests.integration.quorum import Quorum
 from tests.pipeline.source.logs import rows
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 SCRIPT = Path(__file__).with_name("stream_to_parquet.py")
-DEADLINE_S = 180.0
+# Three JVMs start, one after the other, on whatever machine this is.
+DEADLINE_S = 600.0
 
 
 @asynccontextmanager
@@ -35,6 +37,7 @@ async def query(arguments: dict[str, Any], log: Path) -> AsyncIterator[asyncio.s
             stdout=output,
             stderr=output,
             start_new_session=True,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         )
     try:
         yield process
@@ -84,7 +87,7 @@ async def test_each_committed_record_comes_exactly_once(tmp_path: Path) -> None:
         current = await quorum.leader_id()
         gone = next(node_id for node_id in quorum.nodes if node_id != current)
         voters = {voter.key.node_id: voter.key for voter in (await quorum.leader()).voters}
-        key = str(voters[gone]).split(":")
+        key = str(voters[NodeId(gone)]).split(":")
         identity = ("--controller-id", key[0], "--controller-directory-id", key[1])
         async with query(arguments, log):
             done = batch_count(checkpoint)

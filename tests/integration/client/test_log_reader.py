@@ -1,0 +1,59 @@
+"""Reading the log of a real controller without being a replica."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.client.calls import QuorumUnavailableError
+from quorate.client.log_reader import LogReader, SnapshotGoneError
+from quorate.controller.requests import NewTopic
+from quorate.records.batch import iter_batches
+from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+from quorate.rpc.admin_errors import AdminError
+from tests.integration.disks import log_start
+from tests.integration.quorum import SMALL_LOG, Quorum
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TIMEOUT_MS = 20_000
+
+
+async def test_log_and_snapshot_of_a_controller_that_deleted_its_first_records(
+    tmp_path: Path,
+) -> None:
+    async with Quorum(tmp_path / "q", SMALL_LOG, controllers=1) as quorum:
+        await quorum.register_brokers()
+        node = next(iter(quorum.nodes.values()))
+        numbers = count()
+
+        async def begins_late() -> bool:
+            await quorum.create(NewTopic(f"t{next(numbers)}", 50, 3))
+            return log_start(node) > 0
+
+        await quorum.eventually("the first segment is deleted", begins_late)
+        async with LogReader([node.address], timeout_ms=TIMEOUT_MS) as reader:
+            told = await reader.fetch(0)
+            assert (told.data, told.log_start > 0) == (b"", True)
+            snapshot_id = told.snapshot_id
+            assert snapshot_id is not None
+            # At the very start of the log the leader asks for the epoch below it.
+            at_start = await reader.fetch(told.log_start)
+            assert at_start.snapshot_id is None
+            (_, first), *_ = iter_batches(at_start.data)
+            assert first.base_offset <= told.log_start <= first.last_offset
+            data = b"".join([part async for part in reader.snapshot(snapshot_id)])
+            assert list(iter_batches(data))[-1][1].is_control
+            absent = OffsetAndEpoch(epoch=Epoch(1), offset=Offset(1))
+            with pytest.raises(SnapshotGoneError):
+                await anext(reader.snapshot(absent))
+        assert not (await quorum.leader()).observers
+
+
+async def test_nobody_there_ends_with_what_was_tried() -> None:
+    async with LogReader([("127.0.0.1", 1)], timeout_ms=300) as reader:
+        with pytest.raises((AdminError, QuorumUnavailableError), match=r"127\.0\.0\.1:1"):
+            await reader.fetch(0)
