@@ -302,16 +302,24 @@ def _chosen(message: Message, oneof: str) -> Any:
 
 def chosen_in_slices(message: Message, oneof: str) -> Slices[Any]:
     """The same with pauses: a thousand items may have a hundred each, which takes 0.2 s."""
-    part = _chosen(message, oneof)
+    return (yield from _read_in_slices(_chosen(message, oneof)))
+
+
+def _read_in_slices(part: Message) -> Slices[Any]:
+    """Item by item, and those of an item whose own may be many and have items: one topic's
+    partitions, of which each names its replicas, are as much as a thousand topics.
+    """
     owner = part.DESCRIPTOR.name
     field = _field_of_lists(owner)
     if field is None:
         return from_message(part)
-    values, read = getattr(part, field.name), _value_reader(owner, field)
-    _check_count(f"{owner}.{field.name}", len(values), ITEMS_MAX)
+    values = getattr(part, field.name)
+    _check_count(f"{owner}.{field.name}", len(values), _items_max(owner, field.name) or ITEMS_MAX)
+    is_deeper = _field_of_lists(field.message_type.name) is not None
+    read = _value_reader(owner, field)
     items = []
     for value in values:
-        items.append(read(value))
+        items.append((yield from _read_in_slices(value)) if is_deeper else read(value))
         yield
     others = [other for other in part.DESCRIPTOR.fields if other is not field]
     rest = {other.name: _field_reader(owner, other)(part) for other in others}

@@ -8,6 +8,7 @@ import pytest
 
 from quorate.controller import replies as rep
 from quorate.controller import requests as req
+from quorate.controller.decision import RECORDS_MAX
 from quorate.controller.slices import finish
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Offset, TopicId
@@ -182,6 +183,24 @@ def test_a_slice_of_a_request_has_no_more_than_one_item(monkeypatch: pytest.Monk
     monkeypatch.setattr(convert, "_value_reader", noting_reader)
     counts = [len(read) for _ in convert.chosen_in_slices(message, "request")]
     assert counts == list(range(1, 51))
+
+
+def test_the_partitions_of_one_topic_are_read_one_by_one() -> None:
+    # As many as a request may have, of a hundred replicas each, took 70 ms.
+    topic = req.NewTopic("t", -1, -1, assignments=tuple((n, n + 1) for n in range(60)))
+    few = req.NewTopic("u", -1, -1, assignments=((1,),))
+    value = req.CreateTopics((topic, few))
+    slices = convert.chosen_in_slices(convert.write_request(value), "request")
+    assert sum(1 for _ in slices) == 60 + 1 + 2
+    message = convert.write_request(value)
+    assert finish(convert.chosen_in_slices(message, "request")) == value
+
+
+def test_too_many_partitions_of_one_topic_are_refused_before_any_is_read() -> None:
+    assignments = [pb.Replicas(ids=[1])] * (RECORDS_MAX + 1)
+    request = pb.CreateTopics(topics=[pb.NewTopic(name="t", assignments=assignments)])
+    with pytest.raises(ValueError, match=r"NewTopic.assignments: 10001 items"):
+        next(convert.chosen_in_slices(pb.WriteRequest(create_topics=request), "request"))
 
 
 def test_too_many_items_are_refused_before_any_is_read() -> None:
