@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import ssl
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 log = logging.getLogger(__name__)
 # Kubernetes mounts them there; the token is renewed while the pod runs, so it is read each time.
@@ -30,8 +31,12 @@ LOOK_UP_S: Final = 3.0
 # Whoever waits looks again after that.
 LOOK_AGAIN_S: Final = 2.0
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
-# The StatefulSet is gone, or the account or its right is: they go together in an uninstall.
-WITHDRAWN: Final = (401, 403, 404)
+GONE: Final = 404
+# The account of the pod or its right is gone: in an uninstall they go with the StatefulSet.
+WITHDRAWN: Final = (401, 403)
+# For that long, though: an API server that starts knows nobody until it has read who there is, and
+# whoever waits for its turn would stop at that moment, all of them.
+WITHDRAWN_S: Final = 5.0
 
 
 class Fate(Enum):
@@ -64,15 +69,25 @@ class StatefulSet:
 class FateOfPod:
     """What one StatefulSet says of one of its pods, and whether it could ever be read.
 
-    A refusal means that the rights are gone with everything else only where there were rights.
+    A refusal that lasts means that the rights are gone with everything else, and only where there
+    were rights.
     """
 
-    def __init__(self, statefulset: StatefulSet, ordinal: int) -> None:
+    def __init__(
+        self,
+        statefulset: StatefulSet,
+        ordinal: int,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._statefulset = statefulset
+        self._clock = clock
         self._ordinal = ordinal
         self._told = ""
         self._newest: Fate | None = None
         self._looked_at: float | None = None
+        # The first and the last refusal without an answer between them.
+        self._refused_at: tuple[float, float] | None = None
         self.was_read = False
 
     async def learn(self) -> None:
@@ -88,7 +103,7 @@ class FateOfPod:
                 text = await asyncio.to_thread(self._statefulset.read)
             fate = fate_of(json.loads(text), self._ordinal)
         except urllib.error.HTTPError as error:
-            if self.was_read and error.code in WITHDRAWN:
+            if self.was_read and (error.code == GONE or self._is_withdrawn(error.code)):
                 self._tell(f"{name} could be read before, and is gone now ({error}): all pods stop")
                 return Fate.ALL_GO
             self._tell_unknown(error)
@@ -97,15 +112,28 @@ class FateOfPod:
             self._tell_unknown(error)
             return None
         self.was_read = True
+        self._refused_at = None
         self._tell(f"{name}: pod {self._ordinal} {fate.value}", logging.INFO)
         return fate
 
+    def _is_withdrawn(self, status: int) -> bool:
+        """Whether the rights have been refused for so long that they are gone."""
+        if status not in WITHDRAWN:
+            self._refused_at = None
+            return False
+        now_s = self._clock()
+        first_s, last_s = self._refused_at or (now_s, now_s)
+        if now_s - last_s > 2 * WITHDRAWN_S:
+            # Nobody has looked since: that was another stop, which was taken back.
+            first_s = now_s
+        self._refused_at = first_s, now_s
+        return now_s - first_s >= WITHDRAWN_S
+
     async def look_again(self) -> Fate | None:
         """The same for whoever asks all the time: what was found out a moment ago still holds."""
-        clock = asyncio.get_running_loop().time
-        if self._looked_at is None or clock() - self._looked_at >= LOOK_AGAIN_S:
+        if self._looked_at is None or self._clock() - self._looked_at >= LOOK_AGAIN_S:
             self._newest = await self.look()
-            self._looked_at = clock()
+            self._looked_at = self._clock()
         return self._newest
 
     def _tell_unknown(self, error: Exception) -> None:

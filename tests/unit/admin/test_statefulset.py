@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.admin.statefulset import Fate, FateOfPod, StatefulSet, fate_of, statefulset_at
+from quorate.admin.statefulset import (
+    WITHDRAWN_S,
+    Fate,
+    FateOfPod,
+    StatefulSet,
+    fate_of,
+    statefulset_at,
+)
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
@@ -150,8 +157,9 @@ async def test_a_refusal_from_the_beginning_is_a_restart_and_said_once(
 async def test_rights_that_go_go_with_everything_else(
     api: ApiServer, tmp_path: Path, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
+    now_s = 100.0
     api.answer = found(3)
-    pod = FateOfPod(api.at(tmp_path), 2)
+    pod = FateOfPod(api.at(tmp_path), 2, clock=lambda: now_s)
     await pod.learn()
     # Once is enough.
     await pod.learn()
@@ -159,8 +167,40 @@ async def test_rights_that_go_go_with_everything_else(
 
     api.status = status
 
+    if status != 404:
+        # As from an API server that starts.
+        assert await pod.look() is None
+        now_s += WITHDRAWN_S
     assert await pod.look() is Fate.ALL_GO
     assert "could be read before, and is gone now" in caplog.text
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("between", [None, 200, 500])
+async def test_an_api_server_that_starts_and_knows_nobody_yet_stops_nobody(
+    api: ApiServer, tmp_path: Path, status: int, between: int | None
+) -> None:
+    now_s = 100.0
+    api.answer = found(3)
+    pod = FateOfPod(api.at(tmp_path), 2, clock=lambda: now_s)
+    await pod.learn()
+
+    api.status = status
+    assert await pod.look() is None
+    now_s += WITHDRAWN_S - 0.1
+    assert await pod.look() is None
+    if between is None:
+        # Nobody has asked for long: it may have known better meanwhile.
+        now_s += 3600.0
+    else:
+        # It knows after all, or fails.
+        api.status = between
+        await pod.look()
+    api.status = status
+    now_s += 0.1
+    assert await pod.look() is None
+    now_s += WITHDRAWN_S
+    assert await pod.look() is Fate.ALL_GO
 
 
 async def test_a_server_that_fails_has_taken_no_rights(api: ApiServer, tmp_path: Path) -> None:
