@@ -8,6 +8,7 @@ Votes and the Fetches of voters need no place; rpc/arrivals.py bounds those that
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -98,11 +99,17 @@ class Admission:
         self._calls[client] += 1
         return Place(self, client)
 
-    def enter_call(self, context: Context) -> Place:
-        """A place for this call until its answer has left. Raises AdmissionError."""
+    def enter_call(self, context: Context, task: asyncio.Task[Any] | None = None) -> Place:
+        """A place for this call until its answer has left. Raises AdmissionError.
+
+        `task` is the one in which gRPC runs the call, where that is not the caller's: it ends with
+        the last byte. A callback of the context would hold the context, which holds it: such a
+        circle is freed by the garbage collector only, and never where it was set aside meanwhile.
+        """
+        task = task or asyncio.current_task()
+        assert task is not None, "calls are served in tasks"
         place = self.enter(context.peer())
-        # The stub wants a class of its own, and any callable will do.
-        context.add_done_callback(place.give_back)  # type: ignore[arg-type]
+        task.add_done_callback(place.give_back)
         return place
 
     @contextmanager
@@ -146,7 +153,7 @@ class Place:
             self._admission.pool.owe(self._client, size)
             self._size += size
 
-    def give_back(self, _: Any = None) -> None:  # noqa: ANN401 - the context, as a callback
+    def give_back(self, _: Any = None) -> None:  # noqa: ANN401 - the task, as a callback
         """The call has ended; once is enough."""
         admission, self._admission = self._admission, None
         if admission is not None:

@@ -235,7 +235,10 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         self, method: str, requests: AsyncIterator[bytes], context: Context
     ) -> bytes:
         try:
-            return await self._places.arrivals_of(method).receive(requests, context.peer())
+            data = await self._places.arrivals_of(method).receive(requests, context.peer())
+            # Left open it would hold the call, which holds it, when that is long over.
+            await cast("AsyncGenerator[bytes]", aiter(requests)).aclose()
+            return data
         except AdmissionError as error:
             await self._refuse(context, error.refusal)
         except NothingSentError:

@@ -202,7 +202,8 @@ class RaftService(raft_pb2_grpc.RaftServicer):
     ) -> AsyncIterator[pb.FetchResponse]:
         queue: asyncio.Queue[_Waiting | _Refused | None] = asyncio.Queue()
         places = asyncio.Semaphore(REQUESTS_PER_STREAM_MAX)
-        work = self._read(request_iterator, queue, places, context)
+        call = asyncio.current_task()
+        work = self._read(request_iterator, queue, places, context, call)
         reader = asyncio.get_running_loop().create_task(work)
         waiting: _Waiting | _Refused | None = None
         try:
@@ -233,13 +234,14 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         queue: asyncio.Queue[_Waiting | _Refused | None],
         places: asyncio.Semaphore,
         context: Context,
+        call: asyncio.Task[Any] | None,
     ) -> None:
         """Submit requests as they come, so that a second one releases the first."""
         mine = asyncio.current_task()
         assert mine is not None
         try:
             request = convert.fetch_request(await self._arrivals.receive(requests, context.peer()))
-            self._admission(request.replica).enter_call(context)
+            self._admission(request.replica).enter_call(context, call)
             while True:
                 self._claim(request.replica, mine)
                 await places.acquire()
