@@ -70,6 +70,15 @@ class PassWatch:
             gc.callbacks.remove(self._on_pass)
             gc.set_threshold(*self._thresholds)
 
+    def begin_anew(self) -> None:
+        """What was served is given up: its circles too, of which many were set aside long ago.
+
+        It takes as long as a pass over all there is, so that nothing may be served meanwhile.
+        """
+        gc.unfreeze()
+        gc.collect()
+        set_aside()
+
     def _on_pass(self, phase: str, info: dict[str, int]) -> None:
         """Called by the interpreter, in whichever thread it began the pass."""
         if phase == "start":
@@ -81,8 +90,9 @@ class PassWatch:
             return
         if took_s >= LONG_S or len(gc.get_objects(_OLDEST)) >= MANY:
             gc.freeze()
-            # Within a pass none can be begun.
-            self._loop.call_soon_threadsafe(set_aside)
+            # Within a pass none can be begun. What ends until then is not set aside with the rest:
+            # circles would stay for ever.
+            self._loop.call_soon_threadsafe(gc.collect)
 
 
 class PassesByReplaced:

@@ -165,6 +165,8 @@ async def _serve(
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), wait_s)
                 return 0
+            del node
+            passes.begin_anew()
     except (ConfigError, OSError, StorageError, RuntimeError) as error:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
         return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from typing import TYPE_CHECKING
 
 import pytest
@@ -170,3 +171,34 @@ def test_a_pass_comes_for_so_many_replaced() -> None:
         passes.note(replaced)
     gc.callbacks.remove(note)
     assert begun == [2, 2]
+
+
+class Circle:
+    """Only a pass of the collector frees it."""
+
+    def __init__(self) -> None:
+        self.own = self
+
+
+async def test_circles_that_were_set_aside_are_freed_before_it_begins_anew() -> None:
+    circle = Circle()
+    seen = weakref.ref(circle)
+    watch = PassWatch(asyncio.get_running_loop())
+    watch.start()
+    del circle
+    gc.collect()
+    assert seen() is not None
+    watch.begin_anew()
+    assert seen() is None
+    assert len(gc.get_objects()) < 1_000
+    watch.stop()
+
+
+async def test_circles_that_end_after_a_long_pass_are_not_set_aside() -> None:
+    watch = PassWatch(asyncio.get_running_loop(), clock=Clock(LONG_S * 2))
+    watch.start()
+    gc.collect()
+    seen = weakref.ref(Circle())
+    watch.stop()
+    await asyncio.sleep(0)
+    assert seen() is None
