@@ -236,14 +236,14 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
     ) -> bytes:
         try:
             data = await self._places.arrivals_of(method).receive(requests, context.peer())
-            # Left open it would hold the call, which holds it, when that is long over.
-            await cast("AsyncGenerator[bytes]", aiter(requests)).aclose()
-            return data
         except AdmissionError as error:
             await self._refuse(context, error.refusal)
         except NothingSentError:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call has no request")
             raise
+        # Left open it would hold the call, which holds it, when that is long over.
+        await cast("AsyncGenerator[bytes]", aiter(requests)).aclose()
+        return data
 
     async def _decoded(self, method: str, decode: Decode, data: bytes, context: Context) -> Any:  # noqa: ANN401
         try:
