@@ -101,7 +101,7 @@ NEEDS: Final[Mapping[str, Need]] = {
     _RAFT + "UpdateRaftVoter": _PEER_OR_ALTER,
     _RAFT + "UpdateFeatures": _ALTER,
     _RAFT + "TransferLeadership": _ALTER,
-    _RAFT + "TakeLeave": _PEER_OR_ALTER,
+    _RAFT + "TakeLeave": _ALTER,
     _ADMIN + "AddRaftVoter": _ALTER,
     _ADMIN + "RemoveRaftVoter": _ALTER,
     _ADMIN + "UpdateRaftVoter": _ALTER,

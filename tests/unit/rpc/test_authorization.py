@@ -56,6 +56,12 @@ def test_peers_need_cluster_action_and_no_more() -> None:
         assert Operation.CLUSTER_ACTION in NEEDS[f"/quorate.raft.v1.Raft/{method}"].operations
 
 
+@pytest.mark.parametrize("method", ["TakeLeave", "TransferLeadership", "UpdateFeatures"])
+def test_no_broker_may_hold_up_who_is_to_stop(method: str) -> None:
+    # Leaves that are taken again and again for others keep everybody from stopping.
+    assert NEEDS[f"/quorate.raft.v1.Raft/{method}"].operations == (Operation.ALTER,)
+
+
 @pytest.mark.parametrize("method", ["AddRaftVoter", "RemoveRaftVoter"])
 def test_a_peer_may_change_the_voters_for_itself_only(method: str) -> None:
     needs = NEEDS_OF_REQUESTS[f"/quorate.raft.v1.Raft/{method}"]
