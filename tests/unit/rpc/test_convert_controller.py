@@ -173,6 +173,9 @@ def test_a_slice_of_a_request_has_no_more_than_one_item(monkeypatch: pytest.Monk
 
     def noting_reader(owner: str, field: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - protobuf's
         reader = value_reader(owner, field)
+        # Readers are made once: those of the parts may have been made by another test, or not.
+        if owner != "IncrementalAlterConfigs":
+            return reader
 
         def noting(value: Any) -> Any:  # noqa: ANN401 - any field
             read.append(value)
