@@ -76,6 +76,9 @@ def test_modules_and_unit_tests_mirror_each_other(tmp_path: Path) -> None:
         f"{PACKAGE}/rpc/server.py": "",
         f"{PACKAGE}/rpc/gen/raft_pb2.py": "",
         f"{PACKAGE}/sim/world.py": "",
+        f"{PACKAGE}/pipeline/session.py": "",
+        f"{PACKAGE}/pipeline/jobs/acls.py": "",
+        "tests/pipeline/test_session.py": "",
         "tests/integration/rpc/test_server.py": "",
         "tests/integration/test_kill.py": "",
         "tests/unit/raft/conftest.py": "",
@@ -84,6 +87,7 @@ def test_modules_and_unit_tests_mirror_each_other(tmp_path: Path) -> None:
         "tests/unit/raft/test_kip_595.py": "",
     }
     assert judge(tmp_path, tidy.unit_tests_mirror_the_package, files) == [
+        f"{PACKAGE}/pipeline/jobs/acls.py: no tests/pipeline/jobs/test_acls.py",
         f"{PACKAGE}/raft/roles.py: no tests/unit/raft/test_roles.py",
         f"tests/unit/raft/test_gone.py: no {PACKAGE}/raft/gone.py that it would test",
     ]

@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "dump-log": ("quorate.cli.dump_log", "print and check logs and checkpoints"),
     "trace-id": ("quorate.cli.trace_id", "the trace in which an epoch was sought"),
     "simulate": ("quorate.cli.simulate", "run seeds of the deterministic simulator"),
+    "pipeline": ("quorate.cli.pipeline", "ask the log's past with Spark"),
     "generate-log": ("quorate.cli.generate_log", "write the log of a week that never was"),
 }
 

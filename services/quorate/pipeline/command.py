@@ -1,0 +1,158 @@
+"""The flags of `quorate pipeline` and of the same jobs under spark-submit.
+
+Spark is imported once a job runs, so that help needs none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from quorate.pipeline.jobs.registry import JOBS, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from quorate.pipeline.jobs.registry import Job
+
+FORMATS: Final = ("table", "json", "csv", "parquet")
+_LIBRARIES: Final = ("pyspark", "pyarrow", "pandas", "py4j")
+INSTALL: Final = "python -m pip install 'quorate[pipeline]'"
+ROWS_DEFAULT: Final = 200
+
+
+class Parser(argparse.ArgumentParser):
+    """Ends with status 1 on bad input, as the other commands do."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(1, f"{self.prog}: {message}\nsee `{self.prog} --help`\n")
+
+
+def overview() -> str:
+    """The jobs, a line each."""
+    width = max(map(len, JOBS)) + 2
+    lines = [f"  {job.name:<{width}}{job.summary}" for job in JOBS.values()]
+    return "\n".join(["jobs:", *lines, "", "`quorate pipeline JOB --help` shows what each takes."])
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Each job as an action of `parser`, which says them in its epilog."""
+    actions = parser.add_subparsers(
+        metavar="JOB", dest="job", required=True, prog="quorate pipeline", help="one of the below"
+    )
+    for job in JOBS.values():
+        action = actions.add_parser(
+            job.name,
+            description=f"{job.summary[0].upper()}{job.summary[1:]}. {job.description}".strip(),
+        )
+        _add_place(action)
+        if job.tables:
+            _add_output(action, job)
+        _add_own(action, job)
+        action.set_defaults(run=partial(_run, job))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one job from its words, under spark-submit or without; returns the exit status."""
+    parser = Parser(
+        prog="quorate pipeline",
+        description="Questions about the past of a quorum, answered from its log by Spark.",
+        epilog=overview(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="quorate pipeline JOB ...",
+    )
+    add_jobs(parser)
+    parsed = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    run: Callable[[argparse.Namespace], int] = parsed.run
+    return run(parsed)
+
+
+def _add_place(action: argparse.ArgumentParser) -> None:
+    add = action.add_argument
+    add(
+        "--path",
+        action="append",
+        metavar="DIR",
+        help="a log directory, or one that holds __cluster_metadata-0; again for each voter's",
+    )
+    add(
+        "--bootstrap-controller",
+        metavar="HOST:PORT[,HOST:PORT]",
+        help="read from a running quorum instead",
+    )
+    add(
+        "--starting-offsets",
+        default="earliest",
+        metavar="PLACE",
+        help="earliest, latest, snapshot (the newest), an offset or a time (earliest)",
+    )
+    add(
+        "--ending-offsets",
+        default="latest",
+        metavar="PLACE",
+        help="latest, an offset or a time (latest)",
+    )
+    add(
+        "--isolation",
+        choices=("committed", "read_uncommitted"),
+        default="committed",
+        help="whether records count that no majority is known to hold (committed)",
+    )
+    add(
+        "--on-damage",
+        choices=("row", "fail"),
+        default="row",
+        help="go on behind bytes that do not check, or end with an error (row)",
+    )
+    add(
+        "--master",
+        metavar="URL",
+        help="the Spark master (local[*]; under spark-submit what that says)",
+    )
+
+
+def _add_output(action: argparse.ArgumentParser, job: Job) -> None:
+    add = action.add_argument
+    add("--format", choices=FORMATS, default="table", help="how the tables are shown (table)")
+    add("--output", metavar="DIR", help="write the tables below this directory")
+    add(
+        "--rows",
+        type=number(1, 1_000_000),
+        default=ROWS_DEFAULT,
+        metavar="N",
+        help=f"show at most so many rows of a table as text ({ROWS_DEFAULT})",
+    )
+    add(
+        "--table",
+        action="append",
+        choices=job.tables,
+        help="only this table; again for more",
+    )
+
+
+def _add_own(action: argparse.ArgumentParser, job: Job) -> None:
+    for option in job.options:
+        action.add_argument(
+            option.flag,
+            type=option.parse,
+            default=option.default,
+            required=option.is_required,
+            metavar=option.metavar,
+            help=option.help,
+        )
+
+
+def _run(job: Job, arguments: argparse.Namespace) -> int:
+    try:
+        from quorate.pipeline.jobs.running import run_job
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in _LIBRARIES:
+            raise
+        sys.stderr.write(
+            f"quorate pipeline {job.name}: {library} is missing: install it with {INSTALL}\n"
+        )
+        return 1
+    return run_job(job, arguments)

@@ -1,0 +1,166 @@
+"""The tables of a job for people and programs: columns of text, JSON lines, CSV, Parquet.
+
+Text and JSON go to stdout unless a directory is named; Parquet needs one. In a directory each table
+is a directory of files as Spark writes them. Times are UTC, in ISO 8601 with milliseconds.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, NumericType, StructType
+
+from quorate.pipeline.jobs.registry import PipelineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+_NESTED: Final = (ArrayType, MapType, StructType)
+TIMES: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
+NOTHING: Final = "-"
+
+
+def check_output(names: Sequence[str], form: str, directory: str | None) -> None:
+    """Raises PipelineError where the flags do not fit each other or the place is taken."""
+    if directory is None:
+        if form == "parquet":
+            raise PipelineError("--output: --format parquet needs a directory to write to")
+        if form == "csv" and len(names) > 1:
+            raise PipelineError(
+                f"--table: CSV on stdout is one table: name one of {', '.join(names)},"
+                " or --output DIR for all"
+            )
+        return
+    if form == "table":
+        raise PipelineError(f"--format: with --output {directory} it is json, csv or parquet")
+    for name in names:
+        if os.path.lexists(f"{directory}/{name}"):
+            raise PipelineError(f"--output: {directory}/{name} exists: name another, or remove it")
+
+
+def write_tables(
+    tables: Mapping[str, DataFrame], form: str, directory: str | None, rows_max: int
+) -> None:
+    """Show or write the tables in `form`, at most `rows_max` rows of each as text.
+
+    The flags have been checked.
+    """
+    if directory is not None:
+        for name, table in tables.items():
+            shaped = flat(table) if form == "csv" else table
+            writer = shaped.write.option("header", "true").option("timestampFormat", TIMES)
+            writer.format(form).save(f"{directory}/{name}")
+        return
+    match form:
+        case "table":
+            _print_text(tables, rows_max)
+        case "json":
+            _print_json(tables)
+        case _:
+            _print_csv(tables)
+
+
+def _print_json(tables: Mapping[str, DataFrame]) -> None:
+    for name, table in tables.items():
+        for row in table.toLocalIterator():
+            told = {"table": name} | _plain(row.asDict(recursive=True))
+            sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+
+
+def _print_csv(tables: Mapping[str, DataFrame]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    for table in tables.values():
+        writer.writerow(table.columns)
+        for row in table.toLocalIterator():
+            writer.writerow("" if cell is None else text_of(cell) for cell in row)
+
+
+def flat(table: DataFrame) -> DataFrame:
+    """The table with lists and structs as JSON, since CSV has neither."""
+    return table.select(
+        *(
+            F.to_json(field.name, {"timestampFormat": TIMES}).alias(field.name)
+            if isinstance(field.dataType, _NESTED)
+            else F.col(field.name)
+            for field in table.schema.fields
+        )
+    )
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def _print_text(tables: Mapping[str, DataFrame], rows_max: int) -> None:
+    for at, (name, table) in enumerate(tables.items()):
+        rows = [[text_of(cell) for cell in row] for row in table.head(rows_max + 1)]
+        gap = "\n" if at else ""
+        title = f"{gap}{name}\n" if len(tables) > 1 else ""
+        right = [isinstance(field.dataType, NumericType) for field in table.schema.fields]
+        sys.stdout.write(title + aligned(table.columns, rows[:rows_max], right))
+        if len(rows) > rows_max:
+            sys.stdout.write(
+                f"... more than {rows_max} rows: --rows shows more, --format csv all of them\n"
+            )
+
+
+def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+    """Lines with a header above and two blanks between columns; numbers to the right."""
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    lines = []
+    for cells in (columns, *rows):
+        padded = (
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(cells, widths, right, strict=True)
+        )
+        lines.append("  ".join(padded).rstrip())
+    return "".join(f"{line}\n" for line in lines)
+
+
+def text_of(cell: object) -> str:
+    """A cell as text: times in UTC, lists with commas, `-` for what is not there."""
+    match cell:
+        case None:
+            return NOTHING
+        case bool():
+            return "yes" if cell else "no"
+        case datetime():
+            return iso(cell)
+        case list() if not any(isinstance(part, list | tuple | dict) for part in cell):
+            return ",".join(map(text_of, cell))
+        case list() | tuple() | dict():
+            return json.dumps(_json(cell), ensure_ascii=False, separators=(",", ":"))
+    return str(cell)
+
+
+def iso(moment: datetime) -> str:
+    """2026-11-20T08:00:00.000Z. Spark hands over local time without a zone."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _plain(row: Mapping[str, object]) -> dict[str, object]:
+    return {name: _json(cell) for name, cell in row.items()}
+
+
+def _json(cell: object) -> object:
+    match cell:
+        case datetime():
+            return iso(cell)
+        case dict():
+            return _plain(cell)
+        case tuple() if hasattr(cell, "asDict"):
+            return _plain(cell.asDict())
+        case list() | tuple():
+            return _each(cell)
+    return cell
+
+
+def _each(cells: Iterable[object]) -> list[object]:
+    return [_json(cell) for cell in cells]

@@ -1,0 +1,120 @@
+"""One job from its flags to its output: open Spark, read the log, make the tables, show them.
+
+Of several directories a job reads one log, the one that reaches furthest: the last epoch first,
+then the last offset, as voters judge each other (Raft). Jobs that compare logs get all of them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from quorate.pipeline.jobs.output import check_output, write_tables
+from quorate.pipeline.jobs.progress import progress
+from quorate.pipeline.jobs.registry import PipelineError
+from quorate.pipeline.session import session
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from quorate.pipeline.jobs.registry import Job
+
+FORMAT: Final = "kraft"
+# What Python said last in the traceback of a worker: the error's class and its sentence.
+_RAISED: Final = re.compile(r"^(?:[\w.]*\.)?\w*(?:Error|Exception): (.+)$", re.MULTILINE)
+
+
+def run_job(job: Job, arguments: argparse.Namespace) -> int:
+    """Run a job and return the exit status; what the user can mend is one line on stderr."""
+    try:
+        module = import_module(job.module)
+        if not job.tables:
+            status: int = module.run(arguments)
+            return status
+        # What is wrong with the flags is told before Spark takes its seconds to start.
+        options = source_options(job, arguments)
+        check_output(chosen_tables(job, arguments), arguments.format, arguments.output)
+        with session(arguments.master) as spark, progress(spark):
+            log = read_log(spark, options)
+            if not job.reads_all_logs and len(arguments.path or ()) > 1:
+                log = furthest_log(log)
+            values = {option.name: getattr(arguments, option.name) for option in job.options}
+            tables = module.tables(log, values)
+            chosen = {name: tables[name] for name in chosen_tables(job, arguments)}
+            write_tables(chosen, arguments.format, arguments.output, arguments.rows)
+    except PipelineError as error:
+        return _fail(job, str(error))
+    except PySparkException as error:
+        return _fail(job, what_was_said(error))
+    return 0
+
+
+def chosen_tables(job: Job, arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The names of the tables that the flags ask for, in the job's order."""
+    asked = arguments.table or job.tables
+    return tuple(name for name in job.tables if name in asked)
+
+
+def read_log(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """The frame that the source gives for its options."""
+    reader = spark.read.format(FORMAT)
+    for name, value in options.items():
+        reader = reader.option(name, value)
+    return reader.load()
+
+
+def source_options(job: Job, arguments: argparse.Namespace) -> dict[str, str]:
+    """The source's options for a job's flags. Raises PipelineError where they name no log."""
+    paths: list[str] = arguments.path or []
+    servers: str | None = arguments.bootstrap_controller
+    if bool(paths) == bool(servers):
+        raise PipelineError(
+            "--path: name the directory of a log, once for each voter's,"
+            " or --bootstrap-controller HOST:PORT of a running quorum, not both"
+        )
+    for path in paths:
+        if "," in path:
+            raise PipelineError(f"--path: {path!r}: a comma cannot stand in it; link to it")
+    options = {
+        "includeControlRecords": "true",
+        "isolation": "read_uncommitted" if job.reads_all_logs else arguments.isolation,
+        "startingOffsets": arguments.starting_offsets,
+        "endingOffsets": arguments.ending_offsets,
+        "onDamage": arguments.on_damage,
+    }
+    options |= {"path": ",".join(paths)} if paths else {"bootstrap.servers": str(servers)}
+    if job.record_types:
+        options["recordTypes"] = ",".join(job.record_types)
+    return options
+
+
+def furthest_log(log: DataFrame) -> DataFrame:
+    """The rows of the one directory whose log reaches furthest."""
+    reach = F.max(F.struct("leader_epoch", "offset")).alias("reach")
+    known = log.where("crc_valid").groupBy("source_node").agg(reach)
+    # Two that reach equally far hold the same: the one with the lower id is taken.
+    furthest = known.select(
+        F.max(F.struct("reach", (-F.col("source_node")).alias("minus_node"))).alias("best")
+    ).first()
+    if furthest is None or furthest.best is None or furthest.best.minus_node is None:
+        return log
+    return log.where(F.col("source_node") == -furthest.best.minus_node)
+
+
+def what_was_said(error: Exception) -> str:
+    """The sentence in an error of Spark, which quotes the traceback of the source's process."""
+    raised = _RAISED.findall(str(error))
+    return raised[-1] if raised else str(error).strip().splitlines()[0]
+
+
+def _fail(job: Job, message: str) -> int:
+    sys.stderr.write(f"quorate pipeline {job.name}: {message}\n")
+    return 1

@@ -1,0 +1,143 @@
+"""The Spark session of the jobs, made for one small machine unless somebody says otherwise.
+
+Started by spark-submit it takes that command's word on everything, the master first. Else it is
+local: one process with as many task threads as there are cores, a quarter of the memory, no web
+page, no port but on loopback, and what Spark and Java say in a file that is shown when they fail.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from quorate.pipeline.jobs.registry import PipelineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOCAL: Final = "local[*]"
+_MIB: Final = 1 << 20
+_MEMORY_MIB_MIN: Final = 1024
+_MEMORY_MIB_MAX: Final = 8192
+_LAST_WORDS: Final = 5
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+
+
+@contextmanager
+def session(master: str | None = None, *, memory_mib: int | None = None) -> Iterator[SparkSession]:
+    """A session until the block ends; `master` is a Spark master's URL, None for local[*].
+
+    Raises PipelineError where Spark or Java does not start.
+    """
+    if _SUBMITTED in os.environ:
+        opened = _submitted()
+        try:
+            yield opened
+        finally:
+            opened.stop()
+        return
+    scratch = tempfile.mkdtemp(prefix="quorate-pipeline-")
+    try:
+        opened = _local(scratch, master or LOCAL, memory_mib or memory_share_mib())
+        try:
+            yield opened
+        finally:
+            with _stderr_in(f"{scratch}/spark.log"):
+                _stop(opened)
+    finally:
+        rmtree(scratch, ignore_errors=True)
+
+
+def settings() -> dict[str, str]:
+    """What holds wherever the session runs."""
+    return {
+        "spark.sql.session.timeZone": "UTC",
+        # Filters on record types and offsets reach the source.
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+    }
+
+
+def local_settings(scratch: str, memory_mib: int) -> dict[str, str]:
+    """What holds for a session in one process, whose files go to the folder `scratch`."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "spark.driver.memory": f"{memory_mib}m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": scratch,
+        "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+        # The default of 200 is for clusters: a small job would spend its time on empty tasks.
+        "spark.sql.shuffle.partitions": str(2 * (cores or 1)),
+    }
+
+
+def memory_share_mib() -> int:
+    """A quarter of the machine's memory, within reason: the source's processes need theirs."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MIB
+    return max(_MEMORY_MIB_MIN, min(_MEMORY_MIB_MAX, total // 4))
+
+
+def _local(scratch: str, master: str, memory_mib: int) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("quorate")
+    for key, value in (settings() | local_settings(scratch, memory_mib)).items():
+        if master.startswith("local") or not key.startswith(("spark.driver", "spark.local")):
+            conf.set(key, value)
+    said = f"{scratch}/spark.log"
+    try:
+        with _stderr_in(said):
+            opened = SparkSession.builder.config(conf=conf).getOrCreate()
+    except Exception as error:
+        words = Path(said).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        told = "; ".join(words[-_LAST_WORDS:]) or str(error)
+        raise PipelineError(
+            f"Spark does not start with --master {master}: {told}; it needs Java 17 or newer,"
+            " found by JAVA_HOME or PATH"
+        ) from error
+    opened.sparkContext.setLogLevel("OFF")
+    return opened
+
+
+def _submitted() -> SparkSession:
+    SparkContext._ensure_initialized()
+    conf = SparkConf()
+    for key, value in settings().items():
+        conf.setIfMissing(key, value)
+    return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def _stop(opened: SparkSession) -> None:
+    """End the session and the Java process, which would else say that Python went first."""
+    gateway = opened.sparkContext._gateway
+    opened.stop()
+    if gateway is not None and hasattr(gateway, "proc"):
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+        SparkContext._gateway = SparkContext._jvm = None
+
+
+@contextmanager
+def _stderr_in(path: str) -> Iterator[None]:
+    """Processes that start in the block have their stderr in a file."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(file, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(file)

@@ -1,0 +1,77 @@
+"""What the tests of the pipeline share: one Spark session, since each takes seconds to start.
+
+Without PySpark or Java each file is one test that is skipped, and fails in CI.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+REMEDY = "make pipeline"
+
+
+def what_lacks() -> str | None:
+    """What the tests need and do not find, with the command that provides it."""
+    for name in ("pyspark", "pyarrow", "pandas"):
+        if find_spec(name) is None:
+            return f"{name} is needed: {REMEDY}"
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        return "Java 17 or newer is needed: apt-get install openjdk-17-jre-headless"
+    return None
+
+
+def lack(problem: str) -> None:
+    """Skip, or fail where everything has to be there."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(problem)
+    pytest.skip(problem)
+
+
+class Lacking(pytest.Item):
+    """Stands for the tests of a file that cannot be imported."""
+
+    def runtest(self) -> None:
+        """Say why they do not run."""
+        lack(what_lacks() or "")
+
+
+class LackingModule(pytest.Module):
+    """A file of tests that is not imported."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """One item for all that is in it."""
+        yield Lacking.from_parent(self, name="needs_spark")
+
+
+def pytest_pycollect_makemodule(
+    module_path: Path, parent: pytest.Collector
+) -> pytest.Module | None:
+    """Files of this folder are imported where there is Spark to import."""
+    if what_lacks() is None:
+        return None
+    return LackingModule.from_parent(parent, path=module_path)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session of two threads, with as few tasks as small frames need."""
+    from quorate.pipeline.session import session
+
+    with session("local[2]", memory_mib=1024) as opened:
+        opened.conf.set("spark.sql.shuffle.partitions", "2")
+        opened.conf.set("spark.sql.adaptive.enabled", "false")
+        # Compiling a plan takes longer than running it over a few rows.
+        opened.conf.set("spark.sql.codegen.wholeStage", "false")
+        opened.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        yield opened

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from quorate.pipeline.session import local_settings, memory_share_mib, settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+ONE_JOB = """
+import sys
+from quorate.pipeline.session import session
+with session(*sys.argv[1:]) as spark:
+    print(spark.range(5).count(), spark.sparkContext.master)
+    scratch = spark.conf.get("spark.local.dir")
+import os
+print(os.path.exists(scratch))
+"""
+
+
+def run(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own that opens a session and closes it."""
+    return subprocess.run(
+        [sys.executable, "-c", ONE_JOB, *words],
+        env=os.environ | environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_session_is_quiet_and_leaves_nothing() -> None:
+    done = run("local[1]")
+    assert (done.stdout, done.stderr) == ("5 local[1]\nFalse\n", "")
+
+
+def test_what_keeps_spark_from_starting_is_told(tmp_path: Path) -> None:
+    done = run(JAVA_HOME=str(tmp_path / "no-java"))
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert "Spark does not start with --master local[*]" in last
+    assert "JAVA_HOME" in last
+    assert "no-java" in last
+
+
+def test_times_are_utc_and_filters_reach_the_source(spark: SparkSession) -> None:
+    for key, value in settings().items():
+        assert spark.conf.get(key) == value
+
+
+def test_memory_is_a_share_within_bounds() -> None:
+    assert 1024 <= memory_share_mib() <= 8192
+    assert local_settings("scratch", 2048)["spark.driver.memory"] == "2048m"
