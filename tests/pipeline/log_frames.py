@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+from pyspark.sql.types import StructField, StructType
 
 from quorate.records.batch import iter_batches, read_records
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+# Log directories below the folder of stock Kafka's files.
+STOCK = [
+    "dynamic/node-1/__cluster_metadata-0",
+    "dynamic/node-2/__cluster_metadata-0",
+    "dynamic/node-4/__cluster_metadata-0",
+    "upgraded/after/node-1/__cluster_metadata-0",
+    "segments/node-1/__cluster_metadata-0",
+]
 _ARROW = pa.schema(
     [
         ("offset", pa.int64()),
@@ -105,6 +114,12 @@ def frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
     cells = list(zip(*shuffled, strict=True)) or [()] * len(_ARROW)
     arrays = [pa.array(cell, type_) for cell, type_ in zip(cells, _ARROW.types, strict=True)]
     return spark.createDataFrame(pa.table(arrays, _ARROW))
+
+
+def has_schema(table: DataFrame, schema: StructType) -> bool:
+    """Whether names and types are these; Spark infers by itself what may be null."""
+    told = StructType([StructField(each.name, each.dataType) for each in table.schema])
+    return bool(told.simpleString() == schema.simpleString())
 
 
 def rows_as_dicts(table: DataFrame) -> list[dict[str, Any]]:

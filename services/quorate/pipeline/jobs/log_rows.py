@@ -34,6 +34,11 @@ def valid(log: DataFrame) -> DataFrame:
     return log.where("crc_valid and record_type is not null and offset >= 0")
 
 
+def damaged(log: DataFrame) -> DataFrame:
+    """The rows that stand for bytes that do not check or cannot be read."""
+    return log.where("not crc_valid or record_type is null")
+
+
 def rows_of(log: DataFrame, record_types: Collection[str]) -> DataFrame:
     """The rows of some types: all columns, `from_snapshot`, and timestamps of the log's time."""
     rows = valid(log).where(F.col("record_type").isin(*record_types))

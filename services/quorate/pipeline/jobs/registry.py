@@ -73,14 +73,98 @@ def number(minimum: int = 0, maximum: int = INT64_MAX) -> Callable[[str], int]:
     return parse
 
 
+def yes_or_no(text: str) -> str:
+    """One of the two words, as a flag's type."""
+    if text not in ("yes", "no"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither yes nor no")
+    return text
+
+
+OPEN_INTERVALS: Final = (
+    "What still lasts at the end of the log has no end, and its duration is up to the log's last"
+    " timestamp; what had begun before has no start, and its duration is from the first."
+)
+INGEST: Final = Job(
+    "ingest",
+    "stream the log to Parquet by day and record type, each record exactly once",
+    "quorate.pipeline.jobs.ingest",
+    description="Exactly once holds over restarts and changes of leader: it is that of Spark's file"
+    " sink with a checkpoint, for whoever reads the output with Spark. Other readers may see files"
+    " of a batch that was cut short, too. With --every-s it goes on until it is ended.",
+    options=(
+        JobOption("--output", "the directory to write to", str, "DIR", is_required=True),
+        JobOption("--checkpoint", "what has been read so far (_checkpoint in it)", str, "DIR"),
+        JobOption("--every-s", "go on, with a batch so often", number(1), "N"),
+        JobOption("--max-offsets-per-batch", "how much a batch may hold", number(1), "N"),
+        JobOption(
+            "--go-on-after-loss",
+            "yes: where the log no longer has what comes next, go on from its snapshot (no)",
+            yes_or_no,
+            "yes|no",
+            default="no",
+        ),
+    ),
+)
 JOBS: Final = {
     job.name: job
     for job in (
+        INGEST,
         Job(
             "elections",
             "who led each epoch, from when to when, and how long nobody did before",
             "quorate.pipeline.jobs.elections",
             tables=("elections",),
+            description=OPEN_INTERVALS,
+        ),
+        Job(
+            "membership",
+            "who came, went or moved among the voters, and each set of them",
+            "quorate.pipeline.jobs.membership",
+            tables=("changes", "voter_sets"),
+            description=OPEN_INTERVALS,
+        ),
+        Job(
+            "brokers",
+            "each broker's registrations, sessions, fenced times and flapping",
+            "quorate.pipeline.jobs.brokers",
+            tables=("events", "sessions", "fencing", "flapping"),
+            description=OPEN_INTERVALS,
+            options=(
+                JobOption(
+                    "--flap-window-s",
+                    "how close fences are that make flapping (3600)",
+                    number(1, 31 * 86_400),
+                    "N",
+                    default=3600,
+                ),
+                JobOption(
+                    "--flap-count",
+                    "how many fences within a window make it (3)",
+                    number(2, 1_000_000),
+                    "N",
+                    default=3,
+                ),
+            ),
+        ),
+        Job(
+            "health",
+            "what to watch of a quorum against its thresholds: ok, warn or critical",
+            "quorate.pipeline.jobs.health",
+            tables=("health",),
+            reads_all_logs=True,
+        ),
+        Job(
+            "compare",
+            "whether voters' logs agree: where they part, lag, damage, epochs",
+            "quorate.pipeline.jobs.compare",
+            tables=("logs", "divergence", "epochs"),
+            reads_all_logs=True,
+        ),
+        Job(
+            "sizes",
+            "which record types and topics the bytes go to, and what a snapshot saves",
+            "quorate.pipeline.jobs.sizes",
+            tables=("by_type", "by_topic"),
         ),
     )
 }

@@ -1,0 +1,227 @@
+"""Where the log's bytes go: to which record types, to which topics, and what a snapshot would keep.
+
+Bytes are those on the disk: a record with its framing, the headers of batches apart. Rows of a
+snapshot count for what is alive, not for the log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from quorate.pipeline.jobs.log_rows import is_snapshot, valid
+from quorate.records.batch import HEADER_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+SCHEMAS: Final = {
+    "by_type": StructType(
+        [
+            StructField("record_type", StringType()),
+            StructField("record_count", LongType()),
+            StructField("bytes", LongType()),
+            StructField("share", DoubleType()),
+            StructField("live_count", LongType()),
+            StructField("live_bytes", LongType()),
+            StructField("saved_bytes", LongType()),
+        ]
+    ),
+    "by_topic": StructType(
+        [
+            StructField("topic", StringType()),
+            StructField("topic_id", StringType()),
+            StructField("record_count", LongType()),
+            StructField("bytes", LongType()),
+            StructField("share", DoubleType()),
+        ]
+    ),
+}
+BATCH_HEADERS: Final = "(batch headers)"
+# What a record says something lasting of: the kind of thing and which one, by Kafka's field names.
+_THINGS: Final = {
+    "TopicRecord": ("topic", "topicId"),
+    "RemoveTopicRecord": ("topic", "topicId"),
+    "PartitionRecord": ("partition", "topicId", "partitionId"),
+    "ConfigRecord": ("config", "resourceType", "resourceName", "name"),
+    "RegisterBrokerRecord": ("broker", "brokerId"),
+    "UnregisterBrokerRecord": ("broker", "brokerId"),
+    "RegisterControllerRecord": ("controller", "controllerId"),
+    "FeatureLevelRecord": ("feature", "name"),
+    "ClientQuotaRecord": ("quota", "entity", "key"),
+    "ProducerIdsRecord": ("producer ids",),
+    "UserScramCredentialRecord": ("scram", "name", "mechanism"),
+    "RemoveUserScramCredentialRecord": ("scram", "name", "mechanism"),
+    "AccessControlEntryRecord": ("acl", "id"),
+    "RemoveAccessControlEntryRecord": ("acl", "id"),
+    "DelegationTokenRecord": ("token", "tokenId"),
+    "RemoveDelegationTokenRecord": ("token", "tokenId"),
+    "KRaftVersionRecord": ("kraft.version",),
+    "VotersRecord": ("voters",),
+}
+# A record that says that its thing is no more.
+_GONE: Final = """record_type like 'Remove%' or record_type = 'UnregisterBrokerRecord'
+    or (record_type = 'ConfigRecord' and get_json_object(payload, '$.value') is null)
+    or (record_type = 'ClientQuotaRecord' and get_json_object(payload, '$.remove') = 'true')
+    or (record_type = 'FeatureLevelRecord' and get_json_object(payload, '$.featureLevel') = '0')"""
+_TOPIC_TYPES: Final = (
+    "TopicRecord",
+    "PartitionRecord",
+    "PartitionChangeRecord",
+    "RemoveTopicRecord",
+)
+
+
+def sizes_by_type(log: DataFrame) -> DataFrame:
+    """One row a record type, and one for the headers of batches; `share` is of all the bytes.
+
+    `live_*` is what a snapshot at the end would keep of the type, about: partitions as they were
+    created, and without what the snapshot's own header and footer take.
+    """
+    rows = valid(log)
+    of_log = rows.where(~is_snapshot())
+    types = of_log.groupBy("record_type").agg(
+        F.count("*").alias("record_count"), F.sum(record_bytes()).alias("bytes")
+    )
+    # Every batch has a record at its first offset unless it was compacted, which this log is not.
+    batches = of_log.select(
+        F.lit(BATCH_HEADERS).alias("record_type"),
+        F.count_distinct("batch_base_offset").alias("record_count"),
+    ).withColumn("bytes", HEADER_BYTES * F.col("record_count"))
+    alive = (
+        _alive(rows)
+        .groupBy("record_type")
+        .agg(F.count("*").alias("live_count"), F.sum("bytes").alias("live_bytes"))
+    )
+    whole = types.agg(F.sum("bytes").alias("whole")).crossJoin(
+        batches.select(F.col("bytes").alias("headers"))
+    )
+    live_bytes = F.coalesce("live_bytes", F.lit(0))
+    return (
+        types.unionByName(batches)
+        .join(F.broadcast(alive), "record_type", "left")
+        .crossJoin(F.broadcast(whole))
+        .select(
+            "record_type",
+            "record_count",
+            "bytes",
+            (F.col("bytes") / (F.coalesce("whole", F.lit(0)) + F.col("headers"))).alias("share"),
+            F.coalesce("live_count", F.lit(0)).alias("live_count"),
+            live_bytes.alias("live_bytes"),
+            F.greatest(F.lit(0), F.col("bytes") - live_bytes).alias("saved_bytes"),
+        )
+    )
+
+
+def sizes_by_topic(log: DataFrame) -> DataFrame:
+    """One row a topic id, with its name where known; `share` is of what all topics take."""
+    rows = valid(log).where(F.col("record_type").isin(*_TOPIC_TYPES))
+    told = rows.withColumn("topic_id", F.get_json_object("payload", "$.topicId"))
+    is_topic = F.col("record_type") == "TopicRecord"
+    topics = told.groupBy("topic_id").agg(
+        F.max(F.when(is_topic, F.get_json_object("payload", "$.name"))).alias("topic"),
+        F.count_if(~is_snapshot()).alias("record_count"),
+        F.sum(F.when(is_snapshot(), 0).otherwise(record_bytes())).alias("bytes"),
+    )
+    whole = topics.agg(F.sum("bytes").alias("whole"))
+    return topics.crossJoin(F.broadcast(whole)).select(
+        "topic",
+        "topic_id",
+        "record_count",
+        "bytes",
+        F.when(F.col("whole") > 0, F.col("bytes") / F.col("whole")).alias("share"),
+    )
+
+
+def record_bytes() -> Column:
+    """What a row's record takes on the disk, its length and framing with it.
+
+    KRaft stamps a batch with one time, so that the delta of the timestamp takes a byte, as do the
+    attributes and the number of headers, which is 0.
+    """
+    key_bytes = F.coalesce(F.octet_length("key"), F.lit(0))
+    value_bytes = F.coalesce(F.octet_length("value"), F.lit(0))
+    body = (
+        F.lit(3)
+        + _varint_bytes(F.col("offset") - F.col("batch_base_offset"))
+        + _varint_bytes(key_bytes)
+        + key_bytes
+        + _varint_bytes(value_bytes)
+        + value_bytes
+    )
+    return (_varint_bytes(body) + body).cast("bigint")
+
+
+def _varint_bytes(number: Column) -> Column:
+    """How long a signed varint is of a number that is not negative, or -1."""
+    sized = F.when(number < 64, 1)
+    for width in (2, 3, 4):
+        sized = sized.when(number < 2 ** (7 * width - 1), width)
+    return sized.otherwise(5)
+
+
+def _alive(rows: DataFrame) -> DataFrame:
+    """The newest record of each thing that is still there: its type and its bytes."""
+    kind, identity = F.lit(None), F.lit(None)
+    for record_type, (thing, *fields) in _THINGS.items():
+        is_type = F.col("record_type") == record_type
+        parts = [F.get_json_object("payload", f"$.{name}") for name in fields]
+        kind = F.when(is_type, thing).otherwise(kind)
+        identity = F.when(is_type, F.concat_ws("\0", *parts)).otherwise(identity)
+    newest = (
+        rows.where(F.col("record_type").isin(*_THINGS))
+        .groupBy(kind.alias("kind"), identity.alias("identity"))
+        .agg(
+            F.max_by(
+                F.struct(
+                    "record_type",
+                    "offset",
+                    record_bytes().alias("bytes"),
+                    F.expr(_GONE).alias("gone"),
+                    F.get_json_object("payload", "$.topicId").alias("topic_id"),
+                    F.get_json_object("payload", "$.name").alias("name"),
+                    F.get_json_object("payload", "$.resourceType").alias("resource_type"),
+                    F.get_json_object("payload", "$.resourceName").alias("resource_name"),
+                ),
+                "offset",
+            ).alias("last")
+        )
+        .select("kind", "last.*")
+        .where("not gone")
+    )
+    # With a topic go its partitions and its configs, which no record says.
+    topics = newest.where("kind = 'topic'").select(
+        F.col("topic_id").alias("live_id"),
+        F.col("name").alias("live_name"),
+        F.col("offset").alias("born"),
+    )
+    partitions = newest.where("kind = 'partition'").join(
+        topics, F.col("topic_id") == F.col("live_id"), "left_semi"
+    )
+    is_topics = "kind = 'config' and coalesce(resource_type, '') = '2'"
+    configs = newest.where(is_topics).join(
+        topics,
+        (F.col("resource_name") == F.col("live_name")) & (F.col("offset") >= F.col("born")),
+        "left_semi",
+    )
+    others = newest.where(f"kind <> 'partition' and not ({is_topics})")
+    return others.unionByName(partitions).unionByName(configs).select("record_type", "bytes")
+
+
+def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]:
+    """The tables of the job."""
+    del values
+    return {
+        "by_type": sizes_by_type(log).orderBy(F.desc("bytes"), "record_type"),
+        "by_topic": sizes_by_topic(log).orderBy(F.desc("bytes"), "topic_id"),
+    }

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from quorate.pipeline.jobs.health import SCHEMAS, THRESHOLDS, health, tables
+from tests.pipeline.log_frames import (
+    Log,
+    clock_seed,
+    frame,
+    has_schema,
+    read_directory,
+    rows_as_dicts,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.pipeline.log_frames import Row
+
+HOUR_MS = 3_600_000
+
+
+def judged(spark: SparkSession, rows: list[Row]) -> dict[str, tuple[str, float | None]]:
+    """Verdict and number by metric."""
+    table = rows_as_dicts(health(frame(spark, rows)))
+    return {row["metric"]: (row["verdict"], row["value"]) for row in table}
+
+
+def verdict(value: float | None, bound: float) -> str:
+    """As the documentation has it for what grows worse by degrees."""
+    if value is None:
+        return "unknown"
+    return "ok" if value <= bound else "warn" if value <= 10 * bound else "critical"
+
+
+def expected(rows: list[Row]) -> dict[str, tuple[str, float | None]]:
+    """The same from lists."""
+    records = [row for row in rows if row.record_type is not None]
+    of_log = [row for row in records if not row.from_snapshot]
+    changes = [row for row in of_log if row.record_type == "LeaderChangeMessage"]
+    leaders: dict[int, set[int]] = {}
+    begun: dict[int, Row] = {}
+    for row in changes:
+        leaders.setdefault(row.leader_epoch, set()).add(row.data["leaderId"])
+        begun.setdefault(row.leader_epoch, row)
+    times = [row.at_ms for row in begun.values() if row.offset > 0]
+    rate = max((sum(at - HOUR_MS <= other <= at for other in times) for at in times), default=0)
+    ends: dict[int | None, int] = {}
+    for row in of_log:
+        ends[row.source_node] = max(ends.get(row.source_node, 0), row.offset + 1)
+    lag = max(ends.values()) - min(ends.values()) if len(ends) > 1 else None
+    stamps: dict[str, list[int]] = {}
+    for row in records:
+        if row.record_type in ("SnapshotHeaderRecord", "SnapshotFooterRecord"):
+            stamps.setdefault(row.segment, []).append(row.at_ms)
+    took = max((max(pair) - min(pair) for pair in stamps.values()), default=0) or None
+    errors = len(rows) - len(records)
+    most = max(map(len, leaders.values()), default=None)
+    return {
+        "ActiveControllerCount": (
+            "unknown" if most is None else "ok" if most == 1 else "critical",
+            most,
+        ),
+        "LeaderElectionRate": (verdict(rate, 1), rate),
+        "MetadataLogEndOffset": ("ok", max(ends.values())),
+        "MetadataLogLag": (verdict(lag, 1000), lag),
+        "SnapshotGenerationTimeMs": (verdict(took, 10_000), took),
+        "MetadataErrorCount": ("critical" if errors else "ok", errors),
+    }
+
+
+def random_history(seed: int) -> list[Row]:
+    """Elections at all distances, perhaps two leaders, damage, a second log, a slow snapshot."""
+    draw = random.Random(seed)
+    log = Log(epoch=0, offset=draw.choice([0, 9]), source_node=1)
+    if log.offset:
+        log.epoch = 1
+        log.snapshot([("FeatureLevelRecord", {"name": "x", "featureLevel": 1})])
+        late = draw.choice([0, 900, 10_001, 200_000])
+        log.rows[-1] = log.rows[-1]._replace(timestamp=_later(log.rows[-1], late))
+    for _ in range(draw.randint(1, 14)):
+        log.lead(draw.randint(1, 3), [1, 2, 3])
+        log.at_ms += draw.choice([1000, 200_000, HOUR_MS, 9 * HOUR_MS])
+        if draw.random() < 0.1:
+            log.lead(draw.randint(1, 3), [1, 2, 3], epoch=log.epoch)
+    log.add("NoOpRecord", {})
+    rows = list(log.rows)
+    if draw.random() < 0.5:
+        rows += [row._replace(source_node=2) for row in log.rows[: len(log.rows) // 2 + 3]]
+        far = rows[-1]._replace(offset=rows[-1].offset + draw.choice([0, 1500, 20_000]))
+        rows.append(far._replace(record_type="NoOpRecord", payload="{}", segment="x"))
+    if draw.random() < 0.3:
+        rows.append(rows[-1]._replace(crc_valid=False, record_type=None, payload="{}"))
+    return rows
+
+
+def _later(row: Row, by_ms: int) -> Any:  # noqa: ANN401 - a datetime
+    from datetime import timedelta
+
+    return row.timestamp + timedelta(milliseconds=by_ms)
+
+
+def test_random_histories_equal_a_judgement_in_python(spark: SparkSession) -> None:
+    seed = clock_seed()
+    for history in range(seed, seed + 4):
+        rows = random_history(history)
+        assert judged(spark, rows) == expected(rows), f"history {history}"
+
+
+def test_the_stock_quorum(spark: SparkSession, kafka_fixtures: Path) -> None:
+    rows = [
+        row
+        for node in (1, 2, 3, 4)
+        for row in read_directory(
+            kafka_fixtures / f"dynamic/node-{node}/__cluster_metadata-0", node
+        )
+    ]
+    got = judged(spark, rows)
+    assert got == expected(rows)
+    # Three elections within minutes; the rest of it was well.
+    assert {name for name, (word, _) in got.items() if word != "ok"} == {"LeaderElectionRate"}
+
+
+def test_every_metric_has_a_row_even_of_no_log(spark: SparkSession) -> None:
+    table = health(frame(spark, []))
+    assert has_schema(table, SCHEMAS["health"])
+    rows = rows_as_dicts(table)
+    assert sorted(row["metric"] for row in rows) == sorted(THRESHOLDS)
+    assert {row["verdict"] for row in rows if row["value"] is None} == {"unknown"}
+    assert all(row["what"] for row in rows)
+
+
+def test_the_job_has_one_table(spark: SparkSession) -> None:
+    assert list(tables(frame(spark, []), {})) == ["health"]
