@@ -90,10 +90,13 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_cells_as_text() -> None:
-    assert [text_of(cell) for cell in (None, True, 1.5, NOON, [1, 2], [{"a": NOON}])] == [
+    assert [
+        text_of(cell) for cell in (None, True, 2 / 3, 10_000.0, NOON, [1, 2], [{"a": NOON}])
+    ] == [
         "-",
         "yes",
-        "1.5",
+        "0.6667",
+        "10000",
         iso(NOON),
         "1,2",
         '[{"a":"2026-11-20T12:00:00.000Z"}]',

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
-from contextlib import contextmanager
+import json
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from quorate.pipeline.command import main
 from quorate.pipeline.jobs import running
+from quorate.pipeline.jobs.registry import JOBS
 from quorate.pipeline.jobs.running import furthest_log, what_was_said
 from tests.pipeline.log_frames import Log, frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -101,3 +105,39 @@ def test_the_sentence_is_found_in_a_traceback() -> None:
     )
     assert what_was_said(ValueError(said)) == "path: x cannot be listed"
     assert what_was_said(ValueError("one thing\nand more")) == "one thing"
+
+
+@pytest.mark.parametrize("name", [name for name, job in JOBS.items() if job.tables])
+def test_every_job_answers_over_the_source(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    kafka_fixtures: Path,
+    name: str,
+) -> None:
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    job = JOBS[name]
+    words = [
+        word for node in (1, 4) for word in ("--path", str(kafka_fixtures / f"dynamic/node-{node}"))
+    ]
+    for option in job.options:
+        words += [option.flag, "1"] if option.is_required else []
+    assert main([name, *words, "--format", "json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    schemas = import_module(job.module).SCHEMAS
+    assert rows
+    for row in rows:
+        assert list(row) == ["table", *schemas[row["table"]].names]
+
+
+def test_a_path_without_a_log_is_told_by_name(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    assert main(["elections", "--path", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"quorate pipeline elections: path: {tmp_path} holds no segment")
+    assert said.count("\n") == 1

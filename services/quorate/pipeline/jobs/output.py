@@ -131,6 +131,8 @@ def text_of(cell: object) -> str:
             return NOTHING
         case bool():
             return "yes" if cell else "no"
+        case float():
+            return str(round(cell, 4)).removesuffix(".0")
         case datetime():
             return iso(cell)
         case list() if not any(isinstance(part, list | tuple | dict) for part in cell):
