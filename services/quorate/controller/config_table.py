@@ -143,9 +143,9 @@ BROKER_LISTS: Final = frozenset(
 )
 """Broker configurations that APPEND and SUBTRACT work on."""
 
-_SENSITIVE = re.compile(r"password|secret|jaas|private\.?key|keystore\.key|credential|token")
+SENSITIVE: Final = re.compile(r"password|secret|jaas|private\.?key|keystore\.key|credential|token")
 
 
 def is_sensitive(name: str) -> bool:
     """Whether a configuration's value is withheld from whoever describes it."""
-    return name not in TOPIC_CONFIGS and _SENSITIVE.search(name.lower()) is not None
+    return name not in TOPIC_CONFIGS and SENSITIVE.search(name.lower()) is not None

@@ -23,7 +23,7 @@ _SNAPSHOT_HEADER: Final = StructType([StructField("lastContainedLogTimestamp", L
 
 def is_snapshot() -> Column:
     """Whether a row was read from a snapshot."""
-    return F.coalesce(F.col("segment").endswith(CHECKPOINT_SUFFIX), F.lit(False))  # noqa: FBT003
+    return F.coalesce(F.col("segment").endswith(CHECKPOINT_SUFFIX), F.lit(False))
 
 
 def valid(log: DataFrame) -> DataFrame:

@@ -18,6 +18,7 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.pipeline.jobs.moments import moment
 from quorate.settings.numbers import INT64_MAX, whole_number
 
 if TYPE_CHECKING:
@@ -105,6 +106,24 @@ INGEST: Final = Job(
         ),
     ),
 )
+
+_MOMENT: Final = "up to that offset, or that time in ISO 8601"
+_IMAGE_RECORDS: Final = (
+    "TopicRecord",
+    "RemoveTopicRecord",
+    "PartitionRecord",
+    "PartitionChangeRecord",
+    "ClearElrRecord",
+    "RegisterBrokerRecord",
+    "UnregisterBrokerRecord",
+    "FenceBrokerRecord",
+    "UnfenceBrokerRecord",
+    "BrokerRegistrationChangeRecord",
+    "ConfigRecord",
+    "AccessControlEntryRecord",
+    "RemoveAccessControlEntryRecord",
+)
+
 JOBS: Final = {
     job.name: job
     for job in (
@@ -165,6 +184,51 @@ JOBS: Final = {
             "which record types and topics the bytes go to, and what a snapshot saves",
             "quorate.pipeline.jobs.sizes",
             tables=("by_type", "by_topic"),
+        ),
+        Job(
+            "partitions",
+            "who led each partition and was in sync, when too few were, which topics change",
+            "quorate.pipeline.jobs.partitions",
+            tables=("history", "under_replicated", "offline", "churn"),
+            record_types=(
+                "PartitionRecord",
+                "PartitionChangeRecord",
+                "TopicRecord",
+                "RemoveTopicRecord",
+            ),
+        ),
+        Job(
+            "configs",
+            "what was set on topics and brokers, from when to when",
+            "quorate.pipeline.jobs.configs",
+            tables=("configs",),
+            record_types=("ConfigRecord", "TopicRecord", "RemoveTopicRecord"),
+        ),
+        Job(
+            "acls",
+            "who was allowed or denied what, from when to when",
+            "quorate.pipeline.jobs.acls",
+            tables=("acls",),
+            record_types=("AccessControlEntryRecord", "RemoveAccessControlEntryRecord"),
+        ),
+        Job(
+            "image",
+            "topics, partitions, brokers, configs and ACLs as they were at one moment",
+            "quorate.pipeline.jobs.image_tables",
+            tables=("topics", "partitions", "brokers", "configs", "acls"),
+            options=(JobOption("--at", f"{_MOMENT} (the end of the log)", moment, "OFFSET|TIME"),),
+            record_types=_IMAGE_RECORDS,
+        ),
+        Job(
+            "diff",
+            "what came, went or changed between two moments",
+            "quorate.pipeline.jobs.image_diff",
+            tables=("diff",),
+            options=(
+                JobOption("--from", _MOMENT, moment, "OFFSET|TIME", is_required=True),
+                JobOption("--to", f"{_MOMENT} (the end of the log)", moment, "OFFSET|TIME"),
+            ),
+            record_types=_IMAGE_RECORDS,
         ),
     )
 }

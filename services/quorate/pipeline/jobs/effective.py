@@ -1,0 +1,55 @@
+"""Which records of a log took effect: those of transactions (KIP-868) only where they ended.
+
+Between BeginTransactionRecord and AbortTransactionRecord nothing happened, and of a transaction
+that is still open at the end of a frame nothing has happened yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from quorate.records.metadata import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_BEGIN = BeginTransactionRecord.__name__
+_END = EndTransactionRecord.__name__
+_ABORT = AbortTransactionRecord.__name__
+
+
+def effective(frame: DataFrame) -> DataFrame:
+    """The frame without records that never took effect; control records and damage stay."""
+    undone = F.broadcast(_undone(frame))
+    is_inside = (
+        (F.col("offset") >= F.col("begin_offset"))
+        & (F.col("offset") <= F.col("end_offset"))
+        & ~F.col("is_control")
+    )
+    return frame.join(undone, is_inside, "left_anti").select(*frame.columns)
+
+
+def _undone(frame: DataFrame) -> DataFrame:
+    """The ranges of offsets to leave out, both ends included."""
+    # There are few markers, so one task may sort them all.
+    following = Window.partitionBy(F.lit(0)).orderBy("offset").rowsBetween(1, 1)
+    markers = frame.where(F.col("record_type").isin(_BEGIN, _END, _ABORT)).select(
+        "offset",
+        "record_type",
+    )
+    return (
+        markers.withColumn("next_type", F.first("record_type").over(following))
+        .withColumn("next_offset", F.first("offset").over(following))
+        .where((F.col("record_type") == _BEGIN) & (F.coalesce("next_type", F.lit(_ABORT)) != _END))
+        .select(
+            F.col("offset").alias("begin_offset"),
+            F.coalesce("next_offset", F.lit((1 << 63) - 1)).alias("end_offset"),
+        )
+    )

@@ -1,0 +1,76 @@
+"""Intervals: from when to when something was so.
+
+One that is still so at the end of a frame is open: its `end` and `end_offset` are null, and its
+`duration_ms` counts to the last timestamp of the frame.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+INTERVAL_FIELDS: Final = (
+    T.StructField("start_offset", T.LongType()),
+    T.StructField("start", T.TimestampType()),
+    T.StructField("end_offset", T.LongType()),
+    T.StructField("end", T.TimestampType()),
+    T.StructField("open", T.BooleanType(), nullable=False),
+    T.StructField("duration_ms", T.LongType()),
+)
+
+
+def closed(intervals: DataFrame, frame: DataFrame) -> DataFrame:
+    """Intervals that have start_offset, start, end_offset and end, with `open` and `duration_ms`.
+
+    `frame` is the whole frame that they were found in.
+    """
+    last = frame.agg(F.max("timestamp").alias("last_timestamp"))
+    until = F.unix_millis(F.coalesce("end", "last_timestamp"))
+    return intervals.crossJoin(F.broadcast(last)).select(
+        *intervals.columns,
+        F.col("end_offset").isNull().alias("open"),
+        (until - F.unix_millis("start")).alias("duration_ms"),
+    )
+
+
+def counts_over_time(intervals: DataFrame, bins: int) -> DataFrame:
+    """How many intervals lasted at a time: at, count; two rows at most for each of the bins.
+
+    A bin tells the most that there were at once in it, and then how many it ended with.
+    """
+    changes = (
+        intervals.select(F.col("start").alias("at"), F.lit(1).alias("step"))
+        .unionAll(intervals.where(~F.col("open")).select("end", F.lit(-1)))
+        .groupBy("at")
+        .agg(F.sum("step").alias("step"))
+    )
+    so_far = Window.orderBy("at").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    whole = Window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    first, last = (F.unix_millis(bound("at").over(whole)) for bound in (F.min, F.max))
+    binned = (
+        changes.withColumn("count", F.sum("step").over(so_far))
+        .withColumn("first", first)
+        .withColumn("whole", last - first + 1)
+        .withColumn("bin", F.floor((F.unix_millis("at") - F.col("first")) * bins / F.col("whole")))
+    )
+    told = binned.groupBy("bin").agg(
+        F.min("at").alias("from"),
+        F.max("count").alias("most"),
+        F.max("at").alias("until"),
+        F.max_by("count", "at").alias("left"),
+    )
+    points = F.inline(
+        F.array(
+            F.struct(F.col("from").alias("at"), F.col("most").alias("count"), F.lit(0).alias("nr")),
+            F.struct(
+                F.col("until").alias("at"), F.col("left").alias("count"), F.lit(1).alias("nr")
+            ),
+        )
+    )
+    return told.select(points).orderBy("at", "nr").select("at", "count")

@@ -1,0 +1,29 @@
+"""What is kept of a log, and its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.pipeline.jobs.keeping import kept
+from quorate.records.metadata import ConfigRecord, NoOpRecord, TopicRecord
+from tests.pipeline.jobs.histories import START_MS, Entry, frame_of
+from tests.pipeline.jobs.rows import rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_rows_of_the_types_and_the_last_timestamp_of_all(spark: SparkSession) -> None:
+    config = ConfigRecord(resource_type=4, resource_name="1", name="a", value="b")
+    entries = [Entry(0, START_MS, config), Entry(1, START_MS + 7, NoOpRecord())]
+    found = kept(frame_of(spark, entries), ConfigRecord, TopicRecord)
+    assert found.columns == [
+        "offset",
+        "timestamp",
+        "is_control",
+        "record_type",
+        "config_record",
+        "topic_record",
+    ]
+    rows = rows_of(found.select("offset", "timestamp", "record_type", "config_record.name"))
+    assert rows == [(0, START_MS, "ConfigRecord", "a"), (None, START_MS + 7, None, None)]

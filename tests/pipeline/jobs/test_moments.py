@@ -1,0 +1,25 @@
+"""Moments of a log as flags name them."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+
+import pytest
+
+from quorate.pipeline.jobs.moments import moment, worded
+
+
+def test_an_offset_or_a_time() -> None:
+    assert moment("17") == 17
+    assert moment("2026-01-31T12:00:00Z") == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert moment("2026-01-31 14:00:00+02:00") == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert moment("2026-01-31T12:00") == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert worded(17) == "offset 17"
+    assert worded(datetime(2026, 1, 31, tzinfo=UTC)) == "2026-01-31T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("text", ["", "-1", "yesterday", "1.5", "٣", "9" * 20])
+def test_anything_else_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="give an offset, or a time as 2026"):
+        moment(text)

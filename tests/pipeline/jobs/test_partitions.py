@@ -1,0 +1,160 @@
+"""Histories of partitions equal those that a loop over the same records finds."""
+
+from __future__ import annotations
+
+import random
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.pipeline.jobs import partitions
+from quorate.pipeline.jobs.keeping import kept
+from tests.pipeline.jobs import plain
+from tests.pipeline.jobs.histories import History, frame_of
+from tests.pipeline.jobs.rows import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tests.pipeline.jobs.plain import State
+
+
+@pytest.fixture(scope="module")
+def history() -> History:
+    return History(time.time_ns() % 1_000_000_000, 400)
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession, history: History) -> DataFrame:
+    frame = frame_of(spark, history.entries, shuffled=random.Random(history.seed))
+    return kept(frame, *partitions.PARTITION_RECORDS)
+
+
+def key(state: State) -> tuple[object, ...]:
+    return state.topic, state.topic_id, state.partition
+
+
+def test_every_state_of_every_partition(rows: DataFrame, history: History) -> None:
+    found = partitions.partition_history(rows)
+    last = plain.last_ms(history.entries)
+    expected = [
+        (
+            *key(state),
+            *plain.interval(state.start, state.end, last),
+            state.leader,
+            state.leader_epoch,
+            state.replicas,
+            state.isr,
+            state.adding,
+            state.removing,
+            changed(before, state),
+        )
+        for states in plain.states(history.entries)
+        for before, state in zip([None, *states], states, strict=False)
+    ]
+    assert found.schema.simpleString() == partitions.HISTORY_SCHEMA.simpleString()
+    assert rows_of(found) == sorted(expected, key=repr), f"seed {history.seed}"
+
+
+def changed(before: State | None, state: State) -> tuple[str, ...]:
+    if before is None:
+        return ()
+    return tuple(
+        word
+        for word, differs in (
+            ("leader", before.leader != state.leader),
+            ("isr", set(before.isr) != set(state.isr)),
+            ("replicas", set(before.replicas) != set(state.replicas)),
+            (
+                "reassignment",
+                set(before.adding) != set(state.adding)
+                or set(before.removing) != set(state.removing),
+            ),
+        )
+        if differs
+    )
+
+
+def test_when_replicas_were_missing(rows: DataFrame, history: History) -> None:
+    found = partitions.under_replicated(rows)
+    expected = []
+    for states in plain.states(history.entries):
+        for run in runs(states, lambda state: len(state.isr) < len(state.replicas)):
+            missing = {r for state in run for r in state.replicas if r not in state.isr}
+            expected.append(
+                (
+                    *key(run[0]),
+                    *plain.interval(run[0].start, run[-1].end, plain.last_ms(history.entries)),
+                    min(len(state.isr) for state in run),
+                    tuple(sorted(missing)),
+                    any(state.adding or state.removing for state in run),
+                )
+            )
+    assert found.schema.simpleString() == partitions.UNDER_REPLICATED_SCHEMA.simpleString()
+    assert rows_of(found) == sorted(expected, key=repr), f"seed {history.seed}"
+
+
+def test_when_nobody_led(rows: DataFrame, history: History) -> None:
+    found = partitions.offline(rows)
+    expected = []
+    for states in plain.states(history.entries):
+        for run in runs(states, lambda state: state.leader == -1):
+            first, last = states.index(run[0]), states.index(run[-1])
+            expected.append(
+                (
+                    *key(run[0]),
+                    *plain.interval(run[0].start, run[-1].end, plain.last_ms(history.entries)),
+                    states[first - 1].leader if first else None,
+                    states[last + 1].leader if last + 1 < len(states) else None,
+                )
+            )
+    assert found.schema.simpleString() == partitions.OFFLINE_SCHEMA.simpleString()
+    assert rows_of(found) == sorted(expected, key=repr), f"seed {history.seed}"
+
+
+def runs(states: list[State], holds: Callable[[State], bool]) -> list[list[State]]:
+    """Neighbouring states for which something holds."""
+    found: list[list[State]] = []
+    is_open = False
+    for state in states:
+        if holds(state):
+            if not is_open:
+                found.append([])
+            found[-1].append(state)
+        is_open = holds(state)
+    return found
+
+
+def test_how_often_topics_changed(rows: DataFrame, history: History) -> None:
+    found = partitions.churn(rows)
+    topics: dict[str, list[list[State]]] = {}
+    for states in plain.states(history.entries):
+        topics.setdefault(states[0].topic_id, []).append(states)
+    expected = []
+    for topic_id, of_topic in topics.items():
+        pairs = [pair for states in of_topic for pair in pairwise(states)]
+        expected.append(
+            (
+                of_topic[0][0].topic,
+                topic_id,
+                of_topic[0][-1].end is not None,
+                len(of_topic),
+                sum(a.leader != b.leader for a, b in pairs),
+                sum(b.unclean for _, b in pairs),
+                sum(bool(set(a.isr) - set(b.isr)) for a, b in pairs),
+                sum(bool(set(b.isr) - set(a.isr)) for a, b in pairs),
+                sum(begins_move(a, b) for a, b in pairs),
+            )
+        )
+    assert found.schema.simpleString() == partitions.CHURN_SCHEMA.simpleString()
+    assert rows_of(found) == sorted(expected, key=repr), f"seed {history.seed}"
+
+
+def begins_move(before: State, after: State) -> bool:
+    if before.adding or before.removing:
+        return False
+    return bool(after.adding or after.removing) or set(before.replicas) != set(after.replicas)
