@@ -1,6 +1,6 @@
 # Every target is one line of intent; whatever needs more than three lines lives in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help install pipeline run test verify fix sim chaos kafka interop bench image e2e gen
+.PHONY: help install pipeline report run test verify fix sim chaos kafka interop bench image e2e gen
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -29,6 +29,10 @@ pipeline: $(PIPELINE)  ## add Spark to .venv, for quorate pipeline and its tests
 $(PIPELINE): requirements-pipeline.lock $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-pipeline.lock
 	touch $@
+
+report: $(PIPELINE)  ## generate the log of two days and write build/report.html about it
+	test -e build/log || $(BIN)/quorate generate-log build/log --days 2 --brokers 12 --topics 40 --records 20000
+	$(BIN)/quorate pipeline report --path build/log --html build/report.html
 
 run: $(INSTALLED)  ## start a local quorum of three controllers, until Ctrl-C
 	$(BIN)/quorate up $(ARGS)

@@ -230,5 +230,13 @@ JOBS: Final = {
             ),
             record_types=_IMAGE_RECORDS,
         ),
+        Job(
+            "report",
+            "one HTML page with verdicts, plots and tables of the above",
+            "quorate.pipeline.jobs.report",
+            options=(
+                JobOption("--html", "the file to write (report.html)", str, "FILE", "report.html"),
+            ),
+        ),
     )
 }

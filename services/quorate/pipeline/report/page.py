@@ -1,0 +1,121 @@
+"""The page itself: verdicts first, then sections of plots with tables under them.
+
+Everything that comes from a log is escaped here or in the plots. There is no script, and nothing is
+loaded from elsewhere; a policy in the page forbids it besides.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from quorate.pipeline.report.style import STYLE
+from quorate.pipeline.report.text import escaped, grouped, told
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of values under their headings; `row_count` is how many there would be in all."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A question: what it is, the plots (HTML), the tables, and the command that tells all."""
+
+    title: str
+    words: str
+    plots: tuple[str, ...]
+    tables: tuple[Table, ...]
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judgement: `status` is `ok`, `warning`, `critical` or `unknown`."""
+
+    status: str
+    title: str
+    words: str
+
+
+def page(
+    title: str,
+    facts: Sequence[tuple[str, str]],
+    verdicts: Sequence[Verdict],
+    sections: Sequence[Section],
+) -> str:
+    """The whole document."""
+    told_facts = "".join(
+        f"<dt>{escaped(name)}</dt><dd>{escaped(fact)}</dd>" for name, fact in facts
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escaped(title)}</title><style>{STYLE}</style></head><body>\n"
+        f"<header><h1>{escaped(title)}</h1><dl>{told_facts}</dl></header>\n<main>\n"
+        f"{_verdicts(verdicts)}{''.join(map(_section, sections))}</main>\n</body></html>\n"
+    )
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> str:
+    items = "".join(
+        f'<li class="{escaped(verdict.status)}"><b>{escaped(verdict.status)}</b> '
+        f"<span><strong>{escaped(verdict.title)}</strong> {escaped(verdict.words)}</span></li>\n"
+        for verdict in verdicts
+    )
+    return f'<section><h2>Verdicts</h2>\n<ul class="verdicts">{items}</ul></section>\n'
+
+
+def _section(section: Section) -> str:
+    tables = "".join(map(_table, section.tables))
+    return (
+        f"<section><h2>{escaped(section.title)}</h2>\n<p>{html.escape(section.words)}</p>\n"
+        f"{''.join(section.plots)}\n{tables}"
+        f'<p class="command">All of it: <code>{escaped(section.command)}</code></p></section>\n'
+    )
+
+
+def _table(table: Table) -> str:
+    if not table.rows:
+        return f"<h3>{escaped(table.title)}</h3>\n<p>None.</p>\n"
+    head = "".join(
+        f"<th{_kind(value)}>{escaped(heading)}</th>"
+        for heading, value in zip(table.headings, table.rows[0], strict=True)
+    )
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>\n" for row in table.rows)
+    left_out = table.row_count - len(table.rows)
+    more = f'<p class="more">{grouped(left_out)} more rows are left out.</p>\n' if left_out else ""
+    return (
+        f'<h3>{escaped(table.title)}</h3>\n<div class="wide"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>\n{body}</tbody></table></div>\n{more}"
+    )
+
+
+def _cell(value: object) -> str:
+    return f"<td{_kind(value)}>{escaped(told(value))}</td>"
+
+
+def _kind(value: object) -> str:
+    """The class of a cell: numbers end in one line, times are not broken."""
+    match value:
+        case bool():
+            return ""
+        case int() | float():
+            return ' class="number"'
+        case datetime():
+            return ' class="time"'
+        case _:
+            return ""

@@ -1,0 +1,60 @@
+"""How the page looks: on a screen, on a phone, on paper."""
+
+from __future__ import annotations
+
+from typing import Final
+
+STYLE: Final = """
+:root { color-scheme: light; --ink: #1c2430; --faint: #667085; --rule: #d8dde5; --plain: #3f6fb5;
+  --bad: #c2402d; --good: #b9cfe9; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 64rem; padding: 1rem; color: var(--ink); background: #fff;
+  font: 15px/1.45 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
+h1 { font-size: 1.5rem; margin: 0 0 .5rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.2rem; margin: 2rem 0 .25rem; border-bottom: 2px solid var(--ink); }
+h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
+p { margin: .4rem 0; max-width: 46rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; margin: 0; }
+dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
+.verdicts { list-style: none; padding: 0; margin: .5rem 0; }
+.verdicts li { display: flex; gap: .6rem; padding: .35rem 0; border-bottom: 1px solid var(--rule); }
+.verdicts b { flex: 0 0 5.2rem; align-self: start; text-align: center; border-radius: .25rem;
+  font-size: .8rem; line-height: 1.5rem; color: #fff; background: var(--faint); }
+.verdicts .ok b { background: #2b7a4b; } .verdicts .warning b { background: #9a6200; }
+.verdicts .critical b { background: var(--bad); }
+figure { margin: .8rem 0 1rem; } figcaption { font-weight: 600; margin-bottom: .3rem; }
+.row { display: flex; align-items: center; gap: .6rem; margin: 2px 0; }
+.label { flex: 0 0 13rem; text-align: right; font-size: .82rem; overflow-wrap: anywhere;
+  line-height: 1.15; }
+.scale { align-self: stretch; display: flex; flex-direction: column;
+  justify-content: space-between; }
+.words { flex: 0 0 9.5rem; font-size: .82rem; white-space: nowrap; }
+.row svg { flex: 1 1 0; min-width: 0; height: 1.1rem; background: #f1f4f8; }
+.row svg.area { height: 8rem; }
+.ticks { flex: 1 1 0; display: flex; justify-content: space-between; font-size: .78rem;
+  color: var(--faint); }
+rect.plain, path.plain { fill: var(--plain); } rect.bad, path.bad { fill: var(--bad); }
+rect.good { fill: var(--good); }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .86rem; min-width: 100%; }
+th, td { padding: .25rem .6rem .25rem 0; text-align: left; vertical-align: top;
+  border-bottom: 1px solid var(--rule); }
+td { max-width: 22rem; overflow-wrap: break-word; }
+th { color: var(--faint); font-weight: 600; } .number { text-align: right; }
+.number, .time { white-space: nowrap; }
+.more, .command { color: var(--faint); font-size: .85rem; }
+code { font-size: .85rem; background: #f1f4f8; padding: .1rem .3rem; overflow-wrap: anywhere; }
+@media (max-width: 40rem) {
+  .label { flex-basis: 6.5rem; } .words { flex-basis: 5.2rem; white-space: normal; }
+  .ticks span:nth-child(2) { display: none; }
+  table { font-size: .8rem; } td { max-width: 12rem; }
+}
+@media print {
+  @page { margin: 14mm; }
+  body { max-width: none; padding: 0; font-size: 10pt; }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .wide { overflow: visible; } table { font-size: 8.5pt; }
+  figure, tr, .verdicts li { break-inside: avoid; } h2, h3 { break-after: avoid; }
+  thead { display: table-header-group; }
+}
+"""

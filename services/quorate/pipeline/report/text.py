@@ -1,0 +1,67 @@
+"""Words of the page: what a log says made harmless, and numbers as people read them."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import datetime
+from typing import Final
+
+CELL_CHARACTERS_MAX: Final = 160
+NOTHING: Final = "-"
+# Control characters, and those that turn the direction of what follows.
+_UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_STEPS: Final = ((86_400_000, "d", 3_600_000, "h"), (3_600_000, "h", 60_000, "min"))
+
+
+def escaped(text: str) -> str:
+    """Any text as HTML, in a length that a table bears; characters that hide are written out."""
+    if len(text) > CELL_CHARACTERS_MAX:
+        text = f"{text[: CELL_CHARACTERS_MAX - 1]}…"
+    return html.escape(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def told(value: object) -> str:
+    """A value of a row as text, not yet escaped."""
+    match value:
+        case None:
+            return NOTHING
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return grouped(value)
+        case float():
+            return f"{value:,.2f}".replace(",", " ")
+        case datetime():
+            return value.strftime("%Y-%m-%d %H:%M:%S")
+        case list() | tuple():
+            return ", ".join(str(item) for item in value) or "none"
+        case _:
+            return str(value)
+
+
+def grouped(number: int) -> str:
+    """1234567 as 1 234 567."""
+    return f"{number:,}".replace(",", "\u202f")
+
+
+def duration(milliseconds: int) -> str:
+    """Milliseconds as 3 d 4 h, 5 h 6 min, 7 min 8 s, 9.1 s or 10 ms."""
+    if milliseconds < 0:
+        return f"-{duration(-milliseconds)}"
+    for size, unit, part, part_unit in _STEPS:
+        if milliseconds >= size:
+            return f"{milliseconds // size} {unit} {milliseconds % size // part} {part_unit}"
+    if milliseconds >= 60_000:
+        return f"{milliseconds // 60_000} min {milliseconds % 60_000 // 1000} s"
+    return f"{milliseconds / 1000:.1f} s" if milliseconds >= 1000 else f"{milliseconds} ms"
+
+
+def size(count: int) -> str:
+    """Bytes as 12 B, 3.4 KiB, 5.6 MiB or 7.8 GiB."""
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} GiB"

@@ -1,0 +1,59 @@
+"""The page of a log, from the command's arguments to the file."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.pipeline.jobs.registry import PipelineError
+from quorate.pipeline.jobs.report import report, run
+from quorate.records.ids import TopicId
+from quorate.records.metadata import PartitionRecord, TopicRecord
+from tests.pipeline.jobs.histories import Entry, History, frame_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SIZE_MAX = 300_000
+
+
+def test_a_page_of_any_log_has_a_bounded_size_and_escapes_its_names(spark: SparkSession) -> None:
+    history = History(time.time_ns() % 1_000_000_000, 300)
+    evil, topic_id = "<b>&evil</b>", TopicId(bytes(15) + b"\x09")
+    at, at_ms = len(history.entries), history.entries[-1].timestamp_ms
+    partition = PartitionRecord(
+        partition_id=0,
+        topic_id=topic_id,
+        replicas=(1, 2),
+        isr=(1,),
+        leader=-1,
+        leader_epoch=0,
+        partition_epoch=0,
+    )
+    entries = [
+        *history.entries,
+        Entry(at, at_ms, TopicRecord(name=evil, topic_id=topic_id)),
+        Entry(at + 1, at_ms - 10_000_000_000, partition),
+    ]
+    text = report(frame_of(spark, entries), evil)
+    assert "&lt;b&gt;&amp;evil&lt;/b&gt;" in text
+    assert evil not in text
+    assert len(text) < SIZE_MAX, f"seed {history.seed}"
+    assert text.index("<h2>Verdicts</h2>") < text.index("<h2>Who led</h2>")
+
+
+def test_an_empty_log_is_said_to_be_empty(spark: SparkSession) -> None:
+    with pytest.raises(PipelineError, match="there is no record in it"):
+        report(frame_of(spark, []), "DIR")
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    for place, words in ((tmp_path, "is a directory"), (tmp_path / "no" / "x", "does not exist")):
+        arguments = argparse.Namespace(html=str(place))
+        with pytest.raises(PipelineError, match=words):
+            run(arguments)

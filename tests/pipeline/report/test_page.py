@@ -1,0 +1,50 @@
+"""The page: whole, harmless, and honest about what it leaves out."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+from quorate.pipeline.report.page import Section, Table, Verdict, page
+
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+class Seen(HTMLParser):
+    """The tags of a page with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.names: set[str] = set()
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.names |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def a_page(rows: tuple[tuple[object, ...], ...], row_count: int) -> Seen:
+    section = Section("s", "w", (), (Table(EVIL, (EVIL, "n"), rows, row_count),), "quorate x")
+    return Seen(page(EVIL, ((EVIL, EVIL),), (Verdict("ok", EVIL, EVIL),), (section,)))
+
+
+def test_text_of_a_log_stays_text() -> None:
+    seen = a_page(((EVIL, 1234),), 1)
+    assert seen.text.count(EVIL) == 9
+    assert not {"img", "script", "link", "iframe"} & set(seen.tags)
+    assert not {name for name in seen.names if name.startswith(("on", "src", "href"))}
+
+
+def test_rows_that_are_left_out_are_counted() -> None:
+    assert "41 more rows are left out" in a_page((("a", 1),), 42).text
+    assert "left out" not in a_page((("a", 1),), 1).text
+    assert "None." in a_page((), 0).text
+
+
+def test_verdicts_come_before_everything_else() -> None:
+    text = a_page((), 0).text
+    assert text.index("Verdicts") < text.index("All of it")
