@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.pipeline.report.contents import span_of, top
+from quorate.pipeline.report.contents import health_verdicts, span_of, top, worst_first
 from quorate.records.metadata import NoOpRecord
 from tests.pipeline.jobs.histories import START_MS, Entry, frame_of
 from tests.pipeline.jobs.rows import moment
@@ -28,3 +28,20 @@ def test_the_span_of_a_log(spark: SparkSession) -> None:
     assert span is not None
     assert (span.start, span.end) == (moment(START_MS), moment(START_MS + 2000))
     assert span_of(frame_of(spark, [])) is None
+
+
+def test_the_worst_verdict_comes_first(spark: SparkSession) -> None:
+    rows = [
+        ("MetadataLogLag", "ok", 3.0, "records"),
+        ("SnapshotGenerationTimeMs", "warn", 12_500.5, "ms"),
+        ("MetadataErrorCount", "critical", 1.0, "place"),
+        ("LeaderElectionRate", "unknown", None, "read more"),
+    ]
+    table = spark.createDataFrame(rows, "metric string, verdict string, value double, what string")
+    found = [(one.status, one.words) for one in worst_first(health_verdicts(table))]
+    assert found == [
+        ("critical", "1: place"),
+        ("warning", "12 500.50: ms"),
+        ("unknown", "read more"),
+        ("ok", "3: records"),
+    ]

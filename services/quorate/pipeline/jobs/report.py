@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from quorate.pipeline.jobs import elections, partitions
+from quorate.pipeline.jobs import elections, health, partitions
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.record_types import record_types
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
@@ -35,10 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     options = source_options(JOBS["report"], arguments)
     with session(arguments.master) as spark, progress(spark):
-        log = read_log(spark, options)
-        if len(arguments.path or ()) > 1:
-            log = furthest_log(log)
-        text = report(log, ", ".join(arguments.path or [arguments.bootstrap_controller]))
+        every = read_log(spark, options)
+        log = furthest_log(every) if len(arguments.path or ()) > 1 else every
+        text = report(log, ", ".join(arguments.path or [arguments.bootstrap_controller]), every)
     # A reader never sees half a page, and a page of before stays where this one fails.
     unfinished = f"{place}.unfinished"
     with open(unfinished, "w", encoding="utf-8") as file:
@@ -48,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def report(log: DataFrame, name: str) -> str:
-    """The page of a log as the source gives it."""
+def report(log: DataFrame, name: str, every: DataFrame | None = None) -> str:
+    """The page of one log as the source gives it; `every` has the rows of all that are judged."""
     span = contents.span_of(log.where("crc_valid"))
     if span is None:
         raise PipelineError(f"--path: {name}: there is no record in it")
@@ -72,7 +71,12 @@ def report(log: DataFrame, name: str) -> str:
     return page(
         "What the metadata log tells",
         facts,
-        contents.own_verdicts(log, epochs, of_partitions),
+        contents.worst_first(
+            [
+                *contents.health_verdicts(health.health(log if every is None else every)),
+                *contents.partition_verdicts(of_partitions),
+            ]
+        ),
         (
             contents.elections_section(epochs, span),
             contents.partitions_section(of_partitions, span),

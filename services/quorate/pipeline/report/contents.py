@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from quorate.pipeline.jobs.intervals import counts_over_time
 from quorate.pipeline.report.page import Section, Table, Verdict
 from quorate.pipeline.report.plots import Bar, Lane, Mark, Span, bars, lanes, line
-from quorate.pipeline.report.text import duration, grouped, size
+from quorate.pipeline.report.text import duration, grouped, size, told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _MARKS_MAX: Final = 400
 _LANES_MAX: Final = 40
 _BARS_MAX: Final = 20
 _BINS: Final = 250
-_HOUR_MS: Final = 3_600_000
+_STATUSES: Final = ("critical", "warning", "unknown", "ok")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,59 +171,50 @@ def records_section(types: DataFrame) -> Section:
     )
 
 
-def own_verdicts(
-    log: DataFrame, elections: DataFrame, partitions: Mapping[str, DataFrame]
-) -> list[Verdict]:
-    """What can be judged at the end of the log without any setting."""
+def health_verdicts(health: DataFrame) -> list[Verdict]:
+    """The table of the job `health`, a verdict each."""
+    return [
+        Verdict(
+            "warning" if row.verdict == "warn" else row.verdict,
+            row.metric,
+            row.what if row.value is None else f"{told(_whole(row.value))}: {row.what}",
+        )
+        for row in health.collect()
+    ]
+
+
+def partition_verdicts(partitions: Mapping[str, DataFrame]) -> list[Verdict]:
+    """How partitions stand at the end of the log."""
     offline = partitions["offline"].where("open").count()
     under = partitions["under_replicated"].where("open").count()
-    damaged = log.where(~F.col("crc_valid")).count()
-    unclean = partitions["churn"].agg(F.sum("unclean_elections").alias("count")).first()
-    unclean_count = (unclean["count"] if unclean is not None else None) or 0
-    hours = (
-        elections.where(F.col("start").isNotNull())
-        .groupBy(F.date_trunc("hour", "start").alias("hour"))
-        .count()
-        .agg(F.max("count").alias("most"))
-        .first()
-    )
-    most = (hours["most"] if hours is not None else None) or 0
+    sums = partitions["churn"].agg(F.sum("unclean_elections").alias("count")).first()
+    unclean = (sums["count"] if sums is not None else None) or 0
     return [
-        _verdict(
-            offline == 0,
-            "critical",
+        Verdict(
+            "critical" if offline else "ok",
             "Partitions without a leader",
             f"{grouped(offline)} at the end of the log",
         ),
-        _verdict(
-            under == 0,
-            "warning",
+        Verdict(
+            "warning" if under else "ok",
             "Under-replicated partitions",
             f"{grouped(under)} at the end of the log",
         ),
-        _verdict(
-            unclean_count == 0,
-            "critical",
+        Verdict(
+            "critical" if unclean else "ok",
             "Unclean elections",
-            f"{grouped(unclean_count)} in the whole log; each may have lost records",
-        ),
-        _verdict(
-            most <= 1,
-            "warning",
-            "Elections in one hour",
-            f"{grouped(most)} at the most; more than 1 is too many",
-        ),
-        _verdict(
-            damaged == 0,
-            "critical",
-            "Damage",
-            f"{grouped(damaged)} places whose bytes do not check",
+            f"{grouped(unclean)} in the whole log; each may have lost records",
         ),
     ]
 
 
-def _verdict(is_good: bool, status: str, title: str, words: str) -> Verdict:  # noqa: FBT001
-    return Verdict("ok" if is_good else status, title, words)
+def worst_first(verdicts: list[Verdict]) -> list[Verdict]:
+    """What has to be done something about comes first."""
+    return sorted(verdicts, key=lambda verdict: _STATUSES.index(verdict.status))
+
+
+def _whole(value: float) -> float:
+    return int(value) if value == int(value) else value
 
 
 def _counts(intervals: DataFrame, span: Span) -> list[tuple[datetime, float]]:

@@ -46,9 +46,13 @@ def grouped(number: int) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """Milliseconds as 3 d 4 h, 5 h 6 min, 7 min 8 s, 9.1 s or 10 ms."""
+    """Milliseconds as 3 d 4 h, 5 h 6 min, 7 min 8 s, 9.1 s or 10 ms, which is not broken."""
+    return _duration(milliseconds).replace(" ", "\xa0")
+
+
+def _duration(milliseconds: int) -> str:
     if milliseconds < 0:
-        return f"-{duration(-milliseconds)}"
+        return f"-{_duration(-milliseconds)}"
     for size, unit, part, part_unit in _STEPS:
         if milliseconds >= size:
             return f"{milliseconds // size} {unit} {milliseconds % size // part} {part_unit}"
