@@ -10,7 +10,8 @@ PIPELINE := .venv/pipeline
 SEEDS ?= 200
 DURATION_S ?= 60
 CONTROLLERS ?= 3
-TAG ?= quorate:dev
+OF ?= quorate
+TAG ?= quorate$(if $(filter pipeline,$(OF)),-pipeline):dev
 IMAGE ?= localhost/quorate:e2e
 RANGE = $(if $(SEED),$(SEED)-$(SEED),1-$(SEEDS))
 
@@ -64,8 +65,8 @@ bench: $(INSTALLED)  ## measure beside etcd, PySyncObj and stock Kafka, where th
 	-$(BIN)/python -m pip install --quiet --require-hashes --requirement tests/bench/requirements.txt
 	$(BIN)/python -m tests.bench $(ARGS)
 
-image:  ## build the container image TAG=quorate:dev with docker, podman or buildah
-	$(PYTHON) tools/build_image.py --tag $(TAG)
+image:  ## build the container image TAG=quorate:dev with docker, podman or buildah; OF=pipeline: the one with Spark
+	$(PYTHON) tools/build_image.py --of $(OF) --tag $(TAG)
 
 e2e: $(INSTALLED)  ## install the chart with IMAGE= on the cluster of your kubeconfig; LOAD='kind load docker-image'
 	$(BIN)/python -m pytest tests/e2e --e2e --log-cli-level=INFO --image=$(IMAGE) --load-image="$(LOAD)" --next-image="$(NEXT)" --nodes="$(NODES)" --jaeger="$(JAEGER)" $(ARGS)

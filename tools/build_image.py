@@ -1,6 +1,7 @@
-"""Build the container image with whatever of docker, podman and buildah is there.
+"""Build a container image with whatever of docker, podman and buildah is there.
 
     python tools/build_image.py --tag quorate:dev
+    python tools/build_image.py --of pipeline --tag quorate-pipeline:dev
     python tools/build_image.py --tag quorate:dev --builder 'COMMAND'
 
 A builder is a command that takes what `docker build` takes: a context, --file, --tag, --build-arg.
@@ -18,7 +19,9 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCKERFILE = "deploy/images/quorate/Dockerfile"
+# The folders below, each with a Dockerfile: the services, and the jobs with Spark.
+FOLDER = "deploy/images"
+IMAGES = ("quorate", "pipeline")
 VARIABLE = "QUORATE_IMAGE_BUILDER"
 # How to see that a program can build, and how it does.
 PROGRAMS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
@@ -31,17 +34,20 @@ PROGRAMS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 def main() -> int:
     """Build; the exit status is the builder's."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--of", choices=IMAGES, default=IMAGES[0], help=f"which image ({IMAGES[0]})"
+    )
     parser.add_argument("--tag", default="quorate:dev", help="name of the image (quorate:dev)")
     parser.add_argument(
         "--builder", default=os.environ.get(VARIABLE, ""), help=f"a command, or {VARIABLE}"
     )
-    parser.add_argument("--base", help="base image (python:3.13-slim)")
+    parser.add_argument("--base", help="base image instead of the Dockerfile's")
     arguments = parser.parse_args()
     builder = shlex.split(arguments.builder) or find_builder()
     if not builder:
         names = ", ".join(probe[0] for probe, _ in PROGRAMS)
         parser.exit(1, f"none of {names} works here: install one, or name one in {VARIABLE}\n")
-    command = build_command(builder, arguments.tag, arguments.base, last_commit_s())
+    command = build_command(builder, arguments.of, arguments.tag, arguments.base, last_commit_s())
     print(shlex.join(command), flush=True)
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
@@ -57,11 +63,13 @@ def find_builder() -> list[str]:
     return []
 
 
-def build_command(builder: list[str], tag: str, base: str | None, time_s: int) -> list[str]:
+def build_command(
+    builder: list[str], image: str, tag: str, base: str | None, time_s: int
+) -> list[str]:
     """What is run, in the root of the checkout."""
     values = {"SOURCE_DATE_EPOCH": str(time_s)} | ({} if base is None else {"BASE_IMAGE": base})
     words = [word for key, value in values.items() for word in ("--build-arg", f"{key}={value}")]
-    return [*builder, "--file", DOCKERFILE, "--tag", tag, *words, "."]
+    return [*builder, "--file", f"{FOLDER}/{image}/Dockerfile", "--tag", tag, *words, "."]
 
 
 def last_commit_s() -> int:

@@ -41,15 +41,17 @@ SYSTEM = (
     *("usr/share/doc", "usr/share/info", "usr/share/man", "usr/share/locale", "usr/share/i18n"),
     "usr/share/python-wheels",
 )
-# Whatever commands and services import, at once or when they need it: one file a line. What reads
-# the log in Spark needs more than is here: it says so, and has an image of its own.
+# Whatever commands and services import, at once or when they need it: one file a line. The operator
+# and what reads the log in Spark need more than every image has: it says so where it lacks.
 LEARN = """
-import ast, contextlib, importlib, pathlib, sys
+import ast, contextlib, importlib, importlib.util, pathlib, sys
 import quorate
 root = pathlib.Path(quorate.__file__).parent
 names = {"quorate"}
+needs = {"autojoin": "kopf", "pipeline": "pyspark"}
+left_out = {root / part for part, name in needs.items() if importlib.util.find_spec(name) is None}
 for path in sorted(root.rglob("*.py")):
-    if path.is_relative_to(root / "pipeline"):
+    if not left_out.isdisjoint(path.parents):
         continue
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -77,7 +79,8 @@ def packages(root: Path, learned: Path) -> None:
     folder = next(root.glob("lib/python3*/site-packages"))
     take_away(folder)
     for name in ARCHIVED:
-        archive(folder, name)
+        if (folder / name).is_dir():
+            archive(folder, name)
     for path in sorted(folder.rglob("*.so*")):
         cut_debugging(path)
     modules = imported_by(root)
