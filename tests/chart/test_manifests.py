@@ -54,7 +54,7 @@ def test_the_manifests_conform_to_the_schemas_of_kubernetes(helm: Helm, values: 
 @case
 def test_pods_are_restricted(helm: Helm, values: Path) -> None:
     """As the `restricted` pod security standard wants it, and without an account's token."""
-    ours = ("format", "admin", "controller", "backup", "commit", "autojoin", "issuer")
+    ours = ("format", "admin", "controller", "backup", "commit", "autojoin", "issuer", "report")
     for manifest in helm.objects("--values", values):
         spec = manifest.get("spec", {})
         spec = spec.get("jobTemplate", {}).get("spec", spec)
@@ -153,6 +153,7 @@ def test_a_new_setting_restarts_the_pods_and_nothing_else_does(helm: Helm) -> No
         return str(template["metadata"]["annotations"]["checksum/config"])
 
     assert checksum() == checksum("backup.enabled=true")
+    assert checksum() == checksum("pipeline.report.enabled=true")
     assert checksum() != checksum("config.num\\.partitions=3")
     assert checksum("tls.enabled=true") == checksum("tls.enabled=true")
 
@@ -193,10 +194,13 @@ def test_two_releases_share_no_name(helm: Helm) -> None:
 
 def test_names_of_pods_fit_into_labels(helm: Helm) -> None:
     release = "a" * 53
-    objects = helm.objects("--set", "backup.enabled=true", release=release)
+    words = ("--set", "backup.enabled=true,pipeline.report.enabled=true")
+    objects = helm.objects(*words, release=release)
 
     for manifest in objects:
-        assert len(manifest["metadata"]["name"]) <= 63
+        # Jobs are named after their CronJob, with the minute appended.
+        length = 52 if manifest["kind"] == "CronJob" else 63
+        assert len(manifest["metadata"]["name"]) <= length
     # A pod's hash of its revision is appended to the name of the set.
     assert len(one(objects, "StatefulSet")["metadata"]["name"]) <= 52
 

@@ -26,6 +26,7 @@ GOOD = [
     "tls.enabled=true,tls.existingSecret=own",
     "tls.enabled=true,tls.certManager.enabled=true,tls.certManager.issuerRef.name=ca",
     "backup.enabled=true,backup.ordinal=2",
+    "pipeline.report.enabled=true,pipeline.report.arguments={--starting-offsets,snapshot}",
     "global.imageRegistry=registry.example.com",
     "tracing.enabled=true,tracing.endpoint=https://collector.example.com:4317,tracing.fetchRatio=1",
 ]
@@ -50,6 +51,15 @@ BAD_SHAPE = [
     ),
     ("tracing.fetchRatio=2", "at '/tracing/fetchRatio': maximum: got 2, want 1"),
     ("tracing.fetchRatio=1.5", "at '/tracing/fetchRatio': '1.5' does not match pattern"),
+    ("pipeline.report.keep=0", "at '/pipeline/report/keep': minimum: got 0, want 1"),
+    (
+        "pipeline.report.scratchSize=big",
+        "at '/pipeline/report/scratchSize': 'big' does not match pattern",
+    ),
+    (
+        "pipeline.report.arguments=--rows",
+        "at '/pipeline/report/arguments': got string, want array",
+    ),
     ("config.a.b=1", "at '/config/a': got object, want boolean or number or string"),
 ]
 BAD_SENSE = [
@@ -92,6 +102,15 @@ BAD_SENSE = [
         "tracing.endpoint=http://jaeger:4317",
         "tracing.enabled is false, but tracing.endpoint is given: set tracing.enabled, or take the"
         " endpoint away",
+    ),
+    (
+        "pipeline.report.enabled=true,pipeline.report.arguments={--output=/elsewhere}",
+        "pipeline.report.arguments has --output, which is the chart's own: take it out",
+    ),
+    (
+        "pipeline.report.arguments={--rows}",
+        "pipeline.report.enabled is false, but pipeline.report.arguments are given: set"
+        " pipeline.report.enabled, or take the arguments away",
     ),
     ("config.node\\.id=7", "config has node.id, which is the chart's own: take it out"),
 ]
@@ -189,6 +208,8 @@ def test_the_notes_fit_what_was_installed(helm: Helm, tmp_path: Path, values: Pa
     has_tls = told.get("tls", {}).get("enabled", False)
     assert ("--command-config /etc/quorate/config/client.properties" in text) is has_tls
     assert ("tls.enabled is false" in text) is not has_tls
+    has_report = told.get("pipeline", {}).get("report", {}).get("enabled", False)
+    assert ("cronjob/q-quorate-report" in text) is has_report
     assert ("quorate trace-id" in text) is told.get("tracing", {}).get("enabled", False)
 
 

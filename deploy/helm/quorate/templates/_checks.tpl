@@ -28,6 +28,15 @@
 {{- if and .Values.tracing.endpoint (not .Values.tracing.enabled) -}}
 {{- $wrong = append $wrong "tracing.enabled is false, but tracing.endpoint is given: set tracing.enabled, or take the endpoint away" -}}
 {{- end -}}
+{{- range $word := .Values.pipeline.report.arguments -}}
+{{- $flag := regexFind "^--[a-z-]+" $word -}}
+{{- if has $flag (list "--bootstrap-controller" "--command-config" "--output" "--path" "--master") -}}
+{{- $wrong = append $wrong (printf "pipeline.report.arguments has %s, which is the chart's own: take it out" $flag) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.pipeline.report.arguments (not .Values.pipeline.report.enabled) -}}
+{{- $wrong = append $wrong "pipeline.report.enabled is false, but pipeline.report.arguments are given: set pipeline.report.enabled, or take the arguments away" -}}
+{{- end -}}
 {{- range $key := list "node.id" "metadata.log.dir" "listeners" "advertised.listeners" "controller.listener.names" "listener.security.protocol.map" "controller.quorum.bootstrap.servers" "controller.quorum.voters" -}}
 {{- if hasKey $.Values.config $key -}}
 {{- $wrong = append $wrong (printf "config has %s, which is the chart's own: take it out" $key) -}}

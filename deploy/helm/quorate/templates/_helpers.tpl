@@ -34,9 +34,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end -}}
 
-{{/* Metadata of an object: (dict "root" $ "suffix" "-x" "component" "c" "annotations" (dict)). */}}
+{{/* Metadata of an object: (dict "root" $ "suffix" "-x" "component" "c" "annotations" (dict)).
+"length" leaves of the name so much before the ending: a CronJob's has 52 characters at most. */}}
 {{- define "quorate.metadata" -}}
-name: {{ include "quorate.fullname" .root }}{{ .suffix | default "" }}
+name: {{ include "quorate.fullname" .root | trunc (.length | default 50 | int) | trimSuffix "-" }}{{ .suffix | default "" }}
 namespace: {{ .root.Release.Namespace }}
 labels:
   {{- include "quorate.labels" .root | nindent 2 }}
@@ -57,6 +58,14 @@ annotations:
 {{- with $image.registry }}{{ . }}/{{ end -}}
 {{- $image.repository -}}
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end -}}
+{{- end -}}
+
+{{/* The image with Spark, of the same registry and, unless told otherwise, of the same tag. */}}
+{{- define "quorate.pipelineImage" -}}
+{{- $image := .Values.pipeline.image -}}
+{{- with .Values.image.registry }}{{ . }}/{{ end -}}
+{{- $image.repository -}}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Values.image.tag | default .Chart.AppVersion }}{{ end -}}
 {{- end -}}
 
 {{- define "quorate.pullSecrets" -}}
