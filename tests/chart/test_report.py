@@ -21,7 +21,7 @@ VALUES: Final = yaml.safe_load((CHART / "values.yaml").read_text())
 QUORATE: Final = """#!/bin/sh
 echo "$@" >> "$SAID"
 [ -z "$FAILS" ] || exit 1
-while [ "$1" != --output ]; do shift; done
+while [ "$1" != --html ]; do shift; done
 echo "<html>" > "$2"
 """
 

@@ -127,7 +127,7 @@ def test_both_operators_run_the_same_job_where_the_chart_has_its_quorum(helm: He
     ports = [port["port"] for port in service["spec"]["ports"]]
     server = words[words.index("--bootstrap-controller") + 1]
     assert server in {f"{service['metadata']['name']}:{port}" for port in ports}
-    assert words[words.index("--output") + 1].startswith("/pages/")
+    assert words[words.index("--html") + 1].startswith("/pages/")
 
 
 def test_the_account_and_the_claim_that_are_named_are_made() -> None:

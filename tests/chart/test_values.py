@@ -104,8 +104,8 @@ BAD_SENSE = [
         " endpoint away",
     ),
     (
-        "pipeline.report.enabled=true,pipeline.report.arguments={--output=/elsewhere}",
-        "pipeline.report.arguments has --output, which is the chart's own: take it out",
+        "pipeline.report.enabled=true,pipeline.report.arguments={--html=/elsewhere}",
+        "pipeline.report.arguments has --html, which is the chart's own: take it out",
     ),
     (
         "pipeline.report.arguments={--rows}",

@@ -30,7 +30,7 @@
 {{- end -}}
 {{- range $word := .Values.pipeline.report.arguments -}}
 {{- $flag := regexFind "^--[a-z-]+" $word -}}
-{{- if has $flag (list "--bootstrap-controller" "--command-config" "--output" "--path" "--master") -}}
+{{- if has $flag (list "--bootstrap-controller" "--command-config" "--html" "--path" "--master") -}}
 {{- $wrong = append $wrong (printf "pipeline.report.arguments has %s, which is the chart's own: take it out" $flag) -}}
 {{- end -}}
 {{- end -}}
