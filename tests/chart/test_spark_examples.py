@@ -47,8 +47,9 @@ SCHEDULE: Final = {
     *("schedule", "timeZone", "concurrencyPolicy", "successfulRunHistoryLimit"),
     *("failedRunHistoryLimit", "template"),
 }
-APACHE: Final = {"pyFiles", "driverArgs", "runtimeVersions", "sparkConf", "driverSpec"}
-APACHE |= {"executorSpec"}
+APACHE: Final = {
+    *("pyFiles", "driverArgs", "runtimeVersions", "sparkConf", "driverSpec", "executorSpec"),
+}
 # Stands in for spark-submit and kubectl: notes its words, and the settings that it is given.
 STUB: Final = """#!/bin/sh
 case "$(basename "$0") $*" in
