@@ -31,7 +31,7 @@ def test_every_difference_of_two_images(spark: SparkSession) -> None:
     found = image_diff.diff(before, after)
     assert found.schema.simpleString() == image_diff.DIFF_SCHEMA.simpleString()
     told = sorted(
-        (row.table, row.change, tuple(row.fields or ()), len(json.loads(row.before or "{}")))
+        (row.subject, row.change, tuple(row.fields or ()), len(json.loads(row.before or "{}")))
         for row in found.collect()
     )
     old = tables_of(image_of(history.entries[:middle]), history.entries, has_secrets=True)

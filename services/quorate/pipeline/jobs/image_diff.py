@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DIFF_SCHEMA: Final = T.StructType(
     [
-        T.StructField("table", T.StringType()),
+        T.StructField("subject", T.StringType()),
         T.StructField("key", T.StringType()),
         T.StructField("change", T.StringType()),
         T.StructField("fields", T.ArrayType(T.StringType())),
@@ -48,12 +48,12 @@ def diff(before: DataFrame, after: DataFrame) -> DataFrame:
         .otherwise("changed")
     )
     return (
-        old.join(new, ["table", "identity", "key", "config"], "full")
+        old.join(new, ["subject", "identity", "key", "config"], "full")
         .withColumn("change", change)
         .withColumn("fields", F.array_sort(fields))
         .where(F.size("fields") > 0)
         .select(
-            "table",
+            "subject",
             "key",
             "change",
             F.when(F.col("change") == "changed", F.col("fields")).alias("fields"),
@@ -76,7 +76,7 @@ def _told(side: str) -> Column:
 
 
 def _rows(entries: DataFrame) -> DataFrame:
-    """All tables as rows of table, identity, key, config, row (a map of texts)."""
+    """All tables as rows of subject, identity, key, config, row (a map of texts)."""
     partition_key = F.concat_ws("-", "topic", "partition")
     config_key = F.concat_ws(" ", "resource_type", "resource", "config")
     acl_key = F.concat_ws(
@@ -111,7 +111,7 @@ def _as_texts(name: str, table: DataFrame, identity: Column, key: Column) -> Dat
         item for column in table.columns for item in (F.lit(column), F.col(column).cast("string"))
     ]
     return table.select(
-        F.lit(name).alias("table"),
+        F.lit(name).alias("subject"),
         identity.alias("identity"),
         key.alias("key"),
         (F.col("config") if "config" in table.columns else F.lit("")).alias("config"),
@@ -129,4 +129,4 @@ def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]
     """
     before = image_tables.entries_at(log, values["from"], "--from")
     after = image_tables.entries_at(log, values["to"], "--to")
-    return {"diff": diff(before, after).orderBy("table", "key", "change")}
+    return {"diff": diff(before, after).orderBy("subject", "key", "change")}
