@@ -77,7 +77,7 @@ class Sidecar:
 
         async def look() -> Fate | None:
             if leave:
-                return Fate.SCALED_AWAY
+                return Fate.GOES_FOR_GOOD
             return Fate.RETURNS if pod is None else await pod.look_again()
 
         return await prepare_stop(self._client, self._node_id, look, deadline=deadline)

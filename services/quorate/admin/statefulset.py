@@ -44,6 +44,8 @@ class Fate(Enum):
 
     RETURNS = "comes back"
     SCALED_AWAY = "is scaled away"
+    # Nobody but a human says so: its disk is not to come back by itself.
+    GOES_FOR_GOOD = "goes for good"
     ALL_GO = "goes with all others"
 
 

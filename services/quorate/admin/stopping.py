@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _ANY_CLUSTER: Final = ClusterId("")
+# Whose voter is removed before it stops.
+_GOING: Final = (Fate.SCALED_AWAY, Fate.GOES_FOR_GOOD)
 # How long a voter that comes back looks for a leader: an election takes less, and with nobody to
 # lead there is nothing to hand over and nothing that its stop would interrupt.
 LOOK_S: Final = 5.0
@@ -112,7 +114,7 @@ def next_step(
     """
     own = voter_of(node_id, quorum)
     others = [state for state in quorum.voters if state.key.node_id != node_id]
-    is_going = fate is Fate.SCALED_AWAY
+    is_going = fate in _GOING
     if own is not None and not others and is_going:
         raise AdminError(
             m.Reason.LAST_VOTER.value,
@@ -187,7 +189,7 @@ class _Stopping:
             try:
                 quorum = await self._look()
             except AdminError as error:
-                if self._fate is Fate.SCALED_AWAY or error.reason != NO_LEADER:
+                if self._fate in _GOING or error.reason != NO_LEADER:
                     raise
                 nobody = m.LeaderInfo(None, Epoch(int(error.metadata.get("epoch", "0"))))
                 words = self._without_leave or "nobody leads who could give leave"
@@ -223,7 +225,7 @@ class _Stopping:
 
     async def _look(self) -> m.DescribeQuorumResponse:
         left_s = self._backoff.left_s
-        wait_s = left_s if self._fate is Fate.SCALED_AWAY else min(LOOK_S, left_s)
+        wait_s = left_s if self._fate in _GOING else min(LOOK_S, left_s)
         return await self._client.describe(asyncio.get_running_loop().time() + wait_s)
 
     async def _take_leave(self, step: TakeLeave) -> None:
@@ -262,7 +264,11 @@ class _Stopping:
                 self.handed_over = self.handed_over or refusal is None
                 return refusal
             case Remove(voter):
-                removal = m.RemoveRaftVoterRequest(_ANY_CLUSTER, voter, Millis(0))
+                # What is scaled away may be wanted again, on the same disk.
+                is_scaled_away = self._fate is Fate.SCALED_AWAY
+                removal = m.RemoveRaftVoterRequest(
+                    _ANY_CLUSTER, voter, Millis(0), scaled_away=is_scaled_away
+                )
                 refusal = await self._try(removal, self._backoff.deadline)
                 self.removed = self.removed or refusal is None
                 return refusal

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.raft.elections import refusals
+from quorate.raft.joining import has_left
 from quorate.raft.leaving import has_leave
 from quorate.raft.messages import (
     ApiVersionsResponse,
@@ -133,7 +134,7 @@ def _state(
 
 
 def remarks(replica: Replica) -> list[str]:
-    """What a human must know of this replica: healing, refused votes, a state machine that lags."""
+    """What a human must know of this replica: healing, refused votes, a removal, and the like."""
     lines = []
     if replica.remembered_end is not None:
         end, goal = replica.log.flushed_end, replica.remembered_end
@@ -148,6 +149,8 @@ def remarks(replica: Replica) -> list[str]:
         lines.append(
             f"the disk has not confirmed a flush for {age_s:.1f} s: look after metadata.log.dir"
         )
+    if has_left(replica) and replica.key not in replica.voters.decommissioned:
+        lines.append("removed while it ran, for its pod is scaled away: joins after a restart")
     if isinstance(replica.role, Leader):
         lines += [
             f"voter {key} has leave to stop and is not back"

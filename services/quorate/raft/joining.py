@@ -2,7 +2,9 @@
 
 It first has the voter removed that has its node id and another directory: its own disk of before.
 The leader decides: it refuses while that voter is alive (rule 6), and whoever was decommissioned
-does not come back by itself (rule 7), so that one does not even ask.
+does not come back by itself (rule 7), so that one does not even ask. Nor does a process that was
+removed while it ran: whoever's pod is scaled away is about to be stopped, and may ask when it is
+started again.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from quorate.raft.messages import (
     RemoveRaftVoterRequest,
 )
 from quorate.raft.notes import NoteKind
-from quorate.raft.roles import Follower
+from quorate.raft.roles import Follower, Leader
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 
@@ -42,6 +44,7 @@ class Joining:
     def drive(self) -> None:
         """Ask for the one change that comes next."""
         r = self.r
+        r.was_voter = r.was_voter or self._is_known_voter()
         if not self._is_due() or self.next_ms > r.now or r.calls.in_flight(CallKind.JOIN):
             return
         peer = r.leader_peer()
@@ -81,11 +84,37 @@ class Joining:
             return False
         # An observer sees what is committed only, so what it knows of the set may be old.
         is_behind = role.download is not None or r.log.end.offset < r.leader_high_watermark
-        return not is_behind and not r.is_healing and not self.is_unwanted()
+        is_kept_away = self.is_unwanted() or self.has_left()
+        return not is_behind and not r.is_healing and not is_kept_away
 
     def is_unwanted(self) -> bool:
         """Rule 7: who was removed on purpose does not come back by itself."""
         return self.r.key in self.r.voters.decommissioned
+
+    def has_left(self) -> bool:
+        """Whether this process was a voter and has been removed since, as its pod goes."""
+        return has_left(self.r)
+
+    def _is_known_voter(self) -> bool:
+        """Whether it votes by what was committed when somebody who could know last said so.
+
+        What the disk tells may be of before a removal that a process before this one did not learn
+        of; and a leader knows what is committed once a record of its own epoch is.
+        """
+        r = self.r
+        if not r.config.auto_join:
+            return False
+        match r.role:
+            case Leader(epoch_start=start):
+                committed = r.high_watermark
+                is_known = committed > start
+            case Follower(has_fetched=True, download=None):
+                committed = r.leader_high_watermark
+                has_it = committed <= r.log.end.offset
+                is_known = has_it and r.log.epoch_before(committed) == r.epoch
+            case _:
+                return False
+        return is_known and r.key in r.log.committed_voter_set(committed)
 
     def _wait_to_retry(self) -> None:
         share = self.r.config.fetch_timeout_ms // RETRY_SHARE
@@ -114,3 +143,8 @@ class Joining:
         """When to ask again."""
         if self._is_due() and not self.r.calls.in_flight(CallKind.JOIN):
             due.append(self.next_ms)
+
+
+def has_left(replica: Replica) -> bool:
+    """Whether a process that could ask to vote was a voter and has been removed since."""
+    return replica.was_voter and not replica.is_voter

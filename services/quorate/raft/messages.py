@@ -349,11 +349,19 @@ class AddRaftVoterRequest:
 
 @dataclass(frozen=True, slots=True)
 class RemoveRaftVoterRequest:
+    """Whoever is removed is decommissioned (rule 7), but for one whose pod is scaled away."""
+
     cluster_id: ClusterId
     voter: ReplicaKey
     timeout_ms: Millis
     force: bool = False
     auto_join: bool = False
+    scaled_away: bool = False
+
+    @property
+    def decommissions(self) -> bool:
+        """Whether it must not come back by itself; a disk that was replaced must not."""
+        return self.auto_join or not self.scaled_away
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """RemoveRaftVoter: a voter leaves, the leader itself too (KIP-853, "RemoveVoter").
 
 A removed leader leads until the removal is committed, counts itself nowhere, then resigns. Whoever
-is removed is decommissioned: it does not come back by itself (rule 7).
+is removed is decommissioned: it does not come back by itself (rule 7). Not so whoever's pod is scaled
+away: nobody has decided anything about its disk.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Removing:
             offset=r.log.end.offset,
         )
         deadline = r.after(request.timeout_ms or r.config.request_timeout_ms)
-        left = r.voters.without(request.voter)
+        left = r.voters.without(request.voter, decommission=request.decommissions)
         self.changes.append(PendingChange(token, what, deadline, about), voters=left)
 
     def _why_not(self, role: Leader, request: RemoveRaftVoterRequest) -> Obstacle | None:

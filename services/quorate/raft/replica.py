@@ -102,8 +102,8 @@ class Replica:
         self.calls = Calls()
         self.believing = Believing(self)
         self.shutdown_deadline: Millis | None = None
-        # Rule 25: a stop was asked for; a leader owes a successor since, or has to say so.
-        self.is_stopping = self.owes_successor = False
+        # Rule 25: asked to stop; a leader owes a successor since. Rule 7: was a voter in this life.
+        self.is_stopping = self.owes_successor = self.was_voter = False
         # Voters whose processes could not be connected to when that was last tried.
         self.unreachable: set[NodeId] = set()
         self.refusals: dict[NodeId, Refusal] = {}

@@ -115,10 +115,15 @@ class VoterSet:
         gone = tuple(key for key in self.decommissioned if key != voter.key)
         return VoterSet.of((*others, voter), gone)
 
-    def without(self, key: ReplicaKey) -> VoterSet:
-        """This set without the voter that `key` names, which is decommissioned from here on."""
+    def without(self, key: ReplicaKey, *, decommission: bool = True) -> VoterSet:
+        """This set without the voter that `key` names, which is decommissioned from here on.
+
+        Unless it may come back by itself.
+        """
         if all(voter.key != key for voter in self.voters):
             return self
         left = tuple(v for v in self.voters if v.key != key)
+        if not decommission:
+            return VoterSet(left, self.decommissioned)
         gone = (*(other for other in self.decommissioned if other != key), key)
         return VoterSet(left, gone[-DECOMMISSIONED_MAX:])

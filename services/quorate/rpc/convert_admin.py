@@ -201,6 +201,7 @@ def remove_voter(value: pb.RemoveRaftVoterRequest) -> m.RemoveRaftVoterRequest:
         Millis(at_least_0(value.timeout_ms, "timeout_ms")),
         value.force,
         value.auto_join,
+        value.scaled_away,
     )
 
 
@@ -225,6 +226,7 @@ def pb_remove_voter(value: m.RemoveRaftVoterRequest) -> pb.RemoveRaftVoterReques
         voter_directory_id=value.voter.directory_id,
         force=value.force,
         auto_join=value.auto_join,
+        scaled_away=value.scaled_away,
     )
 
 

@@ -20,6 +20,24 @@ def test_who_is_removed_is_decommissioned() -> None:
     assert core.replica.voters == replace(cores.voters(1, 2), decommissioned=(cores.key(3),))
 
 
+def test_who_is_scaled_away_is_not_decommissioned_and_who_was_before_still_is() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, REMOVE, now_ms=4500)
+    cores.flush(core, now_ms=4501)
+    cores.ask(core, cores.fetch(2, 4, 1), now_ms=4502, token=8)
+    scaled = replace(REMOVE, voter=cores.key(2), scaled_away=True)
+    cores.ask(core, scaled, now_ms=4503)
+    assert core.replica.voters == replace(cores.voters(1), decommissioned=(cores.key(3),))
+
+
+def test_a_disk_that_was_replaced_is_decommissioned_whatever_is_said_of_its_pod() -> None:
+    core = cores.grown_up_leader()
+    late = 4401 + core.replica.config.fetch_timeout_ms
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=late, token=2)
+    cores.ask(core, replace(REMOVE, auto_join=True, scaled_away=True), now_ms=late)
+    assert core.replica.voters.decommissioned == (cores.key(3),)
+
+
 def test_only_the_very_voter_is_removed_directory_included() -> None:
     core = cores.grown_up_leader()
     other = ReplicaKey(cores.key(3).node_id, cores.key(9).directory_id)

@@ -103,6 +103,8 @@ def test_membership_requests_survive() -> None:
     assert convert.add_voter(convert.pb_add_voter(joined)) == joined
     removed = m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(4), Millis(9), auto_join=True)
     assert convert.remove_voter(convert.pb_remove_voter(removed)) == removed
+    scaled = m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(4), Millis(9), scaled_away=True)
+    assert convert.remove_voter(convert.pb_remove_voter(scaled)) == scaled
     updated = m.UpdateRaftVoterRequest(
         cores.CLUSTER, Epoch(2), cores.key(4), cores.endpoints(4), 0, 1
     )

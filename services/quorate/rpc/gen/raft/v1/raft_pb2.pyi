@@ -376,20 +376,22 @@ class AddRaftVoterResponse(_message.Message):
     def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ..., current_leader: _Optional[_Union[CurrentLeader, _Mapping]] = ..., reason: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class RemoveRaftVoterRequest(_message.Message):
-    __slots__ = ("cluster_id", "timeout_ms", "voter_id", "voter_directory_id", "force", "auto_join")
+    __slots__ = ("cluster_id", "timeout_ms", "voter_id", "voter_directory_id", "force", "auto_join", "scaled_away")
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     VOTER_ID_FIELD_NUMBER: _ClassVar[int]
     VOTER_DIRECTORY_ID_FIELD_NUMBER: _ClassVar[int]
     FORCE_FIELD_NUMBER: _ClassVar[int]
     AUTO_JOIN_FIELD_NUMBER: _ClassVar[int]
+    SCALED_AWAY_FIELD_NUMBER: _ClassVar[int]
     cluster_id: str
     timeout_ms: int
     voter_id: int
     voter_directory_id: bytes
     force: bool
     auto_join: bool
-    def __init__(self, cluster_id: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., voter_id: _Optional[int] = ..., voter_directory_id: _Optional[bytes] = ..., force: _Optional[bool] = ..., auto_join: _Optional[bool] = ...) -> None: ...
+    scaled_away: bool
+    def __init__(self, cluster_id: _Optional[str] = ..., timeout_ms: _Optional[int] = ..., voter_id: _Optional[int] = ..., voter_directory_id: _Optional[bytes] = ..., force: _Optional[bool] = ..., auto_join: _Optional[bool] = ..., scaled_away: _Optional[bool] = ...) -> None: ...
 
 class RemoveRaftVoterResponse(_message.Message):
     __slots__ = ("error_code", "error_message", "current_leader", "reason", "metadata")
