@@ -15,6 +15,7 @@ from quorate.sim.churn import Churn
 from quorate.sim.configuring import is_lost
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.quorum import replace_disk
+from quorate.sim.scaling import Scaling
 from quorate.sim.storage import LOG_DIR, rottable
 from quorate.sim.strangers import lie_to, take_over
 from quorate.sim.turns import Turns
@@ -35,6 +36,7 @@ class Chaos:
         self.world = world
         self.churn = Churn(world)
         self.turns = Turns(world, self.ask_to_stop)
+        self.scaling = Scaling(world, self.churn, self.ask_to_stop)
         self.is_over = False
         self._stopping: dict[NodeId, int] = {}
         world.when_process_dies = self.process_died
@@ -58,6 +60,8 @@ class Chaos:
         self._repeat(options.hand_over_every_ms, self.churn.hand_over)
         self._repeat(options.strangers_every_ms, self.meet_strangers)
         self._repeat(options.turns_every_ms, self.turns.begin)
+        if options.auto_join:
+            self._repeat(options.scale_every_ms, self.scaling.begin)
         if not options.kraft_version:
             self._repeat(options.upgrade_every_ms, self.churn.upgrade)
         self._draw_death()

@@ -96,6 +96,11 @@ class Churn:
         elif self._may_become([*current, Voter(node.key, node.endpoints)], force=force):
             yield joined
 
+    def may_lose(self, leader: SimulatedNode, node: SimulatedNode) -> bool:
+        """Whether its voters without that one could go on."""
+        others = [v for v in leader.log.voters if v.key.node_id != node.node_id]
+        return self._may_become(others, force=False)
+
     def _may_become(self, voters: list[Voter], *, force: bool) -> bool:
         """A majority of the set has whole disks, and runs unless the change is forced."""
         alive = [v for v in voters if self._is_well(v) and (force or self._runs(v))]

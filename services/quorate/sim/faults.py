@@ -71,6 +71,7 @@ class Options:
     upgrade_every_ms: int = 0
     strangers_every_ms: int = 0
     turns_every_ms: int = 0
+    scale_every_ms: int = 0
     write_every_ms: int = 60
     read_every_ms: int = 150
     follower_read_every_ms: int = 150
@@ -154,6 +155,7 @@ def draw_options(random: Random) -> Options:
         has_bootstrap_names=draw.chance(0.7),
         strangers_every_ms=draw.rarely(1000, 8000, 0.4),
         turns_every_ms=draw.rarely(3000, 15_000, 0.25),
+        scale_every_ms=draw.rarely(3000, 15_000, 0.25),
     )
 
 

@@ -10,6 +10,7 @@ from quorate.sim.invariants.invariant import Invariant
 if TYPE_CHECKING:
     from quorate.raft.api import LogCleaned, PublishProgress, RecoveredState
     from quorate.raft.messages import (
+        AddRaftVoterRequest,
         FetchRequest,
         FetchSnapshotRequest,
         MembershipRequest,
@@ -84,6 +85,10 @@ class Watch(Invariant):
     ) -> None:
         for watcher in self._listening["answering"]:
             watcher.answering(node, token, response)
+
+    def joining(self, node: SimulatedNode, request: AddRaftVoterRequest) -> None:
+        for watcher in self._listening["joining"]:
+            watcher.joining(node, request)
 
     def sending(self, node: SimulatedNode, part: SnapshotRange) -> None:
         for watcher in self._listening["sending"]:

@@ -19,6 +19,7 @@ from quorate.raft.api import (
     RequestReceived,
     ResponseReceived,
 )
+from quorate.raft.messages import AddRaftVoterRequest
 from quorate.records.ids import CallId, NodeId, ReplyToken
 from quorate.records.voters import VoterSet
 from quorate.sim.configuring import bootstrap_name, endpoint
@@ -221,6 +222,8 @@ class World:
 
     def send_request(self, source: SimulatedNode, effect: SendRequest) -> None:
         """Carry a request; a lost one stays without an answer, as behind a silent firewall."""
+        if isinstance(effect.request, AddRaftVoterRequest):
+            self.watch.joining(source, effect.request)
         target = self._target(effect.to)
         if target is None:
             return

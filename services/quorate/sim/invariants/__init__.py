@@ -10,7 +10,11 @@ from quorate.sim.invariants.decommissioned import DecommissionedStayAway
 from quorate.sim.invariants.election_safety import ElectionSafety
 from quorate.sim.invariants.epoch_start import CommitsOwnEpochFirst
 from quorate.sim.invariants.epochs import EpochsRiseByElections
-from quorate.sim.invariants.joining import LivingVotersStay, NewVotersHaveTheLog
+from quorate.sim.invariants.joining import (
+    LivingVotersStay,
+    NewVotersHaveTheLog,
+    WhoLeftWaitsForARestart,
+)
 from quorate.sim.invariants.leader_completeness import LeaderCompleteness
 from quorate.sim.invariants.leaving import LeavesKeepAMajority
 from quorate.sim.invariants.log_matching import LogMatching
@@ -47,6 +51,7 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     NewVotersHaveTheLog,
     LivingVotersStay,
     DecommissionedStayAway,
+    WhoLeftWaitsForARestart,
     UpgradeIsOneBatch,
     WhoStopsBeginsNothing,
     LeavesKeepAMajority,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.messages import AddRaftVoterRequest
+from quorate.raft.messages import AddRaftVoterRequest, RemoveRaftVoterRequest
 from quorate.records.errors import ErrorCode
 from quorate.records.voters import DECOMMISSIONED_MAX
 from quorate.sim.invariants.invariant import Invariant
@@ -23,20 +23,32 @@ if TYPE_CHECKING:
 class DecommissionedStayAway(Invariant):
     """Each set lists who was removed, the latest 64, and they are back only if asked for by hand.
 
-    Source: rule 7; KIP-1186 leaves out who was removed on purpose.
+    But for those whose pods were scaled away. Source: rule 7; KIP-1186 leaves out who was removed
+    on purpose.
     """
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._by_hand: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
+        # Whom a leader is asked to remove for that, and whom any leader ever did.
+        self._scaled_away: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
+        self._unlisted: set[ReplicaKey] = set()
 
     def asked(self, node: SimulatedNode, token: ReplyToken, request: MembershipRequest) -> None:
         if isinstance(request, AddRaftVoterRequest) and not request.auto_join:
             self._by_hand[node.node_id, token] = request.voter
+        if isinstance(request, RemoveRaftVoterRequest) and not request.decommissions:
+            self._scaled_away[node.node_id, token] = request.voter
+
+    def stopped(self, node: SimulatedNode) -> None:
+        """It answers nobody any more."""
+        asked = self._scaled_away
+        self._scaled_away = {at: key for at, key in asked.items() if at[0] != node.node_id}
 
     def answering(
         self, node: SimulatedNode, token: ReplyToken, response: MembershipResponse
     ) -> None:
+        self._scaled_away.pop((node.node_id, token), None)
         # One that is answered before it is committed has not been appended yet.
         if response.error is not ErrorCode.NONE:
             self._by_hand.pop((node.node_id, token), None)
@@ -46,29 +58,47 @@ class DecommissionedStayAway(Invariant):
             return
         before = node.log.voters_below(entry.base)
         listed = entry.voters.decommissioned
-        if listed != expected_list(before, entry.voters):
+        progress = node.progress
+        is_leader = progress is not None and progress.is_leader
+        unlisted = self._expect_unlisted(node, before, entry.voters, is_leader=is_leader)
+        expected = expected_list(before, entry.voters, unlisted)
+        if listed != expected:
             raise Violation(
                 f"node {node.node_id} lists {_names(listed)} as decommissioned at {entry.base}, "
-                f"not {_names(expected_list(before, entry.voters))}"
+                f"not {_names(expected)}"
             )
-        progress = node.progress
-        if progress is None or not progress.is_leader:
+        if not is_leader:
             return
         for key in before.decommissioned:
             is_back = holds(entry.voters, key) and not holds(before, key)
             if is_back and key not in self._by_hand.values():
                 raise Violation(f"{key} was removed, and is back at {entry.base} unasked")
 
+    def _expect_unlisted(
+        self, node: SimulatedNode, before: VoterSet, after: VoterSet, *, is_leader: bool
+    ) -> frozenset[ReplicaKey]:
+        """Who goes without being listed: a leader was asked for that, others have it from one."""
+        removed = frozenset(removed_keys(before, after))
+        if not is_leader:
+            return removed & self._unlisted - frozenset(after.decommissioned)
+        asked = {key for (at, _), key in self._scaled_away.items() if at == node.node_id}
+        self._unlisted |= removed & asked
+        return removed & asked
 
-def expected_list(before: VoterSet, after: VoterSet) -> tuple[ReplicaKey, ...]:
-    """What a set must list, given the one before it."""
+
+def expected_list(
+    before: VoterSet, after: VoterSet, unlisted: frozenset[ReplicaKey] = frozenset()
+) -> tuple[ReplicaKey, ...]:
+    """What a set must list, given the one before it, and who was removed without a decision."""
     kept = [key for key in before.decommissioned if not holds(after, key)]
-    removed = [
-        voter.key
-        for voter in before
-        if voter.key.directory_id is not None and not holds(after, voter.key)
-    ]
+    removed = [key for key in removed_keys(before, after) if key not in unlisted]
     return tuple((kept + removed)[-DECOMMISSIONED_MAX:])
+
+
+def removed_keys(before: VoterSet, after: VoterSet) -> list[ReplicaKey]:
+    """Who votes in the one set and not in the other, where directory ids are known."""
+    known = [voter.key for voter in before if voter.key.directory_id is not None]
+    return [key for key in known if not holds(after, key)]
 
 
 def _names(keys: tuple[ReplicaKey, ...]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from quorate.raft.api import LogCleaned, PublishProgress, RecoveredState
     from quorate.raft.messages import (
+        AddRaftVoterRequest,
         FetchRequest,
         FetchSnapshotRequest,
         MembershipRequest,
@@ -66,6 +67,9 @@ class Invariant:
         self, node: SimulatedNode, token: ReplyToken, response: MembershipResponse
     ) -> None:
         """The answer to such a request is about to leave the process."""
+
+    def joining(self, node: SimulatedNode, request: AddRaftVoterRequest) -> None:
+        """A process asks to become a voter, of itself."""
 
     def sending(self, node: SimulatedNode, part: SnapshotRange) -> None:
         """A slice of a snapshot is about to be sent."""

@@ -12,6 +12,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.raft.messages import (
+        AddRaftVoterRequest,
         FetchRequest,
         FetchSnapshotRequest,
         MembershipRequest,
@@ -96,3 +97,37 @@ class LivingVotersStay(Invariant):
                     f"{key} fetched {node.local_ms - last} ms ago, and is removed from "
                     f"{ids(before)} because another disk wants its place"
                 )
+
+
+class WhoLeftWaitsForARestart(Invariant):
+    """A process that knows that it was a voter does not ask to become one.
+
+    It was removed as its pod goes, and is about to be stopped: a voter that joins and ends is one
+    that the others miss. Source: rule 7.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        # Of each process what it knew to be committed when it began, then that it was a voter.
+        self._began: dict[NodeId, tuple[int, Offset | None]] = {}
+        self._voted: dict[NodeId, int] = {}
+
+    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+        known = progress.high_watermark
+        incarnation, first = self._began.get(node.node_id, (-1, None))
+        if incarnation != node.incarnation:
+            self._began[node.node_id] = (node.incarnation, known)
+            return
+        # What its disk told does not count, nor what lags, nor what a leader of before told.
+        is_told = known is not None and (first is None or known > first)
+        is_whole = node.log.end.offset >= self.world.oracle.end
+        if not is_told or not is_whole:
+            return
+        assert known is not None
+        is_of_epoch = node.log.epoch_before(known) == progress.epoch
+        if is_of_epoch and holds(node.log.voters_below(known), node.key):
+            self._voted[node.node_id] = node.incarnation
+
+    def joining(self, node: SimulatedNode, request: AddRaftVoterRequest) -> None:
+        if request.auto_join and self._voted.get(node.node_id) == node.incarnation:
+            raise Violation(f"{node.key} was removed while it ran, and asks to join at once")

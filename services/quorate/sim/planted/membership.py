@@ -32,6 +32,7 @@ _why_not_add = Adding.why_not
 _why_not_remove = Removing._why_not
 _is_here = Leaving._is_here
 _replace_disk = SimulatedNode.replace_disk
+_without = VoterSet.without
 _voters_below = MetadataLog.voters_below
 
 
@@ -60,6 +61,11 @@ def _evict(self: Removing, role: Leader, request: RemoveRaftVoterRequest) -> Obs
 
 def _add_and_forget(self: VoterSet, voter: Voter) -> VoterSet:
     return VoterSet.of((*(v for v in self if v.key.node_id != voter.key.node_id), voter))
+
+
+def _decommission(self: VoterSet, key: ReplicaKey, *, decommission: bool = True) -> VoterSet:
+    del decommission
+    return _without(self, key)
 
 
 def _voters_alone(self: MetadataLog, offset: int) -> VoterSet:
@@ -103,6 +109,14 @@ def _forget_leaves(self: Leaving, role: Leader, voter: Voter) -> bool:
 _STOPPED_TOGETHER: Final = {"voters": 5, "turns_every_ms": 3000, "voters_every_ms": 0}
 # Two disks of one node id have to meet while the voters change.
 _DISKS_LOST: Final = {"kraft_version": 1, "voters": 3, "wipe_every_ms": 4000}
+# Pods go and come back while all may join by themselves.
+_SCALED_AWAY: Final = {
+    "kraft_version": 1,
+    "voters": 3,
+    "auto_join": True,
+    "scale_every_ms": 4000,
+    "voters_every_ms": 0,
+}
 
 BUGS: Final = (
     Bug(
@@ -172,6 +186,20 @@ BUGS: Final = (
             Patch(Joining, "is_unwanted", always(answer=False)),
             Patch(Adding, "why_not", _welcome_back),
         ),
+    ),
+    Bug(
+        "scaled-away-rejoins-at-once",
+        "a voter whose pod is scaled away joins again before its process ends (rule 7)",
+        (1, 3),
+        (Patch(Joining, "has_left", always(answer=False)),),
+        world=_SCALED_AWAY,
+    ),
+    Bug(
+        "scaled-away-is-decommissioned",
+        "a voter whose pod was scaled away may not join when it comes back (rule 7)",
+        (1, 3),
+        (Patch(VoterSet, "without", _decommission),),
+        world=_SCALED_AWAY,
     ),
     Bug(
         "update-forgets-decommissioned",
