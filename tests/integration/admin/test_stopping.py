@@ -60,6 +60,10 @@ async def test_who_leaves_hands_over_and_is_removed(quorum: ScriptedQuorum, besi
     again = await beside.stub.PrepareStop(LEAVE)
     assert again == pb.PrepareStopResponse(is_voter=False, current_leader=now)
     assert names(quorum) == ["TransferLeadership", "RemoveRaftVoter"]
+    removal = quorum.asked[-1][1]
+    assert isinstance(removal, m.RemoveRaftVoterRequest)
+    # A human has decided that it is not to come back.
+    assert removal.decommissions
 
 
 async def test_it_works_after_the_controller_beside_it_has_stopped(

@@ -114,6 +114,9 @@ async def test_who_is_scaled_away_while_it_waits_removes_itself(
         answer = await beside.stub.PrepareStop(RESTART)
     assert (answer.removed, answer.is_voter, answer.without_leave) == (True, False, "")
     assert names(quorum) == ["TakeLeave", "RemoveRaftVoter"]
+    removal = quorum.asked[-1][1]
+    assert isinstance(removal, m.RemoveRaftVoterRequest)
+    assert removal.scaled_away
 
 
 async def test_who_is_wanted_again_before_its_removal_stays_a_voter(

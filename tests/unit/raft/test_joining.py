@@ -6,7 +6,11 @@ from dataclasses import replace
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.calls import CallKind
 from quorate.raft.core import RaftCore
+from quorate.raft.describe import remarks
+from quorate.raft.joining import has_left
+from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Epoch, Millis, Offset, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
@@ -111,3 +115,118 @@ def test_who_is_told_to_stop_at_the_moment_in_which_it_would_ask_does_not() -> N
     update = core.step(api.ShutdownRequested(Millis(9000)), again)
     assert not asked(update)
     assert api.ShutdownComplete() in update.effects
+
+
+# --- scaled away ----------------------------------------------------------------------------------
+
+
+def leader_says(
+    core: RaftCore, *batches: m.BatchInfo, high_watermark: int, now_ms: int
+) -> api.Update:
+    """The leader of epoch 1 answers the Fetch that is under way, and the disk flushes."""
+    (call,) = [c.call for c in core.replica.calls._by_id.values() if c.kind is CallKind.FETCH]
+    leader = m.LeaderInfo(cores.key(1).node_id, Epoch(1), cores.endpoints(1))
+    answer = m.FetchResponse(
+        ErrorCode.NONE,
+        leader,
+        Offset(high_watermark),
+        Offset(0),
+        records=m.FetchedBatches(b"b", batches),
+    )
+    update = cores.answer(core, call, answer, now_ms=now_ms)
+    if not batches:
+        return update
+    flushed = cores.flush(core, now_ms=now_ms)
+    return replace(
+        update,
+        effects=(*update.effects, *flushed.effects),
+        notes=(*update.notes, *flushed.notes),
+    )
+
+
+def change_at(offset: int, voters: VoterSet) -> m.BatchInfo:
+    """The batch that puts a set in force."""
+    return m.BatchInfo(Offset(offset), Offset(offset), Epoch(1), (KRaftVoters(voters),))
+
+
+def records_at(offset: int) -> m.BatchInfo:
+    return m.BatchInfo(Offset(offset), Offset(offset), Epoch(1))
+
+
+def voter_three(*, high_watermark: int) -> RaftCore:
+    """Voter 3, whose disk says so, and what its leader's first answer says is committed."""
+    state = cores.recovered(
+        1, 2, 3, log_end=cores.end(3, 1), epochs=(m.EpochStart(Epoch(1), Offset(0)),)
+    )
+    state = replace(state, voters=(m.VotersAt(Offset(2), cores.voters(1, 2, 3)),))
+    core = RaftCore(replace(cores.config(3), auto_join=True), state, cores.Midway())
+    core.start(Millis(0))
+    update = cores.begin(core, 1, 1, now_ms=1)
+    assert cores.calls(update)
+    leader_says(core, high_watermark=high_watermark, now_ms=2)
+    return core
+
+
+def test_a_process_whose_voter_is_removed_does_not_join_again_and_says_so() -> None:
+    core = voter_three(high_watermark=3)
+    update = leader_says(core, change_at(3, cores.voters(1, 2)), high_watermark=4, now_ms=3)
+    assert not asked(update)
+    assert not asked(core.step(api.TimerFired(), Millis(500)))
+    assert [line for line in remarks(core.replica) if "scaled away" in line]
+
+
+def test_the_next_process_on_its_disk_joins_though_the_disk_says_that_it_votes() -> None:
+    # It ended before it had the record that removed it.
+    core = voter_three(high_watermark=5)
+    update = leader_says(core, records_at(3), high_watermark=5, now_ms=3)
+    assert not asked(update)
+    update = leader_says(core, change_at(4, cores.voters(1, 2)), high_watermark=5, now_ms=4)
+    (request,) = asked(update)
+    assert isinstance(request, m.AddRaftVoterRequest)
+    assert (request.voter, request.auto_join) == (cores.key(3), True)
+    assert not remarks(core.replica)
+
+
+def test_what_a_leader_before_this_one_had_committed_says_nothing_of_now() -> None:
+    """A new leader knows of less than is committed until a record of its own epoch is."""
+    state = cores.recovered(
+        1, 2, 3, log_end=cores.end(3, 1), epochs=(m.EpochStart(Epoch(1), Offset(0)),)
+    )
+    state = replace(state, voters=(m.VotersAt(Offset(2), cores.voters(1, 2, 3)),))
+    core = RaftCore(replace(cores.config(3), auto_join=True), state, cores.Midway())
+    core.start(Millis(0))
+    update = cores.begin(core, 1, 2, now_ms=1)
+    call, _ = cores.calls(update)[1]
+    leader = m.LeaderInfo(cores.key(1).node_id, Epoch(2), cores.endpoints(1))
+    cores.answer(
+        core, call, m.FetchResponse(ErrorCode.NONE, leader, Offset(3), Offset(0)), now_ms=2
+    )
+    assert not core.replica.was_voter
+
+
+def test_a_removal_that_is_rolled_back_leaves_a_voter_and_one_by_hand_says_nothing_of_pods() -> (
+    None
+):
+    core = voter_three(high_watermark=3)
+    gone = replace(cores.voters(1, 2), decommissioned=(cores.key(3),))
+    leader_says(core, change_at(3, gone), high_watermark=4, now_ms=3)
+    assert not remarks(core.replica)
+    core = voter_three(high_watermark=3)
+    core.replica.log.append_control(Offset(3), KRaftVoters(cores.voters(1, 2)))
+    assert has_left(core.replica)
+    core.replica.log.truncate(cores.end(3, 1))
+    assert not has_left(core.replica)
+
+
+def test_an_addition_that_was_rolled_back_is_asked_for_again() -> None:
+    """A process votes from the append on; that it did counts only once it is committed."""
+    member = VoterSet.of(
+        [*cores.voters(1, 2, 3), Voter(ReplicaKey(cores.key(4).node_id, NEW_DISK))]
+    )
+    core, update = observer(4, cores.voters(1, 2, 3))
+    assert asked(update)
+    leader_says(core, change_at(3, member), high_watermark=3, now_ms=3)
+    assert core.replica.is_voter
+    assert not core.replica.was_voter
+    leader_says(core, high_watermark=4, now_ms=4)
+    assert core.replica.was_voter

@@ -65,6 +65,12 @@ def test_whoever_is_added_again_is_decommissioned_no_longer() -> None:
     assert removed.with_voter(one) == VoterSet((one, other))
 
 
+def test_whoever_is_not_decommissioned_leaves_the_list_as_it_was() -> None:
+    one, two, three = Voter(key(1)), Voter(key(2)), Voter(key(3))
+    removed = VoterSet((one, two, three)).without(one.key)
+    assert removed.without(two.key, decommission=False) == VoterSet((three,), (one.key,))
+
+
 def test_only_the_latest_removals_are_remembered() -> None:
     keeper = Voter(key(99))
     voters = VoterSet((keeper,))
