@@ -28,9 +28,11 @@ async def prepare_stop(members: Members, fate: Fate, *, leave: bool = False) -> 
     """The hook before the stop; the sidecar asks a controller that runs."""
     servers = [members.all_nodes[2].address]
     request = pb.PrepareStopRequest(leave=leave)
-    async with ControllerClient(servers) as client:
-        async with sidecar(MembershipClient(client), pod=Pod(fate)) as beside:  # type: ignore[arg-type]
-            prepared = await beside.stub.PrepareStop(request)
+    async with (
+        ControllerClient(servers) as client,
+        sidecar(MembershipClient(client), pod=Pod(fate)) as beside,  # type: ignore[arg-type]
+    ):
+        prepared = await beside.stub.PrepareStop(request)
     assert (prepared.removed, prepared.is_voter) == (True, False)
 
 
