@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 # Less than a ghost lives, so that one is always seen.
 VOTERS_WITHIN_S: Final = 30.0
+# For each departure the quorum is asked first, so the watch may be late.
+SEEN_WITHIN_S: Final = 120.0
+
+
+def ordinal_of(pod: dict[str, Any]) -> int:
+    """The number in a pod's name."""
+    return int(pod["metadata"]["name"].rpartition("-")[2])
 
 
 class Departures:
@@ -26,6 +33,7 @@ class Departures:
         self._thread = threading.Thread(target=self._follow)
         self._process: subprocess.Popen[str] | None = None
         self._present: set[int] = set()
+        self._uids: dict[int, str] = {}
         self._failure: Exception | None = None
         self.seen: list[tuple[int, list[int]]] = []
 
@@ -49,8 +57,10 @@ class Departures:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        del kind, error, traceback
+        del kind, traceback
         assert self._process is not None
+        if error is None:
+            wait_for("the watch has come to these pods", SEEN_WITHIN_S, self._has_seen_all)
         self._process.terminate()
         self._process.wait()
         self._thread.join()
@@ -60,6 +70,12 @@ class Departures:
             raise AssertionError(
                 "the watch ended, and what followed was not seen"
             ) from self._failure
+
+    def _has_seen_all(self) -> bool | str:
+        """Whether the watch is where the pods are; it ends early where it failed."""
+        uids = {ordinal_of(pod): pod["metadata"]["uid"] for pod in self._release.pods()}
+        seen = dict(self._uids)
+        return not self._thread.is_alive() or uids == seen or f"{seen} instead of {uids}"
 
     def judge(self, *ordinals: int) -> None:
         """These have ended, in whatever order, and none of them while it was a voter."""
@@ -87,7 +103,7 @@ class Departures:
             self._note(event["object"], is_deleted=event["type"] == "DELETED")
 
     def _note(self, pod: dict[str, Any], *, is_deleted: bool) -> None:
-        ordinal = int(pod["metadata"]["name"].rpartition("-")[2])
+        ordinal = ordinal_of(pod)
         states = [
             status.get("state", {})
             for status in pod["status"].get("containerStatuses", [])
@@ -99,6 +115,10 @@ class Departures:
         elif ordinal in self._present and has_ended:
             self._present.remove(ordinal)
             self.seen.append((ordinal, self._voters()))
+        if is_deleted:
+            self._uids.pop(ordinal, None)
+        else:
+            self._uids[ordinal] = pod["metadata"]["uid"]
 
     def _voters(self) -> list[int]:
         """Those of now; the pod that is asked first may be the one that goes."""
