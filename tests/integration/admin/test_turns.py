@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from tests.integration.client.scripted import ScriptedQuorum
 
 AWAY = refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTERS_AWAY, "voter 3 is away", away="3")
-SHORT = pb.PrepareStopRequest(timeout_ms=1_000)
+# A quarter of it is for the hand-over, also where others keep the machine busy.
+SHORT = pb.PrepareStopRequest(timeout_ms=6_000)
 
 
 class Pod:
