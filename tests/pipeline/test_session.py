@@ -53,6 +53,12 @@ def test_times_are_utc_and_filters_reach_the_source(spark: SparkSession) -> None
         assert spark.conf.get(key) == value
 
 
-def test_memory_is_a_share_within_bounds() -> None:
-    assert 1024 <= memory_share_mib() <= 8192
+def test_memory_is_a_share_within_bounds(tmp_path: Path) -> None:
+    limit = tmp_path / "memory.max"
+    assert 1024 <= memory_share_mib(limit) <= 8192
+    of_the_machine = memory_share_mib(limit)
+    limit.write_text("max\n")
+    assert memory_share_mib(limit) == of_the_machine
+    limit.write_text(f"{3 << 30}\n")
+    assert memory_share_mib(limit) == 1024
     assert local_settings("scratch", 2048)["spark.driver.memory"] == "2048m"

@@ -83,6 +83,11 @@ def _add_place(action: argparse.ArgumentParser) -> None:
         help="read from a running quorum instead",
     )
     add(
+        "--command-config",
+        metavar="FILE",
+        help="properties for the connection to it, such as certificates; on every worker",
+    )
+    add(
         "--starting-offsets",
         default="earliest",
         metavar="PLACE",

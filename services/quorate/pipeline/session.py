@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Final
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LOCAL: Final = "local[*]"
+CONTAINER_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 _MIB: Final = 1 << 20
 _MEMORY_MIB_MIN: Final = 1024
 _MEMORY_MIB_MAX: Final = 8192
@@ -82,9 +83,15 @@ def local_settings(scratch: str, memory_mib: int) -> dict[str, str]:
     }
 
 
-def memory_share_mib() -> int:
-    """A quarter of the machine's memory, within reason: the source's processes need theirs."""
+def memory_share_mib(limit: Path = CONTAINER_LIMIT) -> int:
+    """A quarter of the machine's memory, within reason: the source's processes need theirs.
+
+    In a container it is a quarter of what that may have; `limit` is the file that says so.
+    """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MIB
+    # The file is absent outside a control group, and says "max" where there is no bound.
+    with suppress(OSError, ValueError):
+        total = min(total, int(limit.read_text()) // _MIB)
     return max(_MEMORY_MIB_MIN, min(_MEMORY_MIB_MAX, total // 4))
 
 

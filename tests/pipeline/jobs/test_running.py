@@ -65,6 +65,7 @@ def test_a_running_quorum_is_named_by_its_servers(read: dict[str, str]) -> None:
     assert (
         main(["elections", "--bootstrap-controller", "a:1", "--starting-offsets", "snapshot"]) == 0
     )
+    assert "commandConfig" not in read
     assert read["bootstrap.servers"] == "a:1"
     assert read["startingOffsets"] == "snapshot"
     assert "path" not in read
@@ -75,6 +76,7 @@ def test_a_running_quorum_is_named_by_its_servers(read: dict[str, str]) -> None:
     [
         (["--path", "a", "--bootstrap-controller", "b:1"], "--path"),
         (["--path", "a,b"], "--path: 'a,b'"),
+        (["--path", "a", "--command-config", "c"], "--command-config"),
         (["--path", "a", "--format", "parquet"], "--output"),
     ],
 )
@@ -85,6 +87,12 @@ def test_flags_that_do_not_fit_are_told_in_one_line(
     said = capsys.readouterr().err
     assert said.startswith(f"quorate pipeline elections: {named}")
     assert said.count("\n") == 1
+
+
+def test_certificates_for_a_running_quorum_come_from_a_file(read: dict[str, str]) -> None:
+    flags = ["--bootstrap-controller", "a:1", "--command-config", "client.properties"]
+    assert main(["elections", *flags]) == 0
+    assert read["commandConfig"] == "client.properties"
 
 
 def test_one_log_of_equals_is_taken(spark: SparkSession) -> None:

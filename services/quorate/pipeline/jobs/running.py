@@ -80,6 +80,11 @@ def source_options(job: Job, arguments: argparse.Namespace) -> dict[str, str]:
             "--path: name the directory of a log, once for each voter's,"
             " or --bootstrap-controller HOST:PORT of a running quorum, not both"
         )
+    config: str | None = arguments.command_config
+    if config and paths:
+        raise PipelineError(
+            "--command-config: it is for a connection, and --path makes none: leave it out"
+        )
     for path in paths:
         if "," in path:
             raise PipelineError(f"--path: {path!r}: a comma cannot stand in it; link to it")
@@ -91,6 +96,8 @@ def source_options(job: Job, arguments: argparse.Namespace) -> dict[str, str]:
         "onDamage": arguments.on_damage,
     }
     options |= {"path": ",".join(paths)} if paths else {"bootstrap.servers": str(servers)}
+    if config:
+        options["commandConfig"] = config
     if job.record_types:
         options["recordTypes"] = ",".join(job.record_types)
     return options
