@@ -128,7 +128,7 @@ BUGS: Final = (
     Bug(
         "change-before-epoch-commit",
         "a new leader changes the voters before a record of its epoch is committed",
-        (17,),
+        (5,),
         (
             Patch(Changes, "why_uncommitted", always(answer=None)),
             Patch(Changes, "why_not_now", _change_at_once),
@@ -149,7 +149,7 @@ BUGS: Final = (
     Bug(
         "new-voter-lags",
         "a replica becomes a voter, and is counted, before it has caught up (rule 4)",
-        (92,),
+        (4,),
         (Patch(Changes, "why_lagging", always(answer=None)),),
     ),
     Bug(

@@ -127,7 +127,7 @@ BUGS: Final = (
     Bug(
         "divergence-ignored",
         "a replica with another epoch at its end is served as if it had the leader's log",
-        (4,),
+        (1,),
         (Patch(LogState, "validate", _overlook),),
     ),
     Bug(

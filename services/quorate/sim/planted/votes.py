@@ -139,7 +139,7 @@ BUGS: Final = (
     Bug(
         "only-members-vote",
         "a replica that does not find itself and the nominee in its own set refuses (rule 2)",
-        (104,),
+        (20,),
         (Patch(Elections, "_is_meant_for_us", _only_members_vote),),
     ),
     Bug(
