@@ -48,7 +48,18 @@ def test_what_keeps_spark_from_starting_is_told(tmp_path: Path) -> None:
     assert "no-java" in last
 
 
-def test_times_are_utc_and_filters_reach_the_source(spark: SparkSession) -> None:
+def test_a_frame_that_is_asked_twice_answers_both_times(
+    spark: SparkSession, kafka_fixtures: Path
+) -> None:
+    directory = str(kafka_fixtures / "dynamic/node-1")
+    log = spark.read.format("kraft").option("path", directory).load()
+    idle, changes = (f"record_type = '{name}'" for name in ("NoOpRecord", "LeaderChangeMessage"))
+    counts = [log.where(changes).count(), log.where(idle).count()]
+    assert log.where(idle).unionByName(log.where(changes)).count() == sum(counts)
+    assert log.count() > sum(counts) > counts[0] > 0
+
+
+def test_times_are_utc(spark: SparkSession) -> None:
     for key, value in settings().items():
         assert spark.conf.get(key) == value
 

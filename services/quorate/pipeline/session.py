@@ -61,8 +61,9 @@ def settings() -> dict[str, str]:
     """What holds wherever the session runs."""
     return {
         "spark.sql.session.timeZone": "UTC",
-        # Filters on record types and offsets reach the source.
-        "spark.sql.python.filterPushdown.enabled": "true",
+        # Spark 4.3 keeps what a reader planned for the first filters that it was handed, and every
+        # other query of the same frame is answered from it: rows would be missing without a word.
+        "spark.sql.python.filterPushdown.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
 
