@@ -11,6 +11,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
@@ -52,7 +53,8 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
             write_tables(chosen, arguments.format, arguments.output, arguments.rows)
     except PipelineError as error:
         return _fail(job, str(error))
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
+        # What fails below a join comes as Java's error, with the same text in it.
         return _fail(job, what_was_said(error))
     return 0
 
