@@ -156,6 +156,9 @@ def _run(job: Job, arguments: argparse.Namespace) -> int:
         library = (error.name or "").partition(".")[0]
         if library not in _LIBRARIES:
             raise
+        if library == "py4j":
+            # It comes with Spark, and nobody knows it.
+            library = "pyspark"
         sys.stderr.write(
             f"quorate pipeline {job.name}: {library} is missing: install it with {INSTALL}\n"
         )
