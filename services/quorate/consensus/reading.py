@@ -96,18 +96,10 @@ class Reading:
 
     async def _answer(self, request: ReadRequest) -> ReadReply:
         image = self._controller.image
-        slices = self._controller.answer_in_slices(request)
-        pace = Pace(SERVING_SHARE)
         try:
-            while True:
-                try:
-                    next(slices)
-                except StopIteration as end:
-                    reply: ReadReply = end.value
-                    return reply
-                except RefusedError as refused:
-                    raise ControllerApiError(refused.error, refused.message) from refused
-                await pace.breathe()
+            return await Pace(SERVING_SHARE).finish(self._controller.answer_in_slices(request))
+        except RefusedError as refused:
+            raise ControllerApiError(refused.error, refused.message) from refused
         finally:
             self._let_go(image)
 

@@ -206,15 +206,10 @@ async def _converted(request: pb.WriteRequest, size: int) -> WriteRequest:
     if size <= CONVERTED_AT_ONCE_BYTES:
         at_once: WriteRequest = convert.chosen(request, "request")
         return at_once
-    slices = convert.chosen_in_slices(request, "request")
-    pace = Pace(SERVING_SHARE)
-    while True:
-        try:
-            next(slices)
-        except StopIteration as end:
-            write: WriteRequest = end.value
-            return write
-        await pace.breathe()
+    write: WriteRequest = await Pace(SERVING_SHARE).finish(
+        convert.chosen_in_slices(request, "request")
+    )
+    return write
 
 
 def _leader(hint: LeaderHint) -> pb.Leader:

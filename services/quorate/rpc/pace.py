@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from quorate.controller.slices import Slices
+
+T = TypeVar("T")
 
 SLICE_S: Final = 0.004
 # Beside what is served: a quarter of the loop at most. Where nothing is served yet: most of it.
@@ -42,3 +46,13 @@ class Pace:
         if worked_s >= self._slice_s:
             await asyncio.sleep(worked_s * self._pause_factor)
             self._began = self._clock()
+
+    async def finish(self, slices: Slices[T]) -> T:
+        """Do it to the end, each step a unit of work; what it raises is raised here."""
+        while True:
+            try:
+                next(slices)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            await self.breathe()

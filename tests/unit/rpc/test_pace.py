@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 
 from quorate.rpc.pace import Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 
 class Clock:
@@ -53,3 +57,23 @@ async def test_whoever_has_the_loop_for_itself_only_lets_others_have_their_turn(
 ) -> None:
     await work(clock, Pace(1, slice_s=0.004, clock=clock), [0.005, 0.005])
     assert clock.pauses == [0, 0]
+
+
+async def test_slices_are_done_to_the_end_with_pauses(clock: Clock) -> None:
+    def slices() -> Generator[None, None, str]:
+        for _ in range(3):
+            clock.now_s += 0.003
+            yield
+        return "done"
+
+    assert await Pace(0.5, slice_s=0.004, clock=clock).finish(slices()) == "done"
+    assert clock.pauses == [0.006]
+
+
+async def test_what_slices_raise_is_raised(clock: Clock) -> None:
+    def slices() -> Generator[None, None, str]:
+        yield
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await Pace(0.5, clock=clock).finish(slices())
