@@ -12,6 +12,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from quorate.pipeline.jobs.log_rows import duration_ms
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -30,12 +32,13 @@ def closed(intervals: DataFrame, frame: DataFrame) -> DataFrame:
 
     `frame` is the whole frame that they were found in.
     """
-    last = frame.agg(F.max("timestamp").alias("last_timestamp"))
-    until = F.unix_millis(F.coalesce("end", "last_timestamp"))
-    return intervals.crossJoin(F.broadcast(last)).select(
+    span = frame.agg(
+        F.min("timestamp").alias("first_timestamp"), F.max("timestamp").alias("last_timestamp")
+    )
+    return intervals.crossJoin(F.broadcast(span)).select(
         *intervals.columns,
         F.col("end_offset").isNull().alias("open"),
-        (until - F.unix_millis("start")).alias("duration_ms"),
+        duration_ms(F.col("start"), F.col("end")).alias("duration_ms"),
     )
 
 
