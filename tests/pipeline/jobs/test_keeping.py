@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.pipeline.jobs.keeping import kept
-from quorate.records.metadata import ConfigRecord, NoOpRecord, TopicRecord
+from quorate.records.metadata import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    ConfigRecord,
+    NoOpRecord,
+    TopicRecord,
+)
 from tests.pipeline.jobs.histories import START_MS, Entry, frame_of
 from tests.pipeline.jobs.rows import rows_of
 
@@ -27,3 +33,17 @@ def test_rows_of_the_types_and_the_last_timestamp_of_all(spark: SparkSession) ->
     ]
     rows = rows_of(found.select("offset", "timestamp", "record_type", "config_record.name"))
     assert rows == [(0, START_MS, "ConfigRecord", "a"), (None, START_MS + 7, None, None)]
+
+
+def test_a_log_ends_where_an_aborted_transaction_wrote_last(spark: SparkSession) -> None:
+    config = ConfigRecord(resource_type=4, resource_name="1", name="a", value="b")
+    entries = [
+        Entry(0, START_MS, config),
+        Entry(1, START_MS + 5, BeginTransactionRecord(name="change")),
+        Entry(2, START_MS + 6, config),
+        Entry(3, START_MS + 9, AbortTransactionRecord(reason="no")),
+    ]
+    rows = rows_of(
+        kept(frame_of(spark, entries), ConfigRecord).select("offset", "timestamp", "record_type")
+    )
+    assert rows == [(0, START_MS, "ConfigRecord"), (None, START_MS + 9, None)]

@@ -25,9 +25,12 @@ _END = EndTransactionRecord.__name__
 _ABORT = AbortTransactionRecord.__name__
 
 
-def effective(frame: DataFrame) -> DataFrame:
-    """The frame without records that never took effect; control records and damage stay."""
-    undone = F.broadcast(_undone(frame))
+def effective(frame: DataFrame, log: DataFrame | None = None) -> DataFrame:
+    """The frame without records that never took effect; control records and damage stay.
+
+    `log` has the same rows where what happens on the way of the frame's may happen once only.
+    """
+    undone = F.broadcast(_undone(frame if log is None else log))
     is_inside = (
         (F.col("offset") >= F.col("begin_offset"))
         & (F.col("offset") <= F.col("end_offset"))

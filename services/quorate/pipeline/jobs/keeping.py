@@ -23,7 +23,9 @@ def kept(log: DataFrame, *records: type) -> DataFrame:
     """
     seen = Observation()
     last_ms = F.max(F.unix_millis("timestamp")).alias("last_ms")
-    rows = effective(in_log_time(valid(log), log)).observe(seen, last_ms)
+    timed = in_log_time(valid(log), log)
+    # What an aborted transaction wrote last is where the log ends, too.
+    rows = effective(timed.observe(seen, last_ms), timed)
     slim = of_types(rows, *records).select(
         "offset", "timestamp", "is_control", "record_type", *map(column_of, records)
     )
