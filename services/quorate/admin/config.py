@@ -17,6 +17,7 @@ from quorate.settings.properties import (
 )
 from quorate.settings.tls import read_service_tls
 from quorate.settings.tracing import read_tracing
+from quorate.settings.transport import read_transport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from quorate.rpc.access import Access
     from quorate.settings.tls import TlsSettings
     from quorate.settings.tracing import TracingSettings
+    from quorate.settings.transport import Transport
 
 LOCAL_CONTROLLER: Final = "127.0.0.1:9094"
 
@@ -43,6 +45,7 @@ class AdminConfig:
     health_port: int
     metrics_port: int
     has_reflection: bool
+    transport: Transport
     tls: TlsSettings | None
     access: Access | None
     tracing: TracingSettings | None
@@ -81,6 +84,7 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         health_port=settings.integer("health.port", 9091, minimum=-1, maximum=PORT_MAX),
         metrics_port=settings.integer("metrics.port", 9465, minimum=-1, maximum=PORT_MAX),
         has_reflection=settings.flag("grpc.reflection.enable", default=False),
+        transport=read_transport(settings),
         tls=tls,
         access=access,
         tracing=read_tracing(settings, environment),

@@ -130,7 +130,10 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
         pod = None if named is None else FateOfPod(named, config.node_id)
         sidecar = Sidecar(membership, config.node_id, config.request_timeout_ms, pod)
         server = AdminServer(
-            AdminService(sidecar, calls.record), has_reflection=config.has_reflection, guard=guard
+            AdminService(sidecar, calls.record),
+            has_reflection=config.has_reflection,
+            guard=guard,
+            transport=config.transport,
         )
         try:
             host = config.host or _ANY_HOST

@@ -26,6 +26,7 @@ from quorate.settings.properties import (
 )
 from quorate.settings.tls import read_listener_tls
 from quorate.settings.tracing import read_tracing
+from quorate.settings.transport import read_transport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from quorate.rpc.access import Access
     from quorate.settings.tls import TlsSettings
     from quorate.settings.tracing import TracingSettings
+    from quorate.settings.transport import Transport
 
 PROTOCOLS: Final = ("GRPC", "GRPC_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MIB: Final = 1024 * 1024
@@ -80,6 +82,7 @@ class ControllerConfig:
     health_port: int
     metrics_port: int
     has_reflection: bool
+    transport: Transport
     tls: TlsSettings | None
     access: Access | None
     broker_session_timeout_ms: int
@@ -117,6 +120,7 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         health_port=settings.integer("health.port", 9090, minimum=-1, maximum=PORT_MAX),
         metrics_port=settings.integer("metrics.port", 9464, minimum=-1, maximum=PORT_MAX),
         has_reflection=settings.flag("grpc.reflection.enable", default=False),
+        transport=read_transport(settings),
         tls=read_listener_tls(settings, listener.name) if has_tls else None,
         access=read_access(settings),
         broker_session_timeout_ms=settings.integer("broker.session.timeout.ms", 9000, minimum=1),

@@ -165,7 +165,11 @@ class Node:
             is_voter=lambda key: key in core.replica.voters,
         )
         self._server = ControllerServer(
-            raft, service, has_reflection=config.has_reflection, guard=make_guard(config, self._tls)
+            raft,
+            service,
+            has_reflection=config.has_reflection,
+            guard=make_guard(config, self._tls),
+            transport=config.transport,
         )
         undo.push_async_callback(self._server.stop)
         # A port that is taken must be known before the core does anything.

@@ -23,6 +23,7 @@ from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.health import enable_reflection
 from quorate.rpc.listener import Listener
+from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -254,9 +255,12 @@ class AdminServer(Listener):
         *,
         has_reflection: bool,
         guard: CallerInterceptor | None = None,
+        transport: Transport = Transport.GRPCIO,
     ) -> None:
         guard = guard or CallerInterceptor(None, has_names=False)
-        server = make_server((guard, *server_spans()), received_bytes_max=SMALL_BYTES_MAX)
+        server = make_server(
+            (guard, *server_spans()), received_bytes_max=SMALL_BYTES_MAX, transport=transport
+        )
         super().__init__(server, guard)
         admin_pb2_grpc.add_AdminServicer_to_server(service, server)
         if has_reflection:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import grpc.aio
 
+from quorate.settings.transport import Transport
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
@@ -204,13 +205,23 @@ class ChannelPool:
 
 
 def make_server(
-    interceptors: Sequence[grpc.aio.ServerInterceptor], *, received_bytes_max: int
+    interceptors: Sequence[grpc.aio.ServerInterceptor],
+    *,
+    received_bytes_max: int,
+    transport: Transport = Transport.GRPCIO,
 ) -> grpc.aio.Server:
     """A server without services or ports yet. It receives no message that is larger.
 
     gRPC judges by the length that a message begins with; of what is shorter it takes all, whether
     somebody asked for it or not.
     """
+    if transport is Transport.H2:
+        # Loaded where it is chosen only.
+        from quorate.h2.server import Server
+
+        return Server(
+            interceptors, received_bytes_max=received_bytes_max, connections_max=CONNECTIONS_MAX
+        )
     options = (*SERVER_OPTIONS, ("grpc.max_receive_message_length", received_bytes_max))
     return grpc.aio.server(options=options, interceptors=interceptors)
 
@@ -223,4 +234,10 @@ def bind(server: grpc.aio.Server, host: str, port: int, *, tls: TlsFiles | None 
     address = target(host, port)
     if tls is None:
         return server.add_insecure_port(address)
+    from quorate.h2.server import Server
+
+    if isinstance(server, Server):
+        from quorate.rpc.contexts import server_context
+
+        return server.add_port(address, server_context(tls))
     return server.add_secure_port(address, tls.server_credentials())

@@ -13,6 +13,7 @@ from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
 from quorate.rpc.health import enable_reflection
 from quorate.rpc.listener import Listener
 from quorate.rpc.raw_server import RawService
+from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
     from quorate.rpc.controller_server import ControllerService
@@ -33,10 +34,11 @@ class ControllerServer(Listener):
         *,
         has_reflection: bool,
         guard: CallerInterceptor | None = None,
+        transport: Transport = Transport.GRPCIO,
     ) -> None:
         guard = guard or CallerInterceptor(None, has_names=False)
         size = MESSAGE_BYTES_MAX if isinstance(service, RawService) else REQUEST_BYTES_MAX
-        server = make_server((guard, *server_spans()), received_bytes_max=size)
+        server = make_server((guard, *server_spans()), received_bytes_max=size, transport=transport)
         super().__init__(server, guard)
         raft_pb2_grpc.add_RaftServicer_to_server(raft, server)
         if isinstance(service, RawService):

@@ -16,6 +16,7 @@ from quorate.records.ids import ReplyToken
 from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.raft_server import RaftService
 from quorate.rpc.server import ControllerServer
+from tests.integration.transports import chosen, transport
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from quorate.controller.requests import Caller, ReadRequest, WriteRequest
     from quorate.rpc.authorization import CallerInterceptor
     from quorate.rpc.tls import TlsFiles
+
+__all__ = ["transport"]
 
 WHO: Final = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(1), 0, 1)
 HOST: Final = "127.0.0.1"
@@ -132,6 +135,7 @@ async def serve(
         ControllerService(controller),
         has_reflection=has_reflection,
         guard=guard,
+        transport=chosen(),
     )
     bound = server.bind(HOST, port, tls=tls)
     await server.start()

@@ -20,6 +20,7 @@ from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from tests.integration.rpc.conftest import HOST, WAIT_S
+from tests.integration.transports import chosen
 from tests.unit.consensus.conftest import eventually
 from tests.unit.raft import cores
 
@@ -65,7 +66,7 @@ async def served(
     handler: _Handler, records: asyncio.Queue[CallRecord]
 ) -> AsyncIterator[admin_pb2_grpc.AdminAsyncStub]:
     service = AdminService(handler, records.put_nowait)
-    server = AdminServer(service, has_reflection=True)
+    server = AdminServer(service, has_reflection=True, transport=chosen())
     port = server.bind(HOST, 0)
     await server.start()
     async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:

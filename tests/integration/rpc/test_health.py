@@ -12,6 +12,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from quorate.rpc.channels import make_server, open_channel
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer, enable_reflection
 from tests.integration.rpc.conftest import HOST
+from tests.integration.transports import chosen
 
 STATUS = health_pb2.HealthCheckResponse
 
@@ -61,7 +62,7 @@ async def test_it_listens_on_ipv6_addresses_too() -> None:
 
 
 async def test_reflection_lists_the_services() -> None:
-    server = make_server((), received_bytes_max=1024)
+    server = make_server((), received_bytes_max=1024, transport=chosen())
     enable_reflection(server, "quorate.raft.v1.Raft")
     port = server.add_insecure_port(f"{HOST}:0")
     await server.start()

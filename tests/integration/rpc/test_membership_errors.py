@@ -23,6 +23,7 @@ from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.raft_server import RaftService
 from quorate.rpc.server import ControllerServer
 from tests.integration.rpc.conftest import WHO
+from tests.integration.transports import chosen
 from tests.ports import HOST
 from tests.unit.raft import cores
 from tests.unit.raft.test_upgrading import static_leader
@@ -304,6 +305,7 @@ async def test_a_refusal_arrives_with_code_reason_and_message(row: Row) -> None:
         RaftService(peer, WHO, software_version="9"),
         ControllerService(None),  # type: ignore[arg-type]
         has_reflection=False,
+        transport=chosen(),
     )
     port = server.bind(HOST, 0)
     await server.start()

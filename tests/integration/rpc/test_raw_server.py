@@ -15,6 +15,7 @@ from quorate.rpc.gen.raw.v1 import raw_pb2 as pb
 from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
 from quorate.rpc.raw_server import RawLogError, RawService, Waiter
 from tests.integration.rpc.conftest import HOST, WAIT_S
+from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -59,7 +60,7 @@ async def log() -> LogByHand:
 
 @pytest.fixture
 async def raw(log: LogByHand) -> AsyncIterator[raw_pb2_grpc.RawLogAsyncStub]:
-    server = make_server((), received_bytes_max=MESSAGE_BYTES_MAX)
+    server = make_server((), received_bytes_max=MESSAGE_BYTES_MAX, transport=chosen())
     raw_pb2_grpc.add_RawLogServicer_to_server(RawService(log), server)
     port = server.add_insecure_port(f"{HOST}:0")
     await server.start()

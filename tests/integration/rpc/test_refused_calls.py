@@ -14,6 +14,7 @@ from quorate.rpc.authorization import CallerInterceptor
 from quorate.rpc.channels import make_server, open_channel
 from quorate.rpc.decoding import SMALL_BYTES_MAX
 from tests.integration.rpc.conftest import HOST, WAIT_S
+from tests.integration.transports import chosen
 from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ async def test_a_refused_call_keeps_nothing() -> None:
 
     handler = grpc.unary_unary_rpc_method_handler(call, bytes, bytes)
     service = grpc.method_handlers_generic_handler("quorate.test.Test", {"Call": handler})
-    server = make_server((CallerInterceptor(None),), received_bytes_max=SMALL_BYTES_MAX)
+    guard = CallerInterceptor(None)
+    server = make_server((guard,), received_bytes_max=SMALL_BYTES_MAX, transport=chosen())
     server.add_generic_rpc_handlers((service,))
     port = server.add_insecure_port(f"{HOST}:0")
     await server.start()

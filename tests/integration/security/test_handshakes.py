@@ -61,7 +61,7 @@ async def test_a_server_of_another_authority_is_not_trusted(
     elsewhere = stores.folder / "elsewhere.pem"
     elsewhere.write_bytes(Authority("elsewhere").pem)
     said = await answer(guarded, TlsFiles(TlsSettings(ca_file=str(elsewhere))))
-    assert said.startswith("the server's certificate is not trusted (unable to get local issuer")
+    assert said.startswith("the server's certificate is not trusted (")
 
 
 async def test_a_certificate_for_another_host_is_not_accepted(

@@ -133,8 +133,7 @@ JOBS: Final = {
             "who led each epoch, from when to when, and how long nobody did before",
             "quorate.pipeline.jobs.elections",
             tables=("elections",),
-            description=f"{OPEN_INTERVALS} leaderless_ms is the most it can be: it counts from the"
-            " last record of the epoch before, and a leader may have had nothing to write.",
+            description=OPEN_INTERVALS,
         ),
         Job(
             "membership",

@@ -1,0 +1,187 @@
+"""Header blocks: read by hpack and judged by RFC 9113, section 8; written without a table.
+
+A client repeats itself: as long as no block has changed the decoder's table, equal blocks have
+equal fields, and are read and judged once. What is written is never put into the peer's table, so
+that a field always has the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from hpack import Decoder, Encoder
+from hpack.exceptions import HPACKError, OversizedHeaderListError
+
+from quorate.h2.frames import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quorate.h2.limits import Limits
+
+_KNOWN_BLOCKS_MAX: Final = 64
+_KNOWN_BYTES_MAX: Final = 1024
+_FIELD_OVERHEAD: Final = 32
+_SIZE_UPDATE: Final = 0x20
+# Blocks beyond it cannot be read to their end, so that the connection is lost.
+_HARD_FACTOR: Final = 4
+_NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
+_VALUE: Final = re.compile(rb"(?:[^\x00\r\n \t](?:[^\x00\r\n]*[^\x00\r\n \t])?)?", re.DOTALL)
+_OF_REQUESTS: Final = frozenset((b":method", b":scheme", b":path", b":authority"))
+_OF_CONNECTIONS: Final = frozenset(
+    (b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade")
+)
+
+
+class BlockError(Exception):
+    """A block that ends the connection, since what the next one means is unknown."""
+
+    def __init__(self, code: ErrorCode, words: str) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+class Fields:
+    """One header list. `wrong` says why it may not be: the stream ends with `code` for that."""
+
+    __slots__ = ("code", "content_length", "meaning", "pairs", "pseudo", "wrong")
+
+    def __init__(self, pairs: list[tuple[bytes, bytes]]) -> None:
+        self.pseudo: dict[bytes, bytes] = {}
+        self.pairs = pairs
+        self.content_length: int | None = None
+        self.wrong: str | None = None
+        self.code = ErrorCode.PROTOCOL_ERROR
+        # Whatever whoever reads the fields makes of them, for the next one with the same.
+        self.meaning: Any = None
+
+
+class BlockReader:
+    """The blocks that one peer sends."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._decoder = Decoder(max_header_list_size=limits.header_bytes_max * _HARD_FACTOR)
+        self._known: dict[bytes, Fields] = {}
+
+    def read(self, block: bytes) -> Fields:
+        """What is in a block. Raises BlockError."""
+        known = self._known.get(block)
+        if known is not None:
+            return known
+        table = self._decoder.header_table.dynamic_entries
+        count, newest = len(table), table[0] if table else None
+        try:
+            pairs = [(bytes(name), bytes(value)) for name, value in self._decode(block)]
+        except OversizedHeaderListError as error:
+            raise BlockError(ErrorCode.ENHANCE_YOUR_CALM, str(error)) from error
+        except HPACKError as error:
+            raise BlockError(ErrorCode.COMPRESSION_ERROR, str(error)) from error
+        fields = judged(pairs, self._limits)
+        # The newest entry is in front: it is another one after any that was put in.
+        if len(table) != count or (count and table[0] is not newest):
+            self._known.clear()
+        elif self._is_worth_keeping(block):
+            self._known[block] = fields
+        return fields
+
+    def _is_worth_keeping(self, block: bytes) -> bool:
+        if len(self._known) >= _KNOWN_BLOCKS_MAX or not 0 < len(block) <= _KNOWN_BYTES_MAX:
+            return False
+        # One that begins with a change of the table's size has to make it again.
+        return block[0] & 0xE0 != _SIZE_UPDATE
+
+    def _decode(self, block: bytes) -> Iterable[Any]:
+        return self._decoder.decode(block, raw=True)
+
+
+def judged(pairs: list[tuple[bytes, bytes]], limits: Limits) -> Fields:
+    """The fields, and what is wrong with them."""
+    fields = Fields([pair for pair in pairs if not pair[0].startswith(b":")])
+    size = sum(len(name) + len(value) + _FIELD_OVERHEAD for name, value in pairs)
+    if size > limits.header_bytes_max or len(pairs) > limits.header_count_max:
+        fields.code = ErrorCode.ENHANCE_YOUR_CALM
+        fields.wrong = (
+            f"{len(pairs)} headers with {size} bytes: {limits.header_count_max} with "
+            f"{limits.header_bytes_max} are the most"
+        )
+        return fields
+    fields.wrong = _fault_of_pseudo(fields, pairs) or _fault_of(fields)
+    return fields
+
+
+def _fault_of_pseudo(fields: Fields, pairs: list[tuple[bytes, bytes]]) -> str | None:
+    has_regular = False
+    for name, value in pairs:
+        if not name.startswith(b":"):
+            has_regular = True
+            continue
+        if has_regular:
+            return "a pseudo-header behind headers"
+        if name in fields.pseudo:
+            return f"{name!r} twice"
+        if name not in _OF_REQUESTS and name != b":status":
+            return f"{name!r} is unknown"
+        if not _VALUE.fullmatch(value):
+            return f"{name!r} has a value that no header may have"
+        fields.pseudo[name] = value
+    return None
+
+
+def _fault_of(fields: Fields) -> str | None:
+    for name, value in fields.pairs:
+        if not _NAME.fullmatch(name):
+            return "a header's name has letters that it may not have"
+        if not _VALUE.fullmatch(value):
+            return f"{name!r} has a value that no header may have"
+        if name in _OF_CONNECTIONS or (name == b"te" and value != b"trailers"):
+            return f"{name!r} belongs to connections of HTTP/1.1"
+        if name == b"content-length":
+            if not value.isdigit() or len(value) > 18 or fields.content_length is not None:
+                return "content-length is no number, or there twice"
+            fields.content_length = int(value)
+    return None
+
+
+def fault_of_request(fields: Fields) -> str | None:
+    """Why these fields cannot begin a request."""
+    if fields.wrong is not None:
+        return fields.wrong
+    pseudo = fields.pseudo
+    if b":status" in pseudo:
+        return "a request with :status"
+    if not (b":method" in pseudo and b":scheme" in pseudo and pseudo.get(b":path")):
+        return "a request needs :method, :scheme and :path"
+    return None
+
+
+def fault_of_response(fields: Fields) -> str | None:
+    """Why these fields cannot begin a response."""
+    if fields.wrong is not None:
+        return fields.wrong
+    status = fields.pseudo.get(b":status", b"")
+    if len(fields.pseudo) != 1 or len(status) != 3 or not status.isdigit():
+        return "a response needs :status and no other pseudo-header"
+    return None
+
+
+def fault_of_trailers(fields: Fields) -> str | None:
+    """Why these fields cannot end a stream."""
+    return fields.wrong or ("trailers with pseudo-headers" if fields.pseudo else None)
+
+
+# What is marked as never to be indexed changes neither its table nor the peer's.
+_ENCODER: Final = Encoder()
+
+
+@lru_cache(maxsize=1024)
+def field(name: bytes, value: bytes) -> bytes:
+    """One field of a block, as it is sent."""
+    return _ENCODER.add((name, value), sensitive=True, huffman=False)
+
+
+def block_of(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """A header block."""
+    return b"".join([field(name, value) for name, value in pairs])

@@ -1,0 +1,377 @@
+"""One call on a server: what its handler reads, writes and is told, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, Self
+
+import grpc
+import grpc.aio
+
+from quorate.h2 import wire
+from quorate.h2.frames import ErrorCode
+from quorate.h2.headers import block_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from quorate.h2.connection import Connection
+    from quorate.h2.requests import CallDetails, Request
+
+log = logging.getLogger(__name__)
+_BEGINNING: Final = ((b":status", b"200"), (b"content-type", b"application/grpc"))
+_BEGINNING_BLOCK: Final = block_of(_BEGINNING)
+_OK_BLOCK: Final = block_of([(b"grpc-status", b"0")])
+_NO_WORDS: Final = block_of([(b"content-type", b"text/plain")])
+_NOT_GRPC: Final = b"This server speaks gRPC.\n"
+_OK: Final = grpc.StatusCode.OK
+
+
+class Link(Protocol):
+    """What a call needs of its connection."""
+
+    connection: Connection
+    peer: str
+    message_bytes_max: int
+
+    def auth_context(self) -> Mapping[str, Iterable[bytes]]: ...
+
+    def flush_soon(self) -> None: ...
+
+    # The handler of a method, or None.
+    find: Callable[[CallDetails], Awaitable[Any]]
+
+
+class Requests:
+    """The messages of a call as its handler takes them; closed with the call."""
+
+    __slots__ = ("_call", "_decode", "_is_closed")
+
+    def __init__(self, call: ServerCall, decode: Callable[[bytes], Any] | None) -> None:
+        self._call = call
+        self._decode = decode
+        self._is_closed = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:  # noqa: ANN401 - a message of any service
+        data = None if self._is_closed else await self._call.next_message()
+        if data is None:
+            raise StopAsyncIteration
+        return data if self._decode is None else self._decode(data)
+
+    async def aclose(self) -> None:
+        self._is_closed = True
+
+
+class ServerCall(grpc.aio.ServicerContext[Any, Any]):
+    """A call, and the context that its handler is given."""
+
+    def __init__(self, link: Link, stream_id: int, request: Request) -> None:
+        self._link = link
+        self._connection = link.connection
+        self._stream_id = stream_id
+        self._request = request
+        self._loop = asyncio.get_running_loop()
+        self._reader = wire.MessageReader(link.message_bytes_max)
+        # Of what has come, and is no message yet: as much is granted anew to the client.
+        self._granted = 0
+        self._has_all = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._has_begun = False
+        self._is_over = False
+        self._is_cancelled = False
+        self._code: grpc.StatusCode | int = _OK
+        self._details = ""
+        self._trailing: tuple[tuple[str, str | bytes], ...] = ()
+        self._encode: Callable[[Any], bytes] | None = None
+        self._decode: Callable[[bytes], Any] | None = None
+        self._callbacks: list[Callable[[Any], None]] = []
+        self._deadline_s: float | None = None
+        self._expiry: asyncio.TimerHandle | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    # --- what the connection says -----------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Serve the call in a task of its own."""
+        if self._request.timeout_s is not None:
+            self._deadline_s = self._loop.time() + self._request.timeout_s
+            self._expiry = self._loop.call_at(self._deadline_s, self._expire)
+        self.task = self._loop.create_task(self._run())
+
+    def feed(self, data: bytes, *, is_last: bool) -> None:
+        """More bytes of the request."""
+        if data:
+            self._reader.feed(data)
+        self._has_all = self._has_all or is_last
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def drained(self) -> None:
+        """What waited for room has left."""
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    def cut_off(self) -> None:
+        """The client has cancelled the call, or is gone."""
+        self._is_over = self._is_cancelled = True
+        if self.task is not None:
+            self.task.cancel()
+
+    def fail(self, code: grpc.StatusCode, words: str) -> None:
+        """End the call from outside of its handler, which is cancelled."""
+        if not self._is_over:
+            self._is_cancelled = True
+            self._finish(code, words)
+            if self.task is not None:
+                self.task.cancel()
+
+    def _expire(self) -> None:
+        self.fail(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+
+    # --- serving ----------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        request = self._request
+        try:
+            if request.http_status is not None:
+                self._refuse_http(request.http_status)
+            elif request.fault is not None:
+                self._finish(*request.fault)
+            else:
+                await self._serve()
+            while not self._is_cancelled and self._connection.queued(self._stream_id):
+                await self._room()
+        except grpc.aio.AbortError as error:
+            # What has been raised holds the frames that it passed, and some of them hold it.
+            error.__traceback__ = None
+            self._finish(self._code, self._details)
+        except asyncio.CancelledError as error:
+            error.__traceback__ = None
+            # Where nobody has cut the call off its client would wait for ever.
+            self._finish(grpc.StatusCode.CANCELLED, "the call was cancelled by its server")
+        except Exception as error:
+            log.exception("a call of %s has failed", request.details.method)
+            self._finish(grpc.StatusCode.UNKNOWN, f"Unexpected {type(error)}: {error}")
+        finally:
+            self._is_over = True
+            if self._expiry is not None:
+                self._expiry.cancel()
+            self._tell_done()
+
+    def _tell_done(self) -> None:
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+    async def _serve(self) -> None:
+        handler = await self._link.find(self._request.details)
+        if handler is None:
+            self._finish(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+            return
+        self._encode, self._decode = handler.response_serializer, handler.request_deserializer
+        if handler.request_streaming:
+            request: Any = Requests(self, self._decode)
+        else:
+            request = await self._only_request()
+        if not handler.response_streaming:
+            unary = handler.stream_unary if handler.request_streaming else handler.unary_unary
+            response = await unary(request, self)
+            self._send(response)
+        else:
+            stream = handler.stream_stream if handler.request_streaming else handler.unary_stream
+            await self._answer(stream(request, self))
+        code = self._code
+        self._finish(code, self._details)
+
+    async def _answer(self, responses: Any) -> None:  # noqa: ANN401 - a generator or a coroutine
+        if not hasattr(responses, "__aiter__"):
+            await responses
+            return
+        async with aclosing(responses):
+            async for response in responses:
+                await self.write(response)
+
+    async def _only_request(self) -> Any:  # noqa: ANN401 - a message of any service
+        data = await self.next_message()
+        if data is None:
+            await self.abort(grpc.StatusCode.INTERNAL, "the call has no request")
+        return data if self._decode is None else self._decode(data)
+
+    async def next_message(self) -> bytes | None:
+        """The next message of the client; None after the last."""
+        reader, consumed = self._reader, self._connection.consumed
+        while True:
+            try:
+                message = reader.take()
+            except wire.OversizedError as error:
+                self.fail(error.code, str(error))
+                raise asyncio.CancelledError from None
+            if message is not None:
+                size = len(message) + wire.PREFIX_BYTES
+                known = min(size, self._granted)
+                self._granted -= known
+                consumed(self._stream_id, size - known)
+                self._link.flush_soon()
+                return message
+            if self._has_all:
+                if len(reader):
+                    self.fail(grpc.StatusCode.INTERNAL, "the last message is incomplete")
+                    raise asyncio.CancelledError
+                return None
+            # Whoever waits for a message has room for the whole of it.
+            consumed(self._stream_id, len(reader) - self._granted)
+            self._granted = len(reader)
+            self._link.flush_soon()
+            self._waiter = self._loop.create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+
+    def _refuse_http(self, status: bytes) -> None:
+        self._connection.send_headers(self._stream_id, block_of([(b":status", status)]) + _NO_WORDS)
+        self._connection.send_data(self._stream_id, _NOT_GRPC, is_last=True)
+        self._is_over = True
+        self._link.flush_soon()
+
+    # --- the answer -------------------------------------------------------------------------------
+
+    def _begin_answer(self, metadata: Iterable[tuple[str, str | bytes]] = ()) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            block = _BEGINNING_BLOCK + block_of(wire.metadata_pairs(metadata))
+            self._connection.send_headers(self._stream_id, block)
+            self._link.flush_soon()
+
+    def _send(self, response: Any) -> bool:  # noqa: ANN401 - a message of any service
+        data: bytes = response if self._encode is None else self._encode(response)
+        if self._is_over:
+            return True
+        self._begin_answer()
+        self._link.flush_soon()
+        return self._connection.send_data(self._stream_id, wire.frame_message(data))
+
+    async def _room(self) -> None:
+        self._drained = self._loop.create_future()
+        try:
+            await self._drained
+        finally:
+            self._drained = None
+
+    def _finish(self, code: grpc.StatusCode | int, details: str) -> None:
+        """Send the status, once."""
+        if self._is_over:
+            return
+        self._is_over = True
+        number = code if isinstance(code, int) else code.value[0]
+        if number == 0 and self._has_begun and not details and not self._trailing:
+            block = _OK_BLOCK
+        else:
+            pairs = [(b"grpc-status", b"%d" % number)]
+            if details:
+                pairs.append((b"grpc-message", wire.status_words(details)))
+            pairs += wire.metadata_pairs(self._trailing)
+            block = block_of(pairs)
+            if not self._has_begun:
+                block = _BEGINNING_BLOCK + block
+        self._has_begun = True
+        self._connection.send_headers(self._stream_id, block, is_last=True)
+        self._link.flush_soon()
+
+    def abandon(self) -> None:
+        """The server stops: the call ends without a status of its own."""
+        if not self._is_over:
+            self._is_over = self._is_cancelled = True
+            self._connection.reset(self._stream_id, ErrorCode.CANCEL)
+            self._link.flush_soon()
+        if self.task is not None:
+            self.task.cancel()
+
+    # --- the context ------------------------------------------------------------------------------
+
+    async def read(self) -> Any:  # noqa: ANN401 - a message of any service
+        data = await self.next_message()
+        if data is None:
+            return grpc.aio.EOF
+        return data if self._decode is None else self._decode(data)
+
+    async def write(self, message: Any) -> None:  # noqa: ANN401 - a message of any service
+        if not self._send(message):
+            await self._room()
+
+    async def send_initial_metadata(self, initial_metadata: Any) -> None:  # noqa: ANN401
+        self._begin_answer(tuple(initial_metadata))
+
+    async def abort(
+        self,
+        code: grpc.StatusCode,
+        details: str = "",
+        trailing_metadata: Any = (),  # noqa: ANN401
+    ) -> NoReturn:
+        self._code, self._details = code, details
+        if trailing_metadata:
+            self._trailing = tuple(trailing_metadata)
+        raise grpc.aio.AbortError
+
+    async def abort_with_status(self, status: grpc.Status) -> NoReturn:
+        await self.abort(status.code, status.details, status.trailing_metadata)
+
+    def set_trailing_metadata(self, trailing_metadata: Any) -> None:  # noqa: ANN401
+        self._trailing = tuple(trailing_metadata)
+
+    def trailing_metadata(self) -> Any:  # noqa: ANN401
+        return self._trailing
+
+    def invocation_metadata(self) -> Any:  # noqa: ANN401
+        return self._request.details.invocation_metadata
+
+    def set_code(self, code: grpc.StatusCode) -> None:
+        self._code = code
+
+    def code(self) -> Any:  # noqa: ANN401 - a number where a handler has set one
+        return self._code
+
+    def set_details(self, details: str) -> None:
+        self._details = details
+
+    def details(self) -> str:
+        return self._details
+
+    def set_compression(self, compression: grpc.Compression) -> None:
+        """Messages are not compressed."""
+
+    def disable_next_message_compression(self) -> None:
+        """Messages are not compressed."""
+
+    def peer(self) -> str:
+        return self._link.peer
+
+    def auth_context(self) -> Mapping[str, Iterable[bytes]]:
+        return self._link.auth_context()
+
+    def peer_identity_key(self) -> str | None:
+        return None
+
+    def peer_identities(self) -> Iterable[bytes] | None:
+        return None
+
+    def time_remaining(self) -> Any:  # noqa: ANN401 - None without a deadline
+        return None if self._deadline_s is None else max(0.0, self._deadline_s - self._loop.time())
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        if self._is_over:
+            callback(self)
+        else:
+            self._callbacks.append(callback)
+
+    def cancelled(self) -> bool:
+        return self._is_cancelled
+
+    def done(self) -> bool:
+        return self._is_over

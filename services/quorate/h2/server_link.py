@@ -1,0 +1,295 @@
+"""One connection of a server: bytes from and to the socket, and the calls on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from quorate.h2.connection import Connection
+from quorate.h2.events import (
+    ConnectionFailed,
+    DataReceived,
+    Drained,
+    HeadersReceived,
+    PingAnswered,
+    StreamEnded,
+)
+from quorate.h2.frames import ErrorCode
+from quorate.h2.limits import IDLE_S, PING_EVERY_S, PING_PATIENCE_S, PREFACE_S
+from quorate.h2.requests import request_of
+from quorate.h2.server_call import ServerCall
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from quorate.h2.events import Event
+    from quorate.h2.limits import Limits
+    from quorate.h2.requests import CallDetails
+
+log = logging.getLogger(__name__)
+ALPN: Final = "h2"
+# Of what has come, so much in one turn of the loop.
+_SLICE_BYTES: Final = 32 * 1024
+_WRITE_HIGH_BYTES: Final = 256 * 1024
+# What a peer that reads nothing makes us keep beside bodies, which wait for it.
+_UNSENT_BYTES_MAX: Final = 2 * 1024 * 1024
+
+
+class ServerLink(asyncio.Protocol):
+    """The protocol of asyncio for one connection."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        message_bytes_max: int,
+        find: Callable[[CallDetails], Awaitable[Any]],
+        admit: Callable[[ServerLink], bool],
+        gone: Callable[[ServerLink], None],
+    ) -> None:
+        self.connection = Connection(limits, is_client=False)
+        self.message_bytes_max = message_bytes_max
+        self.find = find
+        self.peer = ""
+        self._admit = admit
+        self._gone = gone
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._calls: dict[int, ServerCall] = {}
+        self._rest = b""
+        self._auth: dict[str, tuple[bytes, ...]] | None = None
+        self._is_flush_due = False
+        self._is_paused = False
+        self._is_leaving = False
+        self._begun_s = self._heard_s = time.monotonic()
+        self._busy_s = self._begun_s
+        self._pinged_s: float | None = None
+        self._is_known = False
+
+    # --- asyncio ----------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=_WRITE_HIGH_BYTES)
+        self.peer = _peer_of(transport.get_extra_info("peername"))
+        if not self._admit(self):
+            self._transport.abort()
+            return
+        session = transport.get_extra_info("ssl_object")
+        if session is not None and session.selected_alpn_protocol() != ALPN:
+            self._end(ErrorCode.INADEQUATE_SECURITY, "the client does not offer h2 by ALPN")
+            return
+        self.connection.start()
+        self.flush_soon()
+
+    def data_received(self, data: bytes) -> None:
+        if self._rest:
+            self._rest += data
+            return
+        self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        self._heard_s = now_s = time.monotonic()
+        if len(data) > _SLICE_BYTES:
+            data, self._rest = data[:_SLICE_BYTES], data[_SLICE_BYTES:]
+            self._pause_reading()
+            self._loop.call_soon(self._take_rest)
+        self._is_known = True
+        self._handle(self.connection.receive(data, now_s))
+        self.flush_soon()
+
+    def _pause_reading(self) -> None:
+        assert self._transport is not None
+        if self._transport.is_reading():
+            self._transport.pause_reading()
+
+    def _take_rest(self) -> None:
+        if self._transport is None:
+            return
+        rest, self._rest = self._rest, b""
+        if len(rest) <= _SLICE_BYTES and not self._transport.is_closing():
+            self._transport.resume_reading()
+        self._take(rest)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._rest = b""
+        for call in list(self._calls.values()):
+            call.cut_off()
+        self._gone(self)
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+        self.connection.pause()
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        self.connection.resume()
+        self._handle(self.connection.take_events())
+        self.flush_soon()
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def _handle(self, events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, HeadersReceived):
+                self._headers(event)
+            elif isinstance(event, DataReceived):
+                call = self._calls.get(event.stream_id)
+                if call is not None:
+                    call.feed(event.data, is_last=event.is_last)
+            elif isinstance(event, StreamEnded):
+                self._stream_ended(event)
+            elif isinstance(event, Drained):
+                call = self._calls.get(event.stream_id)
+                if call is not None:
+                    call.drained()
+            elif isinstance(event, PingAnswered):
+                self._pinged_s = None
+            elif isinstance(event, ConnectionFailed):
+                self._failed(event)
+
+    def _headers(self, event: HeadersReceived) -> None:
+        stream_id = event.stream_id
+        call = self._calls.get(stream_id)
+        if call is None:
+            call = self._calls[stream_id] = ServerCall(self, stream_id, request_of(event.fields))
+            call.begin()
+            assert call.task is not None
+            call.task.add_done_callback(lambda _: self._call_ended(stream_id))
+        if event.is_last:
+            call.feed(b"", is_last=True)
+
+    def _call_ended(self, stream_id: int) -> None:
+        call = self._calls.pop(stream_id, None)
+        if call is not None:
+            # Its exception would hold the call, which holds the task.
+            call.task = None
+        if not self._calls:
+            self._busy_s = time.monotonic()
+            if self._is_leaving:
+                self.flush_soon()
+
+    def _stream_ended(self, event: StreamEnded) -> None:
+        if not event.is_peers:
+            words = f"a call of {self.peer} ends: {event.words}"
+            log.info(words, extra={"repeats": event.words})
+        call = self._calls.get(event.stream_id)
+        if call is not None:
+            call.cut_off()
+
+    def _failed(self, event: ConnectionFailed) -> None:
+        words = f"the connection of {self.peer} ends with {event.code.name}: {event.words}"
+        log.info(words, extra={"repeats": (event.code, event.words)})
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def _end(self, code: ErrorCode, words: str) -> None:
+        self.connection.go_away(code, words)
+        self._failed(ConnectionFailed(code, words))
+
+    # --- out --------------------------------------------------------------------------------------
+
+    def flush_soon(self) -> None:
+        """Write what is to be sent, all of one turn of the loop together."""
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        transport, connection = self._transport, self.connection
+        if transport is None:
+            return
+        data = connection.take()
+        if data and not transport.is_closing():
+            transport.write(data)
+            if transport.get_write_buffer_size() > _UNSENT_BYTES_MAX:
+                log.info("%s reads nothing: its connection ends", self.peer)
+                transport.abort()
+                return
+        if connection.has_more:
+            connection.resume()
+            self._handle(connection.take_events())
+            self.flush_soon()
+        elif self._is_leaving and not self._calls and not self._is_paused:
+            transport.close()
+
+    # --- what the server asks ---------------------------------------------------------------------
+
+    def look(self, now_s: float) -> None:
+        """End a connection that is idle, half-open, or never was one of HTTP/2; ask who is left."""
+        if not self._is_known:
+            if now_s - self._begun_s > PREFACE_S:
+                self._end(ErrorCode.SETTINGS_TIMEOUT, "nothing was sent")
+            return
+        if self._pinged_s is not None:
+            if now_s - self._pinged_s > PING_PATIENCE_S and self._transport is not None:
+                log.info("%s does not answer: its connection ends", self.peer)
+                self._transport.abort()
+        elif not self._calls and now_s - self._busy_s > IDLE_S:
+            self._is_leaving = True
+            self.connection.go_away(ErrorCode.NO_ERROR, "idle")
+            self.flush_soon()
+        elif now_s - self._heard_s > PING_EVERY_S:
+            self._pinged_s = now_s
+            self.connection.ping()
+            self.flush_soon()
+
+    def leave(self) -> None:
+        """Take no call any more, and close the connection behind the last."""
+        if not self._is_leaving:
+            self._is_leaving = True
+            self.connection.go_away(ErrorCode.NO_ERROR, "the server stops")
+            self.flush_soon()
+
+    def abandon(self) -> list[asyncio.Task[None]]:
+        """End all calls; their tasks, which may take a while."""
+        self.leave()
+        tasks = [call.task for call in self._calls.values() if call.task is not None]
+        for call in list(self._calls.values()):
+            call.abandon()
+        return tasks
+
+    def close(self) -> None:
+        """Close the connection, when what is written has left."""
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def cut(self) -> None:
+        """Close the connection, whatever has not left."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """The calls under way."""
+        return [call.task for call in self._calls.values() if call.task is not None]
+
+    def auth_context(self) -> Mapping[str, Iterable[bytes]]:
+        """What TLS says of the client, in gRPC's words."""
+        if self._auth is None:
+            self._auth = {}
+            transport = self._transport
+            session = None if transport is None else transport.get_extra_info("ssl_object")
+            if session is not None:
+                self._auth["transport_security_type"] = (b"ssl",)
+                certificate = session.getpeercert(binary_form=True)
+                if certificate is not None:
+                    pem = ssl.DER_cert_to_PEM_cert(certificate)
+                    self._auth["x509_pem_cert"] = (pem.encode(),)
+        return self._auth
+
+
+def _peer_of(address: tuple[Any, ...] | None) -> str:
+    """As gRPC writes it: IPv6 has brackets, escaped, and what is IPv4 in truth is told so."""
+    if not address:
+        return "unknown:"
+    host, port = str(address[0]), address[1]
+    host = host.removeprefix("::ffff:") if "." in host else host
+    return f"ipv6:%5B{host}%5D:{port}" if ":" in host else f"ipv4:{host}:{port}"

@@ -1,0 +1,96 @@
+"""Blocks are read once where they are equal, and written without a table."""
+
+from __future__ import annotations
+
+import pytest
+from hpack import Decoder, Encoder
+
+from quorate.h2 import headers as h
+from quorate.h2.frames import ErrorCode
+from quorate.h2.limits import Limits
+from tests.unit.h2.peers import BLOCK, REQUEST
+
+
+def test_what_is_written_can_be_read_and_leaves_the_table_alone() -> None:
+    decoder = Decoder()
+    assert list(decoder.decode(BLOCK, raw=True)) == list(REQUEST)
+    assert not decoder.header_table.dynamic_entries
+
+
+def test_equal_blocks_are_read_once() -> None:
+    reader = h.BlockReader(Limits())
+    assert reader.read(BLOCK) is reader.read(BLOCK)
+
+
+def test_a_block_means_something_else_when_the_table_has_changed() -> None:
+    reader, encoder = h.BlockReader(Limits()), Encoder()
+    first = encoder.encode([("a", "1")])
+    assert reader.read(first).pairs == [(b"a", b"1")]
+    newest = b"\xbe"
+    assert reader.read(newest).pairs == [(b"a", b"1")]
+    reader.read(encoder.encode([("b", "2")]))
+    assert reader.read(newest).pairs == [(b"b", b"2")]
+
+
+def test_a_block_that_empties_the_table_is_noticed() -> None:
+    reader = h.BlockReader(Limits())
+    reader.read(b"\x40\x01a\x011")
+    assert reader.read(b"\xbe").pairs == [(b"a", b"1")]
+    # The table's size becomes 0, which is done anew for each block that says so.
+    reader.read(b"\x20\x82")
+    with pytest.raises(h.BlockError):
+        reader.read(b"\xbe")
+    reader.read(b"\x3f\xe1\x1f\x40\x01a\x011")
+    reader.read(b"\x20\x82")
+    with pytest.raises(h.BlockError) as raised:
+        reader.read(b"\xbe")
+    assert raised.value.code is ErrorCode.COMPRESSION_ERROR
+
+
+def test_few_and_small_blocks_are_kept() -> None:
+    reader = h.BlockReader(Limits())
+    large = h.block_of([(b"x", b"a" * 2000)])
+    assert reader.read(large) is not reader.read(large)
+    many = [h.block_of([(b"x", b"%d" % number)]) for number in range(100)]
+    read = [reader.read(block) for block in many]
+    kept = [one is reader.read(block) for one, block in zip(read, many, strict=True)]
+    assert sum(kept) == 64
+
+
+def test_a_request_keeps_what_is_made_of_it() -> None:
+    reader = h.BlockReader(Limits())
+    reader.read(BLOCK).meaning = "something"
+    assert reader.read(BLOCK).meaning == "something"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "fault"),
+    [
+        ([(b":status", b"200")], None),
+        ([], "a response needs :status and no other pseudo-header"),
+        ([(b":status", b"20")], "a response needs :status and no other pseudo-header"),
+        ([(b":status", b"200"), (b":path", b"/")], "a response needs"),
+    ],
+)
+def test_a_response_has_a_status(pairs: list[tuple[bytes, bytes]], fault: str | None) -> None:
+    said = h.fault_of_response(h.judged(pairs, Limits()))
+    assert said == fault or (fault is not None and (said or "").startswith(fault))
+
+
+def test_trailers_have_no_pseudo_headers() -> None:
+    assert h.fault_of_trailers(h.judged([(b"a", b"1")], Limits())) is None
+    assert h.fault_of_trailers(h.judged([(b":status", b"200")], Limits())) is not None
+
+
+@pytest.mark.parametrize(
+    ("pairs", "fault"),
+    [
+        ([(b"a", b""), (b":path", b"/")], "a pseudo-header behind headers"),
+        ([(b":path", b"/"), (b":path", b"/")], "b':path' twice"),
+        ([(b":other", b"")], "b':other' is unknown"),
+        ([(b":path", b"/\n")], "b':path' has a value that no header may have"),
+        ([(b"content-length", b"1"), (b"content-length", b"1")], "content-length is no number"),
+    ],
+)
+def test_header_lists_that_may_not_be(pairs: list[tuple[bytes, bytes]], fault: str) -> None:
+    assert (h.judged(pairs, Limits()).wrong or "").startswith(fault)

@@ -1,0 +1,213 @@
+"""One connection of a server: what it does with bytes, silence and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from quorate.h2 import frames
+from quorate.h2.frames import frame
+from quorate.h2.limits import IDLE_S, PING_EVERY_S, PING_PATIENCE_S, PREFACE_S
+from tests.unit.h2 import peers
+from tests.unit.h2.by_hand import Wire, streaming, unary
+from tests.unit.h2.peers import word
+
+
+async def echo(request: bytes, _: Any) -> bytes:  # noqa: ANN401
+    return request
+
+
+async def test_a_call_is_answered() -> None:
+    wire = Wire(unary(echo))
+    wire.greet()
+    wire.call(b"abc")
+    await wire.settle()
+    answers = wire.answers()
+    assert [one.payload for one in answers if one.kind == frames.DATA] == [b"\0\0\0\0\x03abc"]
+    assert answers[-1].flags & frames.END_STREAM
+    assert wire.link.tasks == []
+
+
+async def test_many_bytes_are_taken_in_slices_and_in_order() -> None:
+    wire = Wire(unary(echo))
+    wire.greet()
+    calls = b"".join(
+        peers.headers(2 * number + 1, flags=peers.WHOLE)
+        + peers.data(bytes(5), 2 * number + 1, flags=peers.END)
+        for number in range(500)
+    )
+    wire.send(calls[:60_000], calls[60_000:])
+    assert not wire.transport.reads
+    await wire.settle()
+    ended = [one for one in wire.answers() if one.stream_id and one.flags & frames.END_STREAM]
+    assert [one.stream_id for one in ended] == [2 * number + 1 for number in range(500)]
+    assert wire.transport.reads
+
+
+@pytest.mark.parametrize(
+    ("address", "peer"),
+    [
+        (("127.0.0.1", 1), "ipv4:127.0.0.1:1"),
+        (("::ffff:10.0.0.1", 2, 0, 0), "ipv4:10.0.0.1:2"),
+        (("::1", 3, 0, 0), "ipv6:%5B::1%5D:3"),
+        (None, "unknown:"),
+    ],
+)
+async def test_a_peer_has_the_name_that_grpc_gives_it(address: Any, peer: str) -> None:  # noqa: ANN401
+    assert Wire(peername=address).link.peer == peer
+
+
+async def test_one_connection_too_many_is_closed() -> None:
+    assert Wire(admits=False).transport.is_aborted
+
+
+class _Session:
+    def __init__(self, protocol: str | None) -> None:
+        self._protocol = protocol
+
+    def selected_alpn_protocol(self) -> str | None:
+        return self._protocol
+
+    def getpeercert(self, *, binary_form: bool) -> bytes | None:
+        return b"certificate" if binary_form else None
+
+
+async def test_tls_without_h2_is_ended() -> None:
+    wire = Wire(ssl_object=_Session(None))
+    assert wire.transport.is_closed
+
+
+async def test_the_clients_certificate_is_known_to_calls() -> None:
+    wire = Wire(ssl_object=_Session("h2"))
+    assert not wire.transport.is_closed
+    (pem,) = wire.link.auth_context()["x509_pem_cert"]
+    assert pem.startswith(b"-----BEGIN CERTIFICATE-----")
+    assert dict(Wire().link.auth_context()) == {}
+
+
+async def test_a_breach_is_told_and_logged_and_ends_the_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    wire = Wire()
+    wire.send(b"GET / HTTP/1.1\r\n\r\n------")
+    assert wire.transport.is_closed
+    assert wire.answers()[-1].kind == frames.GOAWAY
+    assert "ipv4:127.0.0.1:4711 ends with PROTOCOL_ERROR" in caplog.text
+
+
+async def test_who_says_nothing_is_asked_to_leave() -> None:
+    wire = Wire()
+    now_s = time.monotonic()
+    wire.link.look(now_s + PREFACE_S - 1)
+    assert not wire.transport.is_closed
+    wire.link.look(now_s + PREFACE_S + 1)
+    assert wire.transport.is_closed
+
+
+async def test_who_does_not_answer_a_ping_is_gone() -> None:
+    wire = Wire(streaming(_forever))
+    wire.greet()
+    wire.send(peers.headers())
+    await wire.settle()
+    now_s = time.monotonic() + PING_EVERY_S + 1
+    wire.link.look(now_s)
+    await wire.settle()
+    assert wire.answers()[-1].kind == frames.PING
+    wire.link.look(now_s + PING_PATIENCE_S - 1)
+    assert not wire.transport.is_aborted
+    wire.link.look(now_s + PING_PATIENCE_S + 1)
+    assert wire.transport.is_aborted
+    wire.link.connection_lost(None)
+    await wire.settle()
+
+
+async def test_who_answers_pings_stays() -> None:
+    wire = Wire()
+    wire.greet()
+    now_s = time.monotonic() + PING_EVERY_S + 1
+    wire.link.look(now_s)
+    wire.send(frame(frames.PING, frames.ACK, 0, bytes(8)))
+    wire.link.look(now_s + PING_PATIENCE_S + 1)
+    assert not wire.transport.is_aborted
+
+
+async def test_a_connection_without_calls_is_closed_in_the_end() -> None:
+    wire = Wire()
+    wire.greet()
+    await wire.settle()
+    wire.link.look(time.monotonic() + IDLE_S + 1)
+    await wire.settle()
+    assert wire.answers()[-1].kind == frames.GOAWAY
+    assert wire.transport.is_closed
+
+
+async def _forever(requests: Any, context: Any) -> Any:  # noqa: ANN401
+    await asyncio.Event().wait()
+    yield b""
+
+
+async def test_calls_end_with_their_connection() -> None:
+    wire = Wire(streaming(_forever))
+    wire.greet()
+    wire.send(peers.headers())
+    await wire.settle()
+    (task,) = wire.link.tasks
+    wire.link.connection_lost(None)
+    await wire.settle()
+    assert task.done()
+    assert wire.gone == [wire.link]
+
+
+async def test_who_leaves_takes_no_new_call_and_closes_behind_the_last() -> None:
+    wire = Wire(streaming(_forever))
+    wire.greet()
+    wire.send(peers.headers())
+    await wire.settle()
+    wire.link.leave()
+    wire.send(peers.headers(3))
+    await wire.settle()
+    refused = [one.stream_id for one in wire.answers() if one.kind == frames.RST_STREAM]
+    assert refused == [3]
+    assert not wire.transport.is_closed
+    await asyncio.gather(*wire.link.abandon(), return_exceptions=True)
+    await wire.settle()
+    assert wire.transport.is_closed
+
+
+async def test_who_reads_nothing_and_makes_us_write_is_cut_off() -> None:
+    wire = Wire()
+    wire.greet()
+    wire.transport.unsent = 1 << 30
+    wire.send(frame(frames.PING, 0, 0, bytes(8)))
+    await wire.settle()
+    assert wire.transport.is_aborted
+
+
+async def test_bodies_wait_while_the_socket_is_full() -> None:
+    wire = Wire(unary(echo))
+    wire.greet()
+    wire.link.pause_writing()
+    wire.call(b"abc")
+    await wire.settle()
+    assert frames.DATA not in [one.kind for one in wire.answers()]
+    wire.link.resume_writing()
+    await wire.settle()
+    assert frames.DATA in [one.kind for one in wire.answers()]
+
+
+async def test_a_reset_cancels_its_call() -> None:
+    wire = Wire(streaming(_forever))
+    wire.greet()
+    wire.send(peers.headers())
+    await wire.settle()
+    (task,) = wire.link.tasks
+    wire.send(frame(frames.RST_STREAM, 0, 1, word(8)))
+    await wire.settle()
+    assert task.done()
+    wire.link.close()
+    wire.link.cut()
+    assert wire.transport.is_aborted
