@@ -1,6 +1,6 @@
 # Every target is one line of intent; whatever needs more than three lines lives in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help install pipeline report run test verify fix sim chaos kafka interop bench image e2e gen
+.PHONY: help install pipeline report run test verify fix sim chaos kafka grpc interop bench image e2e gen
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -56,7 +56,10 @@ chaos: $(INSTALLED)  ## harm CONTROLLERS=3 real processes for DURATION_S=60, as 
 	GRPC_VERBOSITY=none $(BIN)/python -m pytest -s tests/chaos/test_chaos.py --chaos-seconds=$(DURATION_S) --chaos-controllers=$(CONTROLLERS) $(ARGS) $(if $(CHAOS_SEED),--chaos-seed=$(CHAOS_SEED))
 
 kafka: $(INSTALLED)  ## let Maven copy stock Kafka's jars, for interop and the tests that need them
-	$(BIN)/python tools/fetch_kafka.py
+	$(BIN)/python -m tools.fetch_kafka
+
+grpc: $(INSTALLED)  ## build the programs of others that tests/conformance talks with; needs Go 1.26
+	$(BIN)/python -m tools.fetch_grpc
 
 interop: kafka  ## read our files with stock Kafka, and its files with ours; ARGS= goes to pytest
 	$(BIN)/python -m pytest tests/interop $(ARGS)

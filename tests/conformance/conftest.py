@@ -1,0 +1,58 @@
+"""Listeners of every transport, plain and with TLS; and the programs of others that talk to them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.conformance.served import Served, write_certificates
+from tests.conformance.transports import TRANSPORTS
+from tools import fetch_grpc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PLAIN: Final = "plain"
+TLS: Final = "tls"
+
+
+@pytest.fixture(scope="session", params=TRANSPORTS)
+def transport(request: pytest.FixtureRequest) -> str:
+    """The transport under test."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the certificates of a listener."""
+    return write_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session", params=[PLAIN, TLS])
+def folder(request: pytest.FixtureRequest, certificates: Path) -> Path | None:
+    """The certificates, or None for plaintext."""
+    return certificates if request.param == TLS else None
+
+
+@pytest.fixture(scope="module")
+def served(transport: str, folder: Path | None) -> Iterator[Served]:
+    """A listener that all tests of a module share."""
+    with Served(transport, folder) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def programs() -> Path:
+    """The folder that `make grpc` fills; without it the test fails in CI and skips elsewhere."""
+    folder = fetch_grpc.PROGRAMS.folder(os.environ)
+    if fetch_grpc.is_complete(folder):
+        return folder
+    names = ", ".join(fetch_grpc.NAMES)
+    problem = f"programs of others are needed, and {folder} does not hold them ({names}): make grpc"
+    if os.environ.get("CI") == "true":
+        pytest.fail(problem)
+    pytest.skip(problem)

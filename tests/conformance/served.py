@@ -1,0 +1,96 @@
+"""A listener in a process of its own, which a test may harm: looked at from outside."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from tests.bench.processes import rss_mib
+from tests.certificates import Authority
+from tests.conformance.serving import HOST, client_tls
+from tests.conformance.stubs import messages, services
+from tests.conformance.transports import GRPCIO, connect
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+# Much more than any answer takes, on a machine that is busy with something else.
+ANSWER_S: Final = 60.0
+
+
+def write_certificates(folder: Path) -> Path:
+    """An authority, and a certificate of it for a server on loopback."""
+    authority = Authority()
+    authority.leaf("server").write(folder / "server.pem")
+    (folder / "ca.pem").write_bytes(authority.pem)
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where somebody listens. `folder` holds the certificates, None is plaintext."""
+
+    port: int
+    folder: Path | None
+
+    def connect(self, transport: str = GRPCIO) -> Any:  # noqa: ANN401 - a channel of any transport
+        """A channel to it."""
+        tls = None if self.folder is None else client_tls(self.folder)
+        return connect(transport, HOST, self.port, tls=tls)
+
+
+class Served:
+    """The process, from its start to its end."""
+
+    def __init__(self, transport: str, folder: Path | None = None) -> None:
+        self._command = [sys.executable, "-m", "tests.conformance.serving"]
+        self._command += ["--transport", transport]
+        if folder is not None:
+            self._command += ["--tls", str(folder)]
+        self._folder = folder
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            self._command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the listener ended with status {self._process.wait()}")
+        self.address = Address(int(line), self._folder)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(ANSWER_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.poll() is None
+
+    @property
+    def mib(self) -> float:
+        """What it holds in memory."""
+        return rss_mib(self._process.pid)
+
+
+async def ask(channel: Any, size: int = 10) -> None:  # noqa: ANN401 - of any transport
+    """One good call; fails when the answer is not what was asked for."""
+    stub = services.TestServiceStub(channel)
+    request = messages.SimpleRequest(response_size=size, payload=messages.Payload(body=bytes(size)))
+    response = await stub.UnaryCall(request, timeout=ANSWER_S, wait_for_ready=True)
+    assert len(response.payload.body) == size
