@@ -1,9 +1,8 @@
-"""Listeners of every transport, plain and with TLS; and the programs of others that talk to them."""
+"""Listeners of every transport, plain and with TLS; programs of others that talk to them."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -14,6 +13,7 @@ from tools import fetch_grpc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 PLAIN: Final = "plain"
 TLS: Final = "tls"

@@ -87,6 +87,19 @@ class Served:
         """What it holds in memory."""
         return rss_mib(self._process.pid)
 
+    @property
+    def peak_mib(self) -> float:
+        """The most that it held since the peak was forgotten."""
+        for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+        raise ValueError("the process has no peak")
+
+    def forget_peak(self) -> None:
+        """Begin to look for the peak anew."""
+        # The word of the kernel for this.
+        Path(f"/proc/{self._process.pid}/clear_refs").write_text("5")
+
 
 async def ask(channel: Any, size: int = 10) -> None:  # noqa: ANN401 - of any transport
     """One good call; fails when the answer is not what was asked for."""

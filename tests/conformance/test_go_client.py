@@ -1,4 +1,4 @@
-"""grpc-go's interop client against our listeners: every case but those of clouds and load reports."""
+"""grpc-go's interop client against our listeners: all its cases but those of clouds and loads."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from tests.conformance.served import Served
 
-# What it has beyond these: credentials of Google's clouds, and load reports (orca_per_rpc, orca_oob),
-# which no listener of ours makes.
+# What it has beyond these: credentials of Google's clouds, and load reports (orca_per_rpc and
+# orca_oob), which no listener of ours makes.
 CASES: Final = (
     "empty_unary",
     "large_unary",

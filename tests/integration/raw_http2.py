@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterable
     from types import TracebackType
 
-_PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING, _WINDOW_UPDATE = 0, 1, 3, 4, 6, 8
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS = 0, 1, 2, 3, 4
+PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 6, 7, 8, 9
+END_STREAM, ACK, END_HEADERS = 1, 1, 4
 _INITIAL_WINDOW_SIZE: Final = 4
 MAX_CONCURRENT_STREAMS: Final = 3
 NO_ERROR: Final = 0
@@ -53,9 +57,15 @@ class RawConnection:
     """One connection. With `reads_nothing` the other side may send no byte of any answer."""
 
     def __init__(
-        self, address: tuple[str, int], *, source: str, reads_nothing: bool = False
+        self,
+        address: tuple[str, int],
+        *,
+        source: str,
+        reads_nothing: bool = False,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._address = address
+        self._tls = tls
         self._source = source
         self._own_window = 0 if reads_nothing else _WINDOW
         self._window = _WINDOW
@@ -68,15 +78,17 @@ class RawConnection:
         # What the other side has set, and with which code it has reset streams.
         self.settings: dict[int, int] = {}
         self.resets: list[int] = []
+        # The code with which it has ended the connection.
+        self.gone: int | None = None
         self.is_closed = False
         self._listening: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         self._reader, self._writer = await asyncio.open_connection(
-            *self._address, local_addr=(self._source, 0), family=socket.AF_INET
+            *self._address, local_addr=(self._source, 0), family=socket.AF_INET, ssl=self._tls
         )
         setting = _INITIAL_WINDOW_SIZE.to_bytes(2, "big") + self._own_window.to_bytes(4, "big")
-        self._writer.write(_PREFACE + frame(_SETTINGS, 0, 0, setting))
+        self._writer.write(PREFACE + frame(SETTINGS, 0, 0, setting))
         self._listening = asyncio.ensure_future(self._listen())
         return self
 
@@ -85,14 +97,22 @@ class RawConnection:
     ) -> None:
         assert self._listening is not None
         self._listening.cancel()
-        self._writer.close()
+        # Nothing is waited for that the other side would have to say.
+        self._writer.transport.abort()
+        with suppress(ConnectionError):
+            await self._writer.wait_closed()
+
+    async def send(self, data: bytes) -> None:
+        """Frames as they are. Raises ConnectionError when the other side takes no more."""
+        self._writer.write(data)
+        await self._writer.drain()
 
     def begin(self, path: str, *requests: bytes, is_whole: bool = True) -> None:
         """Begin a call. Of requests that are not whole the last byte never comes."""
         stream = self._next
         self._next += 2
         self._windows[stream] = self._initial
-        self._writer.write(frame(_HEADERS, 4, stream, headers_of(path)))
+        self._writer.write(frame(HEADERS, 4, stream, headers_of(path)))
         message = b"".join(b"\0" + len(data).to_bytes(4, "big") + data for data in requests)
         self._left[stream] = message if is_whole else message[:-1]
         self._pump([stream])
@@ -103,7 +123,7 @@ class RawConnection:
                 break
             left = self._left.get(stream, b"")
             while left and (n := min(_FRAME_MAX, self._window, self._windows[stream], len(left))):
-                self._writer.write(frame(_DATA, 0, stream, left[:n]))
+                self._writer.write(frame(DATA, 0, stream, left[:n]))
                 left = left[n:]
                 self._window -= n
                 self._windows[stream] -= n
@@ -123,7 +143,7 @@ class RawConnection:
             self.is_closed = True
 
     def _heard(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
-        if kind == _WINDOW_UPDATE:
+        if kind == WINDOW_UPDATE:
             more = int.from_bytes(payload, "big")
             if stream:
                 self._windows[stream] = self._windows.get(stream, 0) + more
@@ -131,21 +151,23 @@ class RawConnection:
             else:
                 self._window += more
                 self._pump(list(self._left))
-        elif kind == _PING and not flags:
-            self._writer.write(frame(_PING, 1, 0, payload))
-        elif kind == _RST_STREAM:
+        elif kind == PING and not flags:
+            self._writer.write(frame(PING, 1, 0, payload))
+        elif kind == GOAWAY:
+            self.gone = int.from_bytes(payload[4:8], "big")
+        elif kind == RST_STREAM:
             self.resets.append(int.from_bytes(payload, "big"))
-        elif kind == _SETTINGS and not flags:
+        elif kind == SETTINGS and not flags:
             self.settings |= {
                 int.from_bytes(payload[at : at + 2], "big"): int.from_bytes(
                     payload[at + 2 : at + 6], "big"
                 )
                 for at in range(0, len(payload), 6)
             }
-            self._writer.write(frame(_SETTINGS, 1, 0, b""))
-        elif kind == _HEADERS and flags & 1:
+            self._writer.write(frame(SETTINGS, 1, 0, b""))
+        elif kind == HEADERS and flags & 1:
             self.trailers.append(payload)
-        if kind == _RST_STREAM or (kind == _HEADERS and flags & 1):
+        if kind == RST_STREAM or (kind == HEADERS and flags & 1):
             self._left.pop(stream, None)
 
 

@@ -1,0 +1,134 @@
+"""Nobody who calls well notices one who does not, and what that one costs has a bound."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.conformance.attacks import ATTACKS, Attack
+from tests.conformance.served import ANSWER_S, Served, ask
+from tests.conformance.transports import GRPCIO, OURS
+from tests.integration.raw_http2 import PREFACE, RawConnection
+from tests.ports import HOST
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ABUSER: Final = "127.0.0.2"
+# Of everything that one abuser makes a listener hold, above what it held before.
+GROWTH_MIB: Final = 64.0
+CONNECTIONS: Final = 200
+# What grpcio takes to its end: it answers or passes over whatever comes.
+GRPCIO_ENDURES: Final = frozenset(
+    {
+        "rapid_reset",
+        "ping_flood",
+        "settings_flood",
+        "window_update_flood",
+        "priority_flood",
+        "unknown_frame_flood",
+    }
+)
+
+
+def context_of(folder: Path | None) -> ssl.SSLContext | None:
+    """What a raw client needs for TLS."""
+    if folder is None:
+        return None
+    context = ssl.create_default_context(cafile=folder / "ca.pem")
+    context.set_alpn_protocols(["h2"])
+    return context
+
+
+async def call_until(over: asyncio.Event, channel: Any) -> int:  # noqa: ANN401 - of any transport
+    """Good calls, one after another, all of which have to be answered; how many."""
+    calls = 0
+    while not over.is_set():
+        await ask(channel)
+        calls += 1
+    return calls
+
+
+async def settled(connection: RawConnection) -> None:
+    """The listener has ended the connection, or says no more."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(1):
+            while not connection.is_closed:  # noqa: ASYNC110 - it happens on the wire
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+async def test_an_attack_disturbs_nobody_and_is_bounded(
+    attack: Attack, served: Served, transport: str, folder: Path | None
+) -> None:
+    over = asyncio.Event()
+    async with served.address.connect(transport) as channel:
+        await ask(channel)
+        before = served.mib
+        served.forget_peak()
+        calls = asyncio.create_task(call_until(over, channel))
+        async with RawConnection(
+            (HOST, served.address.port),
+            source=ABUSER,
+            reads_nothing=attack.reads_nothing,
+            tls=context_of(folder),
+        ) as abuser:
+            # Whoever is cut off cannot go on.
+            with suppress(ConnectionError):
+                async with asyncio.timeout(ANSWER_S):
+                    await attack.run(abuser)
+            await settled(abuser)
+            over.set()
+            assert await calls
+            await ask(channel)
+            assert served.is_alive
+            assert served.peak_mib - before < GROWTH_MIB
+            _judge(attack, abuser, transport)
+
+
+def _judge(attack: Attack, abuser: RawConnection, transport: str) -> None:
+    """How the listener has ended it."""
+    if transport == GRPCIO and attack.codes:
+        assert abuser.is_closed is (attack.name not in GRPCIO_ENDURES), abuser.gone
+    if transport in OURS and attack.codes:
+        assert abuser.is_closed
+        # The word that it is over may be lost where more comes than is read.
+        assert abuser.gone is None or abuser.gone in attack.codes
+
+
+async def test_connections_that_say_nothing_or_half_of_it_are_closed(
+    served: Served, transport: str
+) -> None:
+    async with served.address.connect(transport) as channel, AsyncExitStack() as stack:
+        before = served.mib
+        readers = []
+        for number in range(CONNECTIONS):
+            reader, writer = await asyncio.open_connection(
+                HOST, served.address.port, local_addr=(ABUSER, 0)
+            )
+            stack.callback(writer.close)
+            writer.write(PREFACE[: number % len(PREFACE)])
+            readers.append(reader)
+        await ask(channel)
+        async with asyncio.timeout(ANSWER_S):
+            for reader in readers:
+                with suppress(ConnectionError):
+                    await reader.read()
+        await ask(channel)
+        assert served.mib - before < GROWTH_MIB
+
+
+async def test_idle_connections_disturb_nobody(
+    served: Served, transport: str, folder: Path | None
+) -> None:
+    async with served.address.connect(transport) as channel, AsyncExitStack() as stack:
+        before = served.mib
+        for _ in range(CONNECTIONS):
+            idle = RawConnection((HOST, served.address.port), source=ABUSER, tls=context_of(folder))
+            await stack.enter_async_context(idle)
+        await ask(channel)
+        assert served.mib - before < GROWTH_MIB
