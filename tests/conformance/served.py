@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 # Much more than any answer takes, on a machine that is busy with something else.
 ANSWER_S: Final = 60.0
+_LOG_BYTES: Final = 64 * 1024
 
 
 def write_certificates(folder: Path) -> Path:
@@ -54,13 +57,21 @@ class Served:
         self._folder = folder
 
     def __enter__(self) -> Self:
+        self._log = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
-            self._command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            self._command,
+            cwd=ROOT,
+            env=os.environ | {"GRPC_VERBOSITY": "none"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
         )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the listener ended with status {self._process.wait()}")
+            status = self._process.wait()
+            raise RuntimeError(f"the listener ended with status {status}: {self.log}")
         self.address = Address(int(line), self._folder)
         return self
 
@@ -76,6 +87,14 @@ class Served:
             self._process.kill()
             self._process.wait()
         self._process.stdout.close()
+        self._log.close()
+
+    @property
+    def log(self) -> str:
+        """What it has written to standard error, the newest of it."""
+        size = os.fstat(self._log.fileno()).st_size
+        tail = os.pread(self._log.fileno(), _LOG_BYTES, max(0, size - _LOG_BYTES))
+        return tail.decode(errors="replace")
 
     @property
     def is_alive(self) -> bool:

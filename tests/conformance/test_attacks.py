@@ -12,7 +12,15 @@ import pytest
 from tests.conformance.attacks import ATTACKS, Attack
 from tests.conformance.served import ANSWER_S, Served, ask
 from tests.conformance.transports import GRPCIO, OURS
-from tests.integration.raw_http2 import PREFACE, RawConnection
+from tests.integration.raw_http2 import (
+    END_HEADERS,
+    END_STREAM,
+    HEADERS,
+    PREFACE,
+    RawConnection,
+    frame,
+    headers_of,
+)
 from tests.ports import HOST
 
 if TYPE_CHECKING:
@@ -98,6 +106,25 @@ def _judge(attack: Attack, abuser: RawConnection, transport: str) -> None:
         assert abuser.is_closed
         # The word that it is over may be lost where more comes than is read.
         assert abuser.gone is None or abuser.gone in attack.codes
+
+
+async def test_a_path_that_is_no_text_ends_one_call_at_most(
+    transport: str, certificates: Path
+) -> None:
+    """grpcio ends its listener: whoever may connect may take a controller from its clients."""
+    with Served(transport, certificates) as own:
+        async with RawConnection(
+            (HOST, own.address.port), source=ABUSER, tls=context_of(certificates)
+        ) as abuser:
+            block = headers_of("/").replace(b"\1/", b"\1\xff")
+            await abuser.send(frame(HEADERS, END_HEADERS | END_STREAM, 1, block))
+            await settled(abuser)
+        assert own.is_alive
+        if transport == GRPCIO:
+            assert "in _server_main_loop\nUnicodeDecodeError" in own.log
+        else:
+            async with own.address.connect(transport) as channel:
+                await ask(channel)
 
 
 async def test_connections_that_say_nothing_or_half_of_it_are_closed(
