@@ -55,7 +55,7 @@ NAME: Final = b"x-large"
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """`codes` are those with which a listener may end the connection; none: it may go on."""
+    """`codes` are those with which a listener may end it; with none it may go on."""
 
     run: Callable[[RawConnection], Awaitable[None]]
     codes: frozenset[int] = frozenset()
@@ -188,10 +188,10 @@ async def oversize_message(connection: RawConnection) -> None:
 
 
 async def beyond_the_window(connection: RawConnection) -> None:
-    """More bytes than the other side has made room for."""
-    await connection.send(frame(HEADERS, END_HEADERS, FIRST, headers_of(DUPLEX)))
-    # One message, so that nothing of it is read early.
-    await connection.send(frame(DATA, 0, FIRST, b"\0" + (4 * MIB).to_bytes(4, "big")))
+    """More than the other side has made room for, on a stream that waits for its reader."""
+    parameters = [messages.ResponseParameters(size=64 * KIB) for _ in range(320)]
+    request = messages.StreamingOutputCallRequest(response_parameters=parameters)
+    connection.begin(DUPLEX, request.SerializeToString())
     await _flood(connection, frame(DATA, 0, FIRST, bytes(FRAME_MAX)), AT_ONCE)
 
 
@@ -230,5 +230,5 @@ ATTACKS: Final = (
     Attack(many_headers),
     Attack(oversize_frame, frozenset({FRAME_SIZE_ERROR})),
     Attack(oversize_message),
-    Attack(beyond_the_window, frozenset({FLOW_CONTROL_ERROR})),
+    Attack(beyond_the_window, frozenset({PROTOCOL_ERROR, FLOW_CONTROL_ERROR}), reads_nothing=True),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -43,6 +44,13 @@ def served(transport: str, folder: Path | None) -> Iterator[Served]:
     """A listener that all tests of a module share."""
     with Served(transport, folder) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def listeners(folder: Path | None) -> Iterator[dict[str, Served]]:
+    """One listener of each transport: both ends mix."""
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(Served(name, folder)) for name in TRANSPORTS}
 
 
 @pytest.fixture(scope="session")

@@ -59,6 +59,8 @@ class Tally:
     ended: int = 0
     stuck: int = 0
     restarts: int = 0
+    longest_turn_ms: float = 0.0
+    longest_turn: str = ""
     peak_mib: float = 0.0
     base_mib: float = 0.0
 
@@ -67,8 +69,15 @@ class Tally:
         return (
             f"{self.frames} frames; conversations: {kinds}; {self.ended} ended by the listener, "
             f"{self.stuck} stuck; {self.base_mib:.0f} MiB at first, {self.peak_mib:.0f} at most; "
-            f"{self.restarts} restarts"
+            f"{self.restarts} restarts; longest turn {self.longest_turn_ms:.1f} ms of CPU, "
+            f"{self.longest_turn}"
         )
+
+    def turned(self, last_words: str) -> None:
+        """A listener has told of its longest turn, and ended."""
+        took, _, name = last_words.strip().partition(" ")
+        if float(took) > self.longest_turn_ms:
+            self.longest_turn_ms, self.longest_turn = float(took), name
 
 
 class Fuzzer:
@@ -163,7 +172,7 @@ async def fuzz(
 ) -> tuple[Tally, str | None]:
     """What was sent, and what was wrong; None is nothing."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as scratch, Served(transport) as plain:
+    with tempfile.TemporaryDirectory() as scratch, Served(GRPCIO) as plain:
         recorded = await record(plain)
         folder = write_certificates(Path(scratch)) if has_tls else None
         fuzzer = Fuzzer(folder, recorded, start)
@@ -174,7 +183,7 @@ async def fuzz(
 
         while not is_over():
             tally.base_mib = 0
-            with Served(transport, folder) as served:
+            with Served(transport, folder, notes_turns=True) as served:
                 while not is_over():
                     await asyncio.to_thread(fuzzer.talk, served.address.port, CONVERSATIONS)
                     problem = await _look(served, transport, tally)
@@ -183,6 +192,7 @@ async def fuzz(
                         break
                     if problem is not None:
                         return tally, f"{problem}: {served.log}"
+            tally.turned(served.last_words)
     return tally, None
 
 

@@ -109,7 +109,7 @@ def mutate(frames: list[bytes], random: Random) -> list[bytes]:
             case _:
                 changed = bytearray(made[at])
                 # Mostly the head: it decides what the rest is taken for.
-                limit = _HEAD_BYTES if random.randrange(3) else len(changed)
+                limit = min(_HEAD_BYTES if random.randrange(3) else 1 << 24, len(changed))
                 changed[random.randrange(limit)] ^= 1 << random.randrange(8)
                 made[at] = bytes(changed)
     return made

@@ -49,12 +49,17 @@ class Address:
 class Served:
     """The process, from its start to its end."""
 
-    def __init__(self, transport: str, folder: Path | None = None) -> None:
+    def __init__(
+        self, transport: str, folder: Path | None = None, *, notes_turns: bool = False
+    ) -> None:
         self._command = [sys.executable, "-m", "tests.conformance.serving"]
         self._command += ["--transport", transport]
         if folder is not None:
             self._command += ["--tls", str(folder)]
+        if notes_turns:
+            self._command.append("--turns")
         self._folder = folder
+        self.last_words = ""
 
     def __enter__(self) -> Self:
         self._log = tempfile.TemporaryFile()
@@ -86,6 +91,7 @@ class Served:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self.last_words = self._process.stdout.read()
         self._process.stdout.close()
         self._log.close()
 

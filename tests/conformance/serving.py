@@ -1,9 +1,11 @@
 """A process with one listener that offers grpc.testing.TestService and reflection.
 
-    python -m tests.conformance.serving [--transport NAME] [--tls FOLDER] [--port N]
+    python -m tests.conformance.serving [--transport NAME] [--tls FOLDER] [--turns]
 
 FOLDER holds server.pem, chain and key in one, and ca.pem. The port is the first line of the output;
-the process ends when its standard input does.
+the process ends when its standard input does. With --turns the second line is what the longest turn
+of the loop has taken, in milliseconds of CPU time, and whose it was; asyncio's own loop runs it
+then, since the callbacks of uvloop cannot be got at.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 
@@ -22,6 +25,9 @@ from quorate.settings.tls import TlsSettings
 from tests.conformance.servicer import SERVICE, TestService
 from tests.conformance.stubs import services
 from tests.conformance.transports import GRPCIO, TRANSPORTS, make_listener
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HOST = "127.0.0.1"
 
@@ -43,18 +49,39 @@ def _add_services(server: Any) -> None:  # noqa: ANN401 - of any transport
     enable_reflection(server, SERVICE)
 
 
-async def serve(transport: str, folder: Path | None, port: int) -> None:
+def note_turns() -> Callable[[], str]:
+    """What the longest callback of a loop will have taken, in milliseconds, and its name."""
+    run: Any = asyncio.Handle._run
+    longest_ns, longest = 0, ""
+
+    def noting_run(handle: Any) -> None:  # noqa: ANN401 - asyncio's own
+        nonlocal longest_ns, longest
+        callback = handle._callback
+        begun_ns = time.thread_time_ns()
+        run(handle)
+        took_ns = time.thread_time_ns() - begun_ns
+        if took_ns > longest_ns:
+            longest_ns, longest = took_ns, repr(getattr(callback, "__self__", callback))
+
+    asyncio.Handle._run = noting_run  # type: ignore[assignment, method-assign]
+    return lambda: f"{longest_ns / 1e6:.1f} {longest}"
+
+
+async def serve(transport: str, folder: Path | None, *, notes_turns: bool) -> None:
     """Listen until standard input ends."""
     listener = make_listener(transport, _add_services)
     tls = None if folder is None else server_tls(folder)
-    bound = listener.bind(HOST, port, tls=tls)
+    bound = listener.bind(HOST, 0, tls=tls)
     await listener.start()
     sys.stdout.write(f"{bound}\n")
     sys.stdout.flush()
     ended = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), ended.set)
+    longest = note_turns() if notes_turns else None
     await ended.wait()
     await listener.stop()
+    if longest is not None:
+        sys.stdout.write(f"{longest()}\n")
 
 
 def main() -> None:
@@ -62,9 +89,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--transport", choices=TRANSPORTS, default=GRPCIO)
     parser.add_argument("--tls", type=Path, metavar="FOLDER")
-    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--turns", action="store_true")
     arguments = parser.parse_args()
-    uvloop.run(serve(arguments.transport, arguments.tls, arguments.port))
+    serving = serve(arguments.transport, arguments.tls, notes_turns=arguments.turns)
+    if arguments.turns:
+        asyncio.run(serving)
+    else:
+        uvloop.run(serving)
 
 
 if __name__ == "__main__":

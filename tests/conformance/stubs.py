@@ -9,6 +9,6 @@ from typing import Any, Final
 
 import grpc
 
-_made = grpc.protos_and_services("tests/conformance/interop.proto")  # type: ignore[no-untyped-call]
+_made = grpc.protos_and_services("tests/conformance/interop.proto")
 messages: Final[Any] = _made[0]
 services: Final[Any] = _made[1]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conformance.cases import CASES
-from tests.conformance.served import Served
 from tests.conformance.transports import TRANSPORTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.conformance.served import Served
 
 every_case = pytest.mark.parametrize("case", CASES)
 
@@ -25,10 +24,3 @@ async def test_our_client_and_our_server(
 ) -> None:
     async with listeners[server].address.connect(transport) as channel:
         await CASES[case](channel)
-
-
-@pytest.fixture(scope="module")
-def listeners(folder: Path | None) -> Iterator[dict[str, Served]]:
-    """One listener of each transport: both ends mix."""
-    with ExitStack() as stack:
-        yield {name: stack.enter_context(Served(name, folder)) for name in TRANSPORTS}
