@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tools import fetch_kafka
+from tools import fetch_kafka, fetched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ def fake_maven(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_folder_is_that_of_the_checkout_or_the_one_that_is_named() -> None:
-    assert fetch_kafka.jars_folder({}) == fetch_kafka.ROOT / ".kafka"
+    assert fetch_kafka.jars_folder({}) == fetched.ROOT / ".kafka"
     named = {"QUORATE_KAFKA_JARS": "/var/jars"}
     assert str(fetch_kafka.jars_folder(named)) == "/var/jars"
 
