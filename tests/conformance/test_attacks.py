@@ -33,7 +33,6 @@ CONNECTIONS: Final = 200
 # What grpcio takes to its end: it answers or passes over whatever comes.
 GRPCIO_ENDURES: Final = frozenset(
     {
-        "rapid_reset",
         "ping_flood",
         "settings_flood",
         "window_update_flood",
