@@ -1,8 +1,12 @@
 #!/bin/sh
 # Runs one job on Kubernetes without an operator: driver and executors are pods, the tables are shown
-# here. It needs spark-submit of the version that is in the image (`make pipeline`), and kubectl.
+# here. It needs kubectl, and spark-submit of the version that is in the image, as in .venv after
+# `make pipeline`:
 #
-#   deploy/examples/spark/submit.sh JOB WORDS...
+#   PATH="$PWD/.venv/bin:$PATH" deploy/examples/spark/submit.sh JOB WORDS...
+#
+# Spark knows fewer ways than kubectl to say who asks (no plugins, not every kind of key): it is given
+# a token of the driver's own account, which may do all that is needed and nothing else.
 #
 # IMAGE, NAMESPACE and EXECUTORS say what they say. CLAIM names a PersistentVolumeClaim that driver
 # and executors find at /data, with a log to read or the place to write to.
@@ -13,6 +17,7 @@ image=${IMAGE:-localhost/quorate-pipeline:dev}
 namespace=${NAMESPACE:-$(kubectl config view --minify --output 'jsonpath={..namespace}')}
 namespace=${namespace:-default}
 server=$(kubectl config view --minify --output 'jsonpath={.clusters[0].cluster.server}')
+account=quorate-spark
 pod=quorate-$1-$(date -u +%Y%m%dt%H%M%Sz)
 
 settings() {
@@ -20,7 +25,8 @@ settings() {
         kubernetes.namespace="$namespace" \
         kubernetes.container.image="$image" \
         kubernetes.container.image.pullPolicy=IfNotPresent \
-        kubernetes.authenticate.driver.serviceAccountName=quorate-spark \
+        kubernetes.authenticate.driver.serviceAccountName="$account" \
+        kubernetes.authenticate.submission.oauthTokenFile="$folder/token" \
         kubernetes.driver.pod.name="$pod" \
         kubernetes.executor.podNamePrefix="$pod" \
         kubernetes.driver.podTemplateFile="$here/pod.yaml" \
@@ -29,9 +35,12 @@ settings() {
         kubernetes.executor.request.cores="${CORES:-1}" \
         driver.memory=1g driver.memoryOverhead=512m \
         executor.instances="${EXECUTORS:-2}" executor.memory=1g executor.memoryOverhead=512m \
-        sql.shuffle.partitions=8; do
+        log.level=ERROR sql.shuffle.partitions=8; do
         echo "spark.${setting%%=*} ${setting#*=}"
     done
+    if [ -s "$folder/authorities" ]; then
+        echo "spark.kubernetes.authenticate.submission.caCertFile $folder/authorities"
+    fi
     for part in ${CLAIM:+driver executor}; do
         volume=spark.kubernetes.$part.volumes.persistentVolumeClaim.data
         echo "$volume.mount.path /data"
@@ -39,12 +48,17 @@ settings() {
     done
 }
 
-file=$(mktemp)
-trap 'rm -f "$file" "$file.log"' EXIT
-settings > "$file"
-"${SPARK_SUBMIT:-spark-submit}" --master "k8s://$server" --deploy-mode cluster --name "quorate-$1" \
-    --properties-file "$file" local:///opt/quorate/pipeline.py "$@" > "$file.log" 2>&1 || {
-    tail -n 20 "$file.log" >&2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+kubectl --namespace "$namespace" create token "$account" --duration 24h > "$folder/token"
+kubectl config view --minify --raw --flatten \
+    --output 'go-template={{with (index .clusters 0).cluster}}{{with index . "certificate-authority-data"}}{{.|base64decode}}{{end}}{{end}}' \
+    > "$folder/authorities"
+settings > "$folder/settings"
+KUBECONFIG=/dev/null "${SPARK_SUBMIT:-spark-submit}" --master "k8s://$server" --deploy-mode cluster \
+    --name "quorate-$1" --properties-file "$folder/settings" local:///opt/quorate/pipeline.py "$@" \
+    > "$folder/log" 2>&1 || {
+    grep -v '^[[:space:]]*at ' "$folder/log" | tail -n 20 >&2
     exit 1
 }
 kubectl --namespace "$namespace" logs "$pod"
