@@ -135,6 +135,9 @@ def _add_output(action: argparse.ArgumentParser, job: Job) -> None:
         choices=job.tables,
         help="only this table; again for more",
     )
+    add("--columns", metavar="NAME,...", help="of one table only these columns")
+    add("--where", metavar="SQL", help="of one table only these rows: \"topic = 'orders'\"")
+    add("--order-by", metavar="NAME [desc],...", help="sort the one table by these columns")
 
 
 def _add_own(action: argparse.ArgumentParser, job: Job) -> None:

@@ -133,7 +133,8 @@ JOBS: Final = {
             "who led each epoch, from when to when, and how long nobody did before",
             "quorate.pipeline.jobs.elections",
             tables=("elections",),
-            description=OPEN_INTERVALS,
+            description=f"{OPEN_INTERVALS} leaderless_ms is the most it can be: it counts from the"
+            " last record of the epoch before, and a leader may have had nothing to write.",
         ),
         Job(
             "membership",

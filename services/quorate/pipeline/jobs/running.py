@@ -15,6 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from quorate.pipeline.jobs.narrowing import narrowed, narrowing_of
 from quorate.pipeline.jobs.output import check_output, write_tables
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.registry import PipelineError
@@ -42,14 +43,16 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
             return status
         # What is wrong with the flags is told before Spark takes its seconds to start.
         options = source_options(job, arguments)
-        check_output(chosen_tables(job, arguments), arguments.format, arguments.output)
+        names = chosen_tables(job, arguments)
+        check_output(names, arguments.format, arguments.output)
+        narrowing = narrowing_of(arguments, {name: module.SCHEMAS[name] for name in names})
         with session(arguments.master) as spark, progress(spark):
             log = read_log(spark, options)
             if not job.reads_all_logs and len(arguments.path or ()) > 1:
                 log = furthest_log(log)
             values = {option.name: getattr(arguments, option.name) for option in job.options}
             tables = module.tables(log, values)
-            chosen = {name: tables[name] for name in chosen_tables(job, arguments)}
+            chosen = {name: narrowed(tables[name], narrowing) for name in names}
             write_tables(chosen, arguments.format, arguments.output, arguments.rows)
     except PipelineError as error:
         return _fail(job, str(error))

@@ -1,0 +1,95 @@
+"""Which rows and columns of a table are shown, and in what order: a question about one thing.
+
+A condition is SQL as Spark has it, over all columns of the table, also those that are not shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import functions as F
+
+from quorate.pipeline.jobs.registry import PipelineError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What is empty changes nothing; `order` has names to sort by, and whether each goes down."""
+
+    columns: tuple[str, ...] = ()
+    where: str | None = None
+    order: tuple[tuple[str, bool], ...] = ()
+
+
+def narrowing_of(arguments: argparse.Namespace, tables: Mapping[str, StructType]) -> Narrowing:
+    """What the flags ask for of the one table that is shown.
+
+    Raises PipelineError where there are several tables, or no such column.
+    """
+    asked = {
+        "--columns": arguments.columns,
+        "--where": arguments.where,
+        "--order-by": arguments.order_by,
+    }
+    flag = next((flag for flag, value in asked.items() if value is not None), None)
+    if flag is None:
+        return Narrowing()
+    if len(tables) > 1:
+        raise PipelineError(f"{flag}: it is for one table: name --table {', '.join(tables)}")
+    (schema,) = tables.values()
+    columns = tuple(_names(arguments.columns))
+    order = tuple(_direction(words) for words in _names(arguments.order_by))
+    _check_known("--columns", columns, schema)
+    _check_known("--order-by", (name for name, _ in order), schema)
+    return Narrowing(columns, arguments.where, order)
+
+
+def narrowed(table: DataFrame, narrowing: Narrowing) -> DataFrame:
+    """Those rows and columns; rows that are equal in what they are sorted by go by all columns.
+
+    Raises PipelineError where Spark does not understand the condition.
+    """
+    shown = table
+    if narrowing.where is not None:
+        try:
+            shown = shown.where(narrowing.where)
+        except (AnalysisException, ParseException) as error:
+            said = " ".join(str(error).strip().split("\n\n")[0].split())
+            raise PipelineError(
+                f"--where: {said}; the table has {', '.join(table.columns)}"
+            ) from error
+    if narrowing.order:
+        asked = [
+            F.col(name).desc_nulls_last() if is_down else F.col(name).asc_nulls_last()
+            for name, is_down in narrowing.order
+        ]
+        shown = shown.orderBy(*asked, *table.columns)
+    return shown.select(*(narrowing.columns or table.columns))
+
+
+def _names(text: str | None) -> list[str]:
+    return [] if text is None else [name.strip() for name in text.split(",")]
+
+
+def _direction(words: str) -> tuple[str, bool]:
+    name, _, way = words.partition(" ")
+    if way.strip().lower() not in ("", "asc", "desc"):
+        raise PipelineError(f"--order-by: {words!r}: behind a column may stand asc or desc")
+    return name, way.strip().lower() == "desc"
+
+
+def _check_known(flag: str, names: Iterable[str], schema: StructType) -> None:
+    for name in names:
+        if name not in schema.names:
+            raise PipelineError(
+                f"{flag}: there is no column {name!r}: the table has {', '.join(schema.names)}"
+            )
