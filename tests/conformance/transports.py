@@ -1,6 +1,6 @@
 """The transports that everything here is tried on, each as production builds it.
 
-A transport that is added to TRANSPORTS, with its branches below, is tried on all of it.
+A transport that the settings know is tried on all of it.
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Any, Final
 from quorate.rpc.authorization import CallerInterceptor
 from quorate.rpc.channels import MESSAGE_BYTES_MAX, make_server, open_channel
 from quorate.rpc.listener import Listener
+from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.rpc.tls import TlsFiles
 
-GRPCIO: Final = "grpcio"
-TRANSPORTS: Final = (GRPCIO,)
+GRPCIO: Final = Transport.GRPCIO
+TRANSPORTS: Final = tuple(Transport)
 # What these do wrong can be mended here: nothing that a test asks for is forgiven them.
 OURS: Final = frozenset(TRANSPORTS) - {GRPCIO}
 
 
 def make_listener(transport: str, add_services: Callable[[Any], None]) -> Listener:
     """A listener with these services, and without the guard that knows ours alone."""
-    assert transport == GRPCIO, f"{transport} has no listener"
-    server = make_server((), received_bytes_max=MESSAGE_BYTES_MAX)
+    server = make_server((), received_bytes_max=MESSAGE_BYTES_MAX, transport=Transport(transport))
     add_services(server)
     return Listener(server, CallerInterceptor(None, has_names=False))
 
 
 def connect(transport: str, host: str, port: int, *, tls: TlsFiles | None = None) -> Any:  # noqa: ANN401
-    """A channel for stubs, which is a context manager."""
-    assert transport == GRPCIO, f"{transport} has no channel"
+    """A channel for stubs, which is a context manager; where a transport has none, grpcio's."""
+    assert transport in TRANSPORTS
     return open_channel(host, port, tls=tls)

@@ -157,7 +157,9 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             self._finish(grpc.StatusCode.CANCELLED, "the call was cancelled by its server")
         except Exception as error:
             log.exception("a call of %s has failed", request.details.method)
-            self._finish(grpc.StatusCode.UNKNOWN, f"Unexpected {type(error)}: {error}")
+            # Generated servicers set a code before they raise, for what they do not implement.
+            code = grpc.StatusCode.UNKNOWN if self._code == _OK else self._code
+            self._finish(code, f"Unexpected {type(error)}: {error}")
         finally:
             self._is_over = True
             if self._expiry is not None:
