@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.pipeline.source.splits import Split, boundaries, packed
@@ -44,3 +45,5 @@ def test_small_splits_share_a_task() -> None:
     sizes = [[split.end for split in pack] for pack in packed(splits, 100)]
     assert sizes == [[10, 20], [80], [100], [5, 5]]
     assert packed([], 100) == []
+    empty = replace(splits[0], end=0)
+    assert packed([empty], 100) == [[empty]]

@@ -91,10 +91,11 @@ def _batch_from(
 def packed(splits: Iterable[Split], split_bytes: int) -> list[list[Split]]:
     """Neighbours together, up to `split_bytes` in all: a task for each tiny file costs more."""
     packs: list[list[Split]] = []
-    size_bytes = split_bytes
+    size_bytes = 0
     for split in splits:
         size_bytes += split.end - split.start
-        if size_bytes > split_bytes:
+        # A file without a byte is a split, too.
+        if not packs or size_bytes > split_bytes:
             packs.append([])
             size_bytes = split.end - split.start
         packs[-1].append(split)
