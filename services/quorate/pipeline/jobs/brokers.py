@@ -21,12 +21,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from quorate.pipeline.jobs.log_rows import duration_ms, millis, rows_of, span_of
+from quorate.pipeline.jobs.effective import effective
+from quorate.pipeline.jobs.log_rows import duration_ms, millis, rows_of, span_of, valid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _ENDPOINTS: Final = ArrayType(
     StructType(
@@ -147,12 +148,8 @@ def broker_sessions(log: DataFrame) -> DataFrame:
                 "start"
             ),
             F.max(F.when(F.col("kind") == "unregistered", F.col("timestamp"))).alias("gone"),
-            F.min(F.when(is_change & (F.col("state") == "unfenced"), F.col("timestamp"))).alias(
-                "unfenced"
-            ),
-            F.min(F.when(is_change & F.col("is_stopping"), F.col("timestamp"))).alias(
-                "controlled_shutdown"
-            ),
+            _first_time(is_change & (F.col("state") == "unfenced")).alias("unfenced"),
+            _first_time(is_change & F.col("is_stopping")).alias("controlled_shutdown"),
             F.count_if(is_change & (F.col("state") == "fenced")).alias("fence_count"),
         )
     )
@@ -274,7 +271,7 @@ def _states(log: DataFrame) -> DataFrame:
         F.col("said.inControlledShutdown").isin("true", "1"),
     )
     return (
-        rows_of(log, _TYPES)
+        effective(rows_of(log, _TYPES), valid(log))
         .withColumn("said", F.from_json("payload", _PAYLOAD))
         .select(
             "offset",
@@ -293,6 +290,11 @@ def _states(log: DataFrame) -> DataFrame:
             "said",
         )
     )
+
+
+def _first_time(condition: Column) -> Column:
+    """When it first held in the order of the log: clocks may go back."""
+    return F.min_by("timestamp", F.when(condition, F.col("offset")))
 
 
 def _by_offset() -> Window:

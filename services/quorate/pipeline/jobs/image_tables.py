@@ -27,7 +27,7 @@ from quorate.pipeline.jobs.image import (
     image_entries,
     up_to,
 )
-from quorate.pipeline.jobs.log_rows import valid
+from quorate.pipeline.jobs.log_rows import in_log_time, valid
 from quorate.pipeline.jobs.moments import worded
 from quorate.pipeline.jobs.names import named
 from quorate.pipeline.jobs.registry import PipelineError
@@ -291,6 +291,9 @@ def entries_at(log: DataFrame, at: object, flag: str) -> DataFrame:
     """The entries at a moment, kept, so that the log is read once for all tables."""
     assert at is None or isinstance(at, int | datetime)
     rows = valid(log)
+    if isinstance(at, datetime):
+        # A snapshot tells of the time that it covers, not of the time when it was written.
+        rows = in_log_time(rows, log)
     entries = image_entries(up_to(rows, at)).persist()
     if at is not None and entries.isEmpty():
         first = rows.agg(F.min("offset").alias("offset")).first()

@@ -85,6 +85,10 @@ OPEN_INTERVALS: Final = (
     "What still lasts at the end of the log has no end, and its duration is up to the log's last"
     " timestamp; what had begun before has no start, and its duration is from the first."
 )
+FROM_A_SNAPSHOT: Final = (
+    "Where the log begins with a snapshot, what is in it starts at the last record that it covers,"
+    " although it may have been so for longer."
+)
 INGEST: Final = Job(
     "ingest",
     "stream the log to Parquet by day and record type, each record exactly once",
@@ -191,6 +195,7 @@ JOBS: Final = {
             "who led each partition and was in sync, when too few were, which topics change",
             "quorate.pipeline.jobs.partitions",
             tables=("history", "under_replicated", "offline", "churn"),
+            description=FROM_A_SNAPSHOT,
             record_types=(
                 "PartitionRecord",
                 "PartitionChangeRecord",
@@ -203,6 +208,7 @@ JOBS: Final = {
             "what was set on topics and brokers, from when to when",
             "quorate.pipeline.jobs.configs",
             tables=("configs",),
+            description=FROM_A_SNAPSHOT,
             record_types=("ConfigRecord", "TopicRecord", "RemoveTopicRecord"),
         ),
         Job(
@@ -210,6 +216,7 @@ JOBS: Final = {
             "who was allowed or denied what, from when to when",
             "quorate.pipeline.jobs.acls",
             tables=("acls",),
+            description=FROM_A_SNAPSHOT,
             record_types=("AccessControlEntryRecord", "RemoveAccessControlEntryRecord"),
         ),
         Job(

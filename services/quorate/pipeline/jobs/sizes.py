@@ -17,6 +17,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from quorate.pipeline.jobs.effective import effective
 from quorate.pipeline.jobs.log_rows import is_snapshot, valid
 from quorate.records.batch import HEADER_BYTES
 
@@ -83,10 +84,11 @@ _TOPIC_TYPES: Final = (
 
 
 def sizes_by_type(log: DataFrame) -> DataFrame:
-    """One row a record type, and one for the headers of batches; `share` is of all the bytes.
+    """One row a record type, and one for the headers of batches.
 
-    `live_*` is what a snapshot at the end would keep of the type, about: partitions as they were
-    created, and without what the snapshot's own header and footer take.
+    `share` is of all the bytes, and null where the log has none. `live_*` is what
+    a snapshot at the end would keep of the type, about: partitions as they were created, and
+    without what the snapshot's own header and footer take.
     """
     rows = valid(log)
     of_log = rows.where(~is_snapshot())
@@ -99,7 +101,7 @@ def sizes_by_type(log: DataFrame) -> DataFrame:
         F.count_distinct("batch_base_offset").alias("record_count"),
     ).withColumn("bytes", HEADER_BYTES * F.col("record_count"))
     alive = (
-        _alive(rows)
+        _alive(effective(rows))
         .groupBy("record_type")
         .agg(F.count("*").alias("live_count"), F.sum("bytes").alias("live_bytes"))
     )
@@ -115,7 +117,7 @@ def sizes_by_type(log: DataFrame) -> DataFrame:
             "record_type",
             "record_count",
             "bytes",
-            (F.col("bytes") / (F.coalesce("whole", F.lit(0)) + F.col("headers"))).alias("share"),
+            F.try_divide("bytes", F.coalesce("whole", F.lit(0)) + F.col("headers")).alias("share"),
             F.coalesce("live_count", F.lit(0)).alias("live_count"),
             live_bytes.alias("live_bytes"),
             F.greatest(F.lit(0), F.col("bytes") - live_bytes).alias("saved_bytes"),
