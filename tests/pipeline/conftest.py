@@ -67,11 +67,9 @@ def pytest_pycollect_makemodule(
 def spark() -> Iterator[SparkSession]:
     """A session of two threads, with as few tasks as small frames need."""
     from quorate.pipeline.session import session
+    from tests.pipeline.log_frames import SMALL_FRAMES
 
     with session("local[2]", memory_mib=1024) as opened:
-        opened.conf.set("spark.sql.shuffle.partitions", "2")
-        opened.conf.set("spark.sql.adaptive.enabled", "false")
-        # Compiling a plan takes longer than running it over a few rows.
-        opened.conf.set("spark.sql.codegen.wholeStage", "false")
-        opened.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        for name, value in SMALL_FRAMES.items():
+            opened.conf.set(name, value)
         yield opened

@@ -52,6 +52,13 @@ _ARROW = pa.schema(
         ("source_node", pa.int32()),
     ]
 )
+# For the sessions of tests: compiling a plan takes longer than running it over a few rows.
+SMALL_FRAMES = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 # A Thursday; every history of a test begins here.
 START_MS = 1_795_000_000_000

@@ -1,0 +1,79 @@
+"""The jobs on a cluster: driver and executors in processes of their own, and the same results."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.pipeline import __main__ as program
+from quorate.pipeline.command import main
+from quorate.pipeline.jobs import running
+from quorate.sim.week.generating import generate
+from quorate.sim.week.options import WeekOptions
+from tests.pipeline import every_job
+from tests.pipeline.every_job import results, run_every_job
+from tests.pipeline.log_frames import clock_seed
+from tests.pipeline.standalone import StandaloneCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """A master and two workers."""
+    with StandaloneCluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def voters(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three controllers' directories: two days with elections, changes of voters, snapshots."""
+    root = tmp_path_factory.mktemp("log")
+    options = WeekOptions(
+        seed=clock_seed(), days=2, brokers=5, topics=8, records=2000, voters=3, segment_bytes=65_536
+    )
+    generate(str(root), options, lambda *_: None)
+    found = sorted(path.parent for path in root.rglob("meta.properties"))
+    assert len(found) == 3
+    return found
+
+
+def test_every_job_answers_on_a_cluster_as_in_one_process(
+    cluster: StandaloneCluster, voters: list[Path], spark: SparkSession, tmp_path: Path
+) -> None:
+    there, here = tmp_path / "cluster", tmp_path / "local"
+    words = [str(word) for word in (there, *voters)]
+    done = cluster.submit("every-job", Path(every_job.__file__), *words)
+    # The driver ran nothing itself, and no executor did everything.
+    assert set(done.tasks) == set(cluster.worker_pages)
+    run_every_job(spark, here, voters)
+    found, expected = results(spark, there), results(spark, here)
+    for name, lines in expected.items():
+        assert found[name] == lines, name
+    assert all(expected[name] for name in ("elections/elections", "ingest", "partitions/history"))
+
+
+def test_the_products_own_module_is_what_spark_is_given(
+    cluster: StandaloneCluster,
+    voters: list[Path],
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["compare", *(word for path in voters for word in ("--path", str(path)))]
+    words += ["--format", "json"]
+    done = cluster.submit("compare", Path(program.__file__), *words)
+    assert set(done.tasks) == set(cluster.worker_pages)
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    assert main(words) == 0
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    expected = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["table"] for row in told} >= {"logs", "epochs"}
+    assert sorted(map(repr, told)) == sorted(map(repr, expected))
