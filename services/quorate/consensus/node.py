@@ -156,6 +156,7 @@ class Node:
             parse_batches=batch_infos,
             request_timeout_ms=config.quorum.request_timeout_ms,
             tls=self._tls,
+            transport=config.transport,
         )
         undo.push_async_callback(self._client.close)
         raft = RaftService(

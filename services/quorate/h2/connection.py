@@ -76,6 +76,11 @@ class Connection(Sender):
         self._now_s = 0.0
         self.is_over = False
 
+    @property
+    def is_greeted(self) -> bool:
+        """Whether the peer has sent its settings."""
+        return self._had_settings
+
     # --- in ---------------------------------------------------------------------------------------
 
     def receive(self, data: bytes, now_s: float) -> list[Event]:

@@ -11,8 +11,8 @@ import grpc
 import grpc.aio
 
 from quorate.h2 import wire
-from quorate.h2.frames import ErrorCode
 from quorate.h2.headers import block_of
+from quorate.h2.inbox import Inbox
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -76,11 +76,12 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         self._stream_id = stream_id
         self._request = request
         self._loop = asyncio.get_running_loop()
-        self._reader = wire.MessageReader(link.message_bytes_max)
-        # Of what has come, and is no message yet: as much is granted anew to the client.
-        self._granted = 0
-        self._has_all = False
-        self._waiter: asyncio.Future[None] | None = None
+        self._inbox = Inbox(
+            link.connection,
+            stream_id,
+            bytes_max=link.message_bytes_max,
+            flush_soon=link.flush_soon,
+        )
         self._drained: asyncio.Future[None] | None = None
         self._has_begun = False
         self._is_over = False
@@ -106,11 +107,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
         """More bytes of the request."""
-        if data:
-            self._reader.feed(data)
-        self._has_all = self._has_all or is_last
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._inbox.feed(data, is_last=is_last)
 
     def drained(self) -> None:
         """What waited for room has left."""
@@ -207,34 +204,11 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
 
     async def next_message(self) -> bytes | None:
         """The next message of the client; None after the last."""
-        reader, consumed = self._reader, self._connection.consumed
-        while True:
-            try:
-                message = reader.take()
-            except wire.OversizedError as error:
-                self.fail(error.code, str(error))
-                raise asyncio.CancelledError from None
-            if message is not None:
-                size = len(message) + wire.PREFIX_BYTES
-                known = min(size, self._granted)
-                self._granted -= known
-                consumed(self._stream_id, size - known)
-                self._link.flush_soon()
-                return message
-            if self._has_all:
-                if len(reader):
-                    self.fail(grpc.StatusCode.INTERNAL, "the last message is incomplete")
-                    raise asyncio.CancelledError
-                return None
-            # Whoever waits for a message has room for the whole of it.
-            consumed(self._stream_id, len(reader) - self._granted)
-            self._granted = len(reader)
-            self._link.flush_soon()
-            self._waiter = self._loop.create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
+        try:
+            return await self._inbox.next()
+        except wire.OversizedError as error:
+            self.fail(error.code, str(error))
+            raise asyncio.CancelledError from None
 
     def _refuse_http(self, status: bytes) -> None:
         self._connection.send_headers(self._stream_id, block_of([(b":status", status)]) + _NO_WORDS)
@@ -285,15 +259,6 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         self._has_begun = True
         self._connection.send_headers(self._stream_id, block, is_last=True)
         self._link.flush_soon()
-
-    def abandon(self) -> None:
-        """The server stops: the call ends without a status of its own."""
-        if not self._is_over:
-            self._is_over = self._is_cancelled = True
-            self._connection.reset(self._stream_id, ErrorCode.CANCEL)
-            self._link.flush_soon()
-        if self.task is not None:
-            self.task.cancel()
 
     # --- the context ------------------------------------------------------------------------------
 

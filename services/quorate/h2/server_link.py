@@ -248,11 +248,11 @@ class ServerLink(asyncio.Protocol):
             self.flush_soon()
 
     def abandon(self) -> list[asyncio.Task[None]]:
-        """End all calls; their tasks, which may take a while."""
+        """End all calls without a word, as the end of the connection does; their tasks."""
         self.leave()
         tasks = [call.task for call in self._calls.values() if call.task is not None]
         for call in list(self._calls.values()):
-            call.abandon()
+            call.cut_off()
         return tasks
 
     def close(self) -> None:

@@ -29,13 +29,16 @@ CONNECTIONS_MAX: Final = 2048
 # time that a request has is theirs; for clients, which do not know it, this.
 CONNECT_MS: Final = 2_000
 CONNECT_MIN_MS: Final = 100
+KEEPALIVE_MS: Final = 10_000
 KEEPALIVE_TIMEOUT_MS: Final = 2_000
+RECONNECT_MS: Final = 100
+RECONNECT_MAX_MS: Final = 200
 
 CHANNEL_OPTIONS: Final[tuple[tuple[str, int], ...]] = (
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 200),
+    ("grpc.initial_reconnect_backoff_ms", RECONNECT_MS),
+    ("grpc.max_reconnect_backoff_ms", RECONNECT_MAX_MS),
     ("grpc.dns_min_time_between_resolutions_ms", 500),
-    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_time_ms", KEEPALIVE_MS),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -104,9 +107,16 @@ def channel_options(connect_timeout_ms: int) -> tuple[tuple[str, int], ...]:
 
 
 def open_channel(
-    host: str, port: int, *, tls: TlsFiles | None = None, connect_timeout_ms: int = CONNECT_MS
+    host: str,
+    port: int,
+    *,
+    tls: TlsFiles | None = None,
+    connect_timeout_ms: int = CONNECT_MS,
+    transport: Transport = Transport.GRPCIO,
 ) -> grpc.aio.Channel:
     """A channel that reconnects quickly; plaintext without `tls`."""
+    if transport is Transport.H2:
+        return _own_channel(host, port, tls, connect_timeout_ms)
     options = channel_options(connect_timeout_ms)
     spans = _client_spans(host, port)
     if tls is None:
@@ -117,7 +127,35 @@ def open_channel(
     )
 
 
-def _client_spans(host: str, port: int) -> tuple[grpc.aio.ClientInterceptor, ...]:
+def _own_channel(
+    host: str, port: int, tls: TlsFiles | None, connect_timeout_ms: int
+) -> grpc.aio.Channel:
+    # Loaded where it is chosen only.
+    from quorate.h2.channel import Channel, ChannelTimes
+
+    context = None
+    if tls is not None:
+        from quorate.rpc.contexts import client_context
+
+        context = client_context(tls)
+    times = ChannelTimes(
+        connect_s=connect_timeout_ms / 1000,
+        backoff_s=RECONNECT_MS / 1000,
+        backoff_max_s=RECONNECT_MAX_MS / 1000,
+        ping_every_s=KEEPALIVE_MS / 1000,
+        ping_patience_s=max(KEEPALIVE_TIMEOUT_MS, connect_timeout_ms) / 1000,
+    )
+    return Channel(
+        host,
+        port,
+        times=times,
+        message_bytes_max=MESSAGE_BYTES_MAX,
+        context=context,
+        interceptors=_client_spans(host, port),
+    )
+
+
+def _client_spans(host: str, port: int) -> tuple[grpc.aio.UnaryUnaryClientInterceptor, ...]:
     """What makes spans of the calls on a channel; nothing where tracing is off."""
     active = tracing.active()
     if active is None:

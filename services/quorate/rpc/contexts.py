@@ -52,6 +52,18 @@ def _server_context(material: Material, *, asks_clients: bool) -> ssl.SSLContext
     return context
 
 
+def client_context(tls: TlsFiles) -> ssl.SSLContext:
+    """The context of a channel, which keeps its certificates as long as it lives."""
+    material = tls.current()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _prepare(context, material)
+    if material.authorities_pem is None:
+        context.load_default_certs()
+    else:
+        context.load_verify_locations(cadata=material.authorities_pem.decode())
+    return context
+
+
 def _prepare(context: ssl.SSLContext, material: Material) -> None:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(_CIPHERS)

@@ -26,6 +26,7 @@ from quorate.rpc.channels import connect_ms, drain, fetch_spans, open_channel
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
 from quorate.rpc.refusals import handshake_words, words_of
+from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -40,11 +41,17 @@ log = logging.getLogger(__name__)
 class _Link:
     """One peer: its channel, and its Fetch stream with the calls that wait for answers in order."""
 
-    def __init__(self, peer: Peer, tls: TlsFiles | None, connect_timeout_ms: int) -> None:
+    def __init__(
+        self, peer: Peer, tls: TlsFiles | None, connect_timeout_ms: int, transport: Transport
+    ) -> None:
         self.peer = peer
         self.generation = 0 if tls is None else tls.current().generation
         self.channel = open_channel(
-            peer.host, peer.port, tls=tls, connect_timeout_ms=connect_timeout_ms
+            peer.host,
+            peer.port,
+            tls=tls,
+            connect_timeout_ms=connect_timeout_ms,
+            transport=transport,
         )
         self.stub = raft_pb2_grpc.RaftStub(self.channel)
         self.stream: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse] | None = None
@@ -73,8 +80,10 @@ class RaftClient:
         parse_batches: Callable[[bytes], m.FetchedBatches],
         request_timeout_ms: int,
         tls: TlsFiles | None = None,
+        transport: Transport = Transport.GRPCIO,
     ) -> None:
         """Plaintext without `tls`."""
+        self._transport = transport
         self._on_response = on_response
         self._on_probe = on_probe
         self._parse_batches = parse_batches
@@ -129,7 +138,7 @@ class RaftClient:
             self._start(self._drain(link))
             link = None
         if link is None:
-            link = self._links[peer] = _Link(peer, self._tls, self._connect_ms)
+            link = self._links[peer] = _Link(peer, self._tls, self._connect_ms, self._transport)
             self._let_go(link)
         return link
 

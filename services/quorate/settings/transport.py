@@ -19,7 +19,7 @@ class Transport(StrEnum):
 
 
 def read_transport(settings: Settings) -> Transport:
-    """The transport of the listener, and of the channels to other controllers.
+    """The transport of the listener, and of a controller's channels to others.
 
     Raises ConfigError.
     """

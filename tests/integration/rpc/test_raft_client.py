@@ -16,6 +16,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset
 from quorate.rpc.raft_client import RaftClient
 from tests.integration.rpc.conftest import HOST, WAIT_S, Served, serve
+from tests.integration.transports import chosen
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ async def opened(request_timeout_ms: int) -> AsyncIterator[Caller]:
     answers: asyncio.Queue[tuple[int, m.PeerResponse | CallFailure]] = asyncio.Queue()
     probes: asyncio.Queue[tuple[int, bool]] = asyncio.Queue()
     client = RaftClient(
+        transport=chosen(),
         on_response=lambda call, answer: answers.put_nowait((call, answer)),
         on_probe=lambda call, refused: probes.put_nowait((call, refused)),
         parse_batches=parse,

@@ -21,6 +21,7 @@ from quorate.rpc.raft_client import RaftClient
 from quorate.rpc.tls import TlsFiles
 from tests.certificates import Authority
 from tests.integration.rpc.conftest import HOST, WAIT_S, Served, serve
+from tests.integration.transports import chosen
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Peers:
         self.answers: asyncio.Queue[m.PeerResponse | CallFailure] = asyncio.Queue()
         self.probes: asyncio.Queue[bool] = asyncio.Queue()
         self.client = RaftClient(
+            transport=chosen(),
             on_response=lambda _, answer: self.answers.put_nowait(answer),
             on_probe=lambda _, refused: self.probes.put_nowait(refused),
             parse_batches=lambda data: m.FetchedBatches(data, ()),

@@ -1,0 +1,370 @@
+"""One call on a channel: what is sent, what comes back, and its status."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import grpc
+import grpc.aio
+
+from quorate.h2 import wire
+from quorate.h2.frames import ErrorCode
+from quorate.h2.headers import block_of
+from quorate.h2.inbox import Inbox
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Generator, Iterable
+
+    from quorate.h2.client_link import ClientLink
+    from quorate.h2.headers import Fields
+
+_Code = grpc.StatusCode
+_OF_RESETS: Final = {
+    ErrorCode.REFUSED_STREAM: (_Code.UNAVAILABLE, "the server refused the stream"),
+    ErrorCode.CANCEL: (_Code.CANCELLED, "the server cancelled the call"),
+    ErrorCode.ENHANCE_YOUR_CALM: (_Code.RESOURCE_EXHAUSTED, "the server wants fewer calls"),
+    ErrorCode.INADEQUATE_SECURITY: (_Code.PERMISSION_DENIED, "the server wants better security"),
+}
+_OF_HTTP: Final = {
+    b"400": _Code.INTERNAL,
+    b"401": _Code.UNAUTHENTICATED,
+    b"403": _Code.PERMISSION_DENIED,
+    b"404": _Code.UNIMPLEMENTED,
+    b"429": _Code.UNAVAILABLE,
+    b"502": _Code.UNAVAILABLE,
+    b"503": _Code.UNAVAILABLE,
+    b"504": _Code.UNAVAILABLE,
+}
+_OVER: Final = "the call is over"
+
+
+class Method:
+    """How the calls of one method are made."""
+
+    __slots__ = ("decode", "encode", "head", "path")
+
+    def __init__(
+        self,
+        path: str,
+        encode: Callable[[Any], bytes] | None,
+        decode: Callable[[bytes], Any] | None,
+        *,
+        scheme: bytes,
+        authority: str,
+    ) -> None:
+        self.path = path
+        self.encode = encode
+        self.decode = decode
+        self.head = block_of(
+            (
+                (b":method", b"POST"),
+                (b":scheme", scheme),
+                (b":path", path.encode()),
+                (b":authority", authority.encode()),
+                (b"te", b"trailers"),
+                (b"content-type", b"application/grpc"),
+                (b"user-agent", b"quorate"),
+            )
+        )
+
+
+class ClientCall(
+    grpc.aio.UnaryUnaryCall[Any, Any],
+    grpc.aio.StreamStreamCall[Any, Any],
+):
+    """A call of any kind: those of one answer are awaited, the others read."""
+
+    def __init__(
+        self,
+        method: Method,
+        metadata: Iterable[tuple[str, str | bytes]] | None,
+        timeout_s: float | None,
+        *,
+        has_ended: Callable[[ClientCall], None],
+    ) -> None:
+        self._method = method
+        self._metadata = tuple(metadata or ())
+        self._loop = asyncio.get_running_loop()
+        self._timeout_s = timeout_s
+        self._deadline_s = None if timeout_s is None else self._loop.time() + timeout_s
+        self._expiry: asyncio.TimerHandle | None = None
+        if timeout_s is not None:
+            self._expiry = self._loop.call_later(max(0.0, timeout_s), self._expire)
+        self._has_ended = has_ended
+        self.link: ClientLink | None = None
+        self.stream_id = 0
+        self._inbox: Inbox | None = None
+        self._connected: asyncio.Future[None] = self._loop.create_future()
+        self._begun: asyncio.Future[None] = self._loop.create_future()
+        self._done: asyncio.Future[None] = self._loop.create_future()
+        self._drained: asyncio.Future[None] | None = None
+        self._initial: wire.Metadata = ()
+        self._trailing: wire.Metadata = ()
+        self._code: grpc.StatusCode | None = None
+        self._details = ""
+        self._is_cancelled = False
+        self._is_half_closed = False
+        self._request: bytes | None = None
+        self._feeding: asyncio.Task[None] | None = None
+        self._callbacks: list[Callable[[Any], None]] = []
+
+    # --- the beginning ----------------------------------------------------------------------------
+
+    def send_only(self, request: Any) -> None:  # noqa: ANN401 - a message of any service
+        """The one request of this call; before it has begun."""
+        self._request = self._encoded(request)
+        self._is_half_closed = True
+
+    def send_all(self, requests: Any) -> None:  # noqa: ANN401 - an iterable of messages
+        """Send what an iterator gives."""
+        self._feeding = self._loop.create_task(self._send_all(requests))
+
+    async def _send_all(self, requests: Any) -> None:  # noqa: ANN401
+        try:
+            if hasattr(requests, "__aiter__"):
+                async for request in requests:
+                    await self.write(request)
+            else:
+                for request in requests:
+                    await self.write(request)
+            await self.done_writing()
+        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            # Whoever reads the answers finds the reason.
+            return
+
+    def begin(self, link: ClientLink, *, bytes_max: int) -> None:
+        """The connection for this call is there."""
+        if self.done():
+            return
+        self.link = link
+        pairs = wire.metadata_pairs(self._metadata)
+        if self._timeout_s is not None:
+            pairs.append((b"grpc-timeout", wire.timeout_value(self._timeout_s)))
+        block = self._method.head + block_of(pairs)
+        self.stream_id = link.open_stream(self, block)
+        self._inbox = Inbox(
+            link.connection, self.stream_id, bytes_max=bytes_max, flush_soon=link.flush_soon
+        )
+        if self._request is not None:
+            message = wire.frame_message(self._request)
+            self._request = None
+            link.connection.send_data(self.stream_id, message, is_last=True)
+        self._connected.set_result(None)
+
+    # --- what the connection says -----------------------------------------------------------------
+
+    def headers(self, fields: Fields, *, is_last: bool) -> None:
+        """The beginning of the answer, or its end."""
+        if not self._begun.done():
+            status = fields.pseudo.get(b":status", b"")
+            if status != b"200":
+                code = _OF_HTTP.get(status, _Code.UNKNOWN)
+                self.fail(code, f"the server answered with HTTP status {status.decode()}")
+                return
+            if not is_last:
+                self._initial = self._read_metadata(fields)
+            self._begun.set_result(None)
+        if is_last:
+            self._trailing = self._read_metadata(fields)
+            values = dict(fields.pairs)
+            number = values.get(b"grpc-status", b"")
+            code = _Code.UNKNOWN
+            if number.isdigit():
+                code = wire.OF_NUMBERS.get(int(number), _Code.UNKNOWN)
+            words = wire.words_of(values.get(b"grpc-message", b""))
+            self._finish(code, words if number else "the server sent no status")
+
+    def _read_metadata(self, fields: Fields) -> wire.Metadata:
+        try:
+            return wire.metadata_of(fields.pairs)
+        except ValueError:
+            return ()
+
+    def feed(self, data: bytes, *, is_last: bool) -> None:
+        """Bytes of the answer."""
+        assert self._inbox is not None
+        self._inbox.feed(data, is_last=is_last)
+        if is_last:
+            self._finish(_Code.UNKNOWN, "the server sent no status")
+
+    def drained(self) -> None:
+        """What waited for room has left."""
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    def was_reset(self, code: int, words: str) -> None:
+        """The stream was cut off."""
+        status, said = _OF_RESETS.get(code, (_Code.INTERNAL, f"the stream was reset with {code}"))  # type: ignore[call-overload]
+        self._finish(status, words or said)
+
+    def fail(self, code: grpc.StatusCode, words: str) -> None:
+        """End the call from this side."""
+        if not self.done():
+            if self.link is not None:
+                self.link.connection.reset(self.stream_id, ErrorCode.CANCEL)
+                self.link.flush_soon()
+            self._finish(code, words)
+
+    def _expire(self) -> None:
+        self.fail(_Code.DEADLINE_EXCEEDED, "Deadline Exceeded")
+
+    def _finish(self, code: grpc.StatusCode, words: str) -> None:
+        if self.done():
+            return
+        self._code, self._details = code, words
+        if self._expiry is not None:
+            self._expiry.cancel()
+        if self._feeding is not None:
+            self._feeding.cancel()
+        for one in (self._connected, self._begun, self._done, self._drained):
+            if one is not None and not one.done():
+                one.set_result(None)
+        if self._inbox is not None:
+            self._inbox.feed(b"", is_last=True)
+        self._has_ended(self)
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+    # --- the interface of grpc.aio ----------------------------------------------------------------
+
+    def _encoded(self, request: Any) -> bytes:  # noqa: ANN401
+        encode = self._method.encode
+        data: bytes = request if encode is None else encode(request)
+        return data
+
+    async def _next(self) -> Any:  # noqa: ANN401 - a message of any service, or EOF
+        await self._connected
+        if self._inbox is None:
+            return grpc.aio.EOF
+        try:
+            data = await self._inbox.next()
+        except wire.OversizedError as error:
+            self.fail(error.code, str(error))
+            if self._code is _Code.OK:
+                # The server said that all was well, and it was not.
+                self._code, self._details = error.code, str(error)
+            return grpc.aio.EOF
+        if data is None:
+            return grpc.aio.EOF
+        decode = self._method.decode
+        return data if decode is None else decode(data)
+
+    def _check(self) -> None:
+        """Raise what the call has ended with, unless that is OK."""
+        if self._is_cancelled:
+            raise asyncio.CancelledError
+        if self._code is not _Code.OK:
+            assert self._code is not None
+            raise grpc.aio.AioRpcError(
+                self._code,
+                grpc.aio.Metadata(*self._initial),
+                grpc.aio.Metadata(*self._trailing),
+                details=self._details,
+            )
+
+    async def _answer(self) -> Any:  # noqa: ANN401 - a message of any service
+        try:
+            answer = await self._next()
+            if answer is not grpc.aio.EOF:
+                await self._done
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        if answer is grpc.aio.EOF and not self.done():
+            await self._done
+        self._check()
+        if answer is grpc.aio.EOF:
+            self._code, self._details = _Code.INTERNAL, "the server sent no answer"
+            self._check()
+        return answer
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._answer().__await__()
+
+    async def read(self) -> Any:  # noqa: ANN401 - a message of any service, or EOF
+        answer = await self._next()
+        if answer is grpc.aio.EOF:
+            await self._done
+            self._check()
+        return answer
+
+    async def _all(self) -> AsyncIterator[Any]:
+        try:
+            while (answer := await self.read()) is not grpc.aio.EOF:
+                yield answer
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self._all()
+
+    async def write(self, request: Any) -> None:  # noqa: ANN401 - a message of any service
+        if self.done() or self._is_half_closed:
+            raise asyncio.InvalidStateError(_OVER)
+        await self._connected
+        if self.link is None or self.done():
+            self._check()
+            raise asyncio.InvalidStateError(_OVER)
+        message = wire.frame_message(self._encoded(request))
+        is_sent = self.link.connection.send_data(self.stream_id, message)
+        self.link.flush_soon()
+        if not is_sent:
+            self._drained = self._loop.create_future()
+            await self._drained
+            self._drained = None
+
+    async def done_writing(self) -> None:
+        if self.done() or self._is_half_closed:
+            return
+        self._is_half_closed = True
+        await self._connected
+        if self.link is not None and not self.done():
+            self.link.connection.send_data(self.stream_id, b"", is_last=True)
+            self.link.flush_soon()
+
+    async def wait_for_connection(self) -> None:
+        await self._connected
+        if self.link is None:
+            self._check()
+
+    async def initial_metadata(self) -> Any:  # noqa: ANN401
+        await self._begun
+        return grpc.aio.Metadata(*self._initial)
+
+    async def trailing_metadata(self) -> Any:  # noqa: ANN401
+        await self._done
+        return grpc.aio.Metadata(*self._trailing)
+
+    async def code(self) -> grpc.StatusCode:
+        await self._done
+        assert self._code is not None
+        return self._code
+
+    async def details(self) -> str:
+        await self._done
+        return self._details
+
+    def cancel(self) -> bool:
+        if self.done():
+            return False
+        self._is_cancelled = True
+        self.fail(_Code.CANCELLED, "Locally cancelled by application!")
+        return True
+
+    def cancelled(self) -> bool:
+        return self._is_cancelled
+
+    def done(self) -> bool:
+        return self._code is not None
+
+    def time_remaining(self) -> float | None:
+        return None if self._deadline_s is None else max(0.0, self._deadline_s - self._loop.time())
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        if self.done():
+            callback(self)
+        else:
+            self._callbacks.append(callback)

@@ -1,0 +1,86 @@
+"""The messages that a call receives, and the room that its sender is given for them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import grpc
+
+from quorate.h2 import wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.h2.connection import Connection
+
+
+class IncompleteError(wire.OversizedError):
+    """The sender has ended in the middle of a message."""
+
+
+class Inbox:
+    """One direction of a call: a window, and for what somebody waits for as much as it takes."""
+
+    __slots__ = (
+        "_connection",
+        "_flush",
+        "_granted",
+        "_has_all",
+        "_reader",
+        "_stream_id",
+        "_waiter",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        stream_id: int,
+        *,
+        bytes_max: int,
+        flush_soon: Callable[[], None],
+    ) -> None:
+        self._connection = connection
+        self._stream_id = stream_id
+        self._reader = wire.MessageReader(bytes_max)
+        self._flush = flush_soon
+        # Of what is no message yet: as much was granted anew to the sender.
+        self._granted = 0
+        self._has_all = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def feed(self, data: bytes, *, is_last: bool) -> None:
+        """These bytes have come."""
+        if data:
+            self._reader.feed(data)
+        self._has_all = self._has_all or is_last
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def next(self) -> bytes | None:
+        """The next message; None after the last. Raises OversizedError, and IncompleteError."""
+        reader = self._reader
+        while (message := reader.take()) is None:
+            if self._has_all:
+                if len(reader):
+                    words = "the last message is incomplete"
+                    raise IncompleteError(grpc.StatusCode.INTERNAL, words)
+                return None
+            # Whoever waits for a message has room for the whole of it.
+            self._consumed(len(reader) - self._granted)
+            self._granted = len(reader)
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        size = len(message) + wire.PREFIX_BYTES
+        known = min(size, self._granted)
+        self._granted -= known
+        self._consumed(size - known)
+        return message
+
+    def _consumed(self, size: int) -> None:
+        if size:
+            self._connection.consumed(self._stream_id, size)
+            self._flush()

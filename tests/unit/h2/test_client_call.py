@@ -1,0 +1,208 @@
+"""One call on a channel: answers, statuses, cancellation, deadlines."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+
+from quorate.h2 import frames
+from quorate.h2.client_call import ClientCall
+from quorate.h2.frames import ErrorCode
+from quorate.h2.headers import block_of
+from tests.unit.h2 import peers
+from tests.unit.h2.peers import word
+from tests.unit.h2.servers_by_hand import METHOD, Server, settle
+
+Code = grpc.StatusCode
+
+
+@pytest.fixture
+async def server() -> Server:
+    one = Server()
+    one.greet()
+    return one
+
+
+async def failure_of(call: ClientCall) -> grpc.aio.AioRpcError:
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await call
+    return raised.value
+
+
+async def test_one_request_has_one_answer(server: Server) -> None:
+    call = ClientCall(METHOD, (("key", "v"),), 2.0, has_ended=lambda _: None)
+    call.send_only(b"question")
+    call.begin(server.link, bytes_max=1000)
+    *_, begun, asked = server.received()
+    assert (begun.kind, asked.kind, asked.flags) == (frames.HEADERS, frames.DATA, frames.END_STREAM)
+    assert b"2000000u" in begun.payload
+    server.begin(call)
+    server.answer(call, b"answer")
+    assert not call.done()
+    server.end(call, (b"last", b"1"))
+    assert await call == b"answer"
+    assert (await call.code(), await call.details()) == (Code.OK, "")
+    assert dict(await call.trailing_metadata()) == {"last": "1"}
+    assert 1 < (call.time_remaining() or 0) <= 2
+    assert not call.cancel()
+
+
+async def test_a_status_is_an_error_with_its_metadata(server: Server) -> None:
+    call = server.call()
+    server.begin(call)
+    server.end(call, (b"grpc-message", b"no%0Asuch"), (b"why-bin", b"AQ"), status=b"5")
+    error = await failure_of(call)
+    assert (error.code(), error.details()) == (Code.NOT_FOUND, "no\nsuch")
+    assert dict(error.trailing_metadata()) == {"why-bin": b"\1"}
+
+
+async def test_a_status_may_come_alone(server: Server) -> None:
+    call = server.call()
+    block = block_of([(b":status", b"200"), (b"grpc-status", b"7")])
+    server.send(peers.headers(call.stream_id, block=block))
+    assert (await failure_of(call)).code() is Code.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(b"403", Code.PERMISSION_DENIED), (b"500", Code.UNKNOWN)]
+)
+async def test_an_answer_that_is_no_grpc_is_an_error(
+    server: Server, status: bytes, code: grpc.StatusCode
+) -> None:
+    call = server.call()
+    server.send(peers.headers(call.stream_id, block=block_of([(b":status", status)])))
+    assert (await failure_of(call)).code() is code
+
+
+@pytest.mark.parametrize(
+    ("reset", "code"),
+    [
+        (ErrorCode.REFUSED_STREAM, Code.UNAVAILABLE),
+        (ErrorCode.CANCEL, Code.CANCELLED),
+        (ErrorCode.ENHANCE_YOUR_CALM, Code.RESOURCE_EXHAUSTED),
+        (ErrorCode.PROTOCOL_ERROR, Code.INTERNAL),
+    ],
+)
+async def test_a_reset_is_an_error(server: Server, reset: int, code: grpc.StatusCode) -> None:
+    call = server.call()
+    server.send(frames.frame(frames.RST_STREAM, 0, call.stream_id, word(reset)))
+    assert (await failure_of(call)).code() is code
+
+
+async def test_an_end_without_a_status_is_an_error(server: Server) -> None:
+    call = server.call()
+    server.begin(call)
+    server.send(peers.data(b"", call.stream_id, flags=peers.END))
+    assert (await failure_of(call)).code() is Code.UNKNOWN
+
+
+async def test_all_is_well_without_an_answer_is_an_error(server: Server) -> None:
+    call = server.call()
+    server.begin(call)
+    server.end(call)
+    assert (await failure_of(call)).code() is Code.INTERNAL
+
+
+async def test_half_an_answer_is_an_error(server: Server) -> None:
+    call = server.call()
+    server.begin(call)
+    server.send(peers.data(b"\0\0\0\0\x05ab", call.stream_id))
+    server.end(call)
+    assert (await failure_of(call)).code() is Code.INTERNAL
+
+
+async def test_an_answer_over_the_bound_cancels_the_call(server: Server) -> None:
+    call = server.call()
+    server.begin(call)
+    server.send(peers.data(b"\0\0\0\x10\0", call.stream_id))
+    assert (await failure_of(call)).code() is Code.RESOURCE_EXHAUSTED
+    assert server.received()[-1].payload == word(ErrorCode.CANCEL)
+
+
+async def test_the_deadline_ends_a_call(server: Server) -> None:
+    call = server.call(timeout_s=0.001)
+    assert (await failure_of(call)).code() is Code.DEADLINE_EXCEEDED
+    assert server.received()[-1].kind == frames.RST_STREAM
+
+
+async def test_who_stops_waiting_cancels_the_call(server: Server) -> None:
+    call = server.call()
+    waiting = asyncio.ensure_future(call)
+    await settle()
+    waiting.cancel()
+    await settle()
+    assert call.cancelled()
+    assert server.received()[-1].payload == word(ErrorCode.CANCEL)
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
+async def test_a_stream_is_written_and_read_in_turns(server: Server) -> None:
+    call = server.call()
+    await call.write(b"a")
+    server.begin(call)
+    server.answer(call, b"1", b"2")
+    assert [await call.read(), await call.read()] == [b"1", b"2"]
+    await call.done_writing()
+    await call.done_writing()
+    assert server.received()[-1].flags == frames.END_STREAM
+    server.end(call)
+    assert await call.read() is grpc.aio.EOF
+    with pytest.raises(asyncio.InvalidStateError):
+        await call.write(b"late")
+
+
+async def test_a_stream_that_fails_says_so_to_its_reader(server: Server) -> None:
+    call = server.call()
+    server.link.connection_lost(None)
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await call.read()
+    assert (raised.value.code(), raised.value.details()) == (Code.UNAVAILABLE, "Socket closed")
+
+
+async def test_answers_can_be_iterated_and_requests_be_an_iterator(server: Server) -> None:
+    async def requests() -> Any:  # noqa: ANN401
+        yield b"a"
+        yield b"b"
+
+    call = server.call()
+    call.send_all(requests())
+    await settle()
+    bodies = [one for one in server.received() if one.kind == frames.DATA]
+    assert [one.payload[5:] for one in bodies] == [b"a", b"b", b""]
+    server.begin(call)
+    server.answer(call, b"1", b"2")
+    server.end(call)
+    assert [answer async for answer in call] == [b"1", b"2"]
+
+
+async def test_a_write_waits_for_room(server: Server) -> None:
+    server.send(peers.settings(INITIAL_WINDOW_SIZE=0))
+    call = server.call()
+    writing = asyncio.ensure_future(call.write(b"a"))
+    await settle()
+    assert not writing.done()
+    server.send(peers.window(100, call.stream_id))
+    await writing
+
+
+async def test_a_call_that_ended_before_it_began_is_told_to_everybody() -> None:
+    ended: list[Any] = []
+    call = ClientCall(METHOD, None, None, has_ended=ended.append)
+    reading = asyncio.ensure_future(call.read())
+    writing = asyncio.ensure_future(call.write(b"a"))
+    waiting = asyncio.ensure_future(call.wait_for_connection())
+    await settle()
+    told: list[Any] = []
+    call.add_done_callback(told.append)
+    call.fail(Code.UNAVAILABLE, "nobody is there")
+    for one in (reading, writing, waiting):
+        with pytest.raises(grpc.aio.AioRpcError, match="nobody is there"):
+            await one
+    assert ended == told == [call]
+    assert dict(await call.initial_metadata()) == {}
+    call.add_done_callback(told.append)
+    assert told == [call, call]
