@@ -87,16 +87,19 @@ def _find_starts(
 ) -> None:
     """Append the positions at which records between `at` and `end` begin."""
     last = same = 0
+    append = starts.append
     while at < end:
-        starts.append(at)
+        append(at)
         length = buffer[at]
-        if length < 0x80 and not length & 1:
+        # Most lengths take one byte or two, and a call for each would be most of the work.
+        if length < 0x80:
             size = (length >> 1) + 1
+        elif buffer[at + 1] < 0x80:
+            size = ((length & 0x7F | buffer[at + 1] << 7) >> 1) + 2
         else:
-            length, behind = read_varint(buffer, at)
-            size = length + behind - at
-            if length < 0:
-                raise ValueError(f"a length of {length}")
+            size = _long_size(buffer, at)
+        if length & 1:
+            raise ValueError(f"a length of {read_varint(buffer, at)[0]}")
         at += size
         same = same + 1 if size == last else 0
         last = size
@@ -107,6 +110,11 @@ def _find_starts(
             same = 0
     if at != end:
         raise ValueError(f"it ends at {at}, its batch at {end}")
+
+
+def _long_size(buffer: bytes, at: int) -> int:
+    length, behind = read_varint(buffer, at)
+    return length + behind - at
 
 
 def _run_length(data: NDArray[np.uint8], at: int, sample: int, size: int, end: int) -> int:

@@ -43,18 +43,21 @@ class FileBatch(NamedTuple):
         return self.buffer[self.at : self.at + self.header.size_bytes]
 
 
-def scan_batches(file: File, size_bytes: int, position: int = 0) -> Iterator[FileBatch]:
-    """The batches from `position` to `size_bytes`, in order.
+def scan_batches(
+    file: File, size_bytes: int, position: int = 0, *, chunk_bytes: int | None = None
+) -> Iterator[FileBatch]:
+    """The batches from `position` to `size_bytes`, in order, `chunk_bytes` read in one go.
 
     Raises CorruptBatchError, with its position in the file, at the first that does not check.
     """
+    chunk_bytes = chunk_bytes or CHUNK_BYTES
     buffer, start = b"", position
     while position < size_bytes:
         at = position - start
         wanted = _bytes_of_batch(buffer, at)
         if len(buffer) - at < wanted and len(buffer) < size_bytes - start:
             left = size_bytes - position
-            buffer, start = file.read_at(position, min(max(CHUNK_BYTES, wanted), left)), position
+            buffer, start = file.read_at(position, min(max(chunk_bytes, wanted), left)), position
             if len(buffer) < min(wanted, left):
                 raise CorruptBatchError(position, f"the file ends before {size_bytes} bytes")
             continue

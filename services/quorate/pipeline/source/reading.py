@@ -7,7 +7,7 @@ flipped bit there; otherwise something is missing in front of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.damage import Damage
 from quorate.pipeline.source.directories import header_at
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from quorate.records.batch import BatchHeader
     from quorate.storage.files import File
     from quorate.storage.scan import FileBatch
+
+# Records in one buffer are decoded together, and what that costs for each of their shapes is shared
+# by more of them in a larger one.
+BUFFER_BYTES: Final = 8 * 1024 * 1024
 
 
 def read_split(split: Split) -> Iterator[FileBatch | Damage]:
@@ -62,7 +66,9 @@ class _SplitReader:
         end = self.split.end
         while self.position < end:
             try:
-                for batch in scan_batches(self.file, end, self.position):
+                for batch in scan_batches(
+                    self.file, end, self.position, chunk_bytes=BUFFER_BYTES
+                ):
                     yield from self.take(batch)
                     if self.expected is not None and self.expected >= self.split.high:
                         # What follows is not asked for, and may be on its way to the disk.
