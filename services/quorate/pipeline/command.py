@@ -89,9 +89,9 @@ def _add_place(action: argparse.ArgumentParser) -> None:
     )
     add(
         "--starting-offsets",
-        default="earliest",
         metavar="PLACE",
-        help="earliest, latest, snapshot (the newest), an offset or a time (earliest)",
+        help="earliest, latest, snapshot (the newest), snapshot@PLACE (the newest up to there),"
+        " an offset or a time (earliest; image and diff: the newest snapshot up to their moment)",
     )
     add(
         "--ending-offsets",

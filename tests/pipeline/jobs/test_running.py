@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import argparse
 import json
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
@@ -7,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.pipeline.command import main
+from quorate.pipeline.command import add_jobs, main
 from quorate.pipeline.jobs import running
 from quorate.pipeline.jobs.registry import JOBS
-from quorate.pipeline.jobs.running import furthest_log, what_was_said
-from tests.pipeline.log_frames import Log, frame
+from quorate.pipeline.jobs.running import furthest_log, read_log, source_options, what_was_said
+from tests.pipeline.log_frames import Log, frame, rows_as_dicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,6 +94,48 @@ def test_certificates_for_a_running_quorum_come_from_a_file(read: dict[str, str]
     flags = ["--bootstrap-controller", "a:1", "--command-config", "client.properties"]
     assert main(["elections", *flags]) == 0
     assert read["commandConfig"] == "client.properties"
+
+
+@pytest.mark.parametrize(
+    ("words", "begins"),
+    [
+        (["image"], "snapshot"),
+        (["image", "--at", "7"], "snapshot@8"),
+        (["image", "--at", str(2**63 - 1)], f"snapshot@{2**63 - 1}"),
+        (["image", "--at", "2026-01-05T00:00:00Z"], "snapshot@2026-01-05T00:00:00+00:00"),
+        (["image", "--at", "7", "--starting-offsets", "earliest"], "earliest"),
+        (["diff", "--from", "7", "--to", "9"], "snapshot@8"),
+        (["partitions"], "earliest"),
+    ],
+)
+def test_a_state_is_read_from_the_last_snapshot_before_it(words: list[str], begins: str) -> None:
+    assert options_of(*words, "--path", "x")["startingOffsets"] == begins
+
+
+def options_of(*words: str) -> dict[str, str]:
+    parser = argparse.ArgumentParser()
+    add_jobs(parser)
+    arguments = parser.parse_args(words)
+    return source_options(JOBS[arguments.job], arguments)
+
+
+@pytest.mark.parametrize("name", [name for name, job in JOBS.items() if job.record_types])
+def test_what_a_job_does_not_read_is_of_no_consequence(
+    spark: SparkSession, kafka_fixtures: Path, name: str
+) -> None:
+    """The tables of the slim frame that the command reads are those of one with everything."""
+    path = str(kafka_fixtures / "dynamic/node-1")
+    job = JOBS[name]
+    last = ["--from", "20"] if name == "diff" else []
+    slim = read_log(spark, options_of(name, *last, "--path", path))
+    assert "value" not in slim.columns
+    whole = read_log(spark, {"path": path})
+    values: dict[str, object] = {"at": None, "from": 20, "to": None}
+    tables = import_module(job.module).tables
+    expected = tables(whole, values)
+    for table, found in tables(slim, values).items():
+        assert found.columns == expected[table].columns
+        assert rows_as_dicts(found) == rows_as_dicts(expected[table]), table
 
 
 def test_one_log_of_equals_is_taken(spark: SparkSession) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.pipeline.source.options import AtOffset, AtTime, OptionError, parse_options
+from quorate.pipeline.source.options import AtOffset, AtTime, OptionError, SnapshotAt, parse_options
 
 
 def test_names_may_be_in_any_case_as_spark_hands_them_over() -> None:
@@ -12,6 +12,19 @@ def test_names_may_be_in_any_case_as_spark_hands_them_over() -> None:
     assert options.paths == ("/a", "/b")
     assert options.start == AtOffset(17)
     assert not options.has_payload
+    assert not options.has_control_payload
+
+
+def test_json_may_be_wanted_of_what_the_quorum_wrote_only() -> None:
+    options = parse_options({"path": "x", "payload": "control"})
+    assert (options.has_payload, options.has_control_payload) == (False, True)
+
+
+def test_a_snapshot_may_be_wanted_that_is_not_after_a_place() -> None:
+    options = parse_options({"path": "x", "startingOffsets": "snapshot@17"})
+    assert options.start == SnapshotAt(AtOffset(17))
+    options = parse_options({"path": "x", "startingOffsets": "Snapshot@2026-01-05T00:00:00Z"})
+    assert options.start == SnapshotAt(AtTime(1_767_571_200_000))
 
 
 def test_a_time_without_a_zone_is_utc() -> None:
@@ -29,6 +42,11 @@ def test_a_time_without_a_zone_is_utc() -> None:
         ({"path": "x", "bootstrap.servers": "h:1"}, "path"),
         ({"path": "x", "startingOffsets": "begin"}, "startingOffsets"),
         ({"path": "x", "startingOffsets": "-1"}, "startingOffsets"),
+        ({"path": "x", "startingOffsets": "snapshot@"}, "startingOffsets"),
+        ({"path": "x", "startingOffsets": "snapshot@latest"}, "startingOffsets"),
+        ({"path": "x", "startingOffsets": "earliest@3"}, "startingOffsets"),
+        ({"path": "x", "endingOffsets": "snapshot@3"}, "endingOffsets"),
+        ({"path": "x", "payload": "some"}, "payload"),
         ({"path": "x", "endingOffsets": str(2**63)}, "endingOffsets"),
         ({"path": "x", "endingOffsets": "snapshot"}, "endingOffsets"),
         ({"path": "x", "maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger"),

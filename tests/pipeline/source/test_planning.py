@@ -56,6 +56,21 @@ def test_a_snapshot_comes_first_with_the_last_offset_that_it_covers(tmp_path: Pa
     assert {row["segment"] for row in found if row["offset"] == 3} == {old.name}
 
 
+def test_the_newest_snapshot_up_to_a_place_comes_first_and_all_that_is_behind_it(
+    tmp_path: Path,
+) -> None:
+    log = small_log(tmp_path / "c")
+    log.snapshot(4, [topic(1)])
+    log.snapshot(11, [topic(1), topic(2)])
+    from_first = [3] * 4 + list(range(4, 21))
+    for place in ("4", "10", at(4), at(8)):
+        assert offsets(rows(log.root, startingOffsets=f"snapshot@{place}")) == from_first
+    for place in ("11", "99", at(20), at(99)):
+        found = offsets(rows(log.root, startingOffsets=f"snapshot@{place}"))
+        assert found == [10] * 5 + list(range(11, 21))
+    assert offsets(rows(log.root, startingOffsets="snapshot@3")) == list(range(21))
+
+
 def test_a_log_that_lost_its_first_segments_begins_with_its_oldest_whole_snapshot(
     tmp_path: Path,
 ) -> None:

@@ -47,6 +47,11 @@ def test_batches_follow_each_other_without_a_gap(tmp_path: Path) -> None:
     assert reader.latestOffset(start, ReadAllAvailable()) == {"offset": 22}
 
 
+def test_a_stream_begins_with_no_older_snapshot(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"^startingOffsets: "):
+        reader_of(small_log(tmp_path / "c"), startingOffsets="snapshot@4")
+
+
 def test_a_batch_that_is_on_its_way_to_the_disk_is_no_damage(tmp_path: Path) -> None:
     log = small_log(tmp_path / "c")
     whole = log.file.read_bytes()

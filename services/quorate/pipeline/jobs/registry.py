@@ -58,8 +58,10 @@ class Job:
     options: tuple[JobOption, ...] = ()
     # Rows of every directory that is named, uncommitted tails too, instead of the longest log's.
     reads_all_logs: bool = False
-    # The columns of these types come typed, beside the payload.
+    # The columns of these types come typed, instead of the payload.
     record_types: tuple[str, ...] = ()
+    # The option that names the moment before which only the state counts, not how it came about.
+    state_at: str | None = None
 
 
 def number(minimum: int = 0, maximum: int = INT64_MAX) -> Callable[[str], int]:
@@ -226,6 +228,7 @@ JOBS: Final = {
             tables=("topics", "partitions", "brokers", "configs", "acls"),
             options=(JobOption("--at", f"{_MOMENT} (the end of the log)", moment, "OFFSET|TIME"),),
             record_types=_IMAGE_RECORDS,
+            state_at="at",
         ),
         Job(
             "diff",
@@ -237,6 +240,7 @@ JOBS: Final = {
                 JobOption("--to", f"{_MOMENT} (the end of the log)", moment, "OFFSET|TIME"),
             ),
             record_types=_IMAGE_RECORDS,
+            state_at="from",
         ),
         Job(
             "report",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.live import LogEnds, live_log
-from quorate.pipeline.source.options import AtOffset, AtTime, OptionError
+from quorate.pipeline.source.options import AtOffset, AtTime, OptionError, SnapshotAt
 from quorate.pipeline.source.splits import Split
 from quorate.storage.layout import checkpoint_name
 
@@ -37,7 +37,7 @@ def plan_live(options: Options) -> list[LiveRange]:
     with live_log(options) as log:
         ends = log.ends()
         high = min(_place(log, options.end, ends, ends.end), ends.end)
-        if isinstance(options.start, str):
+        if isinstance(options.start, str | SnapshotAt):
             snapshot_id, low = beginning(options, ends)
         else:
             snapshot_id, low = None, _place(log, options.start, ends, ends.start)

@@ -36,6 +36,8 @@ _NAMES: Final = (
     "splitBytes",
     "commandConfig",
 )
+_STARTS: Final = ("earliest", "latest", "snapshot")
+_ENDS: Final = ("latest",)
 _PLACES: Final = "an offset from 0 on or a time such as 2026-11-20T08:00:00Z"
 
 
@@ -58,16 +60,24 @@ class AtTime:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotAt:
+    """The newest whole snapshot that ends at or below a place."""
+
+    place: AtOffset | AtTime
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What a reader was asked for.
 
     `start` and `end` are a word (earliest, latest, snapshot) or a place; the end is exclusive.
-    `paths` is empty where `bootstrap_servers` names a live quorum, and the other way round.
+    `has_payload` is about data records, `has_control_payload` about those of the quorum. `paths` is
+    empty where `bootstrap_servers` names a live quorum, and the other way round.
     """
 
     paths: tuple[str, ...]
     bootstrap_servers: str | None
-    start: str | AtOffset | AtTime
+    start: str | AtOffset | AtTime | SnapshotAt
     end: str | AtOffset | AtTime
     offsets_per_trigger_max: int | None
     fails_on_data_loss: bool
@@ -77,6 +87,7 @@ class Options:
     is_typed_only: bool
     columns: tuple[str, ...]
     has_payload: bool
+    has_control_payload: bool
     fails_on_damage: bool
     split_bytes: int
     command_config: str | None
@@ -107,11 +118,12 @@ class _Parser:
                 "commas) or bootstrap.servers (host:port,... of a live quorum)"
             )
         types = self.record_types()
+        payload = self.choice("payload", ("true", "false", "control"))
         return Options(
             paths=paths,
             bootstrap_servers=servers,
-            start=self.place("startingOffsets", "earliest", ("earliest", "latest", "snapshot")),
-            end=self.place("endingOffsets", "latest", ("latest",)),
+            start=self.start(),
+            end=self.end(),
             offsets_per_trigger_max=self.count("maxOffsetsPerTrigger", 1),
             fails_on_data_loss=self.flag("failOnDataLoss", default=True),
             has_controls=self.flag("includeControlRecords", default=True),
@@ -120,16 +132,29 @@ class _Parser:
             record_types=types,
             is_typed_only=self.flag("recordTypesOnly", default=False),
             columns=self.columns(),
-            has_payload=self.flag("payload", default=True),
+            has_payload=payload == "true",
+            has_control_payload=payload != "false",
             fails_on_damage=self.choice("onDamage", ("row", "fail")) == "fail",
             split_bytes=self.count("splitBytes", _SPLIT_BYTES_MIN) or _SPLIT_BYTES,
             command_config=self.given.get("commandConfig") or None,
         )
 
-    def place(self, name: str, default: str, words: tuple[str, ...]) -> str | AtOffset | AtTime:
-        text = self.given.get(name) or default
-        if text.lower() in words:
+    def start(self) -> str | AtOffset | AtTime | SnapshotAt:
+        name = "startingOffsets"
+        text = self.given.get(name) or "earliest"
+        if text.lower() in _STARTS:
             return text.lower()
+        word, at, place = text.partition("@")
+        if at and word.lower() == "snapshot":
+            return SnapshotAt(self.offset_or_time(name, place, _STARTS))
+        return self.offset_or_time(name, text, _STARTS)
+
+    def end(self) -> str | AtOffset | AtTime:
+        name = "endingOffsets"
+        text = self.given.get(name) or _ENDS[0]
+        return text.lower() if text.lower() in _ENDS else self.offset_or_time(name, text, _ENDS)
+
+    def offset_or_time(self, name: str, text: str, words: tuple[str, ...]) -> AtOffset | AtTime:
         if text.isdecimal() and int(text) <= _INT64_MAX:
             return AtOffset(int(text))
         try:
@@ -153,7 +178,7 @@ class _Parser:
     def choice(self, name: str, words: tuple[str, ...]) -> str:
         text = (self.given.get(name) or words[0]).lower()
         if text not in words:
-            raise OptionError(f"{name}: {text!r} is neither {' nor '.join(words)}")
+            raise OptionError(f"{name}: {text!r} is none of {', '.join(words)}")
         return text
 
     def count(self, name: str, minimum: int) -> int | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.pipeline.source.committed import committed_end
 from quorate.pipeline.source.damage import Damage
 from quorate.pipeline.source.directories import find_directory
-from quorate.pipeline.source.options import AtOffset, AtTime
+from quorate.pipeline.source.options import AtOffset, AtTime, SnapshotAt
 from quorate.pipeline.source.seeking import log_end, offset_at
 from quorate.pipeline.source.splits import Split, boundaries
 from quorate.storage.errors import StorageError
@@ -155,8 +155,16 @@ class _Planner:
                 return None, log_end(self.directory)
             case "snapshot":
                 return newest_snapshot(self.directory, high)
+            case SnapshotAt(place=place):
+                return newest_snapshot(self.directory, min(high, _offset_of(self.directory, place)))
             case _:
                 return log_start(self.directory)
+
+
+def _offset_of(directory: Directory, place: AtOffset | AtTime) -> int:
+    if isinstance(place, AtOffset):
+        return place.offset
+    return offset_at(directory, place.timestamp_ms)
 
 
 def newest_snapshot(directory: Directory, high: int) -> tuple[SnapshotFile | None, int]:

@@ -66,9 +66,7 @@ class _SplitReader:
         end = self.split.end
         while self.position < end:
             try:
-                for batch in scan_batches(
-                    self.file, end, self.position, chunk_bytes=BUFFER_BYTES
-                ):
+                for batch in scan_batches(self.file, end, self.position, chunk_bytes=BUFFER_BYTES):
                     yield from self.take(batch)
                     if self.expected is not None and self.expected >= self.split.high:
                         # What follows is not asked for, and may be on its way to the disk.

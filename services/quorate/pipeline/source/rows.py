@@ -52,7 +52,9 @@ class RowReader:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._has_payload = options.has_payload and "payload" in options.columns
+        is_asked = "payload" in options.columns
+        self._has_payload = options.has_payload and is_asked
+        self._has_control_payload = options.has_control_payload and is_asked
 
     def rows(self, split: Split, batch: FileBatch) -> Iterator[dict[str, Any]]:
         """The rows of a batch. Raises DamageError where the options want that."""
@@ -109,7 +111,7 @@ class RowReader:
             return {
                 "record_type": None if shape is None else shape.__name__,
                 "record_version": int.from_bytes(value[:2], "big"),
-                "payload": _compact(fields) if self._has_payload else None,
+                "payload": _compact(fields) if self._has_control_payload else None,
             }
         api_key, version = record_frame(value)
         name = type_name(api_key)

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import (
 
 from quorate.pipeline.source.batch_reader import LivePartition, SplitPartition, read_partition
 from quorate.pipeline.source.following import DirectoryLog, QuorumLog
-from quorate.pipeline.source.options import OptionError
+from quorate.pipeline.source.options import OptionError, SnapshotAt
 from quorate.pipeline.source.splits import packed
 
 if TYPE_CHECKING:
@@ -45,6 +45,11 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Options) -> None:
         if options.end != "latest":
             raise OptionError("endingOffsets: a stream has no end; it may be latest, or left out")
+        if isinstance(options.start, SnapshotAt):
+            raise OptionError(
+                "startingOffsets: a stream goes on to the log's end, so it may begin with snapshot,"
+                " the newest one, not with an older one"
+            )
         self.options = options
         self._target: int | None = None
         self._log: FollowedLog | None = None
