@@ -1,6 +1,7 @@
-"""`make bench`: ours beside etcd and PySyncObj, beside stock Kafka, and with many topics.
+"""`make bench`: ours beside etcd and PySyncObj, beside stock Kafka, with many topics; the pipeline.
 
-    python -m tests.bench [--rounds N] [--failovers N] [--only etcd|kafka|topics] [--data-dir DIR]
+    python -m tests.bench [--rounds N] [--failovers N] [--only etcd|kafka|topics|pipeline]
+                          [--records N] [--data-dir DIR]
 
 Whatever is not on the machine is left out, and said so. Nothing here passes or fails.
 """
@@ -14,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import beside_etcd, beside_kafka, many_topics
+from tests.bench import beside_etcd, beside_kafka, many_topics, pipeline
 from tools.fetch_kafka import jars_folder
 
 if TYPE_CHECKING:
@@ -26,7 +27,14 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="of every load (default 5)")
     parser.add_argument("--failovers", type=int, default=20, help="beside etcd (default 20)")
-    parser.add_argument("--only", choices=("etcd", "kafka", "topics"), help="one part")
+    parts = ("etcd", "kafka", "topics", "pipeline")
+    parser.add_argument("--only", choices=parts, help="one part")
+    parser.add_argument(
+        "--records", type=int, default=pipeline.RECORDS, help="of the pipeline's log (10 million)"
+    )
+    parser.add_argument(
+        "--measure", action="append", default=[], help="of the pipeline: count, typed, image, ..."
+    )
     parser.add_argument("--data-dir", type=Path, help="on the disk to measure; else a new folder")
     arguments = parser.parse_args(words)
     jars = jars_folder(os.environ)
@@ -39,6 +47,8 @@ def main(words: Sequence[str] | None = None) -> int:
             beside_kafka.run(root, jars, rounds=arguments.rounds, failovers=failovers)
         if arguments.only in (None, "topics"):
             many_topics.run(root, failovers=failovers)
+    if arguments.only in (None, "pipeline"):
+        pipeline.run(jars, records=arguments.records, only=arguments.measure)
     return 0
 
 

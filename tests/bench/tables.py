@@ -73,7 +73,7 @@ def figure(value: float) -> str:
 def render(title: str, theirs: str, rows: Sequence[Row]) -> str:
     """A table in Markdown."""
     head = ("", f"ratio to {theirs}", "aim", "", "ours", theirs)
-    return "\n".join([f"## {title}", "", *_markdown(head, [row.cells() for row in rows]), ""])
+    return "\n".join([f"## {title}", "", *markdown(head, [row.cells() for row in rows]), ""])
 
 
 def render_bounds(title: str, bounds: Bounds) -> str:
@@ -85,10 +85,11 @@ def render_bounds(title: str, bounds: Bounds) -> str:
         goal = "" if at_most is None else f"<= {at_most:g} {unit}"
         spread = f"{figure(middle)} [{figure(min(values))}..{figure(max(values))}] {unit}"
         lines.append((what, spread, goal, verdict))
-    return "\n".join([f"## {title}", "", *_markdown(("", "ours", "aim", ""), lines), ""])
+    return "\n".join([f"## {title}", "", *markdown(("", "ours", "aim", ""), lines), ""])
 
 
-def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
+def markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table with that header."""
     widths = [max(len(line[i]) for line in (head, *lines)) for i in range(len(head))]
     rows = [
         "| "
