@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,22 @@ def test_places_are_where_the_reader_finds_the_values(
         assert header.base_offset + places.offset_delta[row] == record.offset
         assert header.base_timestamp_ms + places.timestamp_delta_ms[row] == record.timestamp_ms
         assert places.is_plain[row] == (record.key is None)
+
+
+@pytest.mark.parametrize("size", [1, 56, 57, 8_180, 8_192, 20_000])
+def test_a_record_of_any_length_ends_where_the_next_begins(size: int) -> None:
+    values = [bytes(size), b"x", bytes(size)]
+    buffer = batch_of(values, 5)
+    places = record_places(buffer, list(iter_batches(buffer)))
+    assert places.value_size.tolist() == [size, 1, size]
+
+
+@pytest.mark.parametrize("length", [b"\x01", b"\x81\x01", b"\x81\x80\x01"])
+def test_no_record_has_a_negative_length(length: bytes) -> None:
+    buffer = bytearray(batch_of([bytes(90)] * 2, 0))
+    buffer[61 : 61 + len(length)] = length
+    with pytest.raises(CorruptBatchError, match="a length of -"):
+        record_places(bytes(buffer), [(0, read_header(buffer))])
 
 
 @given(st.data())
