@@ -80,15 +80,15 @@ def partitions_job(spark: SparkSession, path: str, output: str) -> None:
 
 
 def image(spark: SparkSession, path: str, output: str) -> None:
-    """All tables, from the newest snapshot on, as the command does it."""
+    """All tables, from the newest snapshot on."""
     del output
-    _image(spark, _options("image", path))
+    _image(spark, _options("image", path, "--starting-offsets", "snapshot"))
 
 
 def image_of_all(spark: SparkSession, path: str, output: str) -> None:
-    """All tables out of every record of the log."""
+    """All tables out of every record of the log, as the command does it."""
     del output
-    _image(spark, _options("image", path, "--starting-offsets", "earliest"))
+    _image(spark, _options("image", path))
 
 
 def _image(spark: SparkSession, options: Mapping[str, str]) -> None:

@@ -89,9 +89,10 @@ def _add_place(action: argparse.ArgumentParser) -> None:
     )
     add(
         "--starting-offsets",
+        default="earliest",
         metavar="PLACE",
         help="earliest, latest, snapshot (the newest), snapshot@PLACE (the newest up to there),"
-        " an offset or a time (earliest; image and diff: the newest snapshot up to their moment)",
+        " an offset or a time (earliest)",
     )
     add(
         "--ending-offsets",

@@ -96,22 +96,6 @@ def test_certificates_for_a_running_quorum_come_from_a_file(read: dict[str, str]
     assert read["commandConfig"] == "client.properties"
 
 
-@pytest.mark.parametrize(
-    ("words", "begins"),
-    [
-        (["image"], "snapshot"),
-        (["image", "--at", "7"], "snapshot@8"),
-        (["image", "--at", str(2**63 - 1)], f"snapshot@{2**63 - 1}"),
-        (["image", "--at", "2026-01-05T00:00:00Z"], "snapshot@2026-01-05T00:00:00+00:00"),
-        (["image", "--at", "7", "--starting-offsets", "earliest"], "earliest"),
-        (["diff", "--from", "7", "--to", "9"], "snapshot@8"),
-        (["partitions"], "earliest"),
-    ],
-)
-def test_a_state_is_read_from_the_last_snapshot_before_it(words: list[str], begins: str) -> None:
-    assert options_of(*words, "--path", "x")["startingOffsets"] == begins
-
-
 def options_of(*words: str) -> dict[str, str]:
     parser = argparse.ArgumentParser()
     add_jobs(parser)

@@ -60,8 +60,6 @@ class Job:
     reads_all_logs: bool = False
     # The columns of these types come typed, instead of the payload.
     record_types: tuple[str, ...] = ()
-    # The option that names the moment before which only the state counts, not how it came about.
-    state_at: str | None = None
 
 
 def number(minimum: int = 0, maximum: int = INT64_MAX) -> Callable[[str], int]:
@@ -228,7 +226,6 @@ JOBS: Final = {
             tables=("topics", "partitions", "brokers", "configs", "acls"),
             options=(JobOption("--at", f"{_MOMENT} (the end of the log)", moment, "OFFSET|TIME"),),
             record_types=_IMAGE_RECORDS,
-            state_at="at",
         ),
         Job(
             "diff",
@@ -240,7 +237,6 @@ JOBS: Final = {
                 JobOption("--to", f"{_MOMENT} (the end of the log)", moment, "OFFSET|TIME"),
             ),
             record_types=_IMAGE_RECORDS,
-            state_at="from",
         ),
         Job(
             "report",

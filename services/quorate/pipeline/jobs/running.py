@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +20,6 @@ from quorate.pipeline.jobs.output import check_output, write_tables
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.pipeline.session import session
-from quorate.settings.numbers import INT64_MAX
 
 if TYPE_CHECKING:
     import argparse
@@ -104,7 +102,7 @@ def source_options(job: Job, arguments: argparse.Namespace) -> dict[str, str]:
     options = {
         "includeControlRecords": "true",
         "isolation": "read_uncommitted" if job.reads_all_logs else arguments.isolation,
-        "startingOffsets": arguments.starting_offsets or _beginning(job, arguments),
+        "startingOffsets": arguments.starting_offsets,
         "endingOffsets": arguments.ending_offsets,
         "onDamage": arguments.on_damage,
     }
@@ -115,20 +113,6 @@ def source_options(job: Job, arguments: argparse.Namespace) -> dict[str, str]:
         options["recordTypes"] = ",".join(job.record_types)
         options |= _TYPED_OPTIONS
     return options
-
-
-def _beginning(job: Job, arguments: argparse.Namespace) -> str:
-    """Where a job begins to read that nobody told: no earlier than it has to."""
-    if job.state_at is None:
-        return "earliest"
-    match getattr(arguments, job.state_at):
-        case int(offset):
-            # A snapshot is named by the offset behind the last one that it covers.
-            return f"snapshot@{min(offset + 1, INT64_MAX)}"
-        case datetime() as time:
-            return f"snapshot@{time.isoformat()}"
-        case _:
-            return "snapshot"
 
 
 def furthest_log(log: DataFrame) -> DataFrame:
