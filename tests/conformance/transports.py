@@ -31,6 +31,5 @@ def make_listener(transport: str, add_services: Callable[[Any], None]) -> Listen
 
 
 def connect(transport: str, host: str, port: int, *, tls: TlsFiles | None = None) -> Any:  # noqa: ANN401
-    """A channel for stubs, which is a context manager; where a transport has none, grpcio's."""
-    assert transport in TRANSPORTS
-    return open_channel(host, port, tls=tls)
+    """A channel for stubs, which is a context manager."""
+    return open_channel(host, port, tls=tls, transport=Transport(transport))

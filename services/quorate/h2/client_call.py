@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import grpc
@@ -14,7 +15,7 @@ from quorate.h2.headers import block_of
 from quorate.h2.inbox import Inbox
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Generator, Iterable
+    from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 
     from quorate.h2.client_link import ClientLink
     from quorate.h2.headers import Fields
@@ -235,7 +236,7 @@ class ClientCall(
         return data
 
     async def _next(self) -> Any:  # noqa: ANN401 - a message of any service, or EOF
-        await self._connected
+        await _until(self._connected)
         if self._inbox is None:
             return grpc.aio.EOF
         try:
@@ -265,15 +266,9 @@ class ClientCall(
             )
 
     async def _answer(self) -> Any:  # noqa: ANN401 - a message of any service
-        try:
+        with self._cancelling():
             answer = await self._next()
-            if answer is not grpc.aio.EOF:
-                await self._done
-        except asyncio.CancelledError:
-            self.cancel()
-            raise
-        if answer is grpc.aio.EOF and not self.done():
-            await self._done
+            await _until(self._done)
         self._check()
         if answer is grpc.aio.EOF:
             self._code, self._details = _Code.INTERNAL, "the server sent no answer"
@@ -283,20 +278,26 @@ class ClientCall(
     def __await__(self) -> Generator[Any, None, Any]:
         return self._answer().__await__()
 
-    async def read(self) -> Any:  # noqa: ANN401 - a message of any service, or EOF
-        answer = await self._next()
-        if answer is grpc.aio.EOF:
-            await self._done
-            self._check()
-        return answer
-
-    async def _all(self) -> AsyncIterator[Any]:
+    @contextmanager
+    def _cancelling(self) -> Iterator[None]:
+        """Whoever is cancelled while it waits for the call cancels it."""
         try:
-            while (answer := await self.read()) is not grpc.aio.EOF:
-                yield answer
+            yield
         except asyncio.CancelledError:
             self.cancel()
             raise
+
+    async def read(self) -> Any:  # noqa: ANN401 - a message of any service, or EOF
+        with self._cancelling():
+            answer = await self._next()
+            if answer is grpc.aio.EOF:
+                await _until(self._done)
+                self._check()
+        return answer
+
+    async def _all(self) -> AsyncIterator[Any]:
+        while (answer := await self.read()) is not grpc.aio.EOF:
+            yield answer
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self._all()
@@ -304,7 +305,8 @@ class ClientCall(
     async def write(self, request: Any) -> None:  # noqa: ANN401 - a message of any service
         if self.done() or self._is_half_closed:
             raise asyncio.InvalidStateError(_OVER)
-        await self._connected
+        with self._cancelling():
+            await _until(self._connected)
         if self.link is None or self.done():
             self._check()
             raise asyncio.InvalidStateError(_OVER)
@@ -313,38 +315,39 @@ class ClientCall(
         self.link.flush_soon()
         if not is_sent:
             self._drained = self._loop.create_future()
-            await self._drained
+            with self._cancelling():
+                await self._drained
             self._drained = None
 
     async def done_writing(self) -> None:
         if self.done() or self._is_half_closed:
             return
         self._is_half_closed = True
-        await self._connected
+        await _until(self._connected)
         if self.link is not None and not self.done():
             self.link.connection.send_data(self.stream_id, b"", is_last=True)
             self.link.flush_soon()
 
     async def wait_for_connection(self) -> None:
-        await self._connected
+        await _until(self._connected)
         if self.link is None:
             self._check()
 
     async def initial_metadata(self) -> Any:  # noqa: ANN401
-        await self._begun
+        await _until(self._begun)
         return grpc.aio.Metadata(*self._initial)
 
     async def trailing_metadata(self) -> Any:  # noqa: ANN401
-        await self._done
+        await _until(self._done)
         return grpc.aio.Metadata(*self._trailing)
 
     async def code(self) -> grpc.StatusCode:
-        await self._done
+        await _until(self._done)
         assert self._code is not None
         return self._code
 
     async def details(self) -> str:
-        await self._done
+        await _until(self._done)
         return self._details
 
     def cancel(self) -> bool:
@@ -368,3 +371,9 @@ class ClientCall(
             callback(self)
         else:
             self._callbacks.append(callback)
+
+
+async def _until(happened: asyncio.Future[None]) -> None:
+    """Wait for what others may wait for, too: whoever is cancelled leaves it to them."""
+    if not happened.done():
+        await asyncio.shield(happened)

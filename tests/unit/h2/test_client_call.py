@@ -140,6 +140,28 @@ async def test_who_stops_waiting_cancels_the_call(server: Server) -> None:
         await call
 
 
+async def test_whoever_stops_waiting_for_the_end_leaves_others_waiting(server: Server) -> None:
+    call = server.call()
+    first, second = asyncio.ensure_future(call.code()), asyncio.ensure_future(call.code())
+    await settle()
+    first.cancel()
+    await settle()
+    server.begin(call)
+    server.end(call, status=b"5")
+    assert await second is Code.NOT_FOUND
+
+
+async def test_who_stops_reading_or_writing_cancels_the_call(server: Server) -> None:
+    server.send(peers.settings(INITIAL_WINDOW_SIZE=0))
+    for begin in (lambda call: call.read(), lambda call: call.write(b"a")):
+        call = server.call()
+        doing = asyncio.ensure_future(begin(call))
+        await settle()
+        doing.cancel()
+        await settle()
+        assert await call.code() is Code.CANCELLED
+
+
 async def test_a_stream_is_written_and_read_in_turns(server: Server) -> None:
     call = server.call()
     await call.write(b"a")
