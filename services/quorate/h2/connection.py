@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.h2 import frames
+from quorate.h2.checks import BreachError, check_place, check_size, unpadded
 from quorate.h2.events import (
     ConnectionFailed,
     DataReceived,
@@ -26,7 +27,7 @@ from quorate.h2.headers import (
     fault_of_response,
     fault_of_trailers,
 )
-from quorate.h2.limits import Patience
+from quorate.h2.limits import Patience, Unread
 from quorate.h2.sending import Sender
 
 if TYPE_CHECKING:
@@ -42,19 +43,15 @@ _WORDS_MAX: Final = 256
 _STREAMS_OF_A_FRAME: Final = 16
 
 
-class BreachError(Exception):
-    """The peer has broken a rule, and the connection ends."""
-
-    def __init__(self, code: ErrorCode, words: str) -> None:
-        super().__init__(words)
-        self.code = code
-
-
 class Connection(Sender):
     """One end of a connection. Times are handed in; the clock's zero is of no importance."""
 
-    def __init__(self, limits: Limits, *, is_client: bool) -> None:
+    def __init__(
+        self, limits: Limits, *, is_client: bool, unread_in_all: Unread | None = None
+    ) -> None:
+        """`unread_in_all` is shared by connections that are bounded together."""
         super().__init__(limits, is_client=is_client)
+        self._unread_in_all = unread_in_all or Unread()
         self._patience = Patience(limits)
         self._reader = BlockReader(limits)
         self._in = b""
@@ -151,7 +148,7 @@ class Connection(Sender):
         if stream_id == 0:
             raise BreachError(ErrorCode.PROTOCOL_ERROR, "HEADERS on stream 0")
         if flags & frames.PADDED:
-            payload = _unpadded(payload)
+            payload = unpadded(payload)
         depends_on = None
         if flags & frames.WITH_PRIORITY:
             if len(payload) < 5:
@@ -243,7 +240,7 @@ class Connection(Sender):
             raise BreachError(ErrorCode.FLOW_CONTROL_ERROR, "more bytes than the window has")
         self._ungranted += size
         if flags & frames.PADDED:
-            payload = _unpadded(payload)
+            payload = unpadded(payload)
         is_last = bool(flags & frames.END_STREAM)
         if payload:
             self._patience.earn()
@@ -269,7 +266,7 @@ class Connection(Sender):
         # What fills a frame up is read at once.
         stream.read += size - len(payload)
         stream.unread += len(payload)
-        self.unread += len(payload)
+        self._note_unread(len(payload))
         if stream.body_left is not None:
             stream.body_left -= len(payload)
             if stream.body_left < 0:
@@ -300,7 +297,7 @@ class Connection(Sender):
         if stream is None:
             return
         stream.unread -= size
-        self.unread -= size
+        self._note_unread(-size)
         stream.read += size
         if stream.can_receive and stream.read * 2 >= self._limits.stream_window_bytes:
             stream.in_window += stream.read
@@ -312,10 +309,27 @@ class Connection(Sender):
     def _grant(self) -> None:
         """Let the peer send more on all streams, unless too much of it is unread."""
         limits = self._limits
-        if self._ungranted * 2 >= limits.window_bytes and self.unread <= limits.unread_bytes_max:
+        if self._ungranted * 2 < limits.window_bytes:
+            return
+        is_much = (
+            self.unread > limits.unread_bytes_max
+            or self._unread_in_all.size > limits.unread_in_all_bytes_max
+        )
+        # Whoever has read everything may go on, whatever the others hold.
+        if not self.unread or not is_much:
             self._in_window += self._ungranted
             self._put_window(0, self._ungranted)
             self._ungranted = 0
+
+    def _note_unread(self, size: int) -> None:
+        self.unread += size
+        self._unread_in_all.size += size
+
+    def close(self) -> None:
+        """The connection is gone: nobody will read what has come on it."""
+        self.is_over = True
+        self._note_unread(-self.unread)
+        self._streams.clear()
 
     def _peer_ended(self, stream: Stream) -> bool:
         """The peer sends no more on a stream; False where that is too early."""
@@ -335,31 +349,31 @@ class Connection(Sender):
     def _control(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
         size = len(payload)
         if kind == frames.WINDOW_UPDATE:
-            _check_size(size, 4)
+            check_size(size, 4)
             self._window_update(stream_id, frames.WORD.unpack(payload)[0] & frames.STREAM_ID_MAX)
         elif kind == frames.PING:
-            _check_place(stream_id, on_stream=False)
-            _check_size(size, 8)
+            check_place(stream_id, on_stream=False)
+            check_size(size, 8)
             if flags & frames.ACK:
                 self._events.append(PingAnswered())
             else:
                 self._put(frames.PING, frames.ACK, 0, payload)
         elif kind == frames.SETTINGS:
-            _check_place(stream_id, on_stream=False)
+            check_place(stream_id, on_stream=False)
             self._settings(flags, payload)
         elif kind == frames.RST_STREAM:
-            _check_place(stream_id, on_stream=True)
-            _check_size(size, 4)
+            check_place(stream_id, on_stream=True)
+            check_size(size, 4)
             self._reset_by_peer(stream_id, frames.WORD.unpack(payload)[0])
         elif kind == frames.PRIORITY:
-            _check_place(stream_id, on_stream=True)
+            check_place(stream_id, on_stream=True)
             depends_on = frames.WORD.unpack_from(payload)[0] if size == 5 else 0
             if size != 5:
                 self._break_or_refuse(stream_id, ErrorCode.FRAME_SIZE_ERROR)
             elif depends_on & frames.STREAM_ID_MAX == stream_id:
                 self._break_or_refuse(stream_id, ErrorCode.PROTOCOL_ERROR)
         elif kind == frames.GOAWAY:
-            _check_place(stream_id, on_stream=False)
+            check_place(stream_id, on_stream=False)
             if size < 8:
                 raise BreachError(ErrorCode.FRAME_SIZE_ERROR, f"GOAWAY of {size} bytes")
             last, code = frames.WORD.unpack_from(payload)[0], frames.WORD.unpack_from(payload, 4)[0]
@@ -456,7 +470,7 @@ class Connection(Sender):
             self._forget(stream, is_ours=True)
 
     def _forget(self, stream: Stream, *, is_ours: bool) -> None:
-        self.unread -= stream.unread
+        self._note_unread(-stream.unread)
         self._drop(stream)
         self._remember(stream.id, is_ours=is_ours)
         self._grant()
@@ -465,19 +479,3 @@ class Connection(Sender):
         self._ended[stream_id] = is_ours
         if len(self._ended) > _ENDED_MAX:
             del self._ended[next(iter(self._ended))]
-
-
-def _unpadded(payload: bytes) -> bytes:
-    if not payload or payload[0] >= len(payload):
-        raise BreachError(ErrorCode.PROTOCOL_ERROR, "a frame has less than its padding")
-    return payload[1 : len(payload) - payload[0]]
-
-
-def _check_size(size: int, wanted: int) -> None:
-    if size != wanted:
-        raise BreachError(ErrorCode.FRAME_SIZE_ERROR, f"a frame of {size} bytes, not {wanted}")
-
-
-def _check_place(stream_id: int, *, on_stream: bool) -> None:
-    if bool(stream_id) != on_stream:
-        raise BreachError(ErrorCode.PROTOCOL_ERROR, f"a frame that may not be on {stream_id}")

@@ -37,9 +37,20 @@ class Limits:
     stream_window_bytes: int = frames.WINDOW_BYTES
     window_bytes: int = frames.WINDOW_BYTES
     unread_bytes_max: int = 1024 * 1024
+    # Of all connections of a listener together. Each may have a window's worth beyond it.
+    unread_in_all_bytes_max: int = 64 * 1024 * 1024
     # Frames that carry nothing: at once, and for how long.
     idle_frames_max: int = 4096
     idle_frames_per_s: int = 512
+
+
+class Unread:
+    """What has come on all connections of a listener, and what nobody has read yet."""
+
+    __slots__ = ("size",)
+
+    def __init__(self) -> None:
+        self.size = 0
 
 
 class Patience:

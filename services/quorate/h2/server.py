@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import grpc
 import grpc.aio
 
-from quorate.h2.limits import PREFACE_S, Limits
+from quorate.h2.limits import PREFACE_S, Limits, Unread
 from quorate.h2.server_link import ServerLink
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Server(grpc.aio.Server):
         self._ports: list[tuple[socket.socket, ssl.SSLContext | None]] = []
         self._listening: list[asyncio.Server] = []
         self._links: set[ServerLink] = set()
+        self._unread = Unread()
         self._looking: asyncio.TimerHandle | None = None
         self._is_stopping = False
         self._left, self._ended = asyncio.Event(), asyncio.Event()
@@ -119,6 +120,7 @@ class Server(grpc.aio.Server):
         return ServerLink(
             self._limits,
             message_bytes_max=self._received_bytes_max,
+            unread_in_all=self._unread,
             find=self._find,
             admit=self._admit,
             gone=self._forget,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from quorate.h2.events import Event
-    from quorate.h2.limits import Limits
+    from quorate.h2.limits import Limits, Unread
     from quorate.h2.requests import CallDetails
 
 log = logging.getLogger(__name__)
@@ -46,11 +46,12 @@ class ServerLink(asyncio.Protocol):
         limits: Limits,
         *,
         message_bytes_max: int,
+        unread_in_all: Unread,
         find: Callable[[CallDetails], Awaitable[Any]],
         admit: Callable[[ServerLink], bool],
         gone: Callable[[ServerLink], None],
     ) -> None:
-        self.connection = Connection(limits, is_client=False)
+        self.connection = Connection(limits, is_client=False, unread_in_all=unread_in_all)
         self.message_bytes_max = message_bytes_max
         self.find = find
         self.peer = ""
@@ -119,6 +120,7 @@ class ServerLink(asyncio.Protocol):
         self._rest = b""
         for call in list(self._calls.values()):
             call.cut_off()
+        self.connection.close()
         self._gone(self)
 
     def pause_writing(self) -> None:

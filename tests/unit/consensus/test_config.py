@@ -33,6 +33,11 @@ def test_the_least_settings_get_kafkas_defaults() -> None:
     assert config.warnings == ()
 
 
+def test_who_speaks_grpc_is_a_setting() -> None:
+    assert read_config(LEAST, {}).transport == "grpcio"
+    assert read_config({**LEAST, "grpc.transport": "h2"}, {}).transport == "h2"
+
+
 def test_unknown_keys_warn() -> None:
     config = read_config({**LEAST, "broker.rack": "a"}, {})
     assert config.warnings == ("broker.rack is not a setting of this release: it is ignored",)

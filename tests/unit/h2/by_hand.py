@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from quorate.h2.headers import BlockReader
-from quorate.h2.limits import Limits
+from quorate.h2.limits import Limits, Unread
 from quorate.h2.server_link import ServerLink
 from quorate.h2.wire import frame_message
 from tests.unit.h2 import peers
@@ -69,6 +69,7 @@ class Wire:
         self.link = ServerLink(
             Limits(),
             message_bytes_max=1000,
+            unread_in_all=Unread(),
             find=find,
             admit=lambda _: admits,
             gone=self.gone.append,

@@ -153,9 +153,9 @@ async def test_whoever_stops_waiting_for_the_end_leaves_others_waiting(server: S
 
 async def test_who_stops_reading_or_writing_cancels_the_call(server: Server) -> None:
     server.send(peers.settings(INITIAL_WINDOW_SIZE=0))
-    for begin in (lambda call: call.read(), lambda call: call.write(b"a")):
-        call = server.call()
-        doing = asyncio.ensure_future(begin(call))
+    reader, writer = server.call(), server.call()
+    for call, work in ((reader, reader.read()), (writer, writer.write(b"a"))):
+        doing = asyncio.ensure_future(work)
         await settle()
         doing.cancel()
         await settle()

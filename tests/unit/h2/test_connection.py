@@ -15,7 +15,7 @@ from quorate.h2.connection import Connection
 from quorate.h2.events import DataReceived, GoneAway, HeadersReceived, PingAnswered, StreamEnded
 from quorate.h2.frames import ErrorCode, frame
 from quorate.h2.headers import block_of
-from quorate.h2.limits import Limits
+from quorate.h2.limits import Limits, Unread
 from tests.unit.h2 import peers
 from tests.unit.h2.peers import BLOCK, END, REQUEST, WHOLE, data, headers, settings, window, word
 
@@ -243,6 +243,28 @@ def test_the_bytes_of_a_stream_that_ends_are_waited_for_no_more() -> None:
     assert connection.unread == 1000
     connection.reset(1, ErrorCode.CANCEL)
     assert connection.unread == 0
+
+
+def test_connections_share_a_bound_of_what_is_unread() -> None:
+    shared = Unread()
+    limits = Limits(unread_in_all_bytes_max=40_000)
+    first, second = (Connection(limits, is_client=False, unread_in_all=shared) for _ in range(2))
+    for connection in (first, second):
+        connection.receive(peers.GREETING + headers(flags=WHOLE) + headers(3, flags=WHOLE), 0.0)
+        connection.take()
+    chunk = data(bytes(16_384))
+    first.receive(chunk * 2 + data(bytes(16_384), 3), 0.0)
+    granted = {one.stream_id for one in peers.sent(first) if one.kind == frames.WINDOW_UPDATE}
+    assert 0 in granted
+    second.receive(chunk * 3, 0.0)
+    assert peers.sent(second) == []
+    # Whoever has read everything may go on, and the room of who is gone is room for others.
+    second.consumed(1, 3 * 16_384)
+    granted = {one.stream_id for one in peers.sent(second) if one.kind == frames.WINDOW_UPDATE}
+    assert granted == {0, 1}
+    assert shared.size == 3 * 16_384
+    first.close()
+    assert shared.size == 0
 
 
 # --- bounds ---------------------------------------------------------------------------------------
