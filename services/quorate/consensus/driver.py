@@ -59,6 +59,7 @@ class Ending(Enum):
     DAMAGED = "the log is damaged"
     DISK_FAILED = "the disk failed"
     SHORT = "the machine is short of descriptors, memory or threads"
+    UNHEARD = "the listener ended without having been told to"
     CRASHED = "a defect of this program, or a log that contradicts it"
 
 
@@ -435,6 +436,10 @@ class RaftDriver:
         else:
             log.critical("the controller cannot go on", exc_info=error)
             self._end(Ending.CRASHED, f"{type(error).__name__}: {error}")
+
+    def fall_silent(self) -> None:
+        """Never step the core again: no peer and no client can call it."""
+        self._end(Ending.UNHEARD, Ending.UNHEARD.value)
 
     def _end(self, ending: Ending, message: str) -> None:
         if self.ending is not None:

@@ -181,10 +181,16 @@ class Node:
         driver.start(transport, application)
         application.begin(_newest_snapshot(recovered))
         await self._server.start()
+        self._spawn(self._listen_on(self._server, driver))
         log.info(
             "serving",
             extra={"listener": str(config.listener), "advertised": str(config.advertised)},
         )
+
+    @staticmethod
+    async def _listen_on(server: ControllerServer, driver: RaftDriver) -> None:
+        if await server.ended_unasked():
+            driver.fall_silent()
 
     def _make_application(
         self, driver: RaftDriver, meta: MetaProperties, recovered: Recovered

@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
 # The core bounds the hand-over by itself; this bounds a core that does not answer.
 _SHUTDOWN_MARGIN_S: Final = 2.0
-_BEGINS_ANEW: Final = (Ending.DAMAGED, Ending.SHORT)
+_BEGINS_ANEW: Final = (Ending.DAMAGED, Ending.SHORT, Ending.UNHEARD)
 
 
 def main_controller(path: str, *, is_raw: bool = False, stops_with_stdin: bool = False) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from quorate.rpc.channels import bind
@@ -33,6 +34,16 @@ class Listener:
     async def start(self) -> None:
         """Listen."""
         await self._server.start()
+
+    async def ended_unasked(self) -> bool:
+        """Wait for its end; whether nobody had told it to.
+
+        grpc.aio ends a server for good when it cannot read what a client sent, a path that is no
+        text for instance. It says why in the log.
+        """
+        with suppress(Exception):
+            await self._server.wait_for_termination()
+        return self._stopping is None
 
     async def stop(self, grace_s: float | None = None) -> None:
         """Take no new call at once, without a grace.
