@@ -72,6 +72,15 @@ def test_a_running_quorum_is_named_by_its_servers(read: dict[str, str]) -> None:
     assert "path" not in read
 
 
+def test_a_job_about_all_logs_reads_what_is_not_committed_where_there_is_such(
+    read: dict[str, str],
+) -> None:
+    assert main(["health", "--path", "a"]) == 0
+    assert read["isolation"] == "read_uncommitted"
+    assert main(["health", "--bootstrap-controller", "a:1"]) == 0
+    assert read["isolation"] == "committed"
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [

@@ -36,6 +36,8 @@ _TYPED_OPTIONS: Final = {
     "columns": "offset,leader_epoch,timestamp,is_control,record_type,payload,segment,crc_valid,"
     "source_node",
 }
+# Who compares directories wants all that they hold. A live quorum gives what is committed only.
+UNCOMMITTED: Final = {"isolation": "read_uncommitted"}
 # What Python said last in the traceback of a worker: the error's class and its sentence.
 _RAISED: Final = re.compile(r"^(?:[\w.]*\.)?\w*(?:Error|Exception): (.+)$", re.MULTILINE)
 
@@ -101,12 +103,14 @@ def source_options(job: Job, arguments: argparse.Namespace) -> dict[str, str]:
             raise PipelineError(f"--path: {path!r}: a comma cannot stand in it; link to it")
     options = {
         "includeControlRecords": "true",
-        "isolation": "read_uncommitted" if job.reads_all_logs else arguments.isolation,
+        "isolation": arguments.isolation,
         "startingOffsets": arguments.starting_offsets,
         "endingOffsets": arguments.ending_offsets,
         "onDamage": arguments.on_damage,
     }
     options |= {"path": ",".join(paths)} if paths else {"bootstrap.servers": str(servers)}
+    if job.reads_all_logs and paths:
+        options |= UNCOMMITTED
     if config:
         options["commandConfig"] = config
     if job.record_types:
