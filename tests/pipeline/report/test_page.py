@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from quorate.pipeline.report.page import Section, Table, Verdict, page
+from quorate.pipeline.report.page import Amount, Section, Table, Verdict, page
 
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -16,12 +16,17 @@ class Seen(HTMLParser):
         super().__init__()
         self.tags: list[str] = []
         self.names: set[str] = set()
+        self.labels: list[str | None] = []
+        self.classes: list[str | None] = []
         self.text = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.names |= {name for name, _ in attrs}
+        if tag == "td":
+            self.labels.append(dict(attrs).get("data-label"))
+            self.classes.append(dict(attrs).get("class"))
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -48,3 +53,16 @@ def test_rows_that_are_left_out_are_counted() -> None:
 def test_verdicts_come_before_everything_else() -> None:
     text = a_page((), 0).text
     assert text.index("Verdicts") < text.index("All of it")
+
+
+def test_a_cell_knows_its_heading_since_a_phone_has_no_room_for_columns() -> None:
+    seen = a_page((("a", 1), ("b", Amount("2 s"))), 2)
+    assert seen.labels == [EVIL, "n"] * 2
+    assert seen.classes == [None, "number"] * 2
+
+
+def test_a_flag_in_a_verdict_is_not_broken_and_the_metric_is_named() -> None:
+    verdict = Verdict("unknown", "Lag", "name it with --path, twice --a-b or a--b", "LogLag")
+    text = page("t", (), (verdict,), ())
+    assert "<code>--path</code>, twice <code>--a-b</code> or a--b" in text
+    assert "<small>LogLag</small>" in text

@@ -53,3 +53,9 @@ def test_bars_are_in_proportion_to_the_longest() -> None:
 def test_nothing_to_draw_is_drawn_without_an_error() -> None:
     for figure in (bars("t", []), lanes("t", Span(START, START), []), line("t", SPAN, [])):
         assert parsed(figure).tag == "figure"
+
+
+def test_colours_are_explained_where_they_mean_something() -> None:
+    figure = lanes("t", SPAN, [], [("bad", EVIL), ("good", "well")])
+    assert [rect.attrib["class"] for rect in parsed(figure).iter("rect")] == ["bad", "good"]
+    assert "legend" not in lanes("t", SPAN, [])

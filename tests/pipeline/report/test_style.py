@@ -10,5 +10,5 @@ from quorate.pipeline.report.style import STYLE
 def test_nothing_is_loaded_and_print_and_phones_are_thought_of() -> None:
     assert not re.search(r"url\(|@import|@font-face|https?:|<", STYLE)
     assert "@media print" in STYLE
-    assert "@media (max-width" in STYLE
+    assert "@media screen and (max-width" in STYLE
     assert STYLE.count("{") == STYLE.count("}")

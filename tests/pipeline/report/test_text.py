@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from quorate.pipeline.report.text import CELL_CHARACTERS_MAX, duration, escaped, size, told
+from quorate.pipeline.report.text import CELL_CHARACTERS_MAX, duration, escaped, share, size, told
 
 
 def test_nothing_from_a_log_can_be_markup_or_hide() -> None:
@@ -33,10 +33,17 @@ def test_durations(milliseconds: int, words: str) -> None:
 
 def test_values() -> None:
     assert [size(count) for count in (12, 2048, 3 << 20, 5 << 30)] == [
-        "12 B",
-        "2.0 KiB",
-        "3.0 MiB",
-        "5.0 GiB",
+        "12\xa0B",
+        "2.0\xa0KiB",
+        "3.0\xa0MiB",
+        "5.0\xa0GiB",
+    ]
+    assert [share(part).replace("\xa0", " ") for part in (0, 1e-9, 0.001, 0.734, 1)] == [
+        "0.0 %",
+        "< 0.1 %",
+        "0.1 %",
+        "73.4 %",
+        "100.0 %",
     ]
     at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     values: tuple[object, ...] = (None, True, 1234, [1, 2], [], at, "x")

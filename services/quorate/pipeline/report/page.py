@@ -7,6 +7,7 @@ loaded from elsewhere; a policy in the page forbids it besides.
 from __future__ import annotations
 
 import html
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+# A flag of a command in a sentence, which is not to be broken after its hyphens.
+_FLAG: Final = re.compile(r"(?<!\S)--[a-z-]+")
+
+
+class Amount(str):
+    """A number with its unit: text that stands below its like as numbers do."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +52,15 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judgement: `status` is `ok`, `warning`, `critical` or `unknown`."""
+    """A judgement: `status` is `ok`, `warning`, `critical` or `unknown`.
+
+    `metric` is the name by which a program knows it, where it has one.
+    """
 
     status: str
     title: str
     words: str
+    metric: str = ""
 
 
 def page(
@@ -71,12 +84,17 @@ def page(
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> str:
-    items = "".join(
-        f'<li class="{escaped(verdict.status)}"><b>{escaped(verdict.status)}</b> '
-        f"<span><strong>{escaped(verdict.title)}</strong> {escaped(verdict.words)}</span></li>\n"
-        for verdict in verdicts
-    )
+    items = "".join(map(_verdict, verdicts))
     return f'<section><h2>Verdicts</h2>\n<ul class="verdicts">{items}</ul></section>\n'
+
+
+def _verdict(verdict: Verdict) -> str:
+    words = _FLAG.sub(lambda flag: f"<code>{flag[0]}</code>", escaped(verdict.words))
+    metric = f" <small>{escaped(verdict.metric)}</small>" if verdict.metric else ""
+    return (
+        f'<li class="{escaped(verdict.status)}"><b>{escaped(verdict.status)}</b> '
+        f"<span><strong>{escaped(verdict.title)}</strong> {words}{metric}</span></li>\n"
+    )
 
 
 def _section(section: Section) -> str:
@@ -95,7 +113,7 @@ def _table(table: Table) -> str:
         f"<th{_kind(value)}>{escaped(heading)}</th>"
         for heading, value in zip(table.headings, table.rows[0], strict=True)
     )
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>\n" for row in table.rows)
+    body = "".join(f"<tr>{''.join(map(_cell, table.headings, row))}</tr>\n" for row in table.rows)
     left_out = table.row_count - len(table.rows)
     more = f'<p class="more">{grouped(left_out)} more rows are left out.</p>\n' if left_out else ""
     return (
@@ -104,8 +122,9 @@ def _table(table: Table) -> str:
     )
 
 
-def _cell(value: object) -> str:
-    return f"<td{_kind(value)}>{escaped(told(value))}</td>"
+def _cell(heading: str, value: object) -> str:
+    """A cell, which knows its heading: on a phone a row is a list of both."""
+    return f'<td{_kind(value)} data-label="{escaped(heading)}">{escaped(told(value))}</td>'
 
 
 def _kind(value: object) -> str:
@@ -113,7 +132,7 @@ def _kind(value: object) -> str:
     match value:
         case bool():
             return ""
-        case int() | float():
+        case int() | float() | Amount():
             return ' class="number"'
         case datetime():
             return ' class="time"'

@@ -62,13 +62,15 @@ class Bar:
     kind: str = "plain"
 
 
-def lanes(title: str, span: Span, rows: Sequence[Lane]) -> str:
-    """A figure with a line for each lane over the same time."""
+def lanes(
+    title: str, span: Span, rows: Sequence[Lane], legend: Sequence[tuple[str, str]] = ()
+) -> str:
+    """A figure with a line for each lane over the same time; `legend` has kinds and their words."""
     drawn = "".join(
         f'<div class="row"><span class="label">{escaped(row.label)}</span>{_lane(span, row)}</div>'
         for row in rows
     )
-    return _figure(title, drawn + _time_axis(span))
+    return _figure(title, _legend(legend) + drawn + _time_axis(span))
 
 
 def line(title: str, span: Span, points: Sequence[tuple[datetime, float]]) -> str:
@@ -92,7 +94,7 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
     """A figure with a bar for each row, the longest as wide as there is room."""
     top = max((row.value for row in rows), default=0.0) or 1.0
     drawn = "".join(
-        f'<div class="row"><span class="label">{escaped(row.label)}</span>'
+        f'<div class="row bar"><span class="label">{escaped(row.label)}</span>'
         f'<svg viewBox="0 0 {WIDTH:.0f} 10" preserveAspectRatio="none" role="img"'
         f' aria-label="{escaped(row.words)}"><rect class="{row.kind}" x="0" y="1" height="8"'
         f' width="{max(row.value / top * WIDTH, _WIDTH_MIN):.1f}"/></svg>'
@@ -100,6 +102,15 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
         for row in rows
     )
     return _figure(title, drawn)
+
+
+def _legend(legend: Sequence[tuple[str, str]]) -> str:
+    words = "".join(
+        f'<span><svg viewBox="0 0 10 10"><rect class="{kind}" width="10" height="10"/></svg>'
+        f" {escaped(meaning)}</span>"
+        for kind, meaning in legend
+    )
+    return f'<div class="legend">{words}</div>' if words else ""
 
 
 def _lane(span: Span, lane: Lane) -> str:

@@ -18,19 +18,22 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; margin:
 dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
 .verdicts { list-style: none; padding: 0; margin: .5rem 0; }
 .verdicts li { display: flex; gap: .6rem; padding: .35rem 0; border-bottom: 1px solid var(--rule); }
+.verdicts small { color: var(--faint); } .verdicts code { white-space: nowrap; }
 .verdicts b { flex: 0 0 5.2rem; align-self: start; text-align: center; border-radius: .25rem;
   font-size: .8rem; line-height: 1.5rem; color: #fff; background: var(--faint); }
 .verdicts .ok b { background: #2b7a4b; } .verdicts .warning b { background: #9a6200; }
 .verdicts .critical b { background: var(--bad); }
 figure { margin: .8rem 0 1rem; } figcaption { font-weight: 600; margin-bottom: .3rem; }
 .row { display: flex; align-items: center; gap: .6rem; margin: 2px 0; }
-.label { flex: 0 0 13rem; text-align: right; font-size: .82rem; overflow-wrap: anywhere;
+.label { flex: 0 0 15rem; text-align: right; font-size: .82rem; overflow-wrap: anywhere;
   line-height: 1.15; }
 .scale { align-self: stretch; display: flex; flex-direction: column;
   justify-content: space-between; }
 .words { flex: 0 0 9.5rem; font-size: .82rem; white-space: nowrap; }
 .row svg { flex: 1 1 0; min-width: 0; height: 1.1rem; background: #f1f4f8; }
 .row svg.area { height: 8rem; }
+.legend { display: flex; flex-wrap: wrap; gap: .1rem 1.2rem; margin: .2rem 0; font-size: .82rem; }
+.legend svg { width: .8rem; height: .8rem; vertical-align: -.08rem; }
 .ticks { flex: 1 1 0; display: flex; justify-content: space-between; font-size: .78rem;
   color: var(--faint); }
 rect.plain, path.plain { fill: var(--plain); } rect.bad, path.bad { fill: var(--bad); }
@@ -41,13 +44,21 @@ th, td { padding: .25rem .6rem .25rem 0; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--rule); }
 td { max-width: 22rem; overflow-wrap: break-word; }
 th { color: var(--faint); font-weight: 600; } .number { text-align: right; }
-.number, .time { white-space: nowrap; }
+td.number, td.time { white-space: nowrap; }
+th.number + th:not(.number), td.number + td:not(.number) { padding-left: 1rem; }
 .more, .command { color: var(--faint); font-size: .85rem; }
 code { font-size: .85rem; background: #f1f4f8; padding: .1rem .3rem; overflow-wrap: anywhere; }
-@media (max-width: 40rem) {
-  .label { flex-basis: 6.5rem; } .words { flex-basis: 5.2rem; white-space: normal; }
-  .ticks span:nth-child(2) { display: none; }
-  table { font-size: .8rem; } td { max-width: 12rem; }
+@media screen and (max-width: 40rem) {
+  .label { flex-basis: 6.5rem; } .ticks span:nth-child(2) { display: none; }
+  .bar { flex-wrap: wrap; gap: 0 .6rem; margin: .3rem 0; }
+  .bar .label { flex-basis: 100%; text-align: left; } .words { flex-basis: 9rem; }
+  .verdicts b { flex-basis: 4.6rem; }
+  table, tbody { display: block; } thead { display: none; }
+  tr { display: flex; flex-wrap: wrap; gap: 0 .9rem; padding: .35rem 0;
+    border-bottom: 1px solid var(--rule); }
+  td, td.number + td:not(.number) { border: 0; padding: 0; max-width: 100%; text-align: left; }
+  td:first-child { flex-basis: 100%; font-weight: 600; }
+  td::before { content: attr(data-label) " "; color: var(--faint); font-weight: 400; }
 }
 @media print {
   @page { margin: 14mm; }
@@ -55,6 +66,7 @@ code { font-size: .85rem; background: #f1f4f8; padding: .1rem .3rem; overflow-wr
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .wide { overflow: visible; } table { font-size: 8.5pt; }
   figure, tr, .verdicts li { break-inside: avoid; } h2, h3 { break-after: avoid; }
+  tr:nth-child(-n+3), tr:nth-last-child(-n+2), .more, .command { break-before: avoid; }
   thead { display: table-header-group; }
 }
 """

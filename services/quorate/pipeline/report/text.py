@@ -62,10 +62,16 @@ def _duration(milliseconds: int) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes as 12 B, 3.4 KiB, 5.6 MiB or 7.8 GiB."""
+    """Bytes as 12 B, 3.4 KiB, 5.6 MiB or 7.8 GiB, which is not broken."""
     amount = float(count)
     for unit in ("B", "KiB", "MiB"):
         if amount < 1024:
-            return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
+            return f"{count}\xa0B" if unit == "B" else f"{amount:.1f}\xa0{unit}"
         amount /= 1024
-    return f"{amount:.1f} GiB"
+    return f"{amount:.1f}\xa0GiB"
+
+
+def share(part: float) -> str:
+    """A part of 1 in percent: 73.4 %, or < 0.1 % for what is not nothing."""
+    percent = "< 0.1" if 0 < part < 0.001 else f"{100 * part:.1f}"
+    return f"{percent}\xa0%"
