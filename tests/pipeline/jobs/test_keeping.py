@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.pipeline.jobs.keeping import kept
+from quorate.pipeline.jobs import brokers
+from quorate.pipeline.jobs.keeping import kept, kept_rows
 from quorate.records.metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -14,6 +15,7 @@ from quorate.records.metadata import (
 )
 from tests.pipeline.jobs.histories import START_MS, Entry, frame_of
 from tests.pipeline.jobs.rows import rows_of
+from tests.pipeline.log_frames import Log, frame, rows_as_dicts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,3 +49,23 @@ def test_a_log_ends_where_an_aborted_transaction_wrote_last(spark: SparkSession)
         kept(frame_of(spark, entries), ConfigRecord).select("offset", "timestamp", "record_type")
     )
     assert rows == [(0, START_MS, "ConfigRecord"), (None, START_MS + 9, None)]
+
+
+def test_a_job_finds_the_same_in_rows_that_were_kept(spark: SparkSession) -> None:
+    log = Log(offset=500)
+    registration = {"brokerId": 1, "brokerEpoch": 9, "fenced": True, "endPoints": []}
+    log.snapshot([("RegisterBrokerRecord", registration)], taken_ms=90_000)
+    for record_type, data in (
+        ("NoOpRecord", {}),
+        ("UnfenceBrokerRecord", {"id": 1, "epoch": 9}),
+        ("FenceBrokerRecord", {"id": 1, "epoch": 9}),
+        ("NoOpRecord", {}),
+    ):
+        log.at_ms += 5000
+        log.add(record_type, data)
+    whole = frame(spark, log.rows)
+    values = {"flap_window_s": 60, "flap_count": 2}
+    expected = brokers.tables(whole, values)
+    for name, table in brokers.tables(kept_rows(whole, brokers.RECORD_TYPES), values).items():
+        assert rows_as_dicts(table) == rows_as_dicts(expected[name])
+    assert [row["duration_ms"] for row in rows_as_dicts(expected["fencing"])] == [10_000, 5_000]

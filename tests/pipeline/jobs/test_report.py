@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import re
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.pipeline.jobs.report import report, run
+from quorate.pipeline.report.text import grouped
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionRecord, TopicRecord
 from tests.pipeline.jobs.histories import Entry, History, frame_of
+from tests.pipeline.log_frames import Log, frame
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +48,35 @@ def test_a_page_of_any_log_has_a_bounded_size_and_escapes_its_names(spark: Spark
     assert "&lt;b&gt;&amp;evil&lt;/b&gt;" in text
     assert evil not in text
     assert len(text) < SIZE_MAX, f"seed {history.seed}"
-    assert text.index("<h2>Verdicts</h2>") < text.index("<h2>Who led</h2>")
+    assert re.findall("<h2>(.*?)</h2>", text) == [
+        "Verdicts",
+        "Who led",
+        "Brokers",
+        "Partitions",
+        "What the log consists of",
+    ]
+    first, last = (
+        datetime.fromtimestamp(pick(entry.timestamp_ms for entry in entries) / 1000, tz=UTC)
+        for pick in (min, max)
+    )
+    for name, at in (("from", first), ("to", last)):
+        assert f"<dt>{name}</dt><dd>{at:%Y-%m-%d %H:%M:%S} UTC</dd>" in text
+    assert f"<dt>records</dt><dd>{grouped(len(entries))}, the last at offset" in text
+
+
+def test_voters_are_beside_each_other_where_there_are_several(spark: SparkSession) -> None:
+    log = Log(source_node=1)
+    log.lead(1, [1, 2])
+    log.add("NoOpRecord", {})
+    behind = log.rows[0]._replace(source_node=2)
+    text = report(frame(spark, log.rows), "a, b", frame(spark, [*log.rows, behind]))
+    assert re.findall("<h2>(.*?)</h2>", text)[1:4] == [
+        "Who led",
+        "The voters&#x27; logs",
+        "Brokers",
+    ]
+    assert "1: records that node 2 lacks, the most of any" in text
+    assert "what two of them have, they have alike" in text
 
 
 def test_an_empty_log_is_said_to_be_empty(spark: SparkSession) -> None:

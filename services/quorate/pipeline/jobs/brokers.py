@@ -90,7 +90,7 @@ SCHEMAS: Final = {
         ]
     ),
 }
-_TYPES: Final = (
+RECORD_TYPES: Final = (
     "RegisterBrokerRecord",
     "BrokerRegistrationChangeRecord",
     "FenceBrokerRecord",
@@ -271,7 +271,7 @@ def _states(log: DataFrame) -> DataFrame:
         F.col("said.inControlledShutdown").isin("true", "1"),
     )
     return (
-        effective(rows_of(log, _TYPES), valid(log))
+        effective(rows_of(log, RECORD_TYPES), valid(log))
         .withColumn("said", F.from_json("payload", _PAYLOAD))
         .select(
             "offset",

@@ -12,7 +12,32 @@ from quorate.pipeline.jobs.log_rows import in_log_time, valid
 from quorate.pipeline.jobs.payloads import column_of, of_types
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pyspark.sql import DataFrame
+
+
+def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
+    """The valid rows of those types that took effect, as the log has them, read now and once.
+
+    Two more, of no such type, have its first and its last timestamp: its span stays the same.
+    """
+    seen = Observation()
+    at_ms = F.unix_millis("timestamp")
+    timed = in_log_time(valid(log), log)
+    observed = timed.observe(seen, F.min(at_ms).alias("first_ms"), F.max(at_ms).alias("last_ms"))
+    told = observed.where(F.col("record_type").isin(*record_types))
+    rows = effective(told, timed).select(log.columns).persist()
+    rows.count()
+    ends = rows.sparkSession.createDataFrame(
+        [(seen.get["first_ms"],), (seen.get["last_ms"],)], "ms bigint"
+    ).select(
+        F.lit(0).cast("bigint").alias("offset"),
+        F.timestamp_millis("ms").alias("timestamp"),
+        F.lit("NoOpRecord").alias("record_type"),
+        F.lit(True).alias("crc_valid"),
+    )
+    return rows.unionByName(ends, allowMissingColumns=True)
 
 
 def kept(log: DataFrame, *records: type) -> DataFrame:

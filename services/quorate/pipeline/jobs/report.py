@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from quorate.pipeline.jobs import elections, health, partitions
+from quorate.pipeline.jobs import brokers, compare, elections, health, partitions, sizes
+from quorate.pipeline.jobs.keeping import kept_rows
+from quorate.pipeline.jobs.log_rows import in_log_time, valid
 from quorate.pipeline.jobs.progress import progress
-from quorate.pipeline.jobs.record_types import record_types
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
-from quorate.pipeline.jobs.running import furthest_log, read_log, source_options
+from quorate.pipeline.jobs.running import UNCOMMITTED, furthest_log, read_log, source_options
 from quorate.pipeline.report import contents
+from quorate.pipeline.report.brokers import broker_totals, broker_verdicts, brokers_section
 from quorate.pipeline.report.page import page
+from quorate.pipeline.report.plots import Span
+from quorate.pipeline.report.shown import utc
 from quorate.pipeline.report.text import grouped
+from quorate.pipeline.report.voters import voter_verdict, voters_section
 from quorate.pipeline.session import session
 
 if TYPE_CHECKING:
@@ -34,10 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
             f"--html: the directory of {place} does not exist; make it, or name another"
         )
     options = source_options(JOBS["report"], arguments)
+    paths: list[str] = arguments.path or []
     with session(arguments.master) as spark, progress(spark):
-        every = read_log(spark, options)
-        log = furthest_log(every) if len(arguments.path or ()) > 1 else every
-        text = report(log, ", ".join(arguments.path or [arguments.bootstrap_controller]), every)
+        log = read_log(spark, options)
+        every = None
+        if len(paths) > 1:
+            log = furthest_log(log)
+            every = read_log(spark, options | UNCOMMITTED)
+        text = report(log, ", ".join(paths or [arguments.bootstrap_controller]), every)
     # A reader never sees half a page, and a page of before stays where this one fails.
     unfinished = f"{place}.unfinished"
     with open(unfinished, "w", encoding="utf-8") as file:
@@ -48,38 +57,54 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report(log: DataFrame, name: str, every: DataFrame | None = None) -> str:
-    """The page of one log as the source gives it; `every` has the rows of all that are judged."""
-    span = contents.span_of(log.where("crc_valid"))
-    if span is None:
-        raise PipelineError(f"--path: {name}: there is no record in it")
-    ends = log.where("crc_valid").agg(
-        F.max("offset").alias("last"), F.count(F.lit(1)).alias("rows")
-    )
-    found = ends.first()
-    assert found is not None
+    """The page of one log as the source gives it; `every` has all rows of several directories."""
+    facts, span = _facts(log, name)
     epochs = elections.tables(log, {})["elections"].persist()
     of_partitions = {
         name: table if name == "history" else table.persist()
         for name, table in partitions.tables(log, {}).items()
     }
+    flapping = {option.name: option.default for option in JOBS["brokers"].options}
+    of_brokers = brokers.tables(kept_rows(log, brokers.RECORD_TYPES), flapping)
+    totals = broker_totals(of_brokers).persist()
+    verdicts = [
+        *contents.health_verdicts(health.health(log if every is None else every)),
+        *broker_verdicts(totals),
+        *contents.partition_verdicts(of_partitions),
+    ]
+    sections = [
+        contents.elections_section(epochs, span),
+        brokers_section(of_brokers, totals, span, flapping),
+        contents.partitions_section(of_partitions, span),
+        contents.records_section(sizes.sizes_by_type(log).persist()),
+    ]
+    if every is not None:
+        compared = {name: table.persist() for name, table in compare.tables(every, {}).items()}
+        verdicts.append(voter_verdict(compared["divergence"]))
+        sections.insert(1, voters_section(compared))
+    return page("What the metadata log tells", facts, contents.worst_first(verdicts), sections)
+
+
+def _facts(log: DataFrame, name: str) -> tuple[tuple[tuple[str, str], ...], Span]:
+    """What stands above the page, and the time that it is about."""
+    found = (
+        in_log_time(valid(log), log)
+        .agg(
+            F.min(F.unix_millis("timestamp")).alias("first_ms"),
+            F.max(F.unix_millis("timestamp")).alias("last_ms"),
+            F.max("offset").alias("last"),
+            F.count("*").alias("rows"),
+        )
+        .first()
+    )
+    assert found is not None
+    if not found.rows:
+        raise PipelineError(f"--path: {name}: there is no record in it")
+    span = Span(utc(found.first_ms), utc(found.last_ms))
     facts = (
         ("log", name),
-        ("records", f"{grouped(found['rows'])}, the last at offset {grouped(found['last'])}"),
+        ("records", f"{grouped(found.rows)}, the last at offset {grouped(found.last)}"),
         ("from", f"{span.start:%Y-%m-%d %H:%M:%S} UTC"),
         ("to", f"{span.end:%Y-%m-%d %H:%M:%S} UTC"),
     )
-    return page(
-        "What the metadata log tells",
-        facts,
-        contents.worst_first(
-            [
-                *contents.health_verdicts(health.health(log if every is None else every)),
-                *contents.partition_verdicts(of_partitions),
-            ]
-        ),
-        (
-            contents.elections_section(epochs, span),
-            contents.partitions_section(of_partitions, span),
-            contents.records_section(record_types(log)),
-        ),
-    )
+    return facts, span

@@ -6,67 +6,53 @@ rows it left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from quorate.pipeline.jobs import health
 from quorate.pipeline.jobs.intervals import counts_over_time
-from quorate.pipeline.report.page import Section, Table, Verdict
+from quorate.pipeline.report.page import Amount, Section, Table, Verdict
 from quorate.pipeline.report.plots import Bar, Lane, Mark, Span, bars, lanes, line
-from quorate.pipeline.report.text import duration, grouped, size, told
+from quorate.pipeline.report.shown import (
+    BARS_MAX,
+    LANES_MAX,
+    MARKS_MAX,
+    ROWS_MAX,
+    identifier,
+    in_millis,
+    moment,
+    top,
+    utc,
+)
+from quorate.pipeline.report.text import duration, grouped, share, size, told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame
 
-ROWS_MAX: Final = 15
-_MARKS_MAX: Final = 400
-_LANES_MAX: Final = 40
-_BARS_MAX: Final = 20
 _BINS: Final = 250
 _STATUSES: Final = ("critical", "warning", "unknown", "ok")
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """The first rows of a table in some order, and how many it has."""
-
-    rows: list[Row]
-    row_count: int
-
-    @property
-    def left_out(self) -> str:
-        """What a plot says of the rows that are not in it."""
-        more = self.row_count - len(self.rows)
-        return f" ({grouped(more)} shorter ones are left out)" if more else ""
-
-
-def top(table: DataFrame, count: int, *order: Column | str) -> Shown:
-    """The first `count` rows in that order."""
-    rows = table.orderBy(*order).limit(count).collect()
-    return Shown(rows, len(rows) if len(rows) < count else table.count())
-
-
-def span_of(log: DataFrame) -> Span | None:
-    """From the first to the last timestamp of a log; None where it is empty."""
-    ends = log.agg(
-        F.min(F.unix_millis("timestamp")).alias("start"),
-        F.max(F.unix_millis("timestamp")).alias("end"),
-    ).first()
-    if ends is None or ends["start"] is None:
-        return None
-    return Span(_utc(ends["start"]), _utc(ends["end"]))
+# The metrics have Kafka's names; not everybody who reads the page knows them by heart.
+_TITLES: Final = {
+    health.LEADERS: "Leaders of one epoch",
+    health.ELECTIONS: "Elections within an hour",
+    health.END_OFFSET: "End of the log",
+    health.LAG: "Lag of the voter furthest behind",
+    health.SNAPSHOT_TIME: "Longest time that a snapshot took",
+    health.ERRORS: "Damage",
+}
 
 
 def elections_section(elections: DataFrame, span: Span) -> Section:
     """Who led, and how long nobody did."""
-    longest = top(_in_millis(elections), _MARKS_MAX, F.col("duration_ms").desc(), "epoch")
+    longest = top(in_millis(elections), MARKS_MAX, F.col("duration_ms").desc(), "epoch")
     without = top(
-        _in_millis(elections.where("leaderless_ms > 0")),
-        _BARS_MAX,
+        in_millis(elections.where("leaderless_ms > 0")),
+        BARS_MAX,
         F.col("leaderless_ms").desc(),
         "epoch",
     )
@@ -74,17 +60,17 @@ def elections_section(elections: DataFrame, span: Span) -> Section:
     for row in sorted(longest.rows, key=lambda row: row.epoch):
         if not row.record_count:
             continue
-        start = _utc(row.start_ms) if row.start_ms is not None else span.start
+        start = utc(row.start_ms) if row.start_ms is not None else span.start
         end = start + timedelta(milliseconds=row.duration_ms or 0)
         label = "unknown" if row.leader_id is None else f"controller {row.leader_id}"
         words = f"epoch {row.epoch}: {label} for {duration(row.duration_ms or 0)}"
         by_leader.setdefault(label, []).append(Mark(start, end, words))
-    shown = [Lane(label, tuple(marks)) for label, marks in sorted(by_leader.items())[:_LANES_MAX]]
+    shown = [Lane(label, tuple(marks)) for label, marks in sorted(by_leader.items())[:LANES_MAX]]
     pauses = [
         Bar(f"before epoch {row.epoch}", row.leaderless_ms, duration(row.leaderless_ms), "bad")
         for row in without.rows
     ]
-    newest = top(_in_millis(elections), ROWS_MAX, F.col("epoch").desc())
+    newest = top(in_millis(elections), ROWS_MAX, F.col("epoch").desc())
     return Section(
         "Who led",
         "Each epoch has one leader. What lies between two of them is time without one: from the"
@@ -100,10 +86,10 @@ def elections_section(elections: DataFrame, span: Span) -> Section:
                 tuple(
                     (
                         str(row.epoch),
-                        _id(row.leader_id),
-                        _moment(row.start_ms),
-                        duration(row.duration_ms or 0),
-                        None if row.leaderless_ms is None else duration(row.leaderless_ms),
+                        identifier(row.leader_id),
+                        moment(row.start_ms),
+                        Amount(duration(row.duration_ms or 0)),
+                        None if row.leaderless_ms is None else Amount(duration(row.leaderless_ms)),
                         row.record_count,
                         row.voters,
                     )
@@ -143,43 +129,55 @@ def partitions_section(tables: Mapping[str, DataFrame], span: Span) -> Section:
     )
 
 
-def records_section(types: DataFrame) -> Section:
-    """Which records the log consists of."""
-    by_size = top(types, _BARS_MAX, F.col("size_bytes").desc(), "record_type")
-    by_count = sorted(by_size.rows, key=lambda row: -row.record_count)
+def records_section(by_type: DataFrame) -> Section:
+    """Where the log's bytes go, by the table of the job `sizes`."""
+    shown = top(by_type, BARS_MAX, F.col("bytes").desc(), "record_type")
     return Section(
         "What the log consists of",
-        "Records by type: how many, and the bytes of their keys and values.",
+        "Bytes are those on the disk: records with their framing, and the headers of batches apart."
+        " A snapshot at the end of the log would keep what is alive then, about.",
         (
             bars(
                 "Bytes by record type",
                 [
-                    Bar(row.record_type, row.size_bytes, size(row.size_bytes))
-                    for row in by_size.rows
-                ],
-            ),
-            bars(
-                "Records by type",
-                [
-                    Bar(row.record_type, row.record_count, grouped(row.record_count))
-                    for row in by_count
+                    Bar(row.record_type, row.bytes, f"{size(row.bytes)}, {share(row.share)}")
+                    for row in shown.rows
                 ],
             ),
         ),
-        (),
+        (
+            Table(
+                "Records by type",
+                ("type", "records", "bytes", "share", "alive", "bytes alive", "bytes saved"),
+                tuple(
+                    (
+                        row.record_type,
+                        row.record_count,
+                        Amount(size(row.bytes)),
+                        Amount(share(row.share)),
+                        row.live_count,
+                        Amount(size(row.live_bytes)),
+                        Amount(size(row.saved_bytes)),
+                    )
+                    for row in shown.rows
+                ),
+                shown.row_count,
+            ),
+        ),
         "quorate pipeline sizes --path DIR",
     )
 
 
-def health_verdicts(health: DataFrame) -> list[Verdict]:
+def health_verdicts(table: DataFrame) -> list[Verdict]:
     """The table of the job `health`, a verdict each."""
     return [
         Verdict(
             "warning" if row.verdict == "warn" else row.verdict,
-            row.metric,
+            _TITLES.get(row.metric, row.metric),
             row.what if row.value is None else f"{told(_whole(row.value))}: {row.what}",
+            row.metric,
         )
-        for row in health.collect()
+        for row in table.collect()
     ]
 
 
@@ -219,21 +217,21 @@ def _whole(value: float) -> float:
 
 def _counts(intervals: DataFrame, span: Span) -> list[tuple[datetime, float]]:
     counts = counts_over_time(intervals, _BINS).select(F.unix_millis("at").alias("ms"), "count")
-    points = [(_utc(row.ms), float(row["count"])) for row in counts.collect()]
+    points = [(utc(row.ms), float(row["count"])) for row in counts.collect()]
     return [(span.start, 0.0), *points] if points else []
 
 
 def _intervals(
     title: str, intervals: DataFrame, order: Sequence[Column | str], others: tuple[str, ...]
 ) -> Table:
-    shown = top(_in_millis(intervals), ROWS_MAX, *order)
+    shown = top(in_millis(intervals), ROWS_MAX, *order)
     return Table(
         title,
         (
             "topic",
             "partition",
-            "from",
             "lasted",
+            "from",
             "ended",
             *(name.replace("_", " ") for name in others),
         ),
@@ -241,10 +239,10 @@ def _intervals(
             (
                 row.topic,
                 str(row.partition),
-                _moment(row.start_ms),
-                duration(row.duration_ms),
+                Amount(duration(row.duration_ms)),
+                moment(row.start_ms),
                 not row.open,
-                *(_id(row[name]) for name in others),
+                *(identifier(row[name]) for name in others),
             )
             for row in shown.rows
         ),
@@ -271,20 +269,3 @@ def _churn(churn: DataFrame) -> Table:
         tuple(tuple(row[name] for name in columns) for row in shown.rows),
         shown.row_count,
     )
-
-
-def _in_millis(table: DataFrame) -> DataFrame:
-    """With `start_ms`, since Python would read a timestamp in the zone of this machine."""
-    return table.withColumn("start_ms", F.unix_millis("start"))
-
-
-def _id(value: object) -> object:
-    return str(value) if isinstance(value, int) else value
-
-
-def _utc(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
-
-
-def _moment(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else _utc(milliseconds)
