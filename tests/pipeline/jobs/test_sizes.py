@@ -15,6 +15,7 @@ from quorate.records.topics import PartitionRecord, RemoveTopicRecord, TopicReco
 from quorate.storage import layout
 from tests.pipeline.log_frames import (
     STOCK,
+    Log,
     clock_seed,
     frame,
     has_schema,
@@ -178,6 +179,15 @@ def test_stock_logs_are_counted_to_the_byte(
         if header.base_offset >= first
     ]
     check(spark, rows, sum(header.size_bytes for header in batches), len(batches))
+
+
+def test_a_snapshot_alone_has_no_bytes_of_a_log(spark: SparkSession) -> None:
+    log = Log(offset=500)
+    log.snapshot([("TopicRecord", {"name": "t", "topicId": "a"})])
+    rows = rows_as_dicts(tables(frame(spark, log.rows), {})["by_type"])
+    assert [(row["record_type"], row["bytes"], row["share"]) for row in rows] == [
+        (BATCH_HEADERS, 0, None)
+    ]
 
 
 def test_the_schemas(spark: SparkSession) -> None:

@@ -140,7 +140,7 @@ def records_section(by_type: DataFrame) -> Section:
             bars(
                 "Bytes by record type",
                 [
-                    Bar(row.record_type, row.bytes, f"{size(row.bytes)}, {share(row.share)}")
+                    Bar(row.record_type, row.bytes, f"{size(row.bytes)}, {share(row.share or 0)}")
                     for row in shown.rows
                 ],
             ),
@@ -154,7 +154,7 @@ def records_section(by_type: DataFrame) -> Section:
                         row.record_type,
                         row.record_count,
                         Amount(size(row.bytes)),
-                        Amount(share(row.share)),
+                        Amount(share(row.share or 0)),
                         row.live_count,
                         Amount(size(row.live_bytes)),
                         Amount(size(row.saved_bytes)),
