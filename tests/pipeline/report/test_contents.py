@@ -15,6 +15,8 @@ from tests.pipeline.jobs.histories import START_MS, Entry, frame_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from quorate.records.metadata import KnownRecord
+
 
 def test_the_worst_verdict_comes_first(spark: SparkSession) -> None:
     rows = [
@@ -38,7 +40,7 @@ def test_the_worst_verdict_comes_first(spark: SparkSession) -> None:
 
 def test_bytes_are_those_of_the_batches_as_they_are_written(spark: SparkSession) -> None:
     ids = [TopicId(bytes(15) + bytes([number])) for number in (1, 2)]
-    records = [
+    records: list[KnownRecord] = [
         TopicRecord(name="a" * 100, topic_id=ids[0]),
         TopicRecord(name="b" * 100, topic_id=ids[1]),
         RemoveTopicRecord(topic_id=ids[0]),

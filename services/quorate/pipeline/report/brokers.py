@@ -80,10 +80,16 @@ def broker_totals(tables: Mapping[str, DataFrame]) -> DataFrame:
     joined = events
     for other in (sessions, fencing, flaps):
         joined = joined.join(F.broadcast(other), "broker_id", "left")
-    nothing = dict.fromkeys(("fences", "flaps", "fenced_ms", "longest_ms"), 0)
-    return joined.fillna(nothing | {"is_fenced": False, "is_registered": False}).select(
-        *TOTALS_SCHEMA.names
-    )
+    return joined.fillna(
+        {
+            "fences": 0,
+            "flaps": 0,
+            "fenced_ms": 0,
+            "longest_ms": 0,
+            "is_fenced": False,
+            "is_registered": False,
+        }
+    ).select(*TOTALS_SCHEMA.names)
 
 
 def brokers_section(

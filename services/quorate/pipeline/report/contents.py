@@ -73,16 +73,24 @@ def elections_section(elections: DataFrame, span: Span) -> Section:
     newest = top(in_millis(elections), ROWS_MAX, F.col("epoch").desc())
     return Section(
         "Who led",
-        "Each epoch has one leader. What lies between two of them is time without one: from the"
-        " last record of an epoch to the first of the next.",
+        "Each epoch has one leader. Between two of them nobody led for at most as long as from the"
+        " last record of one to the first of the next; a leader may have had nothing to write.",
         (
             lanes(f"Epochs by their leader{longest.left_out}", span, shown),
-            bars(f"Longest times without a leader{without.left_out}", pauses),
+            bars(f"Longest times without a leader, at most{without.left_out}", pauses),
         ),
         (
             Table(
                 "The newest epochs",
-                ("epoch", "leader", "from", "lasted", "nobody led before", "records", "voters"),
+                (
+                    "epoch",
+                    "leader",
+                    "from",
+                    "lasted",
+                    "nobody led before, at most",
+                    "records",
+                    "voters",
+                ),
                 tuple(
                     (
                         str(row.epoch),
