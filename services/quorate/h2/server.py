@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _BACKLOG: Final = 1024
+# Descriptors or memory are short: others may give some back.
+_SHORTAGE_S: Final = 0.2
 # Both families, where the machine has both.
 _ANY: Final = ("", "::")
 _LOOK_EVERY_S: Final = 1.0
@@ -52,7 +54,9 @@ class Server(grpc.aio.Server):
             find = partial(interceptor.intercept_service, find)
         self._find = find
         self._ports: list[tuple[socket.socket, ssl.SSLContext | None]] = []
-        self._listening: list[asyncio.Server] = []
+        self._accepting: list[asyncio.Task[None]] = []
+        # Handshakes under way.
+        self._arriving: set[asyncio.Task[None]] = set()
         self._links: set[ServerLink] = set()
         self._unread = Unread()
         self._looking: asyncio.TimerHandle | None = None
@@ -104,16 +108,7 @@ class Server(grpc.aio.Server):
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         for listening, context in self._ports:
-            timeout_s = None if context is None else PREFACE_S
-            server = await loop.create_server(
-                self._make_link,
-                sock=listening,
-                ssl=context,
-                ssl_handshake_timeout=timeout_s,
-                ssl_shutdown_timeout=None if context is None else _LAST_WORDS_S,
-            )
-            self._listening.append(server)
-        self._ports.clear()
+            self._accepting.append(loop.create_task(self._accept(listening, context)))
         self._looking = loop.call_later(_LOOK_EVERY_S, self._look)
 
     def _make_link(self) -> ServerLink:
@@ -126,12 +121,46 @@ class Server(grpc.aio.Server):
             gone=self._forget,
         )
 
+    async def _accept(self, listening: socket.socket, context: ssl.SSLContext | None) -> None:
+        """Take connections, those included whose handshake has only begun, up to the bound."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(listening)
+            except OSError as error:
+                words = "no connection can be taken now: %s"
+                log.warning(words, error.strerror, extra={"repeats": error.errno})
+                await asyncio.sleep(_SHORTAGE_S)
+                continue
+            if len(self._links) + len(self._arriving) >= self._connections_max:
+                accepted.close()
+                words = "a connection is refused: %s are the most"
+                log.warning(words, self._connections_max, extra={"repeats": words})
+                continue
+            task = loop.create_task(self._arrive(accepted, context))
+            self._arriving.add(task)
+            task.add_done_callback(self._arriving.discard)
+
+    async def _arrive(self, accepted: socket.socket, context: ssl.SSLContext | None) -> None:
+        is_tls = context is not None
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                self._make_link,
+                accepted,
+                ssl=context,
+                ssl_handshake_timeout=PREFACE_S if is_tls else None,
+                ssl_shutdown_timeout=_LAST_WORDS_S if is_tls else None,
+            )
+        except OSError as error:
+            # Also what ssl says of a handshake.
+            log.debug("a connection has ended before it began: %s", error)
+            accepted.close()
+        except asyncio.CancelledError:
+            accepted.close()
+            raise
+
     def _admit(self, link: ServerLink) -> bool:
         if self._is_stopping:
-            return False
-        if len(self._links) >= self._connections_max:
-            words = "a connection is refused: %s are the most"
-            log.warning(words, self._connections_max, extra={"repeats": words})
             return False
         self._links.add(link)
         return True
@@ -152,11 +181,13 @@ class Server(grpc.aio.Server):
         self._is_stopping = True
         if self._looking is not None:
             self._looking.cancel()
+        tasks = [*self._accepting, *self._arriving]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         for listening, _ in self._ports:
             listening.close()
         self._ports.clear()
-        for server in self._listening:
-            server.close()
         for link in self._links:
             link.leave()
         if grace is not None:
@@ -199,6 +230,7 @@ def _listen(host: str, port: int) -> socket.socket:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, is_only)
         listening.bind(address)
         listening.listen(_BACKLOG)
+        listening.setblocking(False)  # noqa: FBT003
     except BaseException:
         listening.close()
         raise
