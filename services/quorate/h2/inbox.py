@@ -69,16 +69,27 @@ class Inbox:
             # Whoever waits for a message has room for the whole of it.
             self._consumed(len(reader) - self._granted)
             self._granted = len(reader)
-            self._waiter = asyncio.get_running_loop().create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
+            await self._news()
         size = len(message) + wire.PREFIX_BYTES
         known = min(size, self._granted)
         self._granted -= known
         self._consumed(size - known)
         return message
+
+    async def skip(self) -> None:
+        """Take all that comes, and keep nothing of it."""
+        while True:
+            self._consumed(self._reader.drop())
+            if self._has_all:
+                return
+            await self._news()
+
+    async def _news(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
 
     def _consumed(self, size: int) -> None:
         if size:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, Self
 
 import grpc
@@ -27,6 +27,8 @@ _OK_BLOCK: Final = block_of([(b"grpc-status", b"0")])
 _NO_WORDS: Final = block_of([(b"content-type", b"text/plain")])
 _NOT_GRPC: Final = b"This server speaks gRPC.\n"
 _OK: Final = grpc.StatusCode.OK
+# For the rest of a request that is no call, before it is told so.
+_REST_S: Final = 5.0
 
 
 class Link(Protocol):
@@ -137,7 +139,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         request = self._request
         try:
             if request.http_status is not None:
-                self._refuse_http(request.http_status)
+                await self._refuse_http(request.http_status)
             elif request.fault is not None:
                 self._finish(*request.fault)
             else:
@@ -210,7 +212,11 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             self.fail(error.code, str(error))
             raise asyncio.CancelledError from None
 
-    def _refuse_http(self, status: bytes) -> None:
+    async def _refuse_http(self, status: bytes) -> None:
+        # An answer before the end would hide what is wrong with the rest.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_REST_S):
+                await self._inbox.skip()
         self._connection.send_headers(self._stream_id, block_of([(b":status", status)]) + _NO_WORDS)
         self._connection.send_data(self._stream_id, _NOT_GRPC, is_last=True)
         self._is_over = True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from quorate.h2 import frames
-from quorate.h2.frames import frame
+from quorate.h2.frames import ErrorCode, frame
 from quorate.h2.headers import block_of
 from tests.unit.h2 import peers
 from tests.unit.h2.by_hand import Wire, streaming, unary
@@ -206,6 +206,18 @@ async def test_what_is_no_grpc_is_answered_in_words() -> None:
     _, _, _, body = wire.answers()
     assert body.flags == frames.END_STREAM
     assert body.payload.startswith(b"This server")
+
+
+async def test_what_is_no_grpc_is_read_to_its_end_before() -> None:
+    wire = Wire()
+    wire.greet()
+    pairs = [(b":method", b"GET"), *REQUEST[1:]]
+    wire.send(peers.headers(flags=WHOLE, block=block_of(pairs)))
+    await wire.settle()
+    assert frames.DATA not in [one.kind for one in wire.answers()]
+    wire.send(peers.headers(flags=WHOLE, block=block_of(pairs)))
+    await wire.settle()
+    assert wire.answers()[-1].payload == word(ErrorCode.PROTOCOL_ERROR)
 
 
 async def test_metadata_and_identity_are_told() -> None:
