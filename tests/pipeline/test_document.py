@@ -1,27 +1,38 @@
-"""docs/pipeline.md tells the truth: what it quotes can be typed.
+"""docs/pipeline.md tells the truth: what it quotes can be typed, and says what it says there.
 
-A block of ```console begins with a command behind `$`, and goes on with its output, if it has any.
+A block of ```console begins with a command behind `$`, and goes on with its output, of which a line
+`...` stands for any number of lines.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from quorate.cli.main import COMMANDS, make_parser
+from quorate.cli.main import main as quorate
+from quorate.pipeline.jobs import running
 from quorate.pipeline.jobs.narrowing import narrowing_of
 from quorate.pipeline.jobs.registry import JOBS
 from quorate.pipeline.jobs.running import chosen_tables, source_options
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 DOCUMENT = Path(__file__).parents[2] / "docs" / "pipeline.md"
 BLOCK = re.compile(r"^```console\n\$ (.*?[^\\])\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FLAG = re.compile(r"`(--[a-z-]+)")
+ELIDED = "..."
 QUESTIONS_MIN = 10
+# Each of the others would take a test some seconds more.
+COMPARED = ("elections", "brokers", "configs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +62,37 @@ def quoted(text: str) -> list[Quoted]:
 TEXT = DOCUMENT.read_text(encoding="utf-8")
 QUOTED = quoted(TEXT)
 OURS = [each for each in QUOTED if each.words[0] == "quorate"]
+JOB_RUNS = [each for each in QUOTED if each.job is not None]
 
 
-def test_ten_questions_have_a_command_each() -> None:
+def outputs() -> list[Quoted]:
+    """What is compared: the first run of each of those jobs over the generated log."""
+    first: dict[str | None, Quoted] = {}
+    for each in JOB_RUNS:
+        if each.job in COMPARED and "--path" in each.words:
+            first.setdefault(each.job, each)
+    return list(first.values())
+
+
+def matches(output: str, said: str) -> bool:
+    """Whether a text says what is quoted, with what was left out of it."""
+    parts = re.split(rf"^{re.escape(ELIDED)}\n", output, flags=re.MULTILINE)
+    pattern = r"(?:.*\n)*".join(re.escape(part) for part in parts)
+    return re.fullmatch(pattern, said) is not None
+
+
+def test_a_line_of_dots_stands_for_lines_that_were_left_out() -> None:
+    assert matches("a\n...\nd\n", "a\nb\nc\nd\n")
+    assert not matches("a\n...\nd\n", "a\nb\nc\n")
+    assert not matches("a\n", "a\nb\n")
+
+
+def test_ten_questions_have_a_command_and_its_output_each() -> None:
     sections = re.split(r"^## ", TEXT, flags=re.MULTILINE)[1:]
-    asked = {section.splitlines()[0]: quoted(section) for section in sections if "?\n" in section}
-    questions = {title: blocks for title, blocks in asked.items() if title.endswith("?")}
-    assert len(questions) >= QUESTIONS_MIN
-    for title, blocks in questions.items():
-        assert any(each.job is not None for each in blocks), title
+    questions = [section for section in sections if section.partition("\n")[0].endswith("?")]
+    runs = [[each for each in quoted(section) if each.job is not None] for section in questions]
+    assert all(runs)
+    assert sum(any(each.output for each in found) for found in runs) >= QUESTIONS_MIN
 
 
 @pytest.mark.parametrize("each", OURS, ids=lambda each: each.command)
@@ -82,3 +115,29 @@ def test_each_flag_that_it_names_is_one_of_a_job(capsys: pytest.CaptureFixture[s
             make_parser("pipeline").parse_args(["pipeline", name, "--help"])
     known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     assert [flag for flag in FLAG.findall(TEXT) if flag not in known] == []
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the log that the document generates."""
+    folder = tmp_path_factory.mktemp("document")
+    words = next(each.words for each in OURS if each.words[1] == "generate-log")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert quorate(words[1:]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("each", outputs(), ids=lambda each: each.job)
+def test_its_output_is_that_of_the_job(
+    spark: SparkSession,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    each: Quoted,
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    assert quorate(each.words[1:]) == 0
+    said = capsys.readouterr().out
+    assert matches(each.output, said), said
