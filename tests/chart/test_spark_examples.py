@@ -147,9 +147,12 @@ def test_the_account_and_the_claim_that_are_named_are_made() -> None:
 
 
 def test_the_driver_may_make_its_executors_and_nothing_else() -> None:
-    (rule,) = one(load("access.yaml"), "Role")["rules"]
-    assert rule["apiGroups"] == [""]
-    assert set(rule["resources"]) == {"pods", "configmaps", "services", "persistentvolumeclaims"}
+    rules = one(load("access.yaml"), "Role")["rules"]
+    core = {"pods", "configmaps", "services", "persistentvolumeclaims"}
+    assert [(rule["apiGroups"], set(rule["resources"])) for rule in rules] == [
+        ([""], core),
+        (["networking.k8s.io"], {"networkpolicies"}),
+    ]
 
 
 @pytest.fixture

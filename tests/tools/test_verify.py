@@ -34,5 +34,5 @@ def test_make_help_lists_every_target_and_what_it_is_for() -> None:
     ).stdout
     described = [line.split(maxsplit=1) for line in listing.splitlines()]
     everyday = ["help", "install", "pipeline", "report", "run", "test", "verify", "fix", "sim"]
-    targets = [*everyday, "chaos", "kafka", "interop", "bench", "image", "e2e", "gen"]
+    targets = [*everyday, "chaos", "kafka", "grpc", "interop", "bench", "image", "e2e", "gen"]
     assert [target for target, _ in described] == targets

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, zip_longest
 from typing import TYPE_CHECKING
 
 from tests.pipeline.walks.past import Cells, Event, Past, ordered
@@ -93,7 +93,7 @@ def voter_sets(past: Past) -> list[Cells]:
     ends = [event.bound for event, _ in told[1:]]
     return ordered(
         (*past.known_interval(event.bound, end), len(named), named)
-        for (event, named), end in zip(told, [*ends, None], strict=True)
+        for (event, named), end in zip_longest(told, ends)
     )
 
 
