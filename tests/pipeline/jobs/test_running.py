@@ -7,10 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from quorate.pipeline.command import add_jobs, main
 from quorate.pipeline.jobs import running
-from quorate.pipeline.jobs.registry import JOBS
+from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.running import furthest_log, read_log, source_options, what_was_said
 from tests.pipeline.log_frames import Log, frame, rows_as_dicts
 
@@ -150,6 +151,32 @@ def test_the_sentence_is_found_in_a_traceback() -> None:
     )
     assert what_was_said(ValueError(said)) == "path: x cannot be listed"
     assert what_was_said(ValueError("one thing\nand more")) == "one thing"
+
+
+def test_an_error_is_read_before_the_session_ends(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_open = False
+
+    def words(error: PySparkException) -> str:
+        del error
+        assert is_open
+        return "x.OptionError: path: no such place"
+
+    @contextmanager
+    def shared(master: str | None) -> Iterator[SparkSession]:
+        nonlocal is_open
+        del master
+        is_open = True
+        try:
+            yield spark
+        finally:
+            is_open = False
+
+    monkeypatch.setattr(running, "session", shared)
+    monkeypatch.setattr(PySparkException, "__str__", words)
+    with pytest.raises(PipelineError, match=r"^path: no such place$"), running.opened(None):
+        raise PySparkException("?")
 
 
 @pytest.mark.parametrize("name", [name for name, job in JOBS.items() if job.tables])

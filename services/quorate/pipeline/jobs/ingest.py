@@ -26,8 +26,7 @@ from pyspark.sql.types import (
 )
 
 from quorate.pipeline.jobs.registry import INGEST, PipelineError
-from quorate.pipeline.jobs.running import FORMAT, source_options
-from quorate.pipeline.session import session
+from quorate.pipeline.jobs.running import FORMAT, opened, source_options
 
 if TYPE_CHECKING:
     import argparse
@@ -112,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.max_offsets_per_batch is not None:
         options["maxOffsetsPerTrigger"] = str(arguments.max_offsets_per_batch)
     options["failOnDataLoss"] = "false" if arguments.go_on_after_loss == "yes" else "true"
-    with session(arguments.master) as spark:
+    with opened(arguments.master) as spark:
         reader = spark.readStream.format(FORMAT)
         for name, value in options.items():
             reader = reader.option(name, value)

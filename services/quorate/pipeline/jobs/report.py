@@ -13,7 +13,13 @@ from quorate.pipeline.jobs.keeping import kept_rows
 from quorate.pipeline.jobs.log_rows import in_log_time, valid
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
-from quorate.pipeline.jobs.running import UNCOMMITTED, furthest_log, read_log, source_options
+from quorate.pipeline.jobs.running import (
+    UNCOMMITTED,
+    furthest_log,
+    opened,
+    read_log,
+    source_options,
+)
 from quorate.pipeline.report import contents
 from quorate.pipeline.report.brokers import broker_totals, broker_verdicts, brokers_section
 from quorate.pipeline.report.page import page
@@ -21,7 +27,6 @@ from quorate.pipeline.report.plots import Span
 from quorate.pipeline.report.shown import utc
 from quorate.pipeline.report.text import grouped
 from quorate.pipeline.report.voters import voter_verdict, voters_section
-from quorate.pipeline.session import session
 
 if TYPE_CHECKING:
     import argparse
@@ -40,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     options = source_options(JOBS["report"], arguments)
     paths: list[str] = arguments.path or []
-    with session(arguments.master) as spark, progress(spark):
+    with opened(arguments.master) as spark, progress(spark):
         log = read_log(spark, options)
         every = None
         if len(paths) > 1:

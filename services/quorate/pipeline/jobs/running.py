@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ from quorate.pipeline.session import session
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -54,7 +55,7 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
         names = chosen_tables(job, arguments)
         check_output(names, arguments.format, arguments.output)
         narrowing = narrowing_of(arguments, {name: module.SCHEMAS[name] for name in names})
-        with session(arguments.master) as spark, progress(spark):
+        with opened(arguments.master) as spark, progress(spark):
             log = read_log(spark, options)
             if not job.reads_all_logs and len(arguments.path or ()) > 1:
                 log = furthest_log(log)
@@ -64,10 +65,19 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
             write_tables(chosen, arguments.format, arguments.output, arguments.rows)
     except PipelineError as error:
         return _fail(job, str(error))
-    except (PySparkException, Py4JJavaError) as error:
-        # What fails below a join comes as Java's error, with the same text in it.
-        return _fail(job, what_was_said(error))
     return 0
+
+
+@contextmanager
+def opened(master: str | None) -> Iterator[SparkSession]:
+    """A session in which what Spark raises becomes a sentence: PipelineError."""
+    with session(master) as spark:
+        try:
+            yield spark
+        except (PySparkException, Py4JJavaError) as error:
+            # Java has to be there still when it is asked what the error says. What fails below a
+            # join comes as Java's own, with the same text in it.
+            raise PipelineError(what_was_said(error)) from error
 
 
 def chosen_tables(job: Job, arguments: argparse.Namespace) -> tuple[str, ...]:
