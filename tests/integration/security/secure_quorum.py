@@ -51,17 +51,22 @@ class SecureQuorum(Quorum):
         store = self.stores.keystore(f"controller-{node.node_id}")
         return super().environment(node) | {"QUORATE_SSL_KEYSTORE_LOCATION": str(store)}
 
-    async def cli_as(self, party: str | None, *arguments: str) -> tuple[int | None, str, str]:
-        """Run a command as somebody; its exit status, stdout and stderr."""
+    def command_config(self, party: str | None) -> str:
+        """The file of properties with which somebody connects."""
         config = self.stores.folder / f"{party or 'nobody'}.properties"
         lines = ["security.protocol=SSL", f"ssl.truststore.location={self.stores.truststore}"]
         if party is not None:
             lines.append(f"ssl.keystore.location={self.stores.keystore(party)}")
         config.write_text("\n".join(lines), encoding="utf-8")
+        return str(config)
+
+    async def cli_as(self, party: str | None, *arguments: str) -> tuple[int | None, str, str]:
+        """Run a command as somebody; its exit status, stdout and stderr."""
+        config = self.command_config(party)
         command, *rest = arguments
         options = ["--bootstrap-controller", self.bootstrap_servers, "--command-config"]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "quorate.cli.main", command, *options, str(config), *rest),
+            *(sys.executable, "-m", "quorate.cli.main", command, *options, config, *rest),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
