@@ -2,8 +2,64 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.pandas.types import from_arrow_schema
+
 from pyspark_quorate import DefaultSource
+from quorate.pipeline.source.frame import COLUMNS, TYPED, arrow_schema, column_name, plain_value
 from quorate.pipeline.source.source import KraftDataSource
+from quorate.records.metadata import encode_record
+from quorate.records.schema import schema_of, shapes_of
+from tests.pipeline.source.logs import LogWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from quorate.records.schema import Field, Struct
+
+# What a narrower type or a signed one would not hold.
+EXTREMES: Final[dict[str, object]] = {
+    "bool": True,
+    "int8": -(2**7),
+    "int16": -(2**15),
+    "uint16": 2**16 - 1,
+    "int32": -(2**31),
+    "uint32": 2**32 - 1,
+    "int64": -(2**63),
+    "float64": 0.1,
+    "uuid": bytes(range(240, 256)),
+    "string": "Grüße\0<&>",
+    "bytes": b"\x00\xff",
+}
+
+
+def full(field: Field, version: int, shapes: dict[str, type]) -> object:
+    """Two elements where there may be many, and nothing left out."""
+    one: object
+    if field.struct is None:
+        one = EXTREMES[field.element]
+    else:
+        one = record_of(shapes[field.element], field.struct, version, shapes, is_full=True)
+    return (one, one) if field.is_array else one
+
+
+def sparse(field: Field, version: int, shapes: dict[str, type]) -> object:
+    """None where that may be, and no elements."""
+    if version in field.nullable:
+        return None
+    return () if field.is_array else full(field, version, shapes)
+
+
+def record_of(
+    cls: type, struct: Struct, version: int, shapes: dict[str, type], *, is_full: bool
+) -> Any:  # noqa: ANN401 - an instance of cls
+    """A record of a type, or a structure in one."""
+    fill = full if is_full else sparse
+    wired = [field for field in struct.fields if version in field.versions]
+    return cls(**{field.name: fill(field, version, shapes) for field in wired})
 
 
 def test_spark_finds_it_by_the_name_of_its_package() -> None:
@@ -14,3 +70,29 @@ def test_spark_finds_it_by_the_name_of_its_package() -> None:
 def test_the_schema_follows_the_options() -> None:
     source = KraftDataSource(options={"path": "x", "columns": "offset"})
     assert source.schema() == "offset bigint"
+
+
+def test_a_session_sees_every_type_as_the_batches_have_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = LogWriter(tmp_path / "c")
+    log.lead(1)
+    records = []
+    for is_full in (True, False):
+        for cls in TYPED.values():
+            schema = schema_of(cls)
+            version = schema.versions.last
+            record = record_of(cls, schema.body, version, shapes_of(cls), is_full=is_full)
+            log.write([encode_record(record, version)])
+            records.append(record)
+    options = {"path": str(log.root), "recordTypes": ",".join(TYPED)}
+    frame = spark.read.format("kraft").options(**options).load()
+    assert frame.schema == from_arrow_schema(arrow_schema(COLUMNS, TYPED))
+    found = {row.offset: row.asDict(recursive=True) for row in frame.collect()}
+    assert sorted(found) == list(range(len(records) + 1))
+    for offset, record in enumerate(records, start=1):
+        cls, row = type(record), found[offset]
+        assert (row["record_type"], row["value"] is None) == (cls.__name__, False)
+        typed = {name: row[column_name(name)] for name in TYPED}
+        others = dict.fromkeys(TYPED)
+        assert typed == others | {cls.__name__: plain_value(record, schema_of(cls).body)}
