@@ -120,11 +120,13 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     calls = CallLog(config.node_id, lambda: None if tls is None else tls.expires_s)
     labels = {"node_id": str(config.node_id)}
     calls.registry.register(Readings(tracing.numbers, labels, TRACING_METERS))
-    health, metrics = HealthServer(), MetricsServer(calls.registry)
+    health, metrics = HealthServer(config.transport), MetricsServer(calls.registry)
     # Without names there is nobody to call for.
     guard = None if tls is None and config.access is None else CallerInterceptor(config.access)
     forwards = guard is not None
-    async with ControllerClient(config.servers, tls=tls, forwards=forwards) as client:
+    async with ControllerClient(
+        config.servers, tls=tls, transport=config.transport, forwards=forwards
+    ) as client:
         membership = MembershipClient(client)
         named = config.statefulset
         pod = None if named is None else FateOfPod(named, config.node_id)

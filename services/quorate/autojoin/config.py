@@ -10,12 +10,14 @@ from quorate.autojoin.state import FETCH_TIMEOUT_MS, GHOST_DELAY_MS
 from quorate.settings.properties import PORT_MAX, Settings
 from quorate.settings.tls import read_service_tls
 from quorate.settings.tracing import read_tracing
+from quorate.settings.transport import read_transport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quorate.settings.tls import TlsSettings
     from quorate.settings.tracing import TracingSettings
+    from quorate.settings.transport import Transport
 
 NAMESPACE_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
@@ -37,6 +39,7 @@ class AutojoinConfig:
     lease_ms: int
     health_port: int
     metrics_port: int
+    transport: Transport
     tls: TlsSettings | None
     tracing: TracingSettings | None
     log_level: str
@@ -82,6 +85,7 @@ def read_config(
         lease_ms=settings.integer("autojoin.lease.ms", 15_000, minimum=1_000),
         health_port=settings.integer("health.port", 9090, minimum=-1, maximum=PORT_MAX),
         metrics_port=settings.integer("metrics.port", 9464, minimum=-1, maximum=PORT_MAX),
+        transport=read_transport(settings),
         tls=tls,
         tracing=read_tracing(settings, environment),
         log_level=settings.text("log.level", "INFO"),

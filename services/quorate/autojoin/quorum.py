@@ -10,6 +10,7 @@ from quorate.client.admin_client import AdminClient
 from quorate.client.calls import ControllerCalls
 from quorate.records.ids import ClusterId, NodeId, ReplicaKey
 from quorate.rpc.admin_errors import AdminError
+from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,12 +39,14 @@ class PodQuorum:
         admin_port: int,
         timeout_s: float,
         tls: TlsFiles | None = None,
+        transport: Transport = Transport.GRPCIO,
     ) -> None:
         self._namespace = namespace
         self._controller_port = controller_port
         self._admin_port = admin_port
         self._timeout_s = timeout_s
         self._tls = tls
+        self._transport = transport
         self._controllers: ControllerCalls | None = None
         self._sidecars: AdminClient | None = None
         self._known: tuple[str, ...] = ()
@@ -68,11 +71,14 @@ class PodQuorum:
             return None
         if self._controllers is None:
             self._known = hosts
-            self._controllers = ControllerCalls(drain_s=ASK_TIMEOUT_S, tls=self._tls)
+            self._controllers = ControllerCalls(
+                drain_s=ASK_TIMEOUT_S, tls=self._tls, transport=self._transport
+            )
             self._sidecars = AdminClient(
                 [(host, self._admin_port) for host in hosts],
                 timeout_s=self._timeout_s,
                 tls=self._tls,
+                transport=self._transport,
             )
         return self._controllers
 

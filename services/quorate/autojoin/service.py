@@ -80,7 +80,8 @@ async def _serve(config: AutojoinConfig, tls: TlsFiles | None) -> int:
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
-    meters, health = Meters(config.stateful_set, time.time()), HealthServer()
+    meters = Meters(config.stateful_set, time.time())
+    health = HealthServer(config.transport)
     labels = {"statefulset": config.stateful_set}
     meters.registry.register(Readings(tracing.numbers, labels, TRACING_METERS))
     metrics = MetricsServer(meters.registry)
@@ -129,6 +130,7 @@ class Operator:
             admin_port=config.admin_port,
             timeout_s=config.request_timeout_ms / 1000,
             tls=tls,
+            transport=config.transport,
         )
         self._reconciler = Reconciler(
             ApiServer(api, config),

@@ -20,11 +20,12 @@ from quorate.client.asking import ask_everybody
 from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
 from quorate.client.controller_client import ControllerClient
 from quorate.rpc.admin_errors import AdminError
-from quorate.rpc.channels import open_tls
+from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.numbers import INT32_MAX
 from quorate.settings.properties import ConfigError, Settings, read_properties
 from quorate.settings.tls import TlsError, read_client_tls
 from quorate.settings.tracing import TracingSettings, endpoint_in
+from quorate.settings.transport import read_transport
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from quorate.client.calls import Address
     from quorate.controller.replies import ReadReply
     from quorate.controller.requests import ReadRequest
-    from quorate.rpc.tls import TlsFiles
 
 TIMEOUT_MS_DEFAULT: Final = 30_000
 REPORT_MS_MAX: Final = 1_000
@@ -71,7 +71,7 @@ def _add_arguments(parser: argparse.ArgumentParser, *, has_pin: bool, has_defaul
         "--command-config",
         metavar="FILE",
         default=default(None),
-        help="properties of the connection: security.protocol, ssl.*",
+        help="properties of the connection: security.protocol, ssl.*, grpc.transport",
     )
     parser.add_argument(
         "--timeout-ms",
@@ -154,7 +154,10 @@ async def _run(
     call_ms = timeout_ms - 2 * reserve_ms
     limit_s = (timeout_ms - reserve_ms) / 1000
     loop = asyncio.get_running_loop()
-    async with ControllerClient(servers, timeout_ms=call_ms, tls=tls_of(arguments)) as client:
+    kind = kind_of(arguments)
+    async with ControllerClient(
+        servers, timeout_ms=call_ms, tls=kind.tls, transport=kind.transport
+    ) as client:
         try:
             async with asyncio.timeout(None if is_endless else limit_s) as clock:
                 if not is_endless:
@@ -201,21 +204,21 @@ def servers_of(arguments: argparse.Namespace) -> list[Address]:
     return named
 
 
-def tls_of(arguments: argparse.Namespace) -> TlsFiles | None:
-    """The certificates that `--command-config` names, None for plaintext. Raises CommandError.
+def kind_of(arguments: argparse.Namespace) -> ChannelKind:
+    """The channels that `--command-config` asks for. Raises CommandError.
 
-    They are checked before anybody is called: to a client that presents none, or an expired one,
-    the server says nothing but that the connection is closed.
+    Certificates are checked before anybody is called: to a client that presents none, or an expired
+    one, the server says nothing but that the connection is closed.
     """
     path: str | None = arguments.command_config
     if path is None:
-        return None
+        return ChannelKind()
     try:
         settings = Settings(read_properties(path), {})
-        tls = read_client_tls(settings)
+        tls, transport = read_client_tls(settings), read_transport(settings)
         for warning in settings.warnings():
             warn(f"--command-config: {warning}")
-        return open_tls(tls)
+        return ChannelKind(open_tls(tls), transport)
     except (ConfigError, TlsError) as error:
         raise CommandError(f"--command-config: {error}") from error
 

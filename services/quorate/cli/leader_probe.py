@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from quorate.cli.connection import tls_of
+from quorate.cli.connection import kind_of
 from quorate.cli.output import CommandError
 from quorate.client.addresses import format_server
 from quorate.client.asking import ask_everybody
 from quorate.client.calls import RequestRefusedError
 from quorate.client.controller_client import ControllerClient
 from quorate.records.errors import ErrorCode
-from quorate.rpc.channels import open_tls
+from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.tls import TlsError
+from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
     import argparse
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from quorate.client.calls import Address
     from quorate.consensus.config import ControllerConfig
     from quorate.raft.messages import DescribeQuorumResponse
-    from quorate.rpc.tls import TlsFiles
 
 PROBE_TIMEOUT_S: Final = 3.0
 # A follower that heard its leader more recently than this vouches for it.
@@ -58,23 +58,23 @@ class Answer:
         return f"{format_server(self.server)} {self.words}"
 
 
-def ask_for_leader(
-    servers: Iterable[Address], cluster_id: str, tls: TlsFiles | None
-) -> list[Answer]:
+def ask_for_leader(servers: Iterable[Address], cluster_id: str, kind: ChannelKind) -> list[Answer]:
     """Ask all servers at once, and those that they name as leader; the answers in order."""
-    return asyncio.run(_ask_all(list(dict.fromkeys(servers)), cluster_id, tls))
+    return asyncio.run(_ask_all(list(dict.fromkeys(servers)), cluster_id, kind))
 
 
-def tls_for(arguments: argparse.Namespace, configs: Iterable[ControllerConfig]) -> TlsFiles | None:
-    """The certificates of `--command-config`, or those with which a controller calls its peers.
+def kind_for(arguments: argparse.Namespace, configs: Iterable[ControllerConfig]) -> ChannelKind:
+    """The channels that `--command-config` asks for, or those of a controller to its peers.
 
     Raises CommandError.
     """
     if arguments.command_config is not None:
-        return tls_of(arguments)
-    settings = next((config.tls for config in configs if config.tls is not None), None)
+        return kind_of(arguments)
+    known = list(configs)
+    settings = next((config.tls for config in known if config.tls is not None), None)
     try:
-        return open_tls(settings)
+        transport = next((config.transport for config in known), Transport.GRPCIO)
+        return ChannelKind(open_tls(settings), transport)
     except TlsError as error:
         raise CommandError(str(error)) from error
 
@@ -97,16 +97,14 @@ def refuse_leader(answers: Sequence[Answer], *, ignored: Sequence[Address]) -> N
             )
 
 
-async def _ask_all(servers: list[Address], cluster_id: str, tls: TlsFiles | None) -> list[Answer]:
+async def _ask_all(servers: list[Address], cluster_id: str, kind: ChannelKind) -> list[Answer]:
     asked = await ask_everybody(
-        servers, lambda server: _ask(server, cluster_id, tls), named_in=lambda said: said[1]
+        servers, lambda server: _ask(server, cluster_id, kind), named_in=lambda said: said[1]
     )
     return [answer for answer, _ in asked.values()]
 
 
-async def _ask(
-    server: Address, cluster_id: str, tls: TlsFiles | None
-) -> tuple[Answer, list[Address]]:
+async def _ask(server: Address, cluster_id: str, kind: ChannelKind) -> tuple[Answer, list[Address]]:
     """One server's answer, and where the leader listens that it names."""
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_S):
@@ -122,7 +120,7 @@ async def _ask(
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
-    async with ControllerClient([server], tls=tls) as client:
+    async with ControllerClient([server], tls=kind.tls, transport=kind.transport) as client:
         try:
             said = await client.try_describe_at(server, PROBE_TIMEOUT_S)
             identity = await client.try_api_versions_at(server, PROBE_TIMEOUT_S)

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.arguments import number
-from quorate.cli.connection import TIMEOUT_MS_DEFAULT, tls_of
+from quorate.cli.connection import TIMEOUT_MS_DEFAULT, kind_of
 from quorate.cli.output import CommandError, admin_error, fail, print_json
 from quorate.client.addresses import parse_server
 from quorate.client.admin_client import AdminClient
@@ -48,7 +48,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--command-config",
         metavar="FILE",
-        help="properties of the connection: security.protocol, ssl.*",
+        help="properties of the connection: security.protocol, ssl.*, grpc.transport",
     )
     parser.add_argument(
         "--timeout-ms",
@@ -89,7 +89,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _prepare(arguments: argparse.Namespace) -> Prepared:
     timeout_s = arguments.timeout_ms / 1000
-    async with AdminClient([arguments.admin], timeout_s=timeout_s, tls=tls_of(arguments)) as client:
+    kind = kind_of(arguments)
+    async with AdminClient(
+        [arguments.admin], timeout_s=timeout_s, tls=kind.tls, transport=kind.transport
+    ) as client:
         return await client.prepare_stop(leave=arguments.leave)
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.identities import draw_uuid, parse_cluster_id
-from quorate.cli.leader_probe import ask_for_leader, refuse_leader, tls_for
+from quorate.cli.leader_probe import ask_for_leader, kind_for, refuse_leader
 from quorate.cli.output import CommandError, fail
 from quorate.cli.storage_recover import parse_ignored
 from quorate.client.calls import QuorumUnavailableError, RequestRefusedError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from quorate.client.calls import Address
     from quorate.consensus.config import ControllerConfig
-    from quorate.rpc.tls import TlsFiles
+    from quorate.rpc.channels import ChannelKind
     from quorate.storage.backup import Source
 
 _LEADER_TIMEOUT_MS: Final = 3_000
@@ -61,7 +61,7 @@ def _backup(arguments: argparse.Namespace) -> None:
     fs, directory = OsFileSystem(), config.log.directory
     meta = read_meta(fs, f"{directory}/{layout.META_PROPERTIES}")
     cluster_id = None if meta is None else meta.cluster_id
-    goal = asyncio.run(_committed(config, cluster_id, tls_for(arguments, [config])))
+    goal = asyncio.run(_committed(config, cluster_id, kind_for(arguments, [config])))
     if goal is not None:
         _await_local(directory, goal, arguments.timeout_ms)
     source = open_source(fs, directory, below=None if goal is None else goal.offset)
@@ -77,12 +77,14 @@ def _backup(arguments: argparse.Namespace) -> None:
 
 
 async def _committed(
-    config: ControllerConfig, cluster_id: str | None, tls: TlsFiles | None
+    config: ControllerConfig, cluster_id: str | None, kind: ChannelKind
 ) -> OffsetAndEpoch | None:
     """The leader's epoch and high watermark; None where no leader answers. Raises CommandError."""
     advertised = (config.advertised.host, config.advertised.port)
     servers: list[Address] = [advertised, *config.quorum.bootstrap_servers]
-    async with ControllerClient(servers, timeout_ms=_LEADER_TIMEOUT_MS, tls=tls) as client:
+    async with ControllerClient(
+        servers, timeout_ms=_LEADER_TIMEOUT_MS, tls=kind.tls, transport=kind.transport
+    ) as client:
         try:
             identity = await client.api_versions()
             async with asyncio.timeout(_LEADER_TIMEOUT_MS / 1000):
@@ -170,8 +172,8 @@ def _restore(arguments: argparse.Namespace) -> None:
             cluster_id = parse_cluster_id("--new-cluster-id", arguments.new_cluster_id)
         advertised = (config.advertised.host, config.advertised.port)
         servers = [advertised, *config.quorum.bootstrap_servers]
-        tls = tls_for(arguments, [config])
-        refuse_leader(ask_for_leader(servers, cluster_id, tls), ignored=ignored)
+        kind = kind_for(arguments, [config])
+        refuse_leader(ask_for_leader(servers, cluster_id, kind), ignored=ignored)
         plan = restoration(
             backup.manifest,
             arguments.input,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quorate.cli.identities import draw_uuid, parse_cluster_id
-from quorate.cli.leader_probe import ask_for_leader, refuse_leader, tls_for
+from quorate.cli.leader_probe import ask_for_leader, kind_for, refuse_leader
 from quorate.cli.output import CommandError, fail, print_json
 from quorate.client.addresses import parse_server
 from quorate.consensus.config import ControllerConfig, load_config
@@ -89,8 +89,8 @@ def _recover(arguments: argparse.Namespace) -> Report:
         report = Report(plan, source.directory, is_continued=True)
     cluster_id = report.plan.before.cluster_id
     configs = [source.config for source in sources if source.config is not None]
-    tls = tls_for(arguments, configs)
-    answers = ask_for_leader(_servers(sources, report), cluster_id, tls)
+    kind = kind_for(arguments, configs)
+    answers = ask_for_leader(_servers(sources, report), cluster_id, kind)
     refuse_leader(answers, ignored=ignored)
     report = replace(report, answers=tuple(answers))
     return _execute(report) if arguments.execute else report

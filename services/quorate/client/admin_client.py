@@ -27,6 +27,7 @@ from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from quorate.rpc.refusals import never_sent, words_of
+from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,6 +61,7 @@ class AdminClient:
         *,
         timeout_s: float = TIMEOUT_S,
         tls: TlsFiles | None = None,
+        transport: Transport = Transport.GRPCIO,
     ) -> None:
         """Plaintext without `tls`."""
         if not servers:
@@ -67,7 +69,7 @@ class AdminClient:
         self._servers = list(dict.fromkeys(servers))
         self._timeout_s = timeout_s
         self._tls = tls
-        self._channels = ChannelPool(tls, drain_s=timeout_s)
+        self._channels = ChannelPool(tls, drain_s=timeout_s, transport=transport)
 
     async def __aenter__(self) -> Self:
         return self

@@ -21,6 +21,7 @@ from quorate.rpc.channels import ChannelPool
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.refusals import never_sent, refusal_of, words_of
+from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,12 +113,17 @@ class ControllerCalls:
     """Calls to any controller by its address, on channels that are kept."""
 
     def __init__(
-        self, *, drain_s: float, tls: TlsFiles | None = None, forwards: bool = False
+        self,
+        *,
+        drain_s: float,
+        tls: TlsFiles | None = None,
+        transport: Transport = Transport.GRPCIO,
+        forwards: bool = False,
     ) -> None:
         """Plaintext without `tls`. One that forwards calls for whoever calls this process."""
         self._tls = tls
         self._forwards = forwards
-        self._channels = ChannelPool(tls, drain_s=drain_s)
+        self._channels = ChannelPool(tls, drain_s=drain_s, transport=transport)
 
     async def close(self) -> None:
         await self._channels.close()

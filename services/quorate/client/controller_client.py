@@ -24,6 +24,7 @@ from quorate.client.finding import LeaderFinder
 from quorate.client.silence import ReplacedError
 from quorate.client.waiting import FAIR_S, Backoff
 from quorate.rpc import pages
+from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -46,13 +47,14 @@ class ControllerClient(ControllerCalls):
         *,
         timeout_ms: int = 30_000,
         tls: TlsFiles | None = None,
+        transport: Transport = Transport.GRPCIO,
         forwards: bool = False,
     ) -> None:
         """Plaintext without `tls`. One that forwards calls for whoever calls this process."""
         if not servers:
             raise ValueError("no server to ask: give at least one HOST:PORT")
         self._timeout_s = timeout_ms / 1000
-        super().__init__(drain_s=self._timeout_s, tls=tls, forwards=forwards)
+        super().__init__(drain_s=self._timeout_s, tls=tls, transport=transport, forwards=forwards)
         self.finder = LeaderFinder(self, servers)
 
     async def __aenter__(self) -> Self:

@@ -16,6 +16,7 @@ from quorate.client.waiting import Backoff
 from quorate.raft.messages import FetchRequest, FetchSnapshotRequest
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset
+from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -61,10 +62,15 @@ class LogReader:
     """Use as an async context manager. `timeout_ms` bounds each call, elections included."""
 
     def __init__(
-        self, servers: Sequence[Address], *, timeout_ms: int, tls: TlsFiles | None = None
+        self,
+        servers: Sequence[Address],
+        *,
+        timeout_ms: int,
+        tls: TlsFiles | None = None,
+        transport: Transport = Transport.GRPCIO,
     ) -> None:
         self._timeout_s = timeout_ms / 1000
-        self._calls = ControllerCalls(drain_s=self._timeout_s, tls=tls)
+        self._calls = ControllerCalls(drain_s=self._timeout_s, tls=tls, transport=transport)
         self._finder = LeaderFinder(self._calls, servers)
         self._found: Found | None = None
 

@@ -131,7 +131,7 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     if stops_with_stdin:
         _stop_with_stdin(loop, stop)
-    health = HealthServer()
+    health = HealthServer(config.transport)
     passes = PassWatch(loop)
     passes.start()
     watch = LoopWatch(loop)

@@ -8,6 +8,7 @@ pending unless its limits are raised; admission is bounded by the services thems
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import grpc.aio
@@ -104,6 +105,14 @@ def channel_options(connect_timeout_ms: int) -> tuple[tuple[str, int], ...]:
         ("grpc.min_reconnect_backoff_ms", connect_timeout_ms),
         ("grpc.keepalive_timeout_ms", max(KEEPALIVE_TIMEOUT_MS, connect_timeout_ms)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelKind:
+    """How the channels of a client are made: plaintext without `tls`."""
+
+    tls: TlsFiles | None = None
+    transport: Transport = Transport.GRPCIO
 
 
 def open_channel(
@@ -210,8 +219,15 @@ class ChannelPool:
     The old one is drained: it ends when its last call has, at the latest after `drain_s`.
     """
 
-    def __init__(self, tls: TlsFiles | None = None, *, drain_s: float) -> None:
+    def __init__(
+        self,
+        tls: TlsFiles | None = None,
+        *,
+        drain_s: float,
+        transport: Transport = Transport.GRPCIO,
+    ) -> None:
         self._tls = tls
+        self._transport = transport
         self._drain_s = drain_s
         self._channels: dict[tuple[str, int], grpc.aio.Channel] = {}
         self._generation = 0
@@ -229,7 +245,9 @@ class ChannelPool:
             self._channels.clear()
         address = (host, port)
         if address not in self._channels:
-            self._channels[address] = open_channel(host, port, tls=self._tls)
+            self._channels[address] = open_channel(
+                host, port, tls=self._tls, transport=self._transport
+            )
         return self._channels[address]
 
     async def close(self) -> None:

@@ -15,6 +15,7 @@ from grpc_reflection.v1alpha import reflection
 
 from quorate.rpc.authorization import CallerInterceptor
 from quorate.rpc.channels import bind, make_server
+from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -67,11 +68,13 @@ class _HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
 class HealthServer:
     """Three answers, each serving or not."""
 
-    def __init__(self) -> None:
+    def __init__(self, transport: Transport = Transport.GRPCIO) -> None:
         self._servicer = _HealthServicer()
         # Anybody may ask, in so many calls.
         guard = CallerInterceptor(None, has_names=False)
-        self._server = make_server((guard,), received_bytes_max=REQUEST_BYTES_MAX)
+        self._server = make_server(
+            (guard,), received_bytes_max=REQUEST_BYTES_MAX, transport=transport
+        )
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, self._server)
 
     async def start(self, host: str, port: int) -> int:

@@ -19,8 +19,5 @@ class Transport(StrEnum):
 
 
 def read_transport(settings: Settings) -> Transport:
-    """The transport of the listener, and of a controller's channels to others.
-
-    Raises ConfigError.
-    """
+    """The transport of a process: of its listeners, and of its channels. Raises ConfigError."""
     return Transport(settings.choice(TRANSPORT, tuple(Transport)))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quorate.autojoin.quorum import PodQuorum
 from quorate.client.admin_client import AdminClient
 from quorate.client.calls import ApiVersions, ControllerCalls
 from quorate.records.errors import ErrorCode
 from quorate.rpc.admin_errors import NO_LEADER, AdminError
+from quorate.settings.transport import Transport
 from tests.unit.autojoin.looks import CLUSTER, key, pod, quorum
 
 if TYPE_CHECKING:
@@ -40,6 +41,29 @@ async def test_running_pods_say_who_they_are(monkeypatch: pytest.MonkeyPatch) ->
     assert asked == [("q-0.q-headless.ns.svc", 9094), ("q-1.q-headless.ns.svc", 9094)]
     assert told == (replace(SILENT[0], key=key(0), cluster_id=CLUSTER), SILENT[1], broken)
     await client.close()
+
+
+async def test_all_its_calls_are_made_by_the_transport_that_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen = []
+
+    def noted(real: Any) -> Any:  # noqa: ANN401 - the class of either client
+        def make(*args: Any, transport: Transport, **how: Any) -> Any:  # noqa: ANN401
+            chosen.append(transport)
+            return real(*args, transport=transport, **how)
+
+        return make
+
+    for client in (AdminClient, ControllerCalls):
+        monkeypatch.setattr(f"quorate.autojoin.quorum.{client.__name__}", noted(client))
+    operator = PodQuorum(
+        "ns", controller_port=9094, admin_port=9095, timeout_s=5.0, transport=Transport.H2
+    )
+    silent = tuple(replace(each, is_running=False) for each in SILENT)
+    assert await operator.ask(silent, "q") == silent
+    await operator.close()
+    assert chosen == [Transport.H2] * 2
 
 
 async def test_the_leaders_view_or_why_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

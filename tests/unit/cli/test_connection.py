@@ -10,14 +10,16 @@ import pytest
 
 from quorate.cli.connection import (
     add_connection_arguments,
+    kind_of,
     made_progress,
     pinned,
     run_command,
     servers_of,
-    tls_of,
 )
 from quorate.cli.output import CommandError
 from quorate.client.calls import OutcomeUnknownError
+from quorate.rpc.channels import ChannelKind
+from quorate.settings.transport import Transport
 from tests.certificates import DAY, Authority
 
 if TYPE_CHECKING:
@@ -140,19 +142,27 @@ def command_config(folder: Path, **properties: object) -> argparse.Namespace:
 
 
 def test_a_connection_is_plaintext_unless_a_file_says_otherwise(tmp_path: Path) -> None:
-    assert tls_of(parsed("act")) is None
-    assert tls_of(command_config(tmp_path, security_protocol="PLAINTEXT")) is None
+    assert kind_of(parsed("act")) == ChannelKind()
+    assert kind_of(command_config(tmp_path, security_protocol="PLAINTEXT")) == ChannelKind()
+
+
+def test_who_speaks_for_a_command_is_said_in_the_file(tmp_path: Path) -> None:
+    assert kind_of(command_config(tmp_path, grpc_transport="h2")) == ChannelKind(
+        transport=Transport.H2
+    )
+    with pytest.raises(CommandError, match=r"^--command-config: grpc\.transport is 'h3'"):
+        kind_of(command_config(tmp_path, grpc_transport="h3"))
 
 
 def test_certificates_are_those_of_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = Authority().leaf("alice").write(tmp_path / "alice.pem")
-    tls = tls_of(
+    tls = kind_of(
         command_config(
             tmp_path, security_protocol="SSL", ssl_keystore_location=store, ssl_trustore=store
         )
-    )
+    ).tls
     assert tls is not None
     pair = tls.current().pair
     assert pair is not None
@@ -168,7 +178,7 @@ def test_a_missing_or_expired_certificate_is_found_before_anybody_is_called(
     def problem(store: Path) -> str:
         arguments = command_config(tmp_path, security_protocol="SSL", ssl_keystore_location=store)
         with pytest.raises(CommandError) as raised:
-            tls_of(arguments)
+            kind_of(arguments)
         return str(raised.value)
 
     missing, expired = tmp_path / "none.pem", tmp_path / "expired.pem"
@@ -179,4 +189,4 @@ def test_a_missing_or_expired_certificate_is_found_before_anybody_is_called(
     assert said.startswith(f"{named}{expired}: the certificate of User:CN=alice expired on 20")
     assert said.endswith(": renew it")
     with pytest.raises(CommandError, match=r"nowhere.* name a readable properties file"):
-        tls_of(parsed("act", "--command-config", str(tmp_path / "nowhere")))
+        kind_of(parsed("act", "--command-config", str(tmp_path / "nowhere")))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
-from quorate.cli.leader_probe import Answer, Standing, judge, refuse_leader
+from quorate.cli.leader_probe import Answer, Standing, judge, kind_for, refuse_leader
 from quorate.cli.output import CommandError
+from quorate.consensus.config import read_config
 from quorate.raft.messages import DescribeQuorumResponse, Heard, LeaderInfo
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
+from quorate.rpc.channels import ChannelKind
+from quorate.settings.transport import Transport
 
 ONE, TWO = ("one", 9094), ("two", 9094)
 
@@ -21,6 +26,15 @@ def said(leader: int | None, *, heard_ms: int | None = None) -> DescribeQuorumRe
         now_ms=Millis(100_000),
         heard=() if heard_ms is None else (Heard(NodeId(leader or 0), Millis(heard_ms)),),
     )
+
+
+def test_without_a_file_for_the_command_servers_are_asked_as_a_controller_asks_its_peers() -> None:
+    arguments = argparse.Namespace(command_config=None)
+    directory = {"node.id": "1", "metadata.log.dir": "log"}
+    known = {**directory, "controller.quorum.bootstrap.servers": "one:9094"}
+    own = read_config({**known, "grpc.transport": "h2"}, {})
+    assert kind_for(arguments, [own]) == ChannelKind(transport=Transport.H2)
+    assert kind_for(arguments, []) == ChannelKind()
 
 
 def test_who_answers_as_leader_leads_also_before_it_knows_what_is_committed() -> None:

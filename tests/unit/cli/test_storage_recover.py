@@ -13,6 +13,7 @@ from quorate.cli.leader_probe import Answer, Standing
 from quorate.cli.main import main
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.rpc.channels import ChannelKind
 from quorate.storage.files import OsFileSystem
 from quorate.storage.layout import META_PROPERTIES
 from quorate.storage.lock import DirectoryLock
@@ -37,8 +38,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Address]:
     """Nobody listens; the servers that were asked."""
     servers: list[Address] = []
 
-    def ask(addresses: Iterable[Address], cluster_id: str, tls: object) -> list[Answer]:
-        assert (cluster_id, tls) == (CLUSTER, None)
+    def ask(addresses: Iterable[Address], cluster_id: str, kind: object) -> list[Answer]:
+        assert (cluster_id, kind) == (CLUSTER, ChannelKind())
         servers.extend(addresses)
         return [Answer(server, Standing.SILENT, "does not answer") for server in servers]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from quorate.h2.channel import Channel
 from quorate.rpc.channels import (
     CHANNEL_OPTIONS,
     MESSAGE_BYTES_MAX,
@@ -14,6 +15,7 @@ from quorate.rpc.channels import (
     connect_ms,
     target,
 )
+from quorate.settings.transport import Transport
 
 
 def test_a_peer_that_returns_is_reached_within_a_quarter_of_a_second() -> None:
@@ -48,6 +50,12 @@ async def test_a_pool_keeps_one_channel_for_each_address() -> None:
     one = pool.get("127.0.0.1", 1)
     assert pool.get("127.0.0.1", 1) is one
     assert pool.get("127.0.0.1", 2) is not one
+    await pool.close()
+
+
+async def test_a_pool_makes_channels_of_its_transport() -> None:
+    pool = ChannelPool(drain_s=1.0, transport=Transport.H2)
+    assert isinstance(pool.get("127.0.0.1", 1), Channel)
     await pool.close()
 
 

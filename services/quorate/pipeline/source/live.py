@@ -18,16 +18,16 @@ from quorate.pipeline.source.options import OptionError
 from quorate.records.batch import check_batch, iter_batches, read_header
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.rpc.admin_errors import AdminError
-from quorate.rpc.channels import open_tls
+from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.properties import ConfigError, Settings, read_properties
 from quorate.settings.tls import TlsError, read_client_tls
+from quorate.settings.transport import read_transport
 from quorate.storage.scan import FileBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from quorate.pipeline.source.options import Options
-    from quorate.rpc.tls import TlsFiles
 
 T = TypeVar("T")
 TIMEOUT_MS: Final = 60_000
@@ -61,9 +61,9 @@ class LiveLog:
             servers = parse_servers(options.bootstrap_servers)
         except ValueError as error:
             raise OptionError(f"bootstrap.servers: {error}") from error
-        tls = _tls(options)
+        kind = _kind(options)
         self._loop = asyncio.new_event_loop()
-        self._reader = self._run(lambda: _opened(servers, tls))
+        self._reader = self._run(lambda: _opened(servers, kind))
 
     def close(self) -> None:
         """Close the channels."""
@@ -165,19 +165,19 @@ def snapshot_of(text: str) -> OffsetAndEpoch:
     return OffsetAndEpoch(epoch=Epoch(int(epoch)), offset=Offset(int(offset)))
 
 
-def _tls(options: Options) -> TlsFiles | None:
+def _kind(options: Options) -> ChannelKind:
     if options.command_config is None:
-        return None
+        return ChannelKind()
     try:
         settings = Settings(read_properties(options.command_config), {})
-        return open_tls(read_client_tls(settings))
+        return ChannelKind(open_tls(read_client_tls(settings)), read_transport(settings))
     except (ConfigError, TlsError) as error:
         raise OptionError(f"commandConfig: {error}") from error
 
 
-async def _opened(servers: list[tuple[str, int]], tls: TlsFiles | None) -> LogReader:
+async def _opened(servers: list[tuple[str, int]], kind: ChannelKind) -> LogReader:
     """Channels belong to the loop on which they are opened."""
-    return LogReader(servers, timeout_ms=TIMEOUT_MS, tls=tls)
+    return LogReader(servers, timeout_ms=TIMEOUT_MS, tls=kind.tls, transport=kind.transport)
 
 
 def _is_whole(data: bytes, at: int) -> bool:
