@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from quorate.settings.properties import environment_name
+from quorate.settings.transport import TRANSPORT, Transport
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VARIABLE = "QUORATE_KAFKA_FIXTURES"
+VARIABLE_OF_TRANSPORT = environment_name(TRANSPORT)
 
 # What the environment says of tracing is meant for whoever runs the tests, not for what they start.
 for name in [name for name in os.environ if name.startswith("OTEL_")]:
@@ -43,6 +47,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=12.0,
         metavar="S",
         help="how long real processes are harmed (default 12)",
+    )
+    group.addoption(
+        "--transport",
+        choices=tuple(Transport),
+        help="who speaks gRPC in all tests that start servers (default grpcio; some run with each)",
     )
     group.addoption("--chaos-controllers", type=int, metavar="N", help="3 or 5 (default both)")
     group.addoption("--chaos-seed", type=int, metavar="N", help="draw the same faults again")
@@ -85,6 +94,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="URL",
         help="where pods send spans to in tests/e2e (http://jaeger.observability.svc:4317)",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The transport of all tests, and of every process that they start."""
+    asked = config.getoption("--transport")
+    if asked is not None:
+        os.environ[VARIABLE_OF_TRANSPORT] = asked
 
 
 @pytest.fixture(autouse=True)

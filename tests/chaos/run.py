@@ -18,6 +18,7 @@ from tests.chaos.offsets import Values, violations
 from tests.chaos.watch import Watch
 from tests.chaos.workload import Workload
 from tests.integration.disks import committed_batches
+from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +46,7 @@ class Report:
     def __str__(self) -> str:
         command = (
             f"make chaos DURATION_S={self.seconds:g} CONTROLLERS={self.controllers}"
-            f" CHAOS_SEED={self.seed}"
+            f" CHAOS_SEED={self.seed} TRANSPORT={chosen()}"
         )
         found = self.violations or ["no violation"]
         return "\n".join([f"chaos: {command}", *self.lines, *found])

@@ -39,6 +39,7 @@ from quorate.rpc.channels import open_channel
 from quorate.rpc.convert_controller import write_request
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from tests.chaos.history import ABSENT, History, Kind, LocalRead, Operation, Outcome
+from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
     from random import Random
@@ -105,7 +106,7 @@ class Workload:
     def _open(self) -> ControllerClient:
         servers = [node.address for node in self._cluster.nodes.values()]
         self._random.shuffle(servers)
-        return ControllerClient(servers, timeout_ms=CALL_MS)
+        return ControllerClient(servers, timeout_ms=CALL_MS, transport=chosen())
 
     async def _client(self, number: int) -> None:
         random, seen = self._random, 0
@@ -257,7 +258,8 @@ class Workload:
     async def _probe(self, node_id: int) -> None:
         """Note every commit that this node answers for."""
         resource = ConfigResource(ResourceType.BROKER, "")
-        async with open_channel(*self._cluster.nodes[node_id].address) as channel:
+        address = self._cluster.nodes[node_id].address
+        async with open_channel(*address, transport=chosen()) as channel:
             stub = controller_pb2_grpc.ControllerStub(channel)
             while not self.is_over:
                 await asyncio.sleep(PROBE_EVERY_S)

@@ -1,4 +1,4 @@
-"""A running quorum for each test that asks for one."""
+"""A running quorum for each test that asks for one, and the transport of each test."""
 
 from __future__ import annotations
 
@@ -6,11 +6,28 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.settings.transport import Transport
 from tests.integration.quorum import SMALL_LOG, STEADY, Quorum
+from tests.integration.transports import speaking
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each transport, unless one is asked for."""
+    if "transport" in metafunc.fixturenames:
+        asked = metafunc.config.getoption("--transport")
+        metafunc.parametrize("transport", [asked] if asked else list(Transport), indirect=True)
+
+
+@pytest.fixture
+def transport(request: pytest.FixtureRequest) -> Iterator[Transport]:
+    """Who speaks gRPC in this test."""
+    transport = Transport(request.param)
+    with speaking(transport):
+        yield transport
 
 
 @pytest.fixture

@@ -25,8 +25,10 @@ from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply, L
 from quorate.controller.requests import CreateTopics, DescribeTopics, ListTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, NodeId
+from quorate.settings.transport import TRANSPORT
 from quorate.storage.meta import MetaProperties
 from tests.integration.disks import committed_batches, log_end, log_start
+from tests.integration.transports import chosen
 from tests.ports import PORTS
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class Controllers:
         self.nodes: dict[int, NodePlan] = {node.node_id: node for node in nodes}
         self.bootstrap_servers = ",".join(f"{host}:{port}" for host, port in self._addresses())
         self.processes: dict[int, Process] = {}
-        self.client = ControllerClient(self._addresses())
+        self.client = ControllerClient(self._addresses(), transport=chosen())
         self._brokers: Process | None = None
 
     def _addresses(self) -> list[tuple[str, int]]:
@@ -156,10 +158,18 @@ class Controllers:
             command,
             "--bootstrap-controller",
             self.bootstrap_servers,
+            "--command-config",
+            str(self._client_properties()),
             *rest,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
+
+    def _client_properties(self) -> Path:
+        """The file that says who speaks for a command."""
+        path = next(iter(self.nodes.values())).directory.parent / "client.properties"
+        path.write_text(f"{TRANSPORT}={chosen()}\n", encoding="utf-8")
+        return path
 
     async def cli(self, *arguments: str) -> str:
         """Run a command against the quorum to its end; stdout. It has to succeed."""

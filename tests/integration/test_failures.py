@@ -14,6 +14,7 @@ from quorate.controller.requests import CreateTopics, NewTopic
 from quorate.records.ids import NodeId
 from tests.integration.disks import committed_batches, log_end, log_start, snapshots
 from tests.integration.quorum import FAST, OBSERVER_ID, Quorum
+from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,7 +134,9 @@ async def test_a_diverged_old_leader_cuts_off_what_nobody_committed(quorum: Quor
     # Killed, not paused: a paused process finds what the leader sent meanwhile in its socket.
     await quorum.kill(*others)
     end = log_end(quorum.nodes[old])
-    async with ControllerClient([quorum.nodes[old].address], timeout_ms=10_000) as client:
+    async with ControllerClient(
+        [quorum.nodes[old].address], timeout_ms=10_000, transport=chosen()
+    ) as client:
         writing = asyncio.ensure_future(client.write(CreateTopics((topic("lost"),))))
 
         async def is_appended() -> bool:

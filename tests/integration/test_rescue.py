@@ -23,6 +23,7 @@ from quorate.storage.files import OsFileSystem
 from quorate.storage.meta import MetaProperties, read_meta
 from tests.integration.disks import log_end, segments, snapshots
 from tests.integration.quorum import DEADLINE_S, Quorum
+from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,7 +127,7 @@ async def loses_its_majority(quorum: Quorum) -> None:
     await quorum.eventually("what is left answers, and what was wiped", all_answer)
     # What is left has no majority: it neither leads nor takes a write, and says so.
     async with ControllerClient(
-        [node.address for node in quorum.nodes.values()], timeout_ms=6000
+        [node.address for node in quorum.nodes.values()], timeout_ms=6000, transport=chosen()
     ) as client:
         with pytest.raises(QuorumUnavailableError, match="knows no leader"):
             await client.write(CreateTopics(topics("d")))

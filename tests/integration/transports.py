@@ -1,27 +1,48 @@
-"""Who speaks gRPC in the servers of a test: every test of a folder that asks runs with both."""
+"""Who speaks gRPC in a test: in its own servers and channels, and in the processes that it starts.
+
+All tests have one transport, that of `--transport`. Where that is not given, those that ask for the
+fixture `transport`, or stand in a folder that does, run once with each.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from quorate.settings.transport import Transport
+from quorate.settings.properties import environment_name
+from quorate.settings.transport import TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_chosen = [Transport.GRPCIO]
+# What is set here reaches every process, whatever its file of properties says.
+VARIABLE: Final = environment_name(TRANSPORT)
+EACH: Final = pytest.mark.usefixtures("transport")
 
 
 def chosen() -> Transport:
     """The transport of the test that runs."""
-    return _chosen[-1]
+    return Transport(os.environ.get(VARIABLE, Transport.GRPCIO))
 
 
-@pytest.fixture(params=list(Transport), autouse=True)
-def transport(request: pytest.FixtureRequest) -> Iterator[Transport]:
-    """Every test where this is imported runs once for each."""
-    _chosen.append(request.param)
-    yield request.param
-    _chosen.pop()
+@contextmanager
+def speaking(transport: Transport) -> Iterator[None]:
+    """What begins meanwhile has this transport."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = transport
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+
+
+@pytest.fixture(autouse=True)
+def each_transport(transport: Transport) -> Transport:
+    """Every test of a folder that imports this runs with each."""
+    return transport

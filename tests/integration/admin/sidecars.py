@@ -17,6 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from quorate.rpc.channels import open_channel
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from tests.integration.quorum import DEADLINE_S
+from tests.integration.transports import chosen
 from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Sidecar:
     @asynccontextmanager
     async def called_as(self, tls: TlsFiles | None) -> AsyncIterator[admin_pb2_grpc.AdminAsyncStub]:
         """A stub on a channel of its own."""
-        async with open_channel(HOST, self.port, tls=tls) as channel:
+        async with open_channel(HOST, self.port, tls=tls, transport=chosen()) as channel:
             yield admin_pb2_grpc.AdminStub(channel)
 
     async def line(self, words: str) -> str:

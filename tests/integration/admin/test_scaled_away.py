@@ -16,6 +16,7 @@ from tests.integration.admin.test_turns import Pod
 from tests.integration.client.conftest import sidecar
 from tests.integration.membership.members import Members
 from tests.integration.membership.test_disk_loss import AUTO_JOIN
+from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +30,7 @@ async def prepare_stop(members: Members, fate: Fate, *, leave: bool = False) -> 
     servers = [members.all_nodes[2].address]
     request = pb.PrepareStopRequest(leave=leave)
     async with (
-        ControllerClient(servers) as client,
+        ControllerClient(servers, transport=chosen()) as client,
         sidecar(MembershipClient(client), pod=Pod(fate)) as beside,  # type: ignore[arg-type]
     ):
         prepared = await beside.stub.PrepareStop(request)

@@ -17,6 +17,7 @@ from quorate.rpc.admin_server import AdminServer, AdminService
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from tests.integration.client.scripted import ScriptedQuorum
 from tests.integration.rpc.conftest import another, served
+from tests.integration.transports import chosen
 from tests.ports import HOST
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ async def quorum() -> AsyncIterator[ScriptedQuorum]:
 async def membership(quorum: ScriptedQuorum) -> AsyncIterator[MembershipClient]:
     """Knows node 1 alone."""
     servers = [quorum.addresses[1]]
-    async with ControllerClient(servers) as client:
+    async with ControllerClient(servers, transport=chosen()) as client:
         yield MembershipClient(client)
 
 
@@ -62,7 +63,9 @@ async def sidecar(
     """One that serves the admin API. Whoever names no time of his own waits so long."""
     records: list[CallRecord] = []
     handler = Sidecar(membership, NodeId(1), timeout_ms, pod)
-    server = AdminServer(AdminService(handler, records.append), has_reflection=False)
+    server = AdminServer(
+        AdminService(handler, records.append), has_reflection=False, transport=chosen()
+    )
     port = server.bind(HOST, 0)
     await server.start()
     async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:

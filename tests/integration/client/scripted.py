@@ -15,6 +15,7 @@ from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.raft_server import RaftService
 from quorate.rpc.server import ControllerServer
 from tests.integration.rpc.conftest import ControllerByHand
+from tests.integration.transports import chosen
 from tests.ports import HOST
 from tests.unit.raft import cores
 
@@ -94,6 +95,7 @@ class ScriptedQuorum:
             ),
             ControllerService(ControllerByHand()),
             has_reflection=False,
+            transport=chosen(),
         )
         port = server.bind(HOST, self.addresses.get(node_id, (HOST, 0))[1])
         await server.start()

@@ -16,11 +16,14 @@ from quorate.rpc.admin_errors import NO_LEADER, OUTCOME_UNKNOWN, AdminError
 from tests.integration.client.conftest import sidecar
 from tests.integration.client.mute import mute
 from tests.integration.client.scripted import ScriptedQuorum, observer, refusal
+from tests.integration.transports import EACH, chosen
 from tests.ports import HOST, free_ports
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
     from tests.integration.client.conftest import Beside
+
+pytestmark = EACH
 
 ANY = ClusterId("")
 
@@ -31,7 +34,7 @@ def key(node_id: int) -> ReplicaKey:
 
 async def test_each_call_brings_what_was_done(quorum: ScriptedQuorum, beside: Beside) -> None:
     quorum.observers = (observer(4),)
-    async with AdminClient([beside.address]) as client:
+    async with AdminClient([beside.address], transport=chosen()) as client:
         described = await client.describe()
         assert [state.key for state in described.voters] == [cores.key(i) for i in (1, 2, 3)]
         added = await client.add_voter(key(4))
@@ -57,7 +60,7 @@ async def test_a_refusal_has_the_leaders_reason(quorum: ScriptedQuorum, beside: 
     quorum.answers.append(
         refusal(ErrorCode.VOTER_NOT_FOUND, m.Reason.VOTER_LAGGING, "wait", lag="9")
     )
-    async with AdminClient([beside.address]) as client:
+    async with AdminClient([beside.address], transport=chosen()) as client:
         with pytest.raises(AdminError, match="wait") as error:
             await client.remove_voter(key(3))
     assert error.value.reason == m.Reason.VOTER_LAGGING.value
@@ -65,22 +68,32 @@ async def test_a_refusal_has_the_leaders_reason(quorum: ScriptedQuorum, beside: 
 
 
 async def test_a_sidecar_that_is_down_is_passed_over(beside: Beside) -> None:
-    async with AdminClient([(HOST, free_ports(1)[0]), beside.address]) as client:
+    async with AdminClient(
+        [(HOST, free_ports(1)[0]), beside.address], transport=chosen()
+    ) as client:
         assert (await client.remove_voter(key(3))).leader.leader_id == 1
 
 
 async def test_a_look_passes_over_a_sidecar_that_does_not_answer(beside: Beside) -> None:
-    async with mute() as server, AdminClient([server, beside.address], timeout_s=6) as client:
+    async with (
+        mute() as server,
+        AdminClient([server, beside.address], timeout_s=6, transport=chosen()) as client,
+    ):
         assert (await client.describe()).leader.leader_id == 1
 
 
 async def test_a_sidecar_that_is_cut_off_from_the_leader_is_passed_over(beside: Beside) -> None:
-    async with ScriptedQuorum(1) as alone, ControllerClient([alone.addresses[1]]) as controllers:
+    async with (
+        ScriptedQuorum(1) as alone,
+        ControllerClient([alone.addresses[1]], transport=chosen()) as controllers,
+    ):
         alone.lead(None)
         async with sidecar(MembershipClient(controllers)) as cut_off:
-            async with AdminClient([cut_off.address, beside.address], timeout_s=6) as client:
+            async with AdminClient(
+                [cut_off.address, beside.address], timeout_s=6, transport=chosen()
+            ) as client:
                 assert (await client.describe()).leader.leader_id == 1
-            async with AdminClient([cut_off.address], timeout_s=4) as client:
+            async with AdminClient([cut_off.address], timeout_s=4, transport=chosen()) as client:
                 with pytest.raises(AdminError, match="knows no leader") as error:
                     await client.describe()
                 assert error.value.reason == NO_LEADER
@@ -88,7 +101,7 @@ async def test_a_sidecar_that_is_cut_off_from_the_leader_is_passed_over(beside: 
 
 async def test_without_any_sidecar_all_are_named() -> None:
     first, second = ((HOST, port) for port in free_ports(2))
-    async with AdminClient([first, second]) as client:
+    async with AdminClient([first, second], transport=chosen()) as client:
         with pytest.raises(AdminError) as error:
             await client.remove_voter(key(3))
     assert error.value.reason == NO_ANSWER
@@ -106,14 +119,16 @@ async def test_a_change_without_an_answer_is_of_unknown_outcome(
         return refusal(ErrorCode.REQUEST_TIMED_OUT, None)
 
     quorum.answers.append(never)
-    async with AdminClient([beside.address, (HOST, free_ports(1)[0])]) as client:
+    async with AdminClient(
+        [beside.address, (HOST, free_ports(1)[0])], transport=chosen()
+    ) as client:
         with pytest.raises(AdminError, match="Look at the quorum") as error:
             await client.remove_voter(key(3))
     assert error.value.reason == OUTCOME_UNKNOWN
 
 
 async def test_whose_stop_is_prepared_is_no_question(beside: Beside) -> None:
-    async with AdminClient([beside.address, (HOST, 1)]) as client:
+    async with AdminClient([beside.address, (HOST, 1)], transport=chosen()) as client:
         with pytest.raises(ValueError, match="which controller stops"):
             await client.prepare_stop(leave=False)
     with pytest.raises(ValueError, match="no sidecar to ask"):

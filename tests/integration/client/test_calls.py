@@ -21,6 +21,7 @@ from quorate.records.ids import Epoch, Millis
 from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 from tests.integration.client.topics import REQUEST
 from tests.integration.rpc.conftest import HOST, WAIT_S
+from tests.integration.transports import chosen
 from tests.ports import free_ports
 from tests.unit.raft import cores
 
@@ -35,7 +36,7 @@ SHORT_S = 0.3
 
 @pytest.fixture
 async def calls() -> AsyncIterator[ControllerCalls]:
-    opened = ControllerCalls(drain_s=1)
+    opened = ControllerCalls(drain_s=1, transport=chosen())
     yield opened
     await opened.close()
 

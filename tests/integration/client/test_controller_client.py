@@ -30,6 +30,7 @@ from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 from quorate.rpc.pages import LIMIT
 from tests.integration.client.topics import CREATED, LISTED, REQUEST, TIMEOUT_MS, TOPIC_ID
 from tests.integration.rpc.conftest import HOST, WAIT_S
+from tests.integration.transports import EACH, chosen
 from tests.ports import free_ports
 from tests.unit.raft import cores
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import ReadRequest, WriteRequest
     from tests.integration.rpc.conftest import Served
+
+pytestmark = EACH
 
 SHORT_MS = 300
 # Time for each server to answer once, on a busy machine, too.
@@ -54,7 +57,9 @@ def elsewhere(port: int | None) -> ControllerApiError:
 async def test_a_write_follows_the_leader_and_stays_with_it(
     served: Served, another: Served
 ) -> None:
-    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(
+        [served.address], timeout_ms=TIMEOUT_MS, transport=chosen()
+    ) as client:
         writing = asyncio.ensure_future(client.write(REQUEST))
         (await served.controller.asked())[1].set_exception(elsewhere(another.port))
         (await another.controller.asked())[1].set_result(CREATED)
@@ -66,14 +71,16 @@ async def test_a_write_follows_the_leader_and_stays_with_it(
 
 async def test_a_server_that_is_down_is_passed_over(served: Served) -> None:
     servers = [(HOST, free_ports(1)[0]), served.address]
-    async with ControllerClient(servers, timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(servers, timeout_ms=TIMEOUT_MS, transport=chosen()) as client:
         writing = asyncio.ensure_future(client.write(REQUEST))
         (await served.controller.asked())[1].set_result(CREATED)
         assert await writing == CREATED
 
 
 async def test_an_unknown_outcome_is_not_tried_again(served: Served) -> None:
-    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(
+        [served.address], timeout_ms=TIMEOUT_MS, transport=chosen()
+    ) as client:
         writing = asyncio.ensure_future(client.write(REQUEST))
         (await served.controller.asked())[1].set_exception(
             ControllerApiError(ErrorCode.NOT_CONTROLLER, "it stopped leading", outcome_unknown=True)
@@ -84,13 +91,17 @@ async def test_an_unknown_outcome_is_not_tried_again(served: Served) -> None:
 
 
 async def test_a_write_without_an_answer_is_of_unknown_outcome(served: Served) -> None:
-    async with ControllerClient([served.address], timeout_ms=SHORT_MS) as client:
+    async with ControllerClient(
+        [served.address], timeout_ms=SHORT_MS, transport=chosen()
+    ) as client:
         with pytest.raises(OutcomeUnknownError, match=f"{HOST}:{served.port}: no answer in time"):
             await client.write(REQUEST)
 
 
 async def test_a_refused_request_is_the_answer(served: Served) -> None:
-    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(
+        [served.address], timeout_ms=TIMEOUT_MS, transport=chosen()
+    ) as client:
         writing = asyncio.ensure_future(client.write(REQUEST))
         (await served.controller.asked())[1].set_exception(
             ControllerApiError(ErrorCode.POLICY_VIOLATION, "too many")
@@ -107,7 +118,7 @@ async def test_nobody_leads_within_the_time_and_all_answers_are_told(
     for one in (served, another):
         one.controller.read_replies.extend(elsewhere(None) for _ in range(1000))
     servers = [served.address, another.address, down]
-    async with ControllerClient(servers, timeout_ms=ROUND_MS) as client:
+    async with ControllerClient(servers, timeout_ms=ROUND_MS, transport=chosen()) as client:
         with pytest.raises(QuorumUnavailableError) as error:
             await client.read(ListTopics(), current=True)
     said = str(error.value)
@@ -119,7 +130,9 @@ async def test_nobody_leads_within_the_time_and_all_answers_are_told(
 
 async def test_a_read_may_be_pinned(served: Served, another: Served) -> None:
     another.controller.read_replies.append(LISTED)
-    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(
+        [served.address], timeout_ms=TIMEOUT_MS, transport=chosen()
+    ) as client:
         reply = await client.read(ListTopics(), min_offset=8, controller=another.address)
     assert reply == LISTED
     assert another.controller.reads == [(ListTopics(None, LIMIT), 8, False)]
@@ -128,7 +141,9 @@ async def test_a_read_may_be_pinned(served: Served, another: Served) -> None:
 
 async def test_a_pinned_server_that_is_down_is_named(served: Served) -> None:
     port = free_ports(1)[0]
-    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(
+        [served.address], timeout_ms=TIMEOUT_MS, transport=chosen()
+    ) as client:
         with pytest.raises(QuorumUnavailableError, match=f"tried {HOST}:{port}: connection ref"):
             await client.read(ListTopics(), controller=(HOST, port))
 
@@ -144,7 +159,9 @@ async def test_describe_comes_from_the_leader(served: Served, another: Served) -
         Offset(7),
         (m.ReplicaState(cores.key(2), Offset(8), None, None),),
     )
-    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(
+        [served.address], timeout_ms=TIMEOUT_MS, transport=chosen()
+    ) as client:
         describing = asyncio.ensure_future(client.describe_quorum())
         (await served.raft.asked()).answer.set_result(follower)
         (await another.raft.asked()).answer.set_result(leader)
@@ -156,7 +173,9 @@ async def test_describe_comes_from_the_leader(served: Served, another: Served) -
 
 
 async def test_versions_say_who_answers(served: Served) -> None:
-    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(
+        [served.address], timeout_ms=TIMEOUT_MS, transport=chosen()
+    ) as client:
         features = (("kraft.version", 0, 1),)
         assert await client.api_versions() == ApiVersions(
             *(cores.CLUSTER, 1, "9", features), cores.key(1).directory_id
@@ -175,7 +194,7 @@ async def test_a_server_that_lacks_the_offset_says_so_and_another_is_asked(
     served.controller.read_replies.append(late)
     another.controller.read_replies.append(LISTED)
     servers = [served.address, another.address]
-    async with ControllerClient(servers, timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(servers, timeout_ms=TIMEOUT_MS, transport=chosen()) as client:
         assert await client.read(ListTopics(), min_offset=8) == LISTED
         served.controller.read_replies.append(late)
         with pytest.raises(QuorumUnavailableError, match="offset 8 is not committed here"):
@@ -190,7 +209,9 @@ async def test_pages_are_followed_and_never_go_back(served: Served) -> None:
         return DescribeTopicsReply(Offset(offset), (topic,), following)
 
     served.controller.read_replies += [page("a", 7, Cursor("b")), page("b", 9, None)]
-    async with ControllerClient([served.address], timeout_ms=int(WAIT_S * 1000)) as client:
+    async with ControllerClient(
+        [served.address], timeout_ms=int(WAIT_S * 1000), transport=chosen()
+    ) as client:
         reply = await client.read(DescribeTopics())
     assert isinstance(reply, DescribeTopicsReply)
     assert (reply.offset, [topic.name for topic in reply.topics]) == (7, ["a", "b"])
@@ -210,7 +231,9 @@ async def test_servers_that_name_each_other_are_asked_ever_more_seldom(
         return 0.0
 
     monkeypatch.setattr("quorate.client.waiting.wait_s", noting)
-    async with ControllerClient([served.address], timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(
+        [served.address], timeout_ms=TIMEOUT_MS, transport=chosen()
+    ) as client:
         writing = asyncio.ensure_future(client.write(REQUEST))
         for _ in range(4):
             (await served.controller.asked())[1].set_exception(elsewhere(another.port))

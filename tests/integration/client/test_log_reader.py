@@ -15,6 +15,7 @@ from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.rpc.admin_errors import AdminError
 from tests.integration.disks import log_start
 from tests.integration.quorum import SMALL_LOG, Quorum
+from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +36,7 @@ async def test_log_and_snapshot_of_a_controller_that_deleted_its_first_records(
             return log_start(node) > 0
 
         await quorum.eventually("the first segment is deleted", begins_late)
-        async with LogReader([node.address], timeout_ms=TIMEOUT_MS) as reader:
+        async with LogReader([node.address], timeout_ms=TIMEOUT_MS, transport=chosen()) as reader:
             told = await reader.fetch(0)
             assert (told.data, told.log_start > 0) == (b"", True)
             snapshot_id = told.snapshot_id
@@ -54,6 +55,6 @@ async def test_log_and_snapshot_of_a_controller_that_deleted_its_first_records(
 
 
 async def test_nobody_there_ends_with_what_was_tried() -> None:
-    async with LogReader([("127.0.0.1", 1)], timeout_ms=300) as reader:
+    async with LogReader([("127.0.0.1", 1)], timeout_ms=300, transport=chosen()) as reader:
         with pytest.raises((AdminError, QuorumUnavailableError), match=r"127\.0\.0\.1:1"):
             await reader.fetch(0)

@@ -24,6 +24,7 @@ from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 from tests.integration.client.mute import mute
 from tests.integration.client.topics import CREATED, LISTED, REQUEST, TIMEOUT_MS
 from tests.integration.rpc.conftest import HOST, WAIT_S
+from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
     from quorate.client.membership import MembershipClient
@@ -63,7 +64,7 @@ async def test_a_description_comes_from_the_leader_while_another_server_stands_s
     served: Served, another: Served
 ) -> None:
     servers = [served.address, another.address]
-    async with ControllerClient(servers, timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(servers, timeout_ms=TIMEOUT_MS, transport=chosen()) as client:
         describing = asyncio.ensure_future(client.describe_quorum())
         await served.raft.asked()
         for _ in range(2):
@@ -76,7 +77,10 @@ async def test_a_read_leaves_a_server_that_says_nothing_at_all(
     served: Served, *, current: bool
 ) -> None:
     served.controller.read_replies.append(LISTED)
-    async with mute() as silent, ControllerClient([silent, served.address]) as client:
+    async with (
+        mute() as silent,
+        ControllerClient([silent, served.address], transport=chosen()) as client,
+    ):
         reading = asyncio.ensure_future(client.read(ListTopics(), current=current))
         (await served.raft.asked()).answer.set_result(leads(served, 6))
         assert await reading == LISTED
@@ -85,7 +89,9 @@ async def test_a_read_leaves_a_server_that_says_nothing_at_all(
 async def test_a_write_at_a_leader_that_was_replaced_is_of_unknown_outcome_and_the_next_goes_on(
     served: Served, another: Served
 ) -> None:
-    async with ControllerClient([another.address], timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(
+        [another.address], timeout_ms=TIMEOUT_MS, transport=chosen()
+    ) as client:
         writing = asyncio.ensure_future(client.write(REQUEST))
         (await another.controller.asked())[1].set_exception(at(served, 5))
         await served.controller.asked()
@@ -106,7 +112,7 @@ async def test_who_did_not_answer_is_not_asked_again_in_the_same_epoch(
 ) -> None:
     monkeypatch.setattr("quorate.client.silence.SILENCE_S", 10 * WAIT_S)
     servers = [served.address, another.address]
-    async with ControllerClient(servers, timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(servers, timeout_ms=TIMEOUT_MS, transport=chosen()) as client:
         # Once it is connected, what it is asked is there within the shortest time.
         assert not isinstance(await client.try_api_versions_at(served.address, WAIT_S), str)
         # The first server of all, of which nothing is known.
@@ -128,7 +134,9 @@ async def test_who_did_not_answer_is_not_asked_again_in_the_same_epoch(
 
 
 async def test_a_slow_leader_is_waited_for_while_it_leads(served: Served, another: Served) -> None:
-    async with ControllerClient([another.address], timeout_ms=TIMEOUT_MS) as client:
+    async with ControllerClient(
+        [another.address], timeout_ms=TIMEOUT_MS, transport=chosen()
+    ) as client:
         writing = asyncio.ensure_future(client.write(REQUEST))
         (await another.controller.asked())[1].set_exception(at(served, 5))
         _, reply = await served.controller.asked()

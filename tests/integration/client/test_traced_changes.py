@@ -15,6 +15,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import NodeId, ReplicaKey
 from quorate.telemetry import tracing
 from tests.integration.client.scripted import observer, refusal
+from tests.integration.transports import chosen
 from tests.recorded_spans import Recorded, recorded
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ async def test_a_change_is_one_trace_from_its_caller_to_the_leader(
     # The first answer passes by itself, and the sidecar asks again.
     pending = m.Reason.PENDING_VOTER_CHANGE
     quorum.answers.append(refusal(ErrorCode.REQUEST_TIMED_OUT, pending))
-    async with AdminClient([beside.address]) as client:
+    async with AdminClient([beside.address], transport=chosen()) as client:
         with tracing.root("caller", {}):
             await client.add_voter(ReplicaKey(NodeId(4)))
 

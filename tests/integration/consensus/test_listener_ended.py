@@ -18,6 +18,7 @@ from tests.integration.raw_http2 import (
     frame,
     headers_of,
 )
+from tests.integration.transports import chosen
 from tests.ports import HOST
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ async def test_a_controller_whose_listener_ends_begins_anew(
         async with asyncio.timeout(WAIT_S):
             while b"the controller is active" not in await process.stderr.readline():
                 assert process.returncode is None
-        async with ControllerClient([(HOST, port)], timeout_ms=WAIT_S * 1000) as client:
+        async with ControllerClient(
+            [(HOST, port)], timeout_ms=WAIT_S * 1000, transport=chosen()
+        ) as client:
             await client.write(change(0))
         no_text = headers_of("/").replace(b"\1/", b"\1\xff")
         async with RawConnection((HOST, port), source=HOST) as abuser:
@@ -42,7 +45,9 @@ async def test_a_controller_whose_listener_ends_begins_anew(
             async with asyncio.timeout(WAIT_S):
                 while b"the listener ended" not in await process.stderr.readline():
                     assert process.returncode is None
-        async with ControllerClient([(HOST, port)], timeout_ms=WAIT_S * 1000) as client:
+        async with ControllerClient(
+            [(HOST, port)], timeout_ms=WAIT_S * 1000, transport=chosen()
+        ) as client:
             await client.write(change(1))
         process.send_signal(signal.SIGTERM)
         await process.communicate()

@@ -32,6 +32,7 @@ from quorate.storage.files import OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.meta import MetaProperties
 from quorate.storage.quorum_state import write_quorum_state
+from tests.integration.transports import EACH, chosen
 from tests.ports import HOST, free_ports
 from tests.unit.consensus.conftest import eventually
 
@@ -40,18 +41,22 @@ if TYPE_CHECKING:
 
     from quorate.consensus.config import ControllerConfig
 
+pytestmark = EACH
+
 WAIT_S = 20
 
 
 async def test_a_node_serves_until_it_is_asked_to_stop(properties: dict[str, str]) -> None:
     config = read_config(properties, {})
-    health = HealthServer()
+    health = HealthServer(chosen())
     await health.start(HOST, config.health_port)
     node = Node(config, health)
     await node.start()
     try:
         server = (config.listener.host, config.listener.port)
-        async with ControllerClient([server], timeout_ms=WAIT_S * 1000) as client:
+        async with ControllerClient(
+            [server], timeout_ms=WAIT_S * 1000, transport=chosen()
+        ) as client:
             described = await client.describe_quorum()
             assert described.leader.leader_id == 1
             await client.read(ListTopics())
@@ -71,7 +76,7 @@ async def test_a_node_that_found_damage_is_followed_by_another(
     properties: dict[str, str],
 ) -> None:
     config = read_config(properties, {})
-    health = HealthServer()
+    health = HealthServer(chosen())
     await health.start(HOST, config.health_port)
     first, second = Node(config, health), Node(config, health)
     await first.start()
@@ -82,7 +87,9 @@ async def test_a_node_that_found_damage_is_followed_by_another(
     await second.start()
     try:
         server = (config.listener.host, config.listener.port)
-        async with ControllerClient([server], timeout_ms=WAIT_S * 1000) as client:
+        async with ControllerClient(
+            [server], timeout_ms=WAIT_S * 1000, transport=chosen()
+        ) as client:
             assert (await client.describe_quorum()).leader.leader_id == 1
     finally:
         await second.stop()
@@ -91,7 +98,7 @@ async def test_a_node_that_found_damage_is_followed_by_another(
 
 async def test_a_taken_port_is_known_before_the_core_starts(properties: dict[str, str]) -> None:
     config = read_config(properties, {})
-    node = Node(config, HealthServer())
+    node = Node(config, HealthServer(chosen()))
     with (
         socket.create_server(("127.0.0.1", config.listener.port)),
         pytest.raises(ConfigError, match=f"listeners: .*{config.listener.port}"),
@@ -102,7 +109,7 @@ async def test_a_taken_port_is_known_before_the_core_starts(properties: dict[str
 @asynccontextmanager
 async def running(config: ControllerConfig) -> AsyncIterator[Node]:
     """A node whose health can be asked."""
-    health = HealthServer()
+    health = HealthServer(chosen())
     await health.start(HOST, config.health_port)
     node = Node(config, health)
     await node.start()
@@ -115,7 +122,7 @@ async def running(config: ControllerConfig) -> AsyncIterator[Node]:
 
 async def until(config: ControllerConfig, service: str) -> None:
     """Return when the service is told to be serving."""
-    async with open_channel(HOST, config.health_port) as channel:
+    async with open_channel(HOST, config.health_port, transport=chosen()) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         async for answer in stub.Watch(health_pb2.HealthCheckRequest(service=service)):
             if answer.status == health_pb2.HealthCheckResponse.SERVING:
@@ -123,7 +130,7 @@ async def until(config: ControllerConfig, service: str) -> None:
 
 
 async def is_serving(config: ControllerConfig, service: str) -> bool:
-    async with open_channel(HOST, config.health_port) as channel:
+    async with open_channel(HOST, config.health_port, transport=chosen()) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         answer = await stub.Check(health_pb2.HealthCheckRequest(service=service))
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
@@ -166,7 +173,9 @@ async def test_a_single_voter_without_space_goes_on_leading(properties: dict[str
         node.check_space()
         node.check_space()
         server = (config.listener.host, config.listener.port)
-        async with ControllerClient([server], timeout_ms=WAIT_S * 1000) as client:
+        async with ControllerClient(
+            [server], timeout_ms=WAIT_S * 1000, transport=chosen()
+        ) as client:
             described = await client.describe_quorum()
         assert (described.leader.leader_id, described.leader.epoch) == (1, 1)
 

@@ -19,6 +19,7 @@ from quorate.rpc.health import HealthServer
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem, write_atomically
+from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,10 +32,13 @@ async def serving(properties: dict[str, str]) -> AsyncIterator[raw_pb2_grpc.RawL
     """A node that leads and takes records."""
     write_atomically(OsFileSystem(), f"{properties['metadata.log.dir']}/{layout.BENCH_RAW}", b"")
     config = read_config(properties, {})
-    node = Node(config, HealthServer(), is_raw=True)
+    node = Node(config, HealthServer(chosen()), is_raw=True)
     await node.start()
     try:
-        async with asyncio.timeout(WAIT_S), open_channel("127.0.0.1", config.listener.port) as one:
+        async with (
+            asyncio.timeout(WAIT_S),
+            open_channel("127.0.0.1", config.listener.port, transport=chosen()) as one,
+        ):
             while not node.metrics()["active_controller_count"]:  # noqa: ASYNC110 - no event for it
                 await asyncio.sleep(0.01)
             yield raw_pb2_grpc.RawLogStub(one)
@@ -78,6 +82,6 @@ async def test_no_records_are_an_error_that_names_the_field(properties: dict[str
 
 
 async def test_a_directory_with_metadata_takes_none(properties: dict[str, str]) -> None:
-    node = Node(read_config(properties, {}), HealthServer(), is_raw=True)
+    node = Node(read_config(properties, {}), HealthServer(chosen()), is_raw=True)
     with pytest.raises(StorageError, match="--bench-raw"):
         await node.start()

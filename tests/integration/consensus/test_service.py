@@ -20,6 +20,7 @@ from quorate.consensus.restarting import Restarts
 from quorate.consensus.service import _serve, main_controller
 from quorate.controller.requests import ListTopics
 from quorate.storage.lock import DirectoryLock
+from tests.integration.transports import EACH, chosen
 from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ async def spawn(path: str) -> asyncio.subprocess.Process:
     )
 
 
+@EACH
 async def test_sigterm_stops_it_gracefully(tmp_path: Path, properties: dict[str, str]) -> None:
     process = await spawn(write(tmp_path, properties))
     assert process.stderr is not None
@@ -144,6 +146,6 @@ def files_in(directory: str) -> list[str]:
 
 async def active(config: ControllerConfig, serving: asyncio.Future[int]) -> None:
     server = (config.listener.host, config.listener.port)
-    async with ControllerClient([server], timeout_ms=WAIT_S * 1000) as client:
+    async with ControllerClient([server], timeout_ms=WAIT_S * 1000, transport=chosen()) as client:
         await client.read(ListTopics())
     assert not serving.done()

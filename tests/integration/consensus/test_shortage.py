@@ -20,6 +20,7 @@ from quorate.controller.requests import (
     ResourceType,
 )
 from tests.integration.consensus.test_service import WAIT_S, spawn, write
+from tests.integration.transports import chosen
 from tests.ports import HOST
 
 LIMIT = 160
@@ -58,7 +59,9 @@ async def test_segments_and_snapshots_go_on_when_connections_take_every_descript
             while b"the controller is active" not in await process.stderr.readline():
                 assert process.returncode is None
         soft, _ = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
-        async with ControllerClient([(HOST, port)], timeout_ms=WAIT_S * 1000) as client:
+        async with ControllerClient(
+            [(HOST, port)], timeout_ms=WAIT_S * 1000, transport=chosen()
+        ) as client:
             await client.write(change(0))
             with ExitStack() as connections:
                 for _ in range(LIMIT):
@@ -67,7 +70,9 @@ async def test_segments_and_snapshots_go_on_when_connections_take_every_descript
                 for number in range(1, 21):
                     await client.write(change(number))
                 assert segments(properties["metadata.log.dir"]) > 5
-        async with ControllerClient([(HOST, port)], timeout_ms=WAIT_S * 1000) as client:
+        async with ControllerClient(
+            [(HOST, port)], timeout_ms=WAIT_S * 1000, transport=chosen()
+        ) as client:
             await client.write(change(99))
         process.send_signal(signal.SIGTERM)
         rest = (await process.communicate())[1]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.integration.membership.members import Load, Members
+from tests.integration.transports import EACH
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+@EACH
 async def test_one_to_five_and_back_without_a_lost_write(tmp_path: Path) -> None:
     async with Members(tmp_path) as members:
         await members.register_brokers()

@@ -16,7 +16,7 @@ from quorate.records.ids import ReplyToken
 from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.raft_server import RaftService
 from quorate.rpc.server import ControllerServer
-from tests.integration.transports import chosen, transport
+from tests.integration.transports import chosen, each_transport
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.rpc.authorization import CallerInterceptor
     from quorate.rpc.tls import TlsFiles
 
-__all__ = ["transport"]
+__all__ = ["each_transport"]
 
 WHO: Final = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(1), 0, 1)
 HOST: Final = "127.0.0.1"

@@ -18,7 +18,7 @@ STATUS = health_pb2.HealthCheckResponse
 
 
 async def test_each_service_says_what_it_was_told() -> None:
-    health = HealthServer()
+    health = HealthServer(chosen())
     port = await health.start(HOST, 0)
     try:
         async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:
@@ -46,14 +46,14 @@ async def test_a_taken_port_is_an_error_that_names_it() -> None:
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(RuntimeError, match=str(port)):
-            await HealthServer().start(HOST, port)
+            await HealthServer(chosen()).start(HOST, port)
 
 
 async def test_it_listens_on_ipv6_addresses_too() -> None:
-    health = HealthServer()
+    health = HealthServer(chosen())
     port = await health.start("::1", 0)
     try:
-        async with open_channel("::1", port) as channel:
+        async with open_channel("::1", port, transport=chosen()) as channel:
             stub = health_pb2_grpc.HealthStub(channel)
             answer = await stub.Check(health_pb2.HealthCheckRequest(service=LIVENESS))
             assert answer.status == STATUS.NOT_SERVING

@@ -310,7 +310,10 @@ async def test_a_refusal_arrives_with_code_reason_and_message(row: Row) -> None:
     port = server.bind(HOST, 0)
     await server.start()
     try:
-        async with ControllerClient([(HOST, port)]) as client, asyncio.timeout(WAIT_S):
+        async with (
+            ControllerClient([(HOST, port)], transport=chosen()) as client,
+            asyncio.timeout(WAIT_S),
+        ):
             call = asyncio.ensure_future(client.change_at((HOST, port), row.request, WAIT_S))
             await peer.asked.wait()
             if row.then is not None:

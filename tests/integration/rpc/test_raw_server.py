@@ -64,7 +64,7 @@ async def raw(log: LogByHand) -> AsyncIterator[raw_pb2_grpc.RawLogAsyncStub]:
     raw_pb2_grpc.add_RawLogServicer_to_server(RawService(log), server)
     port = server.add_insecure_port(f"{HOST}:0")
     await server.start()
-    async with open_channel(HOST, port) as channel:
+    async with open_channel(HOST, port, transport=chosen()) as channel:
         yield raw_pb2_grpc.RawLogStub(channel)
     await server.stop(None)
 

@@ -55,7 +55,7 @@ async def test_a_refused_call_keeps_nothing() -> None:
     port = server.add_insecure_port(f"{HOST}:0")
     await server.start()
     try:
-        async with open_channel(HOST, port) as channel:
+        async with open_channel(HOST, port, transport=chosen()) as channel:
             asked: Any = channel.unary_unary(METHOD)
             for _ in range(3):
                 with pytest.raises(grpc.aio.AioRpcError, match="what it was"):

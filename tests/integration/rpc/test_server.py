@@ -47,7 +47,9 @@ async def test_both_services_share_a_port() -> None:
     port = server.bind("127.0.0.1", 0)
     await server.start()
     try:
-        async with ControllerClient([("127.0.0.1", port)], timeout_ms=20_000) as client:
+        async with ControllerClient(
+            [("127.0.0.1", port)], timeout_ms=20_000, transport=chosen()
+        ) as client:
             versions = await client.api_versions()
     finally:
         await server.stop()

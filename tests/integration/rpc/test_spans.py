@@ -31,6 +31,7 @@ from tests.integration.rpc.test_raft_client import (
     opened,
     peer,
 )
+from tests.integration.transports import chosen
 from tests.ports import free_ports
 from tests.recorded_spans import Recorded, attributes_of, recorded
 
@@ -126,7 +127,7 @@ async def test_a_vote_that_is_not_granted_says_why_as_its_voter_does(
 
 
 async def test_a_caller_who_waits_no_more_makes_no_error(served: Served, found: Recorded) -> None:
-    channel = open_channel(*served.address)
+    channel = open_channel(*served.address, transport=chosen())
     stub = raft_pb2_grpc.RaftStub(channel)
 
     async def ask() -> None:
@@ -231,7 +232,7 @@ async def test_a_call_without_an_answer_in_time_ends_on_both_sides(
 async def test_a_refusal_is_its_callers_error_and_not_the_servers(
     served: Served, found: Recorded
 ) -> None:
-    channel = open_channel(*served.address)
+    channel = open_channel(*served.address, transport=chosen())
     stub = raft_pb2_grpc.RaftStub(channel)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await stub.Vote(raft_pb2.VoteRequest(voter_id=-5, replica_id=-7), timeout=WAIT_S)
@@ -258,7 +259,7 @@ async def test_what_a_server_cannot_answer_is_its_error(
 async def test_questions_have_spans_only_within_somebodys_trace(
     served: Served, found: Recorded
 ) -> None:
-    channel = open_channel(*served.address)
+    channel = open_channel(*served.address, transport=chosen())
     stub = raft_pb2_grpc.RaftStub(channel)
     await stub.ApiVersions(raft_pb2.ApiVersionsRequest(), timeout=WAIT_S)
     assert found.spans == []
@@ -320,7 +321,7 @@ async def test_fetches_and_writes_are_not_recorded_unless_asked(found: Recorded)
             one.send(server, fetch(10))
             (await server.raft.asked()).answer.set_result(fetched(1))
             await one.answer()
-        channel = open_channel(*server.address)
+        channel = open_channel(*server.address, transport=chosen())
         stub = controller_pb2_grpc.ControllerStub(channel)
         with pytest.raises(grpc.aio.AioRpcError):
             await stub.Write(controller_pb2.WriteRequest(), timeout=WAIT_S)
@@ -345,7 +346,7 @@ async def test_requests_on_a_write_stream_are_traces_of_their_own(
     monkeypatch.setattr(ControllerByHand, "write", watched)
     with recorded(write_ratio=1.0) as found:
         server = await serve()
-        channel = open_channel(*server.address)
+        channel = open_channel(*server.address, transport=chosen())
         call = controller_pb2_grpc.ControllerStub(channel).WriteStream()
         for name in ("a", "b"):
             await call.write(write(name))

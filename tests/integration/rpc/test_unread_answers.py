@@ -14,6 +14,7 @@ from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.places import ANSWERS_BYTES_MAX
 from tests.integration.raw_http2 import RawConnection
 from tests.integration.rpc.conftest import WAIT_S
+from tests.integration.transports import chosen
 from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ async def test_others_read_and_write_while_one_reads_none_of_his_answers(served:
             for _ in range(ASKED // 4):
                 connection.begin(READ, request.SerializeToString())
         await eventually(lambda: len(controller.reads) == ASKED)
-        client = ControllerClient([served.address], timeout_ms=int(WAIT_S * 1000))
+        client = ControllerClient(
+            [served.address], timeout_ms=int(WAIT_S * 1000), transport=chosen()
+        )
         await stack.enter_async_context(client)
         assert await client.read(ListTopics()) == LARGE
         writing = asyncio.ensure_future(client.write(CreateTopics((NewTopic("a"),))))

@@ -11,13 +11,13 @@ from quorate.rpc.authorization import CallerInterceptor
 from tests.integration.rpc.conftest import Served, serve
 from tests.integration.security.identities import IDENTITIES, PARTIES
 from tests.integration.security.stores import Stores
-from tests.integration.transports import transport
+from tests.integration.transports import each_transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-__all__ = ["transport"]
+__all__ = ["each_transport"]
 
 
 @pytest.fixture

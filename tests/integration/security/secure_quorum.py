@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.client.controller_client import ControllerClient
 from quorate.rpc.access import STANDARD_AUTHORIZER
+from quorate.settings.transport import TRANSPORT
 from tests.integration.quorum import DEADLINE_S, STEADY, Quorum
+from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +46,7 @@ class SecureQuorum(Quorum):
             controllers=controllers,
         )
         addresses = [node.address for node in self.nodes.values()]
-        self.client = ControllerClient(addresses, tls=stores.files("root"))
+        self.client = ControllerClient(addresses, tls=stores.files("root"), transport=chosen())
 
     def environment(self, node: NodePlan) -> dict[str, str]:
         """The key store of each node by its environment, which overrides the common settings."""
@@ -55,6 +57,7 @@ class SecureQuorum(Quorum):
         """The file of properties with which somebody connects."""
         config = self.stores.folder / f"{party or 'nobody'}.properties"
         lines = ["security.protocol=SSL", f"ssl.truststore.location={self.stores.truststore}"]
+        lines.append(f"{TRANSPORT}={chosen()}")
         if party is not None:
             lines.append(f"ssl.keystore.location={self.stores.keystore(party)}")
         config.write_text("\n".join(lines), encoding="utf-8")

@@ -31,6 +31,7 @@ from quorate.rpc.refusals import Refusal, refusal_of
 from quorate.telemetry.logs import RepeatFilter
 from tests.integration.rpc.conftest import WAIT_S, serve
 from tests.integration.security.identities import IDENTITIES
+from tests.integration.transports import chosen
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ CREATED = CreateTopicsReply((CreatedTopic("a", topic_id=TopicId(b"t" * UUID_BYTE
 @asynccontextmanager
 async def calling(served: Served, stores: Stores, party: str) -> AsyncIterator[grpc.aio.Channel]:
     """A channel of somebody."""
-    async with open_channel(*served.address, tls=stores.files(party)) as channel:
+    async with open_channel(
+        *served.address, tls=stores.files(party), transport=chosen()
+    ) as channel:
         yield channel
 
 
@@ -194,7 +197,9 @@ async def test_a_client_says_at_once_that_it_may_not(guarded: Served, stores: St
         r"CLUSTER_AUTHORIZATION_FAILED: .*PERMISSION_DENIED \(NOT_AUTHORIZED\): User:CN=stranger "
         r"may not call quorate.controller.v1.Controller/Write: it needs Create on .*\[method="
     )
-    async with ControllerClient([guarded.address], timeout_ms=int(WAIT_S * 1000), tls=tls) as one:
+    async with ControllerClient(
+        [guarded.address], timeout_ms=int(WAIT_S * 1000), tls=tls, transport=chosen()
+    ) as one:
         with pytest.raises(RequestRefusedError, match=words):
             await one.write(CREATE)
         with pytest.raises(RequestRefusedError, match="it needs ClusterAction or Describe on"):

@@ -10,6 +10,7 @@ from quorate.rpc.tls import TlsFiles
 from quorate.settings.tls import TlsSettings
 from tests.certificates import DAY, Authority
 from tests.integration.rpc.conftest import WAIT_S, serve
+from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
     from tests.integration.rpc.conftest import Served
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 async def answer(served: Served, tls: TlsFiles | None, host: str = "127.0.0.1") -> str:
     """Why the server cannot be asked."""
     server = (host, served.port)
-    async with ControllerClient([server], timeout_ms=int(WAIT_S * 1000), tls=tls) as client:
+    async with ControllerClient(
+        [server], timeout_ms=int(WAIT_S * 1000), tls=tls, transport=chosen()
+    ) as client:
         said = await client.try_describe_at(server, WAIT_S)
     assert isinstance(said, str)
     return said

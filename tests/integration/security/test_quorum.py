@@ -17,6 +17,7 @@ from quorate.controller.requests import (
 )
 from tests.certificates import DAY, Authority
 from tests.integration.security.secure_quorum import SecureQuorum
+from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,7 +118,7 @@ async def test_certificates_and_authorities_are_rotated_under_load(
         await quorum.assert_logs_agree()
         old = stores.files("viewer")
         for node in quorum.nodes.values():
-            async with ControllerClient([node.address], tls=old) as client:
+            async with ControllerClient([node.address], tls=old, transport=chosen()) as client:
                 said = await client.try_describe_at(node.address)
             assert isinstance(said, str)
             assert "may not trust the certificate of User:CN=viewer" in said

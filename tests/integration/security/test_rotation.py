@@ -76,7 +76,7 @@ class Peers:
 async def test_a_listener_offers_its_new_certificate_to_new_connections(stores: Stores) -> None:
     one = await serve(tls=stores.files("controller"))
     try:
-        async with open_channel(*one.address, tls=stores.files("peer")) as old:
+        async with open_channel(*one.address, tls=stores.files("peer"), transport=chosen()) as old:
             stub = raft_pb2_grpc.RaftStub(old)
             await stub.ApiVersions(raft_pb2.ApiVersionsRequest(), timeout=WAIT_S)
             following = Authority("next")
@@ -86,7 +86,9 @@ async def test_a_listener_offers_its_new_certificate_to_new_connections(stores: 
             # This one trusts the new authority only, so it has to see the new certificate.
             (stores.folder / "next.pem").write_bytes(following.pem)
             settings = replace(stores.settings("peer"), ca_file=str(stores.folder / "next.pem"))
-            async with open_channel(*one.address, tls=TlsFiles(settings)) as new:
+            async with open_channel(
+                *one.address, tls=TlsFiles(settings), transport=chosen()
+            ) as new:
                 await raft_pb2_grpc.RaftStub(new).ApiVersions(
                     raft_pb2.ApiVersionsRequest(), timeout=WAIT_S
                 )
@@ -97,7 +99,7 @@ async def test_a_listener_offers_its_new_certificate_to_new_connections(stores: 
 
 async def test_a_pool_opens_new_channels_and_drains_the_old_ones(stores: Stores) -> None:
     one = await serve(tls=stores.files("controller"), guard=CallerInterceptor(None))
-    pool = ChannelPool(stores.files("peer"), drain_s=WAIT_S)
+    pool = ChannelPool(stores.files("peer"), drain_s=WAIT_S, transport=chosen())
     message = convert_controller.write_request(CREATE)
 
     def write() -> asyncio.Future[object]:
