@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.driver import monotonic_ms
+from quorate.records.value import value
 from quorate.rpc.pace import Pace
 from quorate.telemetry.histograms import Histogram
 
@@ -36,7 +36,7 @@ DECISION_BOUNDS_S: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Asked:
     """A request that waits for its decision, and who for."""
 

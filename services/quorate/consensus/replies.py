@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quorate.records.errors import ErrorCode
+from quorate.records.value import value
 from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def outcome_unknown(info: LeaderInfo) -> ControllerApiError:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Held:
     end_offset: Offset
     reply: WriteReply

@@ -14,6 +14,7 @@ from quorate.controller.features import encode_at
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES
 from quorate.records.errors import ErrorCode
 from quorate.records.schema import SchemaError
+from quorate.records.value import value
 from quorate.records.widths import STRING_BYTES_MAX, record_problem
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class ControllerSettings:
     broker_session_timeout_ms: int = 9000
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Context:
     """What a decision may look at: the state with everything decided so far, and who asks when.
 
@@ -60,7 +61,7 @@ class Context:
     now_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Mark:
     """How much a proposal held at some time."""
 
@@ -125,7 +126,7 @@ class Proposal:
         return value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Outcome:
     """What a subject decided: records, the reply, and the soft state that goes with them.
 
@@ -140,7 +141,7 @@ class Outcome:
     settling: Settling | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Decision:
     """Records to append at `base_offset` as part of one batch, and the reply to hold back.
 

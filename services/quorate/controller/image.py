@@ -16,6 +16,7 @@ from immutables import Map
 from quorate.controller.partitions import PartitionTable, Tally
 from quorate.controller.placement import RackedBroker, stripe
 from quorate.records.ids import Epoch, Offset, TopicId
+from quorate.records.value import value
 from quorate.records.voters import KRAFT_VERSION
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ RowKey: TypeAlias = tuple[int, tuple[int | str | bytes, ...]]
 ConfigKey: TypeAlias = tuple[int, str]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LogPosition:
     """How much of the log an image reflects: everything below `end_offset`.
 
@@ -40,7 +41,7 @@ class LogPosition:
 LOG_BEGIN: Final = LogPosition(Offset(0), Epoch(0), 0)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Broker:
     """A registered broker: its registration with later changes worked in, and where it stands.
 
@@ -107,14 +108,14 @@ def _kraft_version_max(broker: Broker) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Topic:
     name: str
     topic_id: TopicId
     partitions: PartitionTable = field(default_factory=PartitionTable)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MetadataImage:
     """All metadata below `position.end_offset`.
 

@@ -7,18 +7,18 @@ below.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 from quorate.records.errors import ErrorCode
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from quorate.controller.requests import ConfigResource, Cursor, Listener
     from quorate.records.ids import Offset, TopicId
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CreatedTopic:
     """With `validate_only` there is no id; on an error the counts are -1."""
 
@@ -30,12 +30,12 @@ class CreatedTopic:
     replication_factor: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CreateTopicsReply:
     topics: tuple[CreatedTopic, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DeletedTopic:
     name: str
     error: ErrorCode = ErrorCode.NONE
@@ -43,26 +43,26 @@ class DeletedTopic:
     topic_id: TopicId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DeleteTopicsReply:
     topics: tuple[DeletedTopic, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ListedTopic:
     name: str
     topic_id: TopicId
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ListTopicsReply:
     offset: Offset
     topics: tuple[ListedTopic, ...]
     next_cursor: Cursor | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DescribedPartition:
     """One partition; the leader is -1 when none can lead."""
 
@@ -76,7 +76,7 @@ class DescribedPartition:
     last_known_elr: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DescribedTopic:
     """`configs` are those set on the topic itself, in order of their names."""
 
@@ -88,7 +88,7 @@ class DescribedTopic:
     configs: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DescribeTopicsReply:
     """The last topic may go on where the cursor points."""
 
@@ -97,14 +97,14 @@ class DescribeTopicsReply:
     next_cursor: Cursor | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AlteredResource:
     resource: ConfigResource
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class IncrementalAlterConfigsReply:
     resources: tuple[AlteredResource, ...]
 
@@ -118,7 +118,7 @@ class ConfigSource(IntEnum):
     DEFAULT_CONFIG = 5
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ConfigEntry:
     """One key; the value of a sensitive one is withheld (None)."""
 
@@ -128,7 +128,7 @@ class ConfigEntry:
     is_sensitive: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DescribedResource:
     resource: ConfigResource
     error: ErrorCode = ErrorCode.NONE
@@ -136,20 +136,20 @@ class DescribedResource:
     entries: tuple[ConfigEntry, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DescribeConfigsReply:
     offset: Offset
     resources: tuple[DescribedResource, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RegisterBrokerReply:
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
     broker_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BrokerHeartbeatReply:
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
@@ -158,7 +158,7 @@ class BrokerHeartbeatReply:
     should_shut_down: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ListedBroker:
     broker_id: int
     broker_epoch: int
@@ -170,13 +170,13 @@ class ListedBroker:
     log_dirs: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ListBrokersReply:
     offset: Offset
     brokers: tuple[ListedBroker, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UnregisterBrokerReply:
     error: ErrorCode = ErrorCode.NONE
     message: str = ""

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from quorate.records.value import value
+
 if TYPE_CHECKING:
     from quorate.records.ids import ClusterId, Offset
 
 USE_DEFAULT: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Caller:
     """Who asks, for the authoriser: a principal such as `User:alice`, and the address it uses."""
 
@@ -34,7 +36,7 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ConfigResource:
     """A topic by name, a broker by its id in decimal, or every broker with the name ''."""
 
@@ -42,7 +44,7 @@ class ConfigResource:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NewTopic:
     """A topic to create.
 
@@ -57,18 +59,18 @@ class NewTopic:
     configs: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CreateTopics:
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DeleteTopics:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Cursor:
     """Where a page begins: a topic, and a partition of it where that topic exists."""
 
@@ -76,7 +78,7 @@ class Cursor:
     partition_index: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ListTopics:
     """All topics, in order of their names, a page of at most so many; 0 is whoever knows no pages.
 
@@ -87,7 +89,7 @@ class ListTopics:
     response_topic_limit: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DescribeTopics:
     """These topics, each once, in the order asked; all, by name, when `names` is empty.
 
@@ -108,14 +110,14 @@ class AlterOperation(IntEnum):
     SUBTRACT = 3
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ConfigChange:
     name: str
     operation: AlterOperation
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ConfigAlteration:
     """All changes of one resource; they take effect together or not at all."""
 
@@ -123,13 +125,13 @@ class ConfigAlteration:
     changes: tuple[ConfigChange, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class IncrementalAlterConfigs:
     alterations: tuple[ConfigAlteration, ...]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DescribeConfigs:
     """What is set on these resources, and with `include_defaults` what applies where nothing is."""
 
@@ -137,7 +139,7 @@ class DescribeConfigs:
     include_defaults: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Listener:
     """A broker's listener; `security_protocol` is Kafka's number (0 PLAINTEXT, 1 SSL, ...)."""
 
@@ -147,7 +149,7 @@ class Listener:
     security_protocol: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FeatureRange:
     """The levels of a feature that a node supports, both ends included."""
 
@@ -180,12 +182,12 @@ class BrokerHeartbeat:
     want_shut_down: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ListBrokers:
     """All registered brokers, in order of their ids."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UnregisterBroker:
     broker_id: int
 

@@ -12,13 +12,14 @@ a replica in sync that is not active, and whoever is the active controller next 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.decision import Outcome, Proposal
 from quorate.controller.elections import change_of, needs_look
 from quorate.controller.features import metadata_version
 from quorate.controller.partitions import CHUNK_ROWS, select_rows
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,7 +38,7 @@ CHUNKS_SLICE: Final = 512
 ROWS_SLICE: Final = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Cursor:
     """How far a pass has come.
 
@@ -59,7 +60,7 @@ class Cursor:
         return self.is_last and self.taken == len(self.found)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Settling:
     """What is left to look at.
 

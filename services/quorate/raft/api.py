@@ -24,6 +24,7 @@ from quorate.records.ids import (
     ReplicaKey,
     ReplyToken,
 )
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from quorate.raft.messages import (
@@ -109,26 +110,26 @@ class CallFailure(Enum):
     IGNORED = "its answer is ignored"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RequestReceived:
     token: ReplyToken
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CallerGone:
     """Whoever waited for `token` hung up: a parked Fetch or a read needs no answer any more."""
 
     token: ReplyToken
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ResponseReceived:
     call: CallId
     response: PeerResponse | CallFailure
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ProbeAnswered:
     """A plain TCP connect to the leader came to an end; `refused` is ECONNREFUSED, nothing else."""
 
@@ -136,7 +137,7 @@ class ProbeAnswered:
     refused: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RecordsProposed:
     """One encoded batch; `epoch` fences a controller that has not heard that it lost leadership.
 
@@ -149,14 +150,14 @@ class RecordsProposed:
     batch: ProposedBatch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReadRequested:
     """A current read began (rule 19). Answered by SendReply(token, ReadResponse)."""
 
     token: ReplyToken
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LogFlushed:
     """Everything below `end` is on the disk; ignored when `generation` is not the newest."""
 
@@ -164,7 +165,7 @@ class LogFlushed:
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LogTruncated:
     """The log ends at `to` now, durably. Nothing may come between this and its TruncateLog."""
 
@@ -172,7 +173,7 @@ class LogTruncated:
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TruncationRefused:
     """The log cannot be cut there, and is as it was: no batch begins at that offset."""
 
@@ -180,14 +181,14 @@ class TruncationRefused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotStored:
     """The state machine's own snapshot is durable (rule 15: never beyond the flushed end)."""
 
     snapshot: SnapshotInfo
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotChecked:
     """What became of CheckSnapshot: `damage` says in words why it must not be served."""
 
@@ -195,7 +196,7 @@ class SnapshotChecked:
     damage: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotInstalled:
     """A fetched snapshot is checked and durable, and the log restarts at its end."""
 
@@ -205,7 +206,7 @@ class SnapshotInstalled:
     kraft_version: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotRefused:
     """A fetched snapshot did not check; it has been deleted."""
 
@@ -213,7 +214,7 @@ class SnapshotRefused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LogCleaned:
     """Old segments and snapshots are gone; `snapshots` are those that remain, oldest first."""
 
@@ -221,21 +222,21 @@ class LogCleaned:
     snapshots: tuple[SnapshotInfo, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StateMachineProgress:
     """Whether the state machine could lead now (rule 11)."""
 
     ready: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BrokersSupport:
     """The highest kraft.version that every registered broker can read; None without brokers."""
 
     kraft_version_max: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ResignRequested:
     """The shell wants another leader: the disk fills up, or it read damage while serving."""
 
@@ -243,14 +244,14 @@ class ResignRequested:
     cause: Cause = Cause.LOG_DAMAGED
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ShutdownRequested:
     """Hand over, then stop: ShutdownComplete follows."""
 
     timeout_ms: Millis
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TimerFired:
     """The wake-up arrived. Early, late and duplicate firings are harmless."""
 
@@ -281,7 +282,7 @@ Event: TypeAlias = (
 # --- effects: imperatives -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ProposedBatch:
     """A batch as the proposer encoded it; the shell stamps base offset and epoch when it appends.
 
@@ -292,14 +293,14 @@ class ProposedBatch:
     record_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ControlBatch:
     """Control records of the core's own; the shell encodes them and fills the timestamp."""
 
     records: tuple[ControlRecord, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SaveElection:
     """A barrier: durable before any later effect begins."""
 
@@ -308,7 +309,7 @@ class SaveElection:
     voters: VoterSet
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AppendToLog:
     """Write at the end of the log, without waiting for the disk: answered by LogFlushed.
 
@@ -320,7 +321,7 @@ class AppendToLog:
     payload: ProposedBatch | ControlBatch | FetchedBatches
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TruncateLog:
     """A barrier (rule 14): waits for the flush in flight, durable before the next append.
 
@@ -331,7 +332,7 @@ class TruncateLog:
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WriteSnapshotChunk:
     """Bytes of a snapshot that is being fetched; position 0 starts the file anew."""
 
@@ -340,7 +341,7 @@ class WriteSnapshotChunk:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class InstallSnapshot:
     """Check the fetched file, make it durable, restart the log at its end.
 
@@ -353,7 +354,7 @@ class InstallSnapshot:
     kraft_version: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CheckSnapshot:
     """Read a stored snapshot to its end, beside everything else (rule 30).
 
@@ -364,12 +365,12 @@ class CheckSnapshot:
     snapshot_id: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ForgetRememberedEnd:
     """Healing is over (rule 16): the remembered end may go."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Peer:
     """Where a request goes; bootstrap servers have negative ids, -2 downwards."""
 
@@ -378,7 +379,7 @@ class Peer:
     port: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SendRequest:
     """Answered by ResponseReceived(call, ...) at most once; the core times it out by itself."""
 
@@ -387,7 +388,7 @@ class SendRequest:
     request: PeerRequest
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ProbeLeader:
     """Try a plain TCP connect and tell by ProbeAnswered whether it was refused (rule 10)."""
 
@@ -395,7 +396,7 @@ class ProbeLeader:
     to: Peer
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SendReply:
     """A Fetch answer names a slice of the log; the shell reads its bytes now, in order."""
 
@@ -403,7 +404,7 @@ class SendReply:
     response: Response
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PublishProgress:
     """Something that the state machine or the status must know has changed.
 
@@ -419,7 +420,7 @@ class PublishProgress:
     high_watermark: Offset | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ShutdownComplete:
     """The process may end: nothing is left to hand over, or (not `in_time`) the time is over."""
 
@@ -442,7 +443,7 @@ Effect: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Update:
     """What one step asks for."""
 

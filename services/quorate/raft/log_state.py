@@ -7,12 +7,12 @@ replica at (offset, epoch) shares our log, and where this replica must cut when 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.messages import EpochStart, KRaftVersionAt, SnapshotInfo, VotersAt
 from quorate.records.control import ControlRecord, KRaftVersion, KRaftVoters
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+from quorate.records.value import value
 from quorate.records.voters import VoterSet
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NO_VOTERS = VoterSet()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Valid:
     """The replica's log is a prefix of ours."""
 
@@ -31,14 +31,14 @@ class Valid:
 VALID: Final = Valid()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Diverging:
     """The replica must cut: the newest epoch not above its own, and where that ends here."""
 
     end: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NeedsSnapshot:
     """The replica is behind our log start, or in an epoch before that of our oldest snapshot."""
 

@@ -6,7 +6,6 @@ left out, because there is one partition. Sources: KIP-595, 630, 853, 996 as shi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -20,6 +19,7 @@ from quorate.records.ids import (
     OffsetAndEpoch,
     ReplicaKey,
 )
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from quorate.records.control import ControlRecord
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.records.voters import Endpoint, Voter, VoterSet
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LeaderInfo:
     """Whom the sender takes for leader, of which epoch, reachable where."""
 
@@ -40,7 +40,7 @@ class LeaderInfo:
 NOTHING_KNOWN: Final = LeaderInfo(None, Epoch(0))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BatchInfo:
     """One record batch as the core sees it: its place, its epoch, its control records."""
 
@@ -50,7 +50,7 @@ class BatchInfo:
     control: tuple[ControlRecord, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FetchedBatches:
     """Record batches off the wire: checked by the shell, opaque to the core."""
 
@@ -58,7 +58,7 @@ class FetchedBatches:
     batches: tuple[BatchInfo, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LogRange:
     """Whole batches from `start`, below `end`, up to `bytes_max` (one batch at least)."""
 
@@ -67,7 +67,7 @@ class LogRange:
     bytes_max: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotRange:
     """Bytes of a snapshot file that the shell reads when it sends the answer."""
 
@@ -76,7 +76,7 @@ class SnapshotRange:
     bytes_max: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoteRequest:
     """A nominee asks for a vote, or with `pre_vote` whether it would get one (KIP-996)."""
 
@@ -107,7 +107,7 @@ class VoteRefusal(Enum):
     OWN_NODE_ID = "own_node_id"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoteResponse:
     """`refusal` says why the vote was not granted; nothing is decided upon it."""
 
@@ -117,7 +117,7 @@ class VoteResponse:
     refusal: VoteRefusal | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BeginQuorumEpochRequest:
     """The leader of an epoch tells a voter who it is and where."""
 
@@ -128,13 +128,13 @@ class BeginQuorumEpochRequest:
     leader_endpoints: tuple[Endpoint, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BeginQuorumEpochResponse:
     error: ErrorCode
     leader: LeaderInfo
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EndQuorumEpochRequest:
     """A leader resigns and names who should campaign first."""
 
@@ -145,13 +145,13 @@ class EndQuorumEpochRequest:
     leader_endpoints: tuple[Endpoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EndQuorumEpochResponse:
     error: ErrorCode
     leader: LeaderInfo
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FetchRequest:
     """A replica asks for what follows its log, and so acknowledges what it has flushed.
 
@@ -171,7 +171,7 @@ class FetchRequest:
     read_round: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FetchResponse:
     """Records, a diverging epoch, a snapshot id, or an error with the leader to ask.
 
@@ -201,7 +201,7 @@ class FetchResponse:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FetchSnapshotRequest:
     cluster_id: ClusterId
     replica: ReplicaKey | None
@@ -211,7 +211,7 @@ class FetchSnapshotRequest:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FetchSnapshotResponse:
     """A slice of the snapshot file: a SnapshotRange to be sent, bytes when received."""
 
@@ -223,12 +223,12 @@ class FetchSnapshotResponse:
     chunk: SnapshotRange | bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ApiVersionsRequest:
     """A leader asks a replica that is to become a voter who it is and what it supports."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ApiVersionsResponse:
     """Who answers, and the kraft.versions that it supports."""
 
@@ -276,7 +276,7 @@ class ChangeKind(Enum):
     UPDATE = "update"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoterChange:
     """A change of the voters that is in the log and not known committed yet."""
 
@@ -284,12 +284,12 @@ class VoterChange:
     voter: Voter
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DescribeQuorumRequest:
     """Answered by the leader with every replica, by others with the leader that they know."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReplicaState:
     """What the leader knows of one replica; times are the core's monotonic milliseconds.
 
@@ -306,7 +306,7 @@ class ReplicaState:
     obstacle_text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Heard:
     """When a replica last heard another one: by a request of it, or by an answer."""
 
@@ -314,7 +314,7 @@ class Heard:
     at_ms: Millis
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DescribeQuorumResponse:
     """The leader's view; from anybody else what is left of it.
 
@@ -336,7 +336,7 @@ class DescribeQuorumResponse:
     heard: tuple[Heard, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AddRaftVoterRequest:
     cluster_id: ClusterId
     voter: ReplicaKey
@@ -347,7 +347,7 @@ class AddRaftVoterRequest:
     auto_join: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RemoveRaftVoterRequest:
     """Whoever is removed is decommissioned (rule 7), but for one whose pod is scaled away."""
 
@@ -364,7 +364,7 @@ class RemoveRaftVoterRequest:
         return self.auto_join or not self.scaled_away
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UpdateRaftVoterRequest:
     cluster_id: ClusterId
     current_leader_epoch: Epoch
@@ -374,7 +374,7 @@ class UpdateRaftVoterRequest:
     kraft_version_max: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UpdateFeaturesRequest:
     """Only kraft.version reaches the core; every other feature is the controller's."""
 
@@ -382,13 +382,13 @@ class UpdateFeaturesRequest:
     validate_only: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TransferLeadershipRequest:
     cluster_id: ClusterId
     to: ReplicaKey
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TakeLeaveRequest:
     """A voter that is to stop, and stays a voter, asks whether it can be spared now."""
 
@@ -396,7 +396,7 @@ class TakeLeaveRequest:
     voter: ReplicaKey
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MembershipResponse:
     """The answer to the six requests above.
 
@@ -410,7 +410,7 @@ class MembershipResponse:
     metadata: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ProposalResponse:
     """What became of RecordsProposed: appended as base_offset..last_offset, or refused."""
 
@@ -420,7 +420,7 @@ class ProposalResponse:
     last_offset: Offset | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReadResponse:
     """A current read may be served once everything below `offset` has been replayed."""
 
@@ -461,7 +461,7 @@ PeerResponse: TypeAlias = (
 Response: TypeAlias = PeerResponse | DescribeQuorumResponse | ProposalResponse | ReadResponse
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ElectionState:
     """What quorum-state holds: epoch, leader if known, and whom this replica voted for."""
 
@@ -470,7 +470,7 @@ class ElectionState:
     voted: ReplicaKey | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotInfo:
     """A snapshot file that can be served: its id (end offset and epoch) and its size."""
 
@@ -478,7 +478,7 @@ class SnapshotInfo:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VotersAt:
     """The set that a control record at `offset` put in force; -1 is the bootstrap checkpoint."""
 
@@ -486,13 +486,13 @@ class VotersAt:
     voters: VoterSet
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class KRaftVersionAt:
     offset: Offset
     kraft_version: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EpochStart:
     """One entry of the epoch history: records from `start_offset` on belong to `epoch`."""
 

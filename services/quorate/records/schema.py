@@ -168,8 +168,11 @@ _SCHEMAS: dict[type, Schema] = {}
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def structure(cls: type[T]) -> type[T]:
-    """Makes a frozen, slotted, keyword-only dataclass of a class with `Wire` annotations."""
-    return dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    """Makes a slotted, keyword-only dataclass of a class with `Wire` annotations.
+
+    It is frozen for the type checker only, as in records/value.py.
+    """
+    return dataclass(slots=True, unsafe_hash=True, kw_only=True)(cls)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

@@ -1,0 +1,39 @@
+"""Values: compared and hashed by what is in them; that they stay is the type checker's to hold."""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+
+import pytest
+
+from quorate.records.value import value
+
+
+@value
+class Point:
+    x: int
+    y: int = 0
+    note: str = field(default="", compare=False)
+
+
+def test_equal_fields_are_equal_values() -> None:
+    assert Point(1, 2, "a") == Point(1, 2, "b") != Point(2, 1)
+    assert len({Point(1, 2, "a"), Point(1, 2, "b"), Point(1)}) == 2
+
+
+def test_another_one_is_made_of_it() -> None:
+    point = Point(1)
+    assert replace(point, y=5) == Point(1, 5)
+    assert point == Point(1)
+
+
+def test_there_is_no_other_field() -> None:
+    with pytest.raises(AttributeError):
+        Point(1).z = 3  # type: ignore[attr-defined]
+
+
+def test_the_type_checker_refuses_to_change_a_field() -> None:
+    """An ignore that nothing needs is an error of the type checker."""
+    point = Point(1)
+    point.x = 2  # type: ignore[misc]
+    assert point == Point(2)
