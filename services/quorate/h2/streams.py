@@ -20,6 +20,7 @@ class Stream:
         "queue",
         "queued",
         "read",
+        "taken",
         "trailers",
         "unread",
     )
@@ -38,6 +39,8 @@ class Stream:
         self.read = 0
         self.queue: deque[bytes] | None = None
         self.queued = 0
+        # Of the first in the queue, how much has left.
+        self.taken = 0
         self.is_last_queued = False
         self.trailers: bytes | None = None
 
@@ -51,9 +54,12 @@ class Stream:
     def take(self, size: int) -> bytes:
         """The next bytes of those that wait, at most so many."""
         assert self.queue, "nothing waits"
-        data = self.queue.popleft()
-        if len(data) > size:
-            self.queue.appendleft(data[size:])
-            data = data[:size]
+        first, begin = self.queue[0], self.taken
+        # What is left of a large message is not copied for each frame of it.
+        data = first[begin : begin + size]
+        self.taken += len(data)
+        if self.taken == len(first):
+            self.queue.popleft()
+            self.taken = 0
         self.queued -= len(data)
         return data

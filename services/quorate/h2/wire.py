@@ -87,7 +87,12 @@ class MessageReader:
         begin = at + PREFIX_BYTES
         end = self._at = begin + self._size
         self._size = None
-        message = bytes(data[begin:end])
+        if isinstance(data, bytes):
+            message = data[begin:end]
+        else:
+            # A slice of a bytearray would be a second copy of a message that may be large.
+            with memoryview(data) as view:
+                message = bytes(view[begin:end])
         if end == len(data):
             self._data, self._at = b"", 0
         elif isinstance(data, bytearray):
