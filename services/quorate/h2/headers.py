@@ -25,6 +25,8 @@ _KNOWN_BLOCKS_MAX: Final = 64
 _KNOWN_BYTES_MAX: Final = 1024
 _FIELD_OVERHEAD: Final = 32
 _SIZE_UPDATE: Final = 0x20
+# A block may begin with two (RFC 7541, section 4.2); hpack takes as many as there are, slowly.
+_SIZE_UPDATES: Final = re.compile(rb"(?:[\x20-\x3e]|\x3f[\x80-\xff]*[\x00-\x7f]){3}")
 # Blocks beyond it cannot be read to their end, so that the connection is lost.
 _HARD_FACTOR: Final = 4
 _NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
@@ -71,6 +73,9 @@ class BlockReader:
         known = self._known.get(block)
         if known is not None:
             return known
+        if _SIZE_UPDATES.match(block):
+            words = "a block changes the size of the table more than twice"
+            raise BlockError(ErrorCode.COMPRESSION_ERROR, words)
         table = self._decoder.header_table.dynamic_entries
         count, newest = len(table), table[0] if table else None
         try:

@@ -47,6 +47,15 @@ def test_a_block_that_empties_the_table_is_noticed() -> None:
     assert raised.value.code is ErrorCode.COMPRESSION_ERROR
 
 
+def test_a_block_changes_the_size_of_the_table_twice_at_most() -> None:
+    reader = h.BlockReader(Limits())
+    assert reader.read(b"\x20\x3f\xe1\x1f\x40\x01a\x011").pairs == [(b"a", b"1")]
+    for updates in (b"\x20" * 3, b"\x3f\xe1\x1f" * 3, b"\x20\x3f\xe1\x1f\x3e", b"\x20" * 60_000):
+        with pytest.raises(h.BlockError) as raised:
+            reader.read(updates + b"\x82")
+        assert raised.value.code is ErrorCode.COMPRESSION_ERROR
+
+
 def test_few_and_small_blocks_are_kept() -> None:
     reader = h.BlockReader(Limits())
     large = h.block_of([(b"x", b"a" * 2000)])
