@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import grpc
 
@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.h2.connection import Connection
+
+
+# Messages that one call may take, or give, before others have their turn: a window holds thousands
+# of small ones.
+IN_A_TURN: Final = 64
 
 
 class IncompleteError(wire.OversizedError):
@@ -27,6 +32,7 @@ class Inbox:
         "_flush",
         "_granted",
         "_has_all",
+        "_in_turn",
         "_reader",
         "_stream_id",
         "_waiter",
@@ -47,6 +53,7 @@ class Inbox:
         # Of what is no message yet: as much was granted anew to the sender.
         self._granted = 0
         self._has_all = False
+        self._in_turn = 0
         self._waiter: asyncio.Future[None] | None = None
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
@@ -59,6 +66,10 @@ class Inbox:
 
     async def next(self) -> bytes | None:
         """The next message; None after the last. Raises OversizedError, and IncompleteError."""
+        if self._in_turn == IN_A_TURN:
+            self._in_turn = 0
+            await asyncio.sleep(0)
+        self._in_turn += 1
         reader = self._reader
         while (message := reader.take()) is None:
             if self._has_all:
@@ -85,6 +96,7 @@ class Inbox:
             await self._news()
 
     async def _news(self) -> None:
+        self._in_turn = 0
         self._waiter = asyncio.get_running_loop().create_future()
         try:
             await self._waiter

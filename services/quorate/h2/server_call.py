@@ -12,7 +12,7 @@ import grpc.aio
 
 from quorate.h2 import wire
 from quorate.h2.headers import block_of
-from quorate.h2.inbox import Inbox
+from quorate.h2.inbox import IN_A_TURN, Inbox
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -85,6 +85,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             flush_soon=link.flush_soon,
         )
         self._drained: asyncio.Future[None] | None = None
+        self._in_turn = 0
         self._has_begun = False
         self._is_over = False
         self._is_cancelled = False
@@ -275,8 +276,13 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         return data if self._decode is None else self._decode(data)
 
     async def write(self, message: Any) -> None:  # noqa: ANN401 - a message of any service
+        self._in_turn += 1
         if not self._send(message):
+            self._in_turn = 0
             await self._room()
+        elif self._in_turn == IN_A_TURN:
+            self._in_turn = 0
+            await asyncio.sleep(0)
 
     async def send_initial_metadata(self, initial_metadata: Any) -> None:  # noqa: ANN401
         self._begin_answer(tuple(initial_metadata))

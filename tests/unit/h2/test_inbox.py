@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.h2 import frames, wire
-from quorate.h2.inbox import Inbox, IncompleteError
+from quorate.h2.inbox import IN_A_TURN, Inbox, IncompleteError
 from tests.unit.h2 import peers
 
 if TYPE_CHECKING:
@@ -38,6 +38,24 @@ async def test_what_is_there_is_taken_at_once() -> None:
     inbox.feed(b"", is_last=True)
     assert [await inbox.next(), await inbox.next(), await inbox.next()] == [b"a", b"b", None]
     assert connection.unread == 0
+
+
+async def test_whoever_takes_many_small_messages_lets_others_have_their_turn() -> None:
+    connection, inbox = called()
+    put(connection, inbox, wire.frame_message(b"") * 2 * IN_A_TURN)
+    inbox.feed(b"", is_last=True)
+    taken = 0
+
+    async def take_all() -> None:
+        nonlocal taken
+        while await inbox.next() is not None:
+            taken += 1
+
+    taking = asyncio.ensure_future(take_all())
+    for turn in range(2):
+        await asyncio.sleep(0)
+        assert taken == (turn + 1) * IN_A_TURN
+    await taking
 
 
 async def test_a_message_that_nobody_waits_for_gets_no_more_room() -> None:

@@ -10,6 +10,7 @@ import grpc
 from quorate.h2 import frames
 from quorate.h2.frames import ErrorCode, frame
 from quorate.h2.headers import block_of
+from quorate.h2.inbox import IN_A_TURN
 from tests.unit.h2 import peers
 from tests.unit.h2.by_hand import Wire, streaming, unary
 from tests.unit.h2.peers import REQUEST, WHOLE, word
@@ -111,6 +112,26 @@ async def test_a_handler_may_read_and_write_by_itself() -> None:
 
     wire = await served(streaming(by_hand), b"a", b"b")
     assert [one.payload[5:] for one in wire.answers() if one.kind == frames.DATA] == [b"a", b"b"]
+
+
+async def test_whoever_gives_many_small_answers_lets_others_have_their_turn() -> None:
+    written = 0
+
+    async def many(_: Any, context: Any) -> None:  # noqa: ANN401
+        nonlocal written
+        for _ in range(2 * IN_A_TURN):
+            await context.write(b"")
+            written += 1
+
+    wire = Wire(streaming(many))
+    wire.greet()
+    wire.call()
+    seen = set()
+    while written < 2 * IN_A_TURN:
+        await asyncio.sleep(0)
+        seen.add(written)
+    assert seen >= {IN_A_TURN - 1, 2 * IN_A_TURN - 1}
+    await wire.settle()
 
 
 async def test_what_nobody_reads_is_not_granted_anew_and_what_is_waited_for_is() -> None:
