@@ -4,9 +4,9 @@
 
 Random bytes, mutations of recorded conversations, and frames by a grammar; before the preface (or
 the handshake of TLS) and after it. The process has to live, to answer a good call after each so
-many conversations, and to stay below a bound of memory. The clock draws where it starts, unless
---start draws the same again; --seconds 0 has no end but that of --frames. The exit status is 1 when
-anything was not as it has to be.
+many conversations, and to stay below a bound of memory; what became of all so far is told every
+half a minute. The clock draws where it starts, unless --start draws the same again; --seconds 0 has
+no end but that of --frames. The exit status is 1 when anything was not as it has to be.
 
 grpcio has a fault that frames find: a path that is not UTF-8 ends its listener, while the process
 lives on. There the listener is started anew, and how often is told.
@@ -34,17 +34,18 @@ from tests.conformance.grammar import Grammar
 from tests.conformance.recordings import client_hello, mutate, record
 from tests.conformance.served import Served, ask, write_certificates
 from tests.conformance.serving import HOST
-from tests.conformance.transports import GRPCIO, TRANSPORTS
+from tests.conformance.transports import GRPCIO, OURS, TRANSPORTS
 from tests.integration.raw_http2 import PREFACE, SETTINGS, frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 # Above what it held after the first conversations, at any time.
 GROWTH_MIB: Final = 64.0
 CONVERSATIONS: Final = 50
 FRAMES_MAX: Final = 200
 BURST: Final = 10
+TOLD_EVERY_S: Final = 30.0
 _STUCK_S: Final = 5.0
 # What grpcio writes when it has ended itself.
 _GRPCIO_FAULT: Final = "in _server_main_loop\nUnicodeDecodeError"
@@ -73,11 +74,17 @@ class Tally:
             f"{self.longest_turn}"
         )
 
-    def turned(self, last_words: str) -> None:
-        """A listener has told of its longest turn, and ended."""
-        took, _, name = last_words.strip().partition(" ")
-        if float(took) > self.longest_turn_ms:
-            self.longest_turn_ms, self.longest_turn = float(took), name
+    def look(self, served: Served) -> str | None:
+        """Note what a listener holds and how long it took; what is wrong with that."""
+        self.base_mib = self.base_mib or served.mib
+        self.peak_mib = max(self.peak_mib, served.peak_mib)
+        took, name = served.longest_turn()
+        if took > self.longest_turn_ms:
+            self.longest_turn_ms, self.longest_turn = took, name
+        if self.peak_mib - self.base_mib > GROWTH_MIB:
+            held = f"it has held {self.peak_mib:.0f} MiB"
+            return f"{held}, more than {GROWTH_MIB:.0f} above the first"
+        return None
 
 
 class Fuzzer:
@@ -168,10 +175,16 @@ class Fuzzer:
 
 
 async def fuzz(
-    transport: str, *, has_tls: bool, frames: int, seconds: float, start: int
+    transport: str,
+    *,
+    has_tls: bool,
+    frames: int,
+    seconds: float,
+    start: int,
+    tell: Callable[[Tally], None] = lambda _: None,
 ) -> tuple[Tally, str | None]:
-    """What was sent, and what was wrong; None is nothing."""
-    began = time.monotonic()
+    """What was sent, and what was wrong; None is nothing. `tell` hears of it on the way."""
+    began = told = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch, Served(GRPCIO) as plain:
         recorded = await record(plain)
         folder = write_certificates(Path(scratch)) if has_tls else None
@@ -182,7 +195,7 @@ async def fuzz(
             return tally.frames >= frames or 0 < seconds <= time.monotonic() - began
 
         while not is_over():
-            tally.base_mib = 0
+            tally.base_mib = tally.peak_mib = 0
             with Served(transport, folder, notes_turns=True) as served:
                 while not is_over():
                     await asyncio.to_thread(fuzzer.talk, served.address.port, CONVERSATIONS)
@@ -192,7 +205,9 @@ async def fuzz(
                         break
                     if problem is not None:
                         return tally, f"{problem}: {served.log}"
-            tally.turned(served.last_words)
+                    if time.monotonic() - told > TOLD_EVERY_S:
+                        told = time.monotonic()
+                        tell(tally)
     return tally, None
 
 
@@ -211,25 +226,19 @@ async def _look(served: Served, transport: str, tally: Tally) -> str | None:
             await ask(channel)
     except grpc.aio.AioRpcError as error:
         return f"a good call has failed: {error.details()}"
-    now = served.mib
-    tally.base_mib = tally.base_mib or now
-    tally.peak_mib = max(tally.peak_mib, now)
-    if now - tally.base_mib > GROWTH_MIB:
-        return f"it holds {now:.0f} MiB, more than {GROWTH_MIB:.0f} above the first"
-    return None
+    return tally.look(served)
 
 
 def main() -> int:
     """Fuzz as the arguments say; the exit status is 1 when something was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--transport", choices=TRANSPORTS, default=GRPCIO)
     parser.add_argument("--tls", action="store_true")
     parser.add_argument("--frames", type=int, default=10_000_000)
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--start", type=int, default=time.time_ns())
+    parser.add_argument("--transport", choices=TRANSPORTS, default=min(OURS))
     given = parser.parse_args()
-    sys.stdout.write(f"start {given.start}\n")
-    sys.stdout.flush()
+    _tell(f"start {given.start}")
     tally, problem = asyncio.run(
         fuzz(
             given.transport,
@@ -237,10 +246,16 @@ def main() -> int:
             frames=given.frames,
             seconds=given.seconds,
             start=given.start,
+            tell=lambda tally: _tell(tally.words()),
         )
     )
-    sys.stdout.write(f"{tally.words()}\n{problem or 'all as it has to be'}\n")
+    _tell(f"{tally.words()}\n{problem or 'all as it has to be'}")
     return 0 if problem is None else 1
+
+
+def _tell(words: str) -> None:
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

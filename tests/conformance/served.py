@@ -59,7 +59,6 @@ class Served:
         if notes_turns:
             self._command.append("--turns")
         self._folder = folder
-        self.last_words = ""
 
     def __enter__(self) -> Self:
         self._log = tempfile.TemporaryFile()
@@ -91,7 +90,6 @@ class Served:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self.last_words = self._process.stdout.read()
         self._process.stdout.close()
         self._log.close()
 
@@ -106,6 +104,15 @@ class Served:
     def is_alive(self) -> bool:
         """Whether the process runs."""
         return self._process.poll() is None
+
+    def longest_turn(self) -> tuple[float, str]:
+        """What the longest turn of its loop has taken, in milliseconds of CPU, and whose it was."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        took, _, name = self._process.stdout.readline().strip().partition(" ")
+        return float(took), name
 
     @property
     def mib(self) -> float:

@@ -29,6 +29,9 @@ class TestService(services.TestServiceServicer):  # type: ignore[misc]
     # It is no class of tests.
     __test__ = False
 
+    def __init__(self, response_bytes_max: int = RESPONSE_BYTES_MAX) -> None:
+        self._response_bytes_max = response_bytes_max
+
     async def EmptyCall(self, _request: Message, context: Context) -> Message:
         await _echo_metadata(context)
         return messages.Empty()
@@ -38,13 +41,16 @@ class TestService(services.TestServiceServicer):  # type: ignore[misc]
         if request.response_compressed.value:
             context.set_compression(grpc.Compression.Gzip)
         await _end_as_asked(request, context)
-        return messages.SimpleResponse(payload=await _payload(request.response_size, context))
+        response = messages.SimpleResponse(server_id=SERVICE if request.fill_server_id else "")
+        # In place: a payload that is made first would be copied.
+        response.payload.body = await self._body(request.response_size, context)
+        return response
 
     async def StreamingOutputCall(
         self, request: Message, context: Context
     ) -> AsyncGenerator[Message]:
         await _echo_metadata(context)
-        async for response in _responses(request, context):
+        async for response in self._responses(request, context):
             yield response
         await _end_as_asked(request, context)
 
@@ -63,7 +69,7 @@ class TestService(services.TestServiceServicer):  # type: ignore[misc]
         await _echo_metadata(context)
         async for request in requests:
             await _end_as_asked(request, context)
-            async for response in _responses(request, context):
+            async for response in self._responses(request, context):
                 yield response
 
     async def HalfDuplexCall(
@@ -76,8 +82,24 @@ class TestService(services.TestServiceServicer):  # type: ignore[misc]
             async for request in requests
         ]
         for request in asked:
-            async for response in _responses(request, context):
+            async for response in self._responses(request, context):
                 yield response
+
+    async def _responses(self, request: Message, context: Context) -> AsyncGenerator[Message]:
+        for parameters in request.response_parameters:
+            if parameters.interval_us > 0:
+                await asyncio.sleep(parameters.interval_us / 1_000_000)
+            if parameters.compressed.value:
+                context.set_compression(grpc.Compression.Gzip)
+            response = messages.StreamingOutputCallResponse()
+            response.payload.body = await self._body(parameters.size, context)
+            yield response
+
+    async def _body(self, size: int, context: Context) -> bytes:
+        if not 0 <= size <= self._response_bytes_max:
+            words = f"a payload has 0 to {self._response_bytes_max} bytes, not {size}"
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, words)
+        return bytes(size)
 
 
 async def _echo_metadata(context: Context) -> None:
@@ -95,20 +117,3 @@ async def _end_as_asked(request: Message, context: Context) -> None:
     if status.code:
         code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
         await context.abort(code, status.message)
-
-
-async def _responses(request: Message, context: Context) -> AsyncGenerator[Message]:
-    for parameters in request.response_parameters:
-        if parameters.interval_us > 0:
-            await asyncio.sleep(parameters.interval_us / 1_000_000)
-        if parameters.compressed.value:
-            context.set_compression(grpc.Compression.Gzip)
-        payload = await _payload(parameters.size, context)
-        yield messages.StreamingOutputCallResponse(payload=payload)
-
-
-async def _payload(size: int, context: Context) -> Message:
-    if not 0 <= size <= RESPONSE_BYTES_MAX:
-        words = f"a payload has 0 to {RESPONSE_BYTES_MAX} bytes, not {size}"
-        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, words)
-    return messages.Payload(body=bytes(size))

@@ -3,26 +3,30 @@
     python -m tests.conformance.serving [--transport NAME] [--tls FOLDER] [--turns]
 
 FOLDER holds server.pem, chain and key in one, and ca.pem. The port is the first line of the output;
-the process ends when its standard input does. With --turns the second line is what the longest turn
-of the loop has taken, in milliseconds of CPU time, and whose it was; asyncio's own loop runs it
-then, since the callbacks of uvloop cannot be got at.
+the process ends when its standard input does. With --turns each line of that is answered by what
+the longest turn of the loop has taken so far, in milliseconds of CPU time, and whose it was;
+asyncio's own loop runs it then, since the callbacks of uvloop cannot be got at, and no answer has
+more than 1 MiB: what it takes to make a larger one is protobuf's time, and no frame's.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvloop
 
+from quorate.consensus.garbage import PassWatch
 from quorate.rpc.health import enable_reflection
 from quorate.rpc.tls import TlsFiles
 from quorate.settings.tls import TlsSettings
-from tests.conformance.servicer import SERVICE, TestService
+from tests.conformance.servicer import RESPONSE_BYTES_MAX, SERVICE, TestService
 from tests.conformance.stubs import services
 from tests.conformance.transports import GRPCIO, TRANSPORTS, make_listener
 
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HOST = "127.0.0.1"
+_QUICK_BYTES_MAX = 1024 * 1024
 
 
 def server_tls(folder: Path) -> TlsFiles:
@@ -44,13 +49,13 @@ def client_tls(folder: Path) -> TlsFiles:
     return TlsFiles(TlsSettings(ca_file=str(folder / "ca.pem")))
 
 
-def _add_services(server: Any) -> None:  # noqa: ANN401 - of any transport
-    services.add_TestServiceServicer_to_server(TestService(), server)
+def _add_services(response_bytes_max: int, server: Any) -> None:  # noqa: ANN401 - of any transport
+    services.add_TestServiceServicer_to_server(TestService(response_bytes_max), server)
     enable_reflection(server, SERVICE)
 
 
 def note_turns() -> Callable[[], str]:
-    """What the longest callback of a loop will have taken, in milliseconds, and its name."""
+    """What the longest callback of a loop has taken so far, in milliseconds, and its name."""
     run: Any = asyncio.Handle._run
     longest_ns, longest = 0, ""
 
@@ -69,19 +74,33 @@ def note_turns() -> Callable[[], str]:
 
 async def serve(transport: str, folder: Path | None, *, notes_turns: bool) -> None:
     """Listen until standard input ends."""
-    listener = make_listener(transport, _add_services)
+    bytes_max = _QUICK_BYTES_MAX if notes_turns else RESPONSE_BYTES_MAX
+    listener = make_listener(transport, partial(_add_services, bytes_max))
     tls = None if folder is None else server_tls(folder)
     bound = listener.bind(HOST, 0, tls=tls)
     await listener.start()
-    sys.stdout.write(f"{bound}\n")
-    sys.stdout.flush()
-    ended = asyncio.Event()
-    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), ended.set)
-    longest = note_turns() if notes_turns else None
+    _tell(str(bound))
+    longest = note_turns() if notes_turns else lambda: ""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    # As in a controller: a pass over all that was imported would be the longest turn.
+    passes = PassWatch(loop)
+    passes.start()
+
+    def asked() -> None:
+        if os.read(sys.stdin.fileno(), 1):
+            _tell(longest())
+        else:
+            ended.set()
+
+    loop.add_reader(sys.stdin.fileno(), asked)
     await ended.wait()
+    passes.stop()
     await listener.stop()
-    if longest is not None:
-        sys.stdout.write(f"{longest()}\n")
+
+
+def _tell(words: str) -> None:
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
