@@ -107,6 +107,7 @@ class ClientCall(
         self._is_cancelled = False
         self._is_half_closed = False
         self._request: bytes | None = None
+        self._only: asyncio.Future[Any] | None = None
         self._feeding: asyncio.Task[None] | None = None
         self._callbacks: list[Callable[[Any], None]] = []
 
@@ -242,15 +243,22 @@ class ClientCall(
         try:
             data = await self._inbox.next()
         except wire.OversizedError as error:
-            self.fail(error.code, str(error))
-            if self._code is _Code.OK:
-                # The server said that all was well, and it was not.
-                self._code, self._details = error.code, str(error)
+            self._refuse(error.code, str(error))
             return grpc.aio.EOF
         if data is None:
             return grpc.aio.EOF
         decode = self._method.decode
-        return data if decode is None else decode(data)
+        try:
+            return data if decode is None else decode(data)
+        except Exception as error:
+            self._refuse(_Code.INTERNAL, f"the answer cannot be read: {error}")
+            return grpc.aio.EOF
+
+    def _refuse(self, code: grpc.StatusCode, words: str) -> None:
+        """What the server sent is not taken, also where it said that all was well."""
+        self.fail(code, words)
+        if self._code is _Code.OK:
+            self._code, self._details = code, words
 
     def _check(self) -> None:
         """Raise what the call has ended with, unless that is OK."""
@@ -265,9 +273,23 @@ class ClientCall(
                 details=self._details,
             )
 
+    async def _only_answer(self) -> Any:  # noqa: ANN401 - a message of any service, or EOF
+        """Read once, however often the call is awaited: interceptors do so, too."""
+        only = self._only
+        if only is None:
+            only = self._only = self._loop.create_future()
+            try:
+                only.set_result(await self._next())
+            finally:
+                if not only.done():
+                    only.cancel()
+        elif not only.done():
+            await asyncio.wait((only,))
+        return only.result()
+
     async def _answer(self) -> Any:  # noqa: ANN401 - a message of any service
         with self._cancelling():
-            answer = await self._next()
+            answer = await self._only_answer()
             await _until(self._done)
         self._check()
         if answer is grpc.aio.EOF:

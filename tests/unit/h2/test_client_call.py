@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from quorate.h2 import frames
-from quorate.h2.client_call import ClientCall
+from quorate.h2.client_call import ClientCall, Method
 from quorate.h2.frames import ErrorCode
 from quorate.h2.headers import block_of
 from tests.unit.h2 import peers
@@ -97,6 +97,45 @@ async def test_an_end_without_a_status_is_an_error(server: Server) -> None:
     server.begin(call)
     server.send(peers.data(b"", call.stream_id, flags=peers.END))
     assert (await failure_of(call)).code() is Code.UNKNOWN
+
+
+async def test_a_call_may_be_awaited_again_and_by_several(server: Server) -> None:
+    call = server.call()
+    waiting = [asyncio.ensure_future(call._answer()) for _ in range(2)]
+    await settle()
+    server.begin(call)
+    server.answer(call, b"answer")
+    server.end(call)
+    assert await asyncio.gather(*waiting) == [b"answer"] * 2
+    assert await call == b"answer"
+
+
+async def test_who_stops_waiting_ends_it_for_all_who_wait(server: Server) -> None:
+    call = server.call()
+    waiting = [asyncio.ensure_future(call._answer()) for _ in range(2)]
+    await settle()
+    waiting[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting[1]
+    assert call.cancelled()
+
+
+async def test_an_answer_that_cannot_be_read_is_an_error(server: Server) -> None:
+    def decode(_: bytes) -> bytes:
+        raise LookupError("no message")
+
+    method = Method("/some.Service/Call", None, decode, scheme=b"http", authority="h:1")
+    call = ClientCall(method, (), None, has_ended=lambda _: None)
+    call.send_only(b"question")
+    call.begin(server.link, bytes_max=1000)
+    server.begin(call)
+    server.answer(call, b"answer")
+    server.end(call)
+    error = await failure_of(call)
+    assert (error.code(), error.details()) == (
+        Code.INTERNAL,
+        "the answer cannot be read: no message",
+    )
 
 
 async def test_all_is_well_without_an_answer_is_an_error(server: Server) -> None:

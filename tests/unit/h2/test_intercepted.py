@@ -28,7 +28,9 @@ class Named(grpc.aio.UnaryUnaryClientInterceptor):
         return await continuation(client_call_details, request + self._name)
 
 
-def intercepted(server: Server, begun: list[ClientCall]) -> InterceptedCall:
+def intercepted(
+    server: Server, begun: list[ClientCall], first: Named | None = None
+) -> InterceptedCall:
     def begin(request: bytes, *, timeout: float | None, metadata: Any) -> ClientCall:  # noqa: ANN401
         call = ClientCall(METHOD, metadata, timeout, has_ended=lambda _: None)
         call.send_only(request)
@@ -36,7 +38,7 @@ def intercepted(server: Server, begun: list[ClientCall]) -> InterceptedCall:
         begun.append(call)
         return call
 
-    names = (Named(b"a"), Named(b"b"))
+    names = (first or Named(b"a"), Named(b"b"))
     return InterceptedCall(names, begin, "/some.Service/Call", b"-", {"timeout": 9.0})
 
 
@@ -57,6 +59,23 @@ async def test_interceptors_see_a_call_in_order() -> None:
     assert (call.done(), call.cancelled(), call.cancel()) == (True, False, False)
     assert (await call.code(), await call.details()) == (grpc.StatusCode.OK, "")
     assert dict(await call.initial_metadata()) == dict(await call.trailing_metadata()) == {}
+
+
+async def test_an_interceptor_may_await_the_call_that_it_returns() -> None:
+    class Waiting(Named):
+        async def intercept_unary_unary(self, *how: Any) -> Any:  # noqa: ANN401
+            call = await super().intercept_unary_unary(*how)
+            assert await call == b"answer"
+            return call
+
+    server, begun = Server(), list[ClientCall]()
+    server.greet()
+    call = intercepted(server, begun, Waiting(b"a"))
+    await settle()
+    server.begin(begun[0])
+    server.answer(begun[0], b"answer")
+    server.end(begun[0])
+    assert await call == b"answer"
 
 
 async def test_a_call_can_be_cancelled_before_it_has_begun() -> None:
