@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from quorate.h2.wire import Metadata
 
 _CONTENT_TYPE = b"application/grpc"
+# A compressed message may become a thousand times what was sent, in one turn of the loop.
+_TAKEN = ((b"grpc-accept-encoding", b"identity"),)
 
 
 class CallDetails(grpc.HandlerCallDetails):
@@ -28,13 +30,15 @@ class CallDetails(grpc.HandlerCallDetails):
 class Request:
     """One call as its client has begun it.
 
-    `http_status` is set for what is no gRPC at all, `fault` for gRPC that cannot be read.
+    `http_status` is set for what is no gRPC at all, `fault` for gRPC that cannot be read; `hints`
+    are headers that go with it to the client.
     """
 
     details: CallDetails
     timeout_s: float | None = None
     http_status: bytes | None = None
     fault: tuple[grpc.StatusCode, str] | None = None
+    hints: tuple[tuple[bytes, bytes], ...] = ()
 
 
 def request_of(fields: Fields) -> Request:
@@ -60,7 +64,7 @@ def _read(fields: Fields) -> Request:
     if encoding != b"identity":
         words = f"the encoding {encoding.decode(errors='replace')} is not taken: send identity"
         fault = (grpc.StatusCode.UNIMPLEMENTED, words)
-        return Request(CallDetails(path, ()), fault=fault)
+        return Request(CallDetails(path, ()), fault=fault, hints=_TAKEN)
     try:
         metadata = wire.metadata_of(fields.pairs)
         timeout = values.get(b"grpc-timeout")

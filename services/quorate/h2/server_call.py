@@ -142,7 +142,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             if request.http_status is not None:
                 await self._refuse_http(request.http_status)
             elif request.fault is not None:
-                self._finish(*request.fault)
+                self._finish(*request.fault, hints=request.hints)
             else:
                 await self._serve()
             while not self._is_cancelled and self._connection.queued(self._stream_id):
@@ -247,8 +247,13 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         finally:
             self._drained = None
 
-    def _finish(self, code: grpc.StatusCode | int, details: str) -> None:
-        """Send the status, once."""
+    def _finish(
+        self,
+        code: grpc.StatusCode | int,
+        details: str,
+        hints: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> None:
+        """Send the status, once; `hints` are headers for the library of the client."""
         if self._is_over:
             return
         self._is_over = True
@@ -259,7 +264,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             pairs = [(b"grpc-status", b"%d" % number)]
             if details:
                 pairs.append((b"grpc-message", wire.status_words(details)))
-            pairs += wire.metadata_pairs(self._trailing)
+            pairs += [*hints, *wire.metadata_pairs(self._trailing)]
             block = block_of(pairs)
             if not self._has_begun:
                 block = _BEGINNING_BLOCK + block

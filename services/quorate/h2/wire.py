@@ -109,7 +109,7 @@ class MessageReader:
     def _checked(self, is_compressed: int, size: int) -> int:
         if is_compressed:
             words = "the message is compressed, and no compression was agreed on"
-            raise OversizedError(grpc.StatusCode.UNIMPLEMENTED, words)
+            raise OversizedError(grpc.StatusCode.INTERNAL, words)
         if size > self._bytes_max:
             words = f"Received message larger than max ({size} vs. {self._bytes_max})"
             raise OversizedError(grpc.StatusCode.RESOURCE_EXHAUSTED, words)

@@ -43,7 +43,8 @@ class TlsSettings:
     """Paths of PEM files; "" is none.
 
     The chain begins with the own certificate; the key may stand in the same file. The CA file holds
-    every certificate that vouches for the other side; without one a client trusts gRPC's own list.
+    every certificate that vouches for the other side; without one a client trusts the list that its
+    transport has.
     """
 
     certificate_chain_file: str = ""

@@ -61,3 +61,8 @@ def test_what_cannot_be_read_ends_the_call(
     fault = read(header).fault
     assert fault is not None
     assert fault[0] is code
+
+
+def test_who_compresses_learns_what_is_taken() -> None:
+    assert read((b"grpc-encoding", b"gzip")).hints == ((b"grpc-accept-encoding", b"identity"),)
+    assert read((b"grpc-encoding", b"identity")).hints == ()

@@ -72,6 +72,15 @@ async def test_a_call_without_a_request_is_refused() -> None:
     assert (await served(unary(never))).status()[b"grpc-status"] == b"13"
 
 
+async def test_a_compressed_call_is_refused_with_what_would_be_taken() -> None:
+    wire = Wire(unary(_echo))
+    wire.greet()
+    wire.send(peers.headers(block=block_of((*REQUEST, (b"grpc-encoding", b"gzip")))))
+    await wire.settle()
+    status = wire.status()
+    assert (status[b"grpc-status"], status[b"grpc-accept-encoding"]) == (b"12", b"identity")
+
+
 async def test_half_a_message_at_the_end_is_refused() -> None:
     wire = Wire(unary(_echo))
     wire.greet()

@@ -41,7 +41,7 @@ def test_what_is_no_message_yet_can_be_forgotten() -> None:
     ("data", "code"),
     [
         (b"\0\0\0\0\x0b", grpc.StatusCode.RESOURCE_EXHAUSTED),
-        (b"\x01\0\0\0\0", grpc.StatusCode.UNIMPLEMENTED),
+        (b"\x01\0\0\0\0", grpc.StatusCode.INTERNAL),
     ],
 )
 def test_a_message_is_judged_by_its_first_bytes(data: bytes, code: grpc.StatusCode) -> None:
