@@ -34,10 +34,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneClus
 
 @pytest.fixture(scope="module")
 def voters(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three controllers' directories: two days with elections, changes of voters, snapshots."""
+    """Three controllers' directories: a day with elections, changes of voters, snapshots."""
     root = tmp_path_factory.mktemp("log")
     options = WeekOptions(
-        seed=clock_seed(), days=2, brokers=5, topics=8, records=2000, voters=3, segment_bytes=65_536
+        seed=clock_seed(), days=1, brokers=4, topics=4, records=600, voters=3, segment_bytes=32_768
     )
     generate(str(root), options, lambda *_: None)
     found = sorted(path.parent for path in root.rglob("meta.properties"))
@@ -48,12 +48,12 @@ def voters(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_every_job_answers_on_a_cluster_as_in_one_process(
     cluster: StandaloneCluster, voters: list[Path], spark: SparkSession, tmp_path: Path
 ) -> None:
+    """Of one voter: most of the time goes into reading, once for each table."""
     there, here = tmp_path / "cluster", tmp_path / "local"
-    words = [str(word) for word in (there, *voters)]
-    done = cluster.submit("every-job", Path(every_job.__file__), *words)
+    done = cluster.submit("every-job", Path(every_job.__file__), str(there), str(voters[0]))
     # The driver ran nothing itself, and no executor did everything.
     assert set(done.tasks) == set(cluster.worker_pages)
-    run_every_job(spark, here, voters)
+    run_every_job(spark, here, voters[:1])
     found, expected = results(spark, there), results(spark, here)
     for name, lines in expected.items():
         assert found[name] == lines, name

@@ -35,7 +35,7 @@ class Ingest:
         self._words = [
             *("--bootstrap-controller", servers, "--master", "local[1]"),
             *("--output", str(self.output), "--checkpoint", str(self.checkpoint)),
-            *("--max-offsets-per-batch", "20"),
+            *("--max-offsets-per-batch", "50"),
         ]
 
     @asynccontextmanager
