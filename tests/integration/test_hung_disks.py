@@ -154,6 +154,7 @@ async def test_a_stop_during_recovery_ends_before_anything_is_asked(tmp_path: Pa
         hanging.release(follower)
         assert await hanging.status(follower) == 0
         text = said.read_text(encoding="utf-8")
+    assert "ending=STOPPED" in text
     assert "becomes" not in text
     assert "serving" not in text
 

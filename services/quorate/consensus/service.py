@@ -222,8 +222,7 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
             # A call to the disk of this life may still end: no other life may begin beside it.
             over = (Ending.DISK_FAILED, Ending.CRASHED)
             ending = ending if ending in over else Ending.LATE
-    log.info("stopped", extra={"ending": ending.name})
-    return ending
+    return _stopped(ending)
 
 
 async def _stop_recovery(recovery: asyncio.Future[tuple[LogStore, Recovered]], s: float) -> Ending:
@@ -235,7 +234,13 @@ async def _stop_recovery(recovery: asyncio.Future[tuple[LogStore, Recovered]], s
         return Ending.LATE
     store, _ = recovery.result()
     store.close()
-    return Ending.STOPPED
+    return _stopped(Ending.STOPPED)
+
+
+def _stopped(ending: Ending) -> Ending:
+    """The last line of a log that ends as it should."""
+    log.info("stopped", extra={"ending": ending.name})
+    return ending
 
 
 def _event(event: asyncio.Event) -> asyncio.Future[bool]:
