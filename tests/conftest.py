@@ -53,6 +53,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=tuple(Transport),
         help="who speaks gRPC in all tests that start servers (default grpcio; some run with each)",
     )
+    group.addoption(
+        "--every-job",
+        action="store_true",
+        help="run all jobs of the pipeline on a Spark cluster (default one of each shape)",
+    )
     group.addoption("--chaos-controllers", type=int, metavar="N", help="3 or 5 (default both)")
     group.addoption("--chaos-seed", type=int, metavar="N", help="draw the same faults again")
     group.addoption(

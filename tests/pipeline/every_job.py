@@ -1,6 +1,6 @@
-"""Every job over one log, in one session: a program for spark-submit, and what a test does itself.
+"""Jobs over one log, in one session: a program for spark-submit, and what a test does itself.
 
-    every_job.py OUTPUT PATH [PATH...]
+    every_job.py OUTPUT PATH JOB [JOB...]
 
 OUTPUT gets a directory for each job: its tables as JSON lines, or its page, or its Parquet.
 """
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 REQUIRED: Final = {"--from": "100"}
 
 
-def run_every_job(spark: SparkSession, output: Path, paths: Sequence[Path]) -> None:
+def run_jobs(spark: SparkSession, output: Path, path: Path, names: Sequence[str]) -> None:
     """Run them in a session that is there: each by its words, as from a command line."""
     with mock.patch.object(running, "session", return_value=nullcontext(spark)):
-        for name in JOBS:
-            words = [name, *words_of(name, output / name)]
-            words += [word for path in paths for word in ("--path", str(path))]
+        for name in names:
+            words = [name, *words_of(name, output / name), "--path", str(path)]
             status = main(words)
             assert status == 0, f"{words}: {status}"
 
@@ -55,13 +54,14 @@ def words_of(name: str, place: Path) -> list[str]:
 
 
 def results(spark: SparkSession, output: Path) -> dict[str, list[str]]:
-    """Everything that the jobs wrote, in an order that does not depend on who wrote it."""
+    """Everything that jobs wrote, in an order that does not depend on who wrote it."""
     found = {
         str(table.relative_to(output)): sorted(
             line for part in table.glob("part-*.json") for line in part.read_text().splitlines()
         )
         for name, job in JOBS.items()
         for table in ((output / name / table) for table in job.tables)
+        if table.exists()
     }
     found["report"] = (output / "report/report.html").read_text().splitlines()
     stored = spark.read.parquet(str(output / "ingest"))
@@ -70,6 +70,6 @@ def results(spark: SparkSession, output: Path) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    where, *logs = map(Path, sys.argv[1:])
+    where, log, *jobs = sys.argv[1:]
     with session() as opened:
-        run_every_job(opened, where, logs)
+        run_jobs(opened, Path(where), Path(log), jobs)
