@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs import image
 from quorate.pipeline.jobs.registry import JOBS
-from quorate.records.metadata import NoOpRecord
-from tests.pipeline.jobs.histories import START_MS, Entry, frame_of
-from tests.pipeline.jobs.rows import moment
+from quorate.records.metadata import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    NoOpRecord,
+)
+from tests.pipeline.jobs.histories import START_MS, Entry, History, frame_of
+from tests.pipeline.jobs.rows import moment, rows_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -39,6 +46,29 @@ def test_a_moment_is_a_place_in_the_log(
     entries = [Entry(n, START_MS + ms, NoOpRecord()) for n, ms in enumerate(TIMES_MS)]
     rows = image.up_to(frame_of(spark, entries), at).collect()
     assert sorted(row.offset for row in rows) == list(range(count))
+
+
+@pytest.mark.parametrize("has_transactions", [False, True])
+def test_entries_that_are_kept_are_those_of_what_took_effect(
+    spark: SparkSession, *, has_transactions: bool
+) -> None:
+    seed = time.time_ns() % 1_000_000_000
+    undone = (BeginTransactionRecord, AbortTransactionRecord, EndTransactionRecord)
+    frame = frame_of(
+        spark,
+        [
+            entry
+            for entry in History(seed, 300).entries
+            if has_transactions or not isinstance(entry.record, undone)
+        ],
+    )
+    found = image.kept_entries(frame)
+    assert found.storageLevel.useMemory
+    # Lists come in no particular order.
+    lists = {name: F.array_sort(name) for name in ("seldom", "broker")}
+    expected = image.image_entries(frame).withColumns(lists)
+    assert rows_of(found.withColumns(lists)) == rows_of(expected), seed
+    found.unpersist()
 
 
 def test_the_command_asks_for_the_records_that_an_image_is_made_of() -> None:

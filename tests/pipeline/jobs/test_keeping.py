@@ -10,11 +10,13 @@ from quorate.records.metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     ConfigRecord,
+    EndTransactionRecord,
     NoOpRecord,
     TopicRecord,
 )
 from tests.pipeline.jobs.histories import START_MS, Entry, frame_of
 from tests.pipeline.jobs.rows import rows_of
+from tests.pipeline.log_frames import START_MS as LOG_START_MS
 from tests.pipeline.log_frames import Log, frame, rows_as_dicts
 
 if TYPE_CHECKING:
@@ -69,3 +71,40 @@ def test_a_job_finds_the_same_in_rows_that_were_kept(spark: SparkSession) -> Non
     for name, table in brokers.tables(kept_rows(whole, brokers.RECORD_TYPES), values).items():
         assert rows_as_dicts(table) == rows_as_dicts(expected[name])
     assert [row["duration_ms"] for row in rows_as_dicts(expected["fencing"])] == [10_000, 5_000]
+
+
+def test_an_aborted_transaction_leaves_nothing_and_another_one_its_records(
+    spark: SparkSession,
+) -> None:
+    config = ConfigRecord(resource_type=4, resource_name="1", name="a", value="b")
+    entries = [
+        Entry(0, START_MS, BeginTransactionRecord(name="change")),
+        Entry(1, START_MS, config),
+        Entry(2, START_MS, EndTransactionRecord()),
+        Entry(3, START_MS, BeginTransactionRecord(name="change")),
+        Entry(4, START_MS, config),
+        Entry(5, START_MS, AbortTransactionRecord(reason="no")),
+    ]
+    found = kept(frame_of(spark, entries), ConfigRecord)
+    assert [row.offset for row in found.where("offset is not null").collect()] == [1]
+
+
+def test_rows_of_a_snapshot_have_the_time_of_the_last_record_that_it_covers(
+    spark: SparkSession,
+) -> None:
+    log = Log(offset=50)
+    log.snapshot([("TopicRecord", {"name": "a", "topicId": "x"})], taken_ms=60_000)
+    rows = kept(frame(spark, log.rows), TopicRecord).select("offset", "timestamp")
+    assert [row["timestamp"] for row in rows_as_dicts(rows)] == [LOG_START_MS] * 2
+    log.at_ms += 1000
+    log.add("NoOpRecord", {})
+    later = kept(frame(spark, log.rows), TopicRecord).select("offset", "timestamp")
+    assert {row["offset"]: row["timestamp"] for row in rows_as_dicts(later)} == {
+        49: LOG_START_MS,
+        None: LOG_START_MS + 1000,
+    }
+
+
+def test_of_no_rows_nothing_is_kept(spark: SparkSession) -> None:
+    found = kept(frame_of(spark, []), ConfigRecord).select("offset", "timestamp")
+    assert rows_of(found) == [(None, None)]

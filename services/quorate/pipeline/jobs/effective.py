@@ -18,11 +18,21 @@ from quorate.records.metadata import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _BEGIN = BeginTransactionRecord.__name__
 _END = EndTransactionRecord.__name__
 _ABORT = AbortTransactionRecord.__name__
+
+
+def is_marker() -> Column:
+    """Whether a record begins or ends a transaction."""
+    return F.col("record_type").isin(_BEGIN, _END, _ABORT)
+
+
+def marker_count() -> Column:
+    """How many of them there are: where that is none, everything took effect."""
+    return F.count_if(is_marker())
 
 
 def effective(frame: DataFrame, log: DataFrame | None = None) -> DataFrame:
@@ -43,7 +53,7 @@ def _undone(frame: DataFrame) -> DataFrame:
     """The ranges of offsets to leave out, both ends included."""
     # There are few markers, so one task may sort them all.
     following = Window.partitionBy(F.lit(0)).orderBy("offset").rowsBetween(1, 1)
-    markers = frame.where(F.col("record_type").isin(_BEGIN, _END, _ABORT)).select(
+    markers = frame.where(is_marker()).select(
         "offset",
         "record_type",
     )

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from quorate.pipeline.jobs.acls import ACL_FIELDS, acl_columns
-from quorate.pipeline.jobs.effective import effective
+from quorate.pipeline.jobs.effective import effective, marker_count
 from quorate.pipeline.jobs.payloads import of_types
 from quorate.records.metadata import (
     AccessControlEntryRecord,
@@ -147,11 +147,31 @@ def up_to(frame: DataFrame, at: int | datetime | None) -> DataFrame:
     )
 
 
+def kept_entries(frame: DataFrame) -> DataFrame:
+    """The same as `image_entries`, made now and kept.
+
+    Nearly no log has transactions. So their markers are counted on the way, and only where there
+    are any is the frame read again to leave out what they undid.
+    """
+    seen = Observation()
+    entries = _entries(frame.observe(seen, marker_count().alias("markers"))).persist()
+    entries.count()
+    if not seen.get["markers"]:
+        return entries
+    entries.unpersist()
+    return image_entries(frame).persist()
+
+
 def image_entries(frame: DataFrame) -> DataFrame:
     """The whole frame as one entry for each thing (ENTRIES_SCHEMA)."""
+    return _entries(effective(frame))
+
+
+def _entries(frame: DataFrame) -> DataFrame:
+    """The same of a frame in which everything took effect."""
     at = F.col("offset")
     return (
-        _events(effective(frame))
+        _events(frame)
         .groupBy("kind", "id", "name", "number")
         .agg(
             F.min(at).alias("first_offset"),

@@ -1,7 +1,6 @@
 """The job `image`: topics, partitions, brokers, configs and ACLs as they were at one moment.
 
-All of them are made of `image_entries`, which whoever wants several of them keeps (`persist`): the
-log is read once then.
+All of them are made of `kept_entries`: the log is read once.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from quorate.pipeline.jobs.image import (
     PARTITION,
     SELDOM_TYPE,
     TOPIC,
-    image_entries,
+    kept_entries,
     up_to,
 )
 from quorate.pipeline.jobs.log_rows import in_log_time, valid
@@ -294,7 +293,7 @@ def entries_at(log: DataFrame, at: object, flag: str) -> DataFrame:
     if isinstance(at, datetime):
         # A snapshot tells of the time that it covers, not of the time when it was written.
         rows = in_log_time(rows, log)
-    entries = image_entries(up_to(rows, at)).persist()
+    entries = kept_entries(up_to(rows, at))
     if at is not None and entries.isEmpty():
         first = rows.agg(F.min("offset").alias("offset")).first()
         begin = None if first is None else first["offset"]

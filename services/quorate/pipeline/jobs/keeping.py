@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
-from quorate.pipeline.jobs.effective import effective
-from quorate.pipeline.jobs.log_rows import in_log_time, valid
-from quorate.pipeline.jobs.payloads import column_of, of_types
+from quorate.pipeline.jobs.effective import effective, is_marker, marker_count
+from quorate.pipeline.jobs.log_rows import covered_ms, in_covered_time, is_snapshot, valid
+from quorate.pipeline.jobs.payloads import column_of, typed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pyspark.sql import DataFrame
+
+_IS_SNAPSHOT_ROW = "from_snapshot"
 
 
 def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
@@ -22,22 +25,16 @@ def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
 
     Two more, of no such type, have its first and its last timestamp: its span stays the same.
     """
-    seen = Observation()
-    at_ms = F.unix_millis("timestamp")
-    timed = in_log_time(valid(log), log)
-    observed = timed.observe(seen, F.min(at_ms).alias("first_ms"), F.max(at_ms).alias("last_ms"))
-    told = observed.where(F.col("record_type").isin(*record_types))
-    rows = effective(told, timed).select(log.columns).persist()
-    rows.count()
-    ends = rows.sparkSession.createDataFrame(
-        [(seen.get["first_ms"],), (seen.get["last_ms"],)], "ms bigint"
+    read = _read(log, record_types, log.columns)
+    ends = read.rows.sparkSession.createDataFrame(
+        [(read.first_ms,), (read.last_ms,)], "ms bigint"
     ).select(
         F.lit(0).cast("bigint").alias("offset"),
         F.timestamp_millis("ms").alias("timestamp"),
         F.lit("NoOpRecord").alias("record_type"),
         F.lit(True).alias("crc_valid"),
     )
-    return rows.unionByName(ends, allowMissingColumns=True)
+    return read.rows.unionByName(ends, allowMissingColumns=True)
 
 
 def kept(log: DataFrame, *records: type) -> DataFrame:
@@ -46,18 +43,58 @@ def kept(log: DataFrame, *records: type) -> DataFrame:
     One more row without a type has the last timestamp of the whole log, which open intervals last
     to. What is kept goes to the disk where it is more than the memory takes.
     """
+    columns = ["offset", "timestamp", "is_control", "record_type", *map(column_of, records)]
+    read = _read(log, [record.__name__ for record in records], columns, records)
+    end = read.rows.sparkSession.createDataFrame([(read.last_ms,)], "ms bigint").select(
+        F.timestamp_millis("ms").alias("timestamp"), F.lit(False).alias("is_control")
+    )
+    return read.rows.unionByName(end, allowMissingColumns=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Rows that are kept, and the span of the log that they are from; None where it has no row."""
+
+    rows: DataFrame
+    first_ms: int | None
+    last_ms: int | None
+
+
+def _read(
+    log: DataFrame,
+    record_types: Collection[str],
+    columns: Collection[str],
+    records: Collection[type] = (),
+) -> _Read:
+    """Go through the log; all that would take another way through it is found out on this one."""
     seen = Observation()
-    last_ms = F.max(F.unix_millis("timestamp")).alias("last_ms")
-    timed = in_log_time(valid(log), log)
-    # What an aborted transaction wrote last is where the log ends, too.
-    rows = effective(timed.observe(seen, last_ms), timed)
-    slim = of_types(rows, *records).select(
-        "offset", "timestamp", "is_control", "record_type", *map(column_of, records)
+    at_ms = F.unix_millis("timestamp")
+    of_log, of_snapshot = F.when(~is_snapshot(), at_ms), F.when(is_snapshot(), at_ms)
+    observed = valid(log).observe(
+        seen,
+        F.min(of_log).alias("first_ms"),
+        F.max(of_log).alias("last_ms"),
+        F.min(of_snapshot).alias("snapshot_first_ms"),
+        F.max(of_snapshot).alias("snapshot_last_ms"),
+        covered_ms().alias("covered_ms"),
+        marker_count().alias("markers"),
     )
-    slim = slim.persist()
-    slim.count()
-    end = slim.sparkSession.range(1).select(
-        F.timestamp_millis(F.lit(seen.get["last_ms"])).alias("timestamp"),
-        F.lit(False).alias("is_control"),
+    is_of_type = F.col("record_type").isin(*record_types)
+    told = (
+        typed(observed.where(is_of_type | is_marker()), *records)
+        .select(*columns, is_snapshot().alias(_IS_SNAPSHOT_ROW))
+        .persist()
     )
-    return slim.unionByName(end, allowMissingColumns=True)
+    told.count()
+    found = seen.get
+    covered = found["covered_ms"]
+    rows = in_covered_time(told, F.lit(covered).cast("bigint"))
+    if found["markers"]:
+        rows = effective(rows)
+    firsts = (found["first_ms"], found["snapshot_first_ms"] if covered is None else covered)
+    lasts = (found["last_ms"], found["snapshot_last_ms"] if covered is None else covered)
+    return _Read(
+        rows.where(is_of_type).drop(_IS_SNAPSHOT_ROW),
+        min((ms for ms in firsts if ms is not None), default=None),
+        max((ms for ms in lasts if ms is not None), default=None),
+    )

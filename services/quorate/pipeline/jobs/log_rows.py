@@ -36,7 +36,12 @@ def valid(log: DataFrame) -> DataFrame:
 
 def damaged(log: DataFrame) -> DataFrame:
     """The rows that stand for bytes that do not check or cannot be read."""
-    return log.where("not crc_valid or record_type is null")
+    return log.where(is_damaged())
+
+
+def is_damaged() -> Column:
+    """Whether a row stands for such bytes."""
+    return ~F.col("crc_valid") | F.col("record_type").isNull()
 
 
 def rows_of(log: DataFrame, record_types: Collection[str]) -> DataFrame:
@@ -47,19 +52,23 @@ def rows_of(log: DataFrame, record_types: Collection[str]) -> DataFrame:
 
 def in_log_time(rows: DataFrame, log: DataFrame) -> DataFrame:
     """Adds `from_snapshot`, and gives rows of a snapshot the time of the last record it covers."""
-    covered = (
-        valid(log)
-        .where("record_type = 'SnapshotHeaderRecord'")
-        .select(F.from_json("payload", _SNAPSHOT_HEADER).alias("header"))
-        .select(F.max("header.lastContainedLogTimestamp").alias("covered_ms"))
-    )
-    covered_at = F.coalesce(F.timestamp_millis("covered_ms"), F.col("timestamp"))
-    return (
-        rows.crossJoin(F.broadcast(covered))
-        .withColumn("from_snapshot", is_snapshot())
-        .withColumn("timestamp", F.when(is_snapshot(), covered_at).otherwise(F.col("timestamp")))
-        .drop("covered_ms")
-    )
+    covered = valid(log).select(covered_ms().alias("covered_ms"))
+    joined = rows.crossJoin(F.broadcast(covered)).withColumn("from_snapshot", is_snapshot())
+    return in_covered_time(joined, F.col("covered_ms")).drop("covered_ms")
+
+
+def covered_ms() -> Column:
+    """When the last record was written that a log's snapshot covers; null where it has none."""
+    is_header = F.col("record_type") == "SnapshotHeaderRecord"
+    header = F.from_json(F.when(is_header, F.col("payload")), _SNAPSHOT_HEADER)
+    return F.max(header["lastContainedLogTimestamp"])
+
+
+def in_covered_time(rows: DataFrame, covered: Column) -> DataFrame:
+    """The rows with that time wherever they are `from_snapshot`, if it is known."""
+    covered_at = F.coalesce(F.timestamp_millis(covered), F.col("timestamp"))
+    at = F.when(F.col("from_snapshot"), covered_at).otherwise(F.col("timestamp"))
+    return rows.withColumn("timestamp", at)
 
 
 def span_of(log: DataFrame) -> DataFrame:

@@ -31,7 +31,11 @@ def struct_of(record: type) -> str:
 def of_types(frame: DataFrame, *records: type) -> DataFrame:
     """Only rows of the types, each in its column, which is null in the rows of others."""
     names = [record.__name__ for record in records]
-    rows = frame.where(F.col("record_type").isin(names))
+    return typed(frame.where(F.col("record_type").isin(names)), *records)
+
+
+def typed(frame: DataFrame, *records: type) -> DataFrame:
+    """All rows, with the columns of the types."""
     parsed = {
         column_of(record): F.when(
             F.col("record_type") == record.__name__, F.from_json("payload", struct_of(record))
@@ -39,4 +43,4 @@ def of_types(frame: DataFrame, *records: type) -> DataFrame:
         for record in records
         if column_of(record) not in frame.columns
     }
-    return rows.withColumns(parsed) if parsed else rows
+    return frame.withColumns(parsed) if parsed else frame
