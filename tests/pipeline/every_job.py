@@ -63,7 +63,8 @@ def results(spark: SparkSession, output: Path) -> dict[str, list[str]]:
         for table in ((output / name / table) for table in job.tables)
         if table.exists()
     }
-    found["report"] = (output / "report/report.html").read_text().splitlines()
+    if (output / "report").exists():
+        found["report"] = (output / "report/report.html").read_text().splitlines()
     stored = spark.read.parquet(str(output / "ingest"))
     found["ingest"] = sorted(map(repr, stored.collect()))
     return found

@@ -28,7 +28,7 @@ BUGS: Final = (
     Bug(
         "dead-leader-is-believed",
         "whoever knows a leader's name asks nobody else, whether it answers or not (rule 26)",
-        (17,),
+        (148, 17),
         (Patch(Finding, "is_lost", _believe_the_dead),),
     ),
     Bug(

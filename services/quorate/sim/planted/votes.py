@@ -133,7 +133,7 @@ BUGS: Final = (
     Bug(
         "removed-voter-gives-up",
         "a voter whose removal is in its log, but not known committed, does not campaign (rule 1)",
-        (97,),
+        (124, 97),
         (Patch(Replica, "may_campaign", property(_only_members_campaign)),),
     ),
     Bug(
