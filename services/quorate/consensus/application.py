@@ -71,7 +71,7 @@ class MetadataApplication:
         self._loop = asyncio.get_running_loop()
         self._progress: api.PublishProgress | None = None
         self._log_replay = LogReplay(driver, controller, snapshotter.note, self.advance)
-        self._proposer = Proposer(driver, linger_ms=linger_ms)
+        self._proposer = Proposer(driver, linger_ms=linger_ms, on_cut=controller.cut)
         self._timestamps: deque[tuple[Offset, int]] = deque()
         self._held = HeldReplies()
         self._letting_go = LettingGo(lambda: controller.image)

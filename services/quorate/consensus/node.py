@@ -204,7 +204,7 @@ class Node:
         bootstrap = read_bootstrap(config.log.directory, is_needed=is_needed)
         metadata = MetadataApplication(
             driver,
-            Controller(_controller_settings(config, meta), bootstrap),
+            Controller(_controller_settings(config, meta), bootstrap, gathers=True),
             Snapshotter(driver, config.log),
             linger_ms=config.quorum.append_linger_ms,
             pause_ms=config.quorum.fetch_timeout_ms * 3 // 2,

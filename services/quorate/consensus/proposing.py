@@ -11,6 +11,8 @@ from quorate.consensus.driver import wall_ms
 from quorate.raft import api
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from quorate.consensus.driver import RaftDriver
     from quorate.controller.decision import Decision
     from quorate.records.ids import Epoch, Offset, ReplyToken
@@ -23,9 +25,17 @@ QUIET_NS: Final = 100_000
 class Proposer:
     """The batches of one leader. `epoch` is the one that it leads, None while it does not."""
 
-    def __init__(self, driver: RaftDriver, *, linger_ms: int = 0) -> None:
+    def __init__(
+        self,
+        driver: RaftDriver,
+        *,
+        linger_ms: int = 0,
+        on_cut: Callable[[Offset], None] = lambda _: None,
+    ) -> None:
+        """`on_cut` hears where each batch ends, before it is proposed."""
         self.epoch: Epoch | None = None
         self._driver = driver
+        self._on_cut = on_cut
         self._linger_s = linger_ms / 1000
         self._loop = asyncio.get_running_loop()
         self._accumulator = Accumulator()
@@ -110,6 +120,7 @@ class Proposer:
         if self._accumulator.base_offset is None or self.epoch is None:
             return
         batch = self._accumulator.cut(wall_ms())
+        self._on_cut(batch.end_offset)
         self._sent_last, self._gathered = self._gathered, 0
         token = self._driver.next_token()
         self._sent[token] = batch

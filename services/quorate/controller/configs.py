@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.config_table import BROKER_LISTS, TOPIC_CONFIGS, ConfigSpec, list_items
-from quorate.controller.decision import Context, Outcome, Proposal, too_large
+from quorate.controller.decision import Outcome, Proposal, too_large
 from quorate.controller.errors import RefusedError
 from quorate.controller.features import metadata_version
 from quorate.controller.replies import AlteredResource, IncrementalAlterConfigsReply
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from quorate.controller.delta import MetadataDelta
-    from quorate.controller.image import ConfigKey, MetadataImage
+    from quorate.controller.image import ConfigKey, View
     from quorate.controller.slices import Slices
 
 ALL_BROKERS: Final = (int(ResourceType.BROKER), "")
@@ -46,9 +46,7 @@ def resource_key(resource: ConfigResource) -> ConfigKey:
     return (int(resource.type), resource.name)
 
 
-def resource_problem(
-    image: MetadataImage, resource: ConfigResource
-) -> tuple[ErrorCode, str] | None:
+def resource_problem(image: View, resource: ConfigResource) -> tuple[ErrorCode, str] | None:
     """Why a resource has no configurations here, or None when it has."""
     if resource.type is ResourceType.TOPIC:
         if resource.name in image.topic_ids:
@@ -84,7 +82,7 @@ def topic_config_problem(entries: Iterable[tuple[str, str]]) -> str | None:
     return None
 
 
-def allows_unclean_election(image: MetadataImage, topic: str) -> bool:
+def allows_unclean_election(image: View, topic: str) -> bool:
     """Whether a replica out of sync may lead a partition of the topic when no other can."""
     own = image.config((int(ResourceType.TOPIC), topic)).get(_UNCLEAN)
     value = image.config(ALL_BROKERS).get(_UNCLEAN, "false") if own is None else own
@@ -102,9 +100,9 @@ def config_records(key: ConfigKey, entries: Iterable[tuple[str, str | None]]) ->
     ]
 
 
-def alter_configs_in_slices(context: Context, request: IncrementalAlterConfigs) -> Slices[Outcome]:
+def alter_configs_in_slices(image: View, request: IncrementalAlterConfigs) -> Slices[Outcome]:
     """Change resources one by one; of each all keys change, or none."""
-    level = metadata_version(context.image.features)
+    level = metadata_version(image.features)
     proposal = Proposal(level)
     repeated = _repeated(request.alterations)
     results: list[AlteredResource] = []
@@ -113,7 +111,7 @@ def alter_configs_in_slices(context: Context, request: IncrementalAlterConfigs) 
             yield
         resource = alteration.resource
         try:
-            _propose(proposal, context.image, alteration, is_repeated=resource in repeated)
+            _propose(proposal, image, alteration, is_repeated=resource in repeated)
         except RefusedError as refused:
             results.append(AlteredResource(resource, refused.error, refused.message))
         else:
@@ -130,7 +128,7 @@ def _repeated(alterations: Sequence[ConfigAlteration]) -> set[ConfigResource]:
 
 
 def _propose(
-    proposal: Proposal, image: MetadataImage, alteration: ConfigAlteration, *, is_repeated: bool
+    proposal: Proposal, image: View, alteration: ConfigAlteration, *, is_repeated: bool
 ) -> None:
     """Propose the records of one resource. Raises RefusedError."""
     resource = alteration.resource
@@ -145,7 +143,7 @@ def _propose(
         raise RefusedError(ErrorCode.POLICY_VIOLATION, too_large(f"The change of {what}"))
 
 
-def _records(image: MetadataImage, alteration: ConfigAlteration) -> list[ConfigRecord]:
+def _records(image: View, alteration: ConfigAlteration) -> list[ConfigRecord]:
     key = resource_key(alteration.resource)
     before = image.config(key)
     after: dict[str, str | None] = {}

@@ -6,6 +6,7 @@ Active: append what `decide` and `expire` return as (parts of) batches at exactl
 base offsets, call `advance` for whatever else was appended, and `commit` when the high watermark
 moves; a reply may go out once its `end_offset` is committed. Leadership lost, or an append at
 another offset: `deactivate`, answer OUTCOME_UNKNOWN to what is pending, and go on with `replay`.
+Where batches are made of many decisions, one that `gathers` is told by `cut` where each ends.
 
 Reads take `image` at any time and keep it: images never change.
 """
@@ -24,6 +25,7 @@ from quorate.controller.errors import NotActiveError
 from quorate.controller.features import METADATA_VERSION, metadata_version
 from quorate.controller.heartbeats import Sessions, decide_expiry, decide_heartbeat
 from quorate.controller.image import LogPosition, MetadataImage
+from quorate.controller.overlay import Overlay
 from quorate.controller.reads import answer, answer_in_slices
 from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record
 from quorate.controller.requests import (
@@ -67,8 +69,12 @@ class Controller:
         settings: ControllerSettings,
         bootstrap: Sequence[MetadataRecord] = (),
         image: MetadataImage | None = None,
+        *,
+        gathers: bool = False,
     ) -> None:
         """Begin at `image`, or before the first record.
+
+        With `gathers` there is an image for each batch that `cut` ends, and not for each decision.
 
         `bootstrap` is what the first active controller of the cluster writes. A folder may have
         none, if it was not formatted to be the first: then this release's metadata.version is it.
@@ -86,6 +92,7 @@ class Controller:
         self._bootstrap = tuple(bootstrap)
         self._bootstrap_level = levels[-1]
         self._committed = Replayer(image or MetadataImage())
+        self._gathers = gathers
         self._active: _Active | None = None
 
     @property
@@ -179,7 +186,7 @@ class Controller:
             proposal.add(self._bootstrap)
         sessions = Sessions(self._settings.broker_session_timeout_ms)
         sessions.renew(image.brokers, now_ms)
-        self._active = _Active(epoch, image, sessions)
+        self._active = _Active(epoch, image, sessions, gathers=self._gathers)
         return self._active.take(Outcome(proposal, None))
 
     def deactivate(self) -> None:
@@ -201,20 +208,26 @@ class Controller:
         Nothing is counted before the end, and it may be dropped half-way.
         """
         active = self._required()
-        context = self._context(caller, now_ms)
+        assert not active.is_deciding, "another decision is under way"
         active.is_deciding = True
         try:
             match request:
                 case CreateTopics():
-                    outcome = yield from create_topics_in_slices(context, request)
-                case DeleteTopics():
-                    outcome = yield from delete_topics_in_slices(context, request)
+                    outcome = yield from create_topics_in_slices(
+                        active.overlay, self._settings, request
+                    )
+                    return (yield from active.take_written(outcome))
                 case IncrementalAlterConfigs():
-                    outcome = yield from alter_configs_in_slices(context, request)
+                    outcome = yield from alter_configs_in_slices(active.overlay, request)
+                    return (yield from active.take_written(outcome))
+                case DeleteTopics():
+                    context = self._context(caller, now_ms)
+                    outcome = yield from delete_topics_in_slices(context, request)
+                    return (yield from active.take_in_slices(outcome))
                 case _:
                     # What these decide is small, and names the offset that it is decided for.
+                    context = self._context(caller, now_ms)
                     return active.take(self._about_broker(context, request))
-            return (yield from active.take_in_slices(outcome))
         finally:
             active.is_deciding = False
 
@@ -237,6 +250,7 @@ class Controller:
         NotActiveError when not active.
         """
         active = self._required()
+        assert not active.is_deciding, "another decision is under way"
         context = self._context(_ITSELF, now_ms)
         outcome = decide_expiry(context) or decide_rest(context)
         if outcome is None:
@@ -251,16 +265,20 @@ class Controller:
             return None
         if not self._active.settling.is_over:
             return 0
-        return self._active.sessions.first_to_expire(self._active.image.brokers)
+        return self._active.sessions.first_to_expire(self._active.overlay.brokers)
 
     def renew_sessions(self, now_ms: int) -> None:
         """Start all sessions anew, after a pause of this process in which nobody was heard."""
         active = self._required()
-        active.sessions.renew(active.image.brokers, now_ms)
+        active.sessions.renew(active.overlay.brokers, now_ms)
 
     def advance(self, end_offset: Offset) -> None:
         """Something that is none of the controller's was appended up to `end_offset`."""
         self._required().advance(end_offset)
+
+    def cut(self, end_offset: Offset) -> None:
+        """A batch of decisions ends there: once it is committed that is what readers see."""
+        self._required().cut(end_offset)
 
     def commit(self, end_offset: Offset, timestamp_ms: int) -> None:
         """The high watermark reached `end_offset`; the last batch below has that timestamp."""
@@ -276,8 +294,7 @@ class Controller:
 
     def _context(self, caller: Caller, now_ms: int) -> Context:
         active = self._required()
-        assert not active.is_deciding, "another decision is under way"
-        next_offset = active.image.position.end_offset
+        next_offset = active.end_offset
         return Context(
             image=active.image,
             next_offset=next_offset,
@@ -292,21 +309,60 @@ class Controller:
 class _Active:
     """What only the active controller has: the speculative image, and what led to it."""
 
-    def __init__(self, epoch: Epoch, image: MetadataImage, sessions: Sessions) -> None:
+    def __init__(
+        self, epoch: Epoch, image: MetadataImage, sessions: Sessions, *, gathers: bool
+    ) -> None:
         self.epoch = epoch
-        self.image = image
+        self.overlay = Overlay(image)
         self.sessions = sessions
+        self._gathers = gathers
         self.is_deciding = False
         self.settling = Settling(is_sweep=len(image.topics) > 0)
         self._pending: deque[MetadataImage] = deque()
+
+    @property
+    def image(self) -> MetadataImage:
+        """Everything that was decided, as an image."""
+        self.cut(self.overlay.end_offset)
+        return self.overlay.image
+
+    @property
+    def end_offset(self) -> Offset:
+        """Where the next record will lie."""
+        return self.overlay.end_offset
+
+    def cut(self, end_offset: Offset) -> None:
+        """Everything below becomes an image, which `commit` finds."""
+        before = self.overlay.image
+        image = self.overlay.freeze(end_offset, self.epoch)
+        if image is not before:
+            self._pending.append(image)
 
     def take(self, outcome: Outcome) -> Decision:
         """Count an outcome's records as appended, and its sessions as seen."""
         return finish(self.take_in_slices(outcome))
 
+    def take_written(self, outcome: Outcome) -> Slices[Decision]:
+        """The same for records that an overlay takes: where they are few there is no image."""
+        records = tuple(outcome.proposal.records)
+        if not self._gathers or len(records) >= SLICE_RECORDS:
+            return (yield from self.take_in_slices(outcome))
+        if not self.overlay.has_room(len(records)):
+            self.cut(self.end_offset)
+        base_offset = self.end_offset
+        if records:
+            self.overlay.write(records)
+        return Decision(
+            records=records,
+            values=tuple(outcome.proposal.values),
+            reply=outcome.reply,
+            base_offset=base_offset,
+            end_offset=self.end_offset,
+        )
+
     def take_in_slices(self, outcome: Outcome) -> Slices[Decision]:
         """The same with pauses, in which offsets may go to somebody else."""
-        base_offset = self.image.position.end_offset
+        base_offset = self.end_offset
         records = tuple(outcome.proposal.records)
         if records:
             delta = MetadataDelta(self.image)
@@ -316,7 +372,7 @@ class _Active:
                 # The image is from before the open transaction: an abort has nothing to undo.
                 if not isinstance(record, AbortTransactionRecord):
                     replay_record(delta, record, Offset(offset))
-            base_offset = self.image.position.end_offset
+            base_offset = self.end_offset
             end_offset = Offset(base_offset + len(records))
             self._append(delta.apply(self._position(end_offset)))
         if outcome.session is not None:
@@ -330,7 +386,7 @@ class _Active:
             values=tuple(outcome.proposal.values),
             reply=outcome.reply,
             base_offset=base_offset,
-            end_offset=self.image.position.end_offset,
+            end_offset=self.end_offset,
         )
 
     def advance(self, end_offset: Offset) -> None:
@@ -338,13 +394,15 @@ class _Active:
 
     def commit(self, end_offset: Offset) -> MetadataImage | None:
         """The newest image that lies wholly below, if there is a new one."""
+        if self.end_offset <= end_offset:
+            self.cut(self.end_offset)
         newest = None
         while self._pending and self._pending[0].position.end_offset <= end_offset:
             newest = self._pending.popleft()
         return newest
 
     def _append(self, image: MetadataImage) -> None:
-        self.image = image
+        self.overlay.show(image)
         self._pending.append(image)
 
     def _position(self, end_offset: Offset) -> LogPosition:

@@ -49,8 +49,15 @@ class MetadataDelta:
         self._tally = image.tally
         self._partitions: dict[TopicId, dict[int, Partition]] = {}
         self._waiting = 0
+        # Of those that wait, the ones that are in no table yet.
+        self._added = 0
         self._chunks_waiting: set[tuple[TopicId, int]] = set()
         self._replaced = 0
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions there are now."""
+        return self._partition_count + self._added
 
     def topic(self, topic_id: TopicId) -> Topic:
         """The topic without its partitions' changes so far. Raises ReplayError when unknown."""
@@ -87,6 +94,7 @@ class MetadataDelta:
         if old is not None and old.is_imbalanced:
             self._count(offline=-old.is_offline, imbalanced=-1)
         self._partitions.setdefault(topic_id, {})[partition_id] = partition
+        self._added += old is None
         self._waiting += 1
         self._chunks_waiting.add((topic_id, partition_id // CHUNK_ROWS))
         if self._waiting >= WAITING_MAX or len(self._chunks_waiting) >= CHUNKS_WAITING_MAX:
@@ -121,7 +129,9 @@ class MetadataDelta:
         changes = self._partitions.pop(topic_id, None)
         if changes:
             table = topic.partitions.with_changes(changes)
-            self._partition_count += len(table) - len(topic.partitions)
+            grown = len(table) - len(topic.partitions)
+            self._partition_count += grown
+            self._added -= grown
             self._replaced += 1
             topic = Topic(topic.name, topic_id, table)
             self.topics[topic_id] = topic

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from immutables import Map
 
@@ -20,6 +20,10 @@ from quorate.records.value import value
 from quorate.records.voters import KRAFT_VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from immutables import MapMutation
+
     from quorate.records.metadata import MetadataRecord, RegisterBrokerRecord, UnknownRecord
 
 RowKey: TypeAlias = tuple[int, tuple[int | str | bytes, ...]]
@@ -113,6 +117,26 @@ class Topic:
     name: str
     topic_id: TopicId
     partitions: PartitionTable = field(default_factory=PartitionTable)
+
+
+class View(Protocol):
+    """What decisions on topics and settings look at: an image, or one that is being changed."""
+
+    @property
+    def features(self) -> Map[str, int]: ...
+    @property
+    def brokers(self) -> Brokers: ...
+    @property
+    def topics(self) -> Map[TopicId, Topic] | MapMutation[TopicId, Topic]: ...
+    @property
+    def topic_ids(self) -> Map[str, TopicId] | MapMutation[str, TopicId]: ...
+    @property
+    def similar_names(
+        self,
+    ) -> Map[str, tuple[str, ...]] | MapMutation[str, tuple[str, ...]]: ...
+    @property
+    def partition_count(self) -> int: ...
+    def config(self, key: ConfigKey) -> Mapping[str, str]: ...
 
 
 @value

@@ -33,7 +33,9 @@ from quorate.records.metadata import RemoveTopicRecord, TopicRecord
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from quorate.controller.decision import ControllerSettings
     from quorate.controller.delta import MetadataDelta
+    from quorate.controller.image import View
     from quorate.controller.requests import CreateTopics, DeleteTopics, NewTopic
     from quorate.controller.slices import Slices
     from quorate.records.metadata import MetadataRecord
@@ -46,13 +48,13 @@ _RESERVED_IDS: tuple[bytes, ...] = (UNASSIGNED_DIR, LOST_DIR, MIGRATING_DIR)
 class _Creation:
     """One CreateTopics request at work: topics accepted so far count for those that follow."""
 
-    def __init__(self, context: Context, request: CreateTopics) -> None:
-        self._context = context
-        self._image = context.image
-        self._level = metadata_version(context.image.features)
+    def __init__(self, image: View, settings: ControllerSettings, request: CreateTopics) -> None:
+        self._settings = settings
+        self._image = image
+        self._level = metadata_version(image.features)
         self._asked = Counter(topic.name for topic in request.topics)
         self._similar: dict[str, list[str]] = {}
-        self._placed = context.image.partition_count
+        self._placed = image.partition_count
         self.proposal = Proposal(self._level)
 
     def create(self, topic: NewTopic, *, validate_only: bool) -> Slices[CreatedTopic]:
@@ -109,7 +111,7 @@ class _Creation:
     def _new_topic_id(self) -> TopicId:
         """An id that nobody has, and that no command line takes for an option."""
         while True:
-            topic_id = self._context.settings.new_topic_id()
+            topic_id = self._settings.new_topic_id()
             if (
                 topic_id not in self._image.topics
                 and topic_id not in _RESERVED_IDS
@@ -119,7 +121,7 @@ class _Creation:
 
     def _size(self, topic: NewTopic) -> tuple[int, int]:
         """How many partitions and replicas. Raises RefusedError where they cannot be placed."""
-        settings = self._context.settings
+        settings = self._settings
         partitions, factor = topic.partitions, topic.replication_factor
         if partitions == USE_DEFAULT:
             partitions = settings.num_partitions
@@ -232,16 +234,18 @@ class _Creation:
         return log_dirs[0] if len(log_dirs) == 1 else UNASSIGNED_DIR
 
 
-def create_topics_in_slices(context: Context, request: CreateTopics) -> Slices[Outcome]:
+def create_topics_in_slices(
+    image: View, settings: ControllerSettings, request: CreateTopics
+) -> Slices[Outcome]:
     """Create topics, each wholly or with an error of its own, all in one batch."""
-    creation = _Creation(context, request)
+    creation = _Creation(image, settings, request)
     results: list[CreatedTopic] = []
     for topic in request.topics:
         results.append((yield from creation.create(topic, validate_only=request.validate_only)))
         yield
     created = tuple(results)
     if request.validate_only:
-        nothing = Proposal(metadata_version(context.image.features))
+        nothing = Proposal(metadata_version(image.features))
         return Outcome(nothing, CreateTopicsReply(created))
     return Outcome(creation.proposal, CreateTopicsReply(created))
 

@@ -117,7 +117,8 @@ class Stack:
                 new_topic_id=lambda: TopicId(random.randbytes(UUID_BYTES)),
                 # Brokers of a test register, and are not heard of again.
                 broker_session_timeout_ms=WAIT_S * 1000,
-            )
+            ),
+            gathers=True,
         )
         self.application = MetadataApplication(self.driver, controller, self.snapshotter)
         self.network = Silence()

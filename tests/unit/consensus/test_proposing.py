@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from quorate.consensus.proposing import Proposer
 from quorate.controller.decision import Decision
 from quorate.raft import api
-from quorate.records.batch import read_header, read_records
+from quorate.records.batch import BATCH_BYTES_MAX, read_header, read_records
 from quorate.records.ids import Epoch, Offset, ReplyToken
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Recorder:
     is_stopping: bool = False
     flush_patience_s: float = 0.0
     proposed: list[api.RecordsProposed] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
 
     @property
     def store(self) -> SimpleNamespace:
@@ -48,7 +49,7 @@ def decision(base: int, *values: bytes) -> Decision:
 
 
 def leading(driver: Recorder, *, linger_ms: int = 0) -> Proposer:
-    proposer = Proposer(cast("RaftDriver", driver), linger_ms=linger_ms)
+    proposer = Proposer(cast("RaftDriver", driver), linger_ms=linger_ms, on_cut=driver.ends.append)
     proposer.epoch = Epoch(3)
     return proposer
 
@@ -68,6 +69,7 @@ async def test_requests_of_one_turn_share_a_batch() -> None:
     await turns()
     assert driver.values() == [[b"a", b"b"]]
     assert driver.proposed[0].epoch == 3
+    assert driver.ends == [2]
     assert proposer.base_offset is None
 
 
@@ -182,4 +184,13 @@ async def test_who_stops_leading_forgets_everything() -> None:
     assert proposer.base_offset is None
     proposer.drain()
     await turns()
+    assert driver.values() == [[b"a"]]
+
+
+async def test_a_batch_that_is_full_ends_before_what_does_not_fit() -> None:
+    driver = Recorder()
+    proposer = leading(driver)
+    proposer.gather(decision(0, b"a"))
+    proposer.gather(decision(1, b"b" * BATCH_BYTES_MAX))
+    assert driver.ends == [1]
     assert driver.values() == [[b"a"]]

@@ -47,6 +47,7 @@ class Cluster:
         self,
         *,
         level: int = 30,
+        gathers: bool = False,
         new_topic_id: Callable[[], TopicId] | None = None,
         **settings: int,
     ) -> None:
@@ -59,6 +60,7 @@ class Cluster:
                 **settings,
             ),
             [FeatureLevelRecord(name="metadata.version", feature_level=level)],
+            gathers=gathers,
         )
         self.commit(self.controller.activate(Epoch(1), Offset(0), self.now_ms))
         assert self.controller.expire(self.now_ms) is None

@@ -1,0 +1,271 @@
+"""Decisions on one overlay for a batch: the same as with an image for each of them."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.controller.delta import MetadataDelta
+from quorate.controller.errors import ReplayError
+from quorate.controller.image import MetadataImage
+from quorate.controller.overlay import WRITTEN_MAX, Overlay
+from quorate.controller.replies import CreateTopicsReply
+from quorate.controller.requests import (
+    AlterOperation,
+    ConfigAlteration,
+    ConfigChange,
+    ConfigResource,
+    CreateTopics,
+    DeleteTopics,
+    IncrementalAlterConfigs,
+    NewTopic,
+    ResourceType,
+    UnregisterBroker,
+)
+from quorate.controller.slices import finish
+from quorate.records.ids import Epoch, Offset, TopicId
+from quorate.records.metadata import ConfigRecord, PartitionRecord, TopicRecord
+from tests.unit.controller.conftest import CALLER, Cluster, uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.controller.requests import WriteRequest
+    from quorate.records.metadata import MetadataRecord
+
+NAMES = ("a", "b.c", "b_c", "d", "e", "__consumer_offsets")
+STEPS = 120
+
+
+class History:
+    """Requests that are likely to be about the same few things, drawn from one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def request(self, cluster: Cluster) -> WriteRequest:
+        draw = self._random
+        match draw.randrange(12):
+            case 0:
+                return DeleteTopics((draw.choice(NAMES),))
+            case 1:
+                return cluster.heartbeat(
+                    draw.choice(sorted(cluster.image.brokers.by_id)),
+                    want_fence=draw.random() < 0.3,
+                )
+            case 2:
+                return cluster.registration(
+                    draw.randint(1, 5), incarnation_id=uuid(draw.getrandbits(60))
+                )
+            case 3 if len(cluster.image.brokers.by_id) > 2:
+                return UnregisterBroker(max(cluster.image.brokers.by_id))
+            case 4 | 5 | 6:
+                return self._creation()
+        return self._alteration()
+
+    def _creation(self) -> CreateTopics:
+        draw = self._random
+        sizes = (1, 1, 2, 40, 200)
+        return CreateTopics(
+            tuple(
+                NewTopic(
+                    draw.choice(NAMES),
+                    partitions=draw.choice(sizes),
+                    replication_factor=draw.choice((1, 2, 3)),
+                    configs=draw.choice(((), (("retention.ms", "5"),), (("what", "5"),))),
+                )
+                for _ in range(draw.choice((1, 1, 2, 3)))
+            ),
+            validate_only=draw.random() < 0.1,
+        )
+
+    def _alteration(self) -> IncrementalAlterConfigs:
+        draw = self._random
+        return IncrementalAlterConfigs(
+            tuple(
+                ConfigAlteration(
+                    draw.choice(
+                        (
+                            ConfigResource(ResourceType.TOPIC, draw.choice(NAMES)),
+                            ConfigResource(ResourceType.BROKER, draw.choice(("", "1", "7"))),
+                        )
+                    ),
+                    (
+                        ConfigChange(
+                            draw.choice(("retention.ms", "cleanup.policy")),
+                            draw.choice(tuple(AlterOperation)),
+                            draw.choice(("1", "2", "compact")),
+                        ),
+                    ),
+                )
+                for _ in range(draw.choice((1, 1, 1, 3)))
+            )
+        )
+
+
+def test_a_batch_on_one_overlay_is_decided_as_with_an_image_for_each() -> None:
+    seed = time.time_ns() % 1_000_000_000
+    said = f"seed {seed}"
+    history, choices = History(seed), Random(seed)
+    one, two = Cluster(), Cluster(gathers=True)
+    for cluster in (one, two):
+        cluster.start_brokers(1, 2, 3)
+    ends: list[Offset] = []
+    for _ in range(STEPS):
+        request = history.request(one)
+        found = two.controller.decide(request, CALLER, 0)
+        # A batch that is full ends before the decision that does not fit in.
+        cuts_before = bool(ends) and bool(found.records) and choices.random() < 0.15
+        if cuts_before:
+            two.controller.cut(ends[-1])
+            _commit_both(one, two, ends[-1], said)
+            ends.clear()
+        assert one.controller.decide(request, CALLER, 0) == found, said
+        if found.records:
+            ends.append(found.end_offset)
+        if ends and choices.random() < 0.3:
+            two.controller.cut(ends[-1])
+            _commit_both(one, two, ends[-1], said)
+            ends.clear()
+
+
+def _commit_both(one: Cluster, two: Cluster, end_offset: Offset, said: str) -> None:
+    for cluster in (one, two):
+        cluster.controller.commit(end_offset, timestamp_ms=end_offset)
+    assert two.image == one.image, said
+    assert two.image.position == one.image.position, said
+    assert two.image.tally.replaced == one.image.tally.replaced, said
+
+
+def test_what_is_not_committed_is_seen_by_decisions_and_not_by_readers() -> None:
+    cluster = Cluster(gathers=True)
+    cluster.start_brokers(1, 2, 3)
+    before = cluster.image
+    created = cluster.controller.decide(CreateTopics((NewTopic("a"),)), CALLER, 0)
+    again = cluster.controller.decide(CreateTopics((NewTopic("a"),)), CALLER, 0)
+    assert "exists already" in again.reply.topics[0].message  # type: ignore[union-attr]
+    assert cluster.image is before
+    cluster.controller.cut(created.end_offset)
+    assert cluster.image is before
+    cluster.commit(created)
+    assert cluster.image.topic("a") is not None
+
+
+def test_a_creation_that_pauses_goes_on_where_the_batch_was_cut_meanwhile() -> None:
+    cluster = Cluster(gathers=True)
+    cluster.start_brokers(1, 2, 3)
+    controller = cluster.controller
+    first = controller.decide(CreateTopics((NewTopic("b.c"),)), CALLER, 0)
+    request = CreateTopics((NewTopic("d", partitions=100), NewTopic("b_c")))
+    slices = controller.decide_in_slices(request, CALLER, 0)
+    next(slices)
+    controller.cut(first.end_offset)
+    controller.commit(first.end_offset, timestamp_ms=1)
+    decision = finish(slices)
+    assert isinstance(decision.reply, CreateTopicsReply)
+    assert [topic.error.name for topic in decision.reply.topics] == [
+        "NONE",
+        "INVALID_TOPIC_EXCEPTION",
+    ]
+    cluster.commit(decision)
+    assert cluster.image.partition_count == 101
+
+
+def config(name: str, value: str) -> ConfigRecord:
+    return ConfigRecord(resource_type=4, resource_name="", name=name, value=value)
+
+
+def partition(topic_id: TopicId, number: int) -> PartitionRecord:
+    return PartitionRecord(
+        partition_id=number, topic_id=topic_id, replicas=(1,), isr=(1,), leader=1, leader_epoch=0,
+        partition_epoch=0,
+    )  # fmt: skip
+
+
+def topic_of(number: int) -> list[MetadataRecord]:
+    topic_id = TopicId(uuid(number))
+    return [TopicRecord(name=f"t{number}", topic_id=topic_id), partition(topic_id, 0)]
+
+
+def test_records_that_contradict_leave_what_was_written_before() -> None:
+    overlay = Overlay(MetadataImage())
+    overlay.write(topic_of(1))
+    with pytest.raises(ReplayError, match="exists already"):
+        overlay.write([config("x", "1"), *topic_of(1)])
+    assert overlay.end_offset == 2
+    assert overlay.partition_count == 1
+    assert not overlay.config((4, ""))
+    overlay.write([config("x", "2")])
+    image = overlay.freeze(Offset(3), Epoch(1))
+    assert image.config((4, ""))["x"] == "2"
+    assert image.partition_count == 1
+    assert image.position.end_offset == 3
+
+
+def test_an_image_ends_where_it_is_asked_to_and_the_rest_stays() -> None:
+    overlay = Overlay(MetadataImage())
+    for number in range(3):
+        overlay.write(topic_of(number))
+    image = overlay.freeze(Offset(4), Epoch(1))
+    assert (image.position.end_offset, image.partition_count) == (4, 2)
+    assert (overlay.end_offset, overlay.partition_count) == (6, 3)
+    assert "t2" in overlay.topic_ids
+    assert "t2" not in image.topic_ids
+    assert overlay.freeze(Offset(6), Epoch(1)).partition_count == 3
+
+
+def test_nothing_new_is_the_same_image() -> None:
+    image = MetadataImage()
+    overlay = Overlay(image)
+    assert overlay.freeze(Offset(0), Epoch(1)) is image
+    assert overlay.freeze(Offset(9), Epoch(1)) is image
+
+
+def test_an_older_image_does_not_change_with_what_is_written_later() -> None:
+    overlay = Overlay(MetadataImage())
+    overlay.write([config("x", "1")])
+    image = overlay.freeze(Offset(1), Epoch(1))
+    overlay.write([config("x", "2"), *topic_of(1)])
+    assert image.config((4, ""))["x"] == "1"
+    assert not image.topics
+
+
+def test_so_much_is_written_until_there_is_an_image() -> None:
+    overlay = Overlay(MetadataImage())
+    assert overlay.has_room(WRITTEN_MAX)
+    overlay.write([config("x", "1")])
+    assert not overlay.has_room(WRITTEN_MAX)
+
+
+@pytest.mark.parametrize("count", [1, 5, 200])
+def test_partitions_count_before_they_are_in_a_table(count: int) -> None:
+    delta = MetadataDelta(MetadataImage())
+    overlay = Overlay(MetadataImage())
+    topic_id = TopicId(uuid(1))
+    records: list[MetadataRecord] = [TopicRecord(name="a", topic_id=topic_id)]
+    records += [partition(topic_id, number) for number in range(count)]
+    overlay.write(records)
+    assert overlay.partition_count == count
+    overlay.write([partition(topic_id, 0)])
+    assert overlay.partition_count == count
+    assert delta.partition_count == 0
+
+
+def test_a_leader_that_gathers_keeps_one_image_for_each_batch(
+    make_cluster: Callable[..., Cluster],
+) -> None:
+    cluster = make_cluster(gathers=True)
+    cluster.start_brokers(1)
+    decisions = [
+        cluster.controller.decide(CreateTopics((NewTopic(f"t{number}"),)), CALLER, 0)
+        for number in range(10)
+    ]
+    before = cluster.image
+    cluster.controller.cut(decisions[-1].end_offset)
+    cluster.controller.commit(decisions[3].end_offset, timestamp_ms=1)
+    assert cluster.image is before
+    cluster.commit(decisions[-1])
+    assert len(cluster.image.topics) == 10
