@@ -65,7 +65,7 @@ def base_log(folder: Path) -> Path:
     """A generated week, made once."""
     path = folder / f"week-{BASE_RECORDS}"
     if not path.exists():
-        command = [sys.executable, "-m", "quorate", "generate-log", str(path)]
+        command = [sys.executable, "-m", "quorate.cli.main", "generate-log", str(path)]
         command += ["--records", str(BASE_RECORDS), "--brokers", str(BROKERS)]
         subprocess.run(command, check=True, stdout=sys.stderr)
     return path
