@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import ssl
-from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -61,7 +60,8 @@ class Channel(grpc.aio.Channel):
         self._link: ClientLink | None = None
         self._links: set[ClientLink] = set()
         self._connecting: asyncio.Task[None] | None = None
-        self._waiting: deque[ClientCall] = deque()
+        # What no connection has taken yet, in order.
+        self._waiting: dict[ClientCall, None] = {}
         self._calls: set[ClientCall] = set()
         self._backoff_s = times.backoff_s
         self._quiet_until_s = 0.0
@@ -80,7 +80,7 @@ class Channel(grpc.aio.Channel):
         if link is not None and not link.is_leaving and link.has_room and not self._waiting:
             call.begin(link, bytes_max=self._message_bytes_max)
             return
-        self._waiting.append(call)
+        self._waiting[call] = None
         if link is not None and not link.is_leaving:
             return
         if self._connecting is None:
@@ -94,6 +94,7 @@ class Channel(grpc.aio.Channel):
     def call_ended(self, call: ClientCall) -> None:
         """A call is over: another one may have its place."""
         self._calls.discard(call)
+        self._waiting.pop(call, None)
         if call.link is not None:
             call.link.ended(call.stream_id)
         if self._waiting:
@@ -101,7 +102,9 @@ class Channel(grpc.aio.Channel):
 
     def _begin_waiting(self) -> None:
         while self._waiting and (link := self._link) is not None and link.has_room:
-            self._waiting.popleft().begin(link, bytes_max=self._message_bytes_max)
+            call = next(iter(self._waiting))
+            del self._waiting[call]
+            call.begin(link, bytes_max=self._message_bytes_max, has_waited=True)
 
     def _fail_waiting(self) -> None:
         waiting = list(self._waiting)
@@ -118,6 +121,7 @@ class Channel(grpc.aio.Channel):
             ping_every_s=times.ping_every_s,
             ping_patience_s=times.ping_patience_s,
             gone=self._lost,
+            widened=self._begin_waiting,
         )
         self._links.add(link)
         try:

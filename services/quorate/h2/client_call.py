@@ -38,6 +38,7 @@ _OF_HTTP: Final = {
     b"504": _Code.UNAVAILABLE,
 }
 _OVER: Final = "the call is over"
+_EXPIRED: Final = "Deadline Exceeded"
 
 
 class Method:
@@ -85,7 +86,7 @@ class ClientCall(
         has_ended: Callable[[ClientCall], None],
     ) -> None:
         self._method = method
-        self._metadata = tuple(metadata or ())
+        self._pairs = wire.metadata_pairs(metadata or ())
         self._loop = asyncio.get_running_loop()
         self._timeout_s = timeout_s
         self._deadline_s = None if timeout_s is None else self._loop.time() + timeout_s
@@ -135,14 +136,16 @@ class ClientCall(
             # Whoever reads the answers finds the reason.
             return
 
-    def begin(self, link: ClientLink, *, bytes_max: int) -> None:
+    def begin(self, link: ClientLink, *, bytes_max: int, has_waited: bool = False) -> None:
         """The connection for this call is there."""
         if self.done():
             return
         self.link = link
-        pairs = wire.metadata_pairs(self._metadata)
-        if self._timeout_s is not None:
-            pairs.append((b"grpc-timeout", wire.timeout_value(self._timeout_s)))
+        pairs = self._pairs
+        # What is left differs from call to call: blocks are equal where nobody had to wait.
+        timeout_s = self.time_remaining() if has_waited else self._timeout_s
+        if timeout_s is not None:
+            pairs = [*pairs, (b"grpc-timeout", wire.timeout_value(timeout_s))]
         block = self._method.head + block_of(pairs)
         self.stream_id = link.open_stream(self, block)
         self._inbox = Inbox(
@@ -197,6 +200,10 @@ class ClientCall(
 
     def was_reset(self, code: int, words: str) -> None:
         """The stream was cut off."""
+        if code == ErrorCode.CANCEL and self.time_remaining() == 0:
+            # The server has the same deadline, and was quicker.
+            self._finish(_Code.DEADLINE_EXCEEDED, _EXPIRED)
+            return
         status, said = _OF_RESETS.get(code, (_Code.INTERNAL, f"the stream was reset with {code}"))  # type: ignore[call-overload]
         self._finish(status, words or said)
 
@@ -209,7 +216,7 @@ class ClientCall(
             self._finish(code, words)
 
     def _expire(self) -> None:
-        self.fail(_Code.DEADLINE_EXCEEDED, "Deadline Exceeded")
+        self.fail(_Code.DEADLINE_EXCEEDED, _EXPIRED)
 
     def _finish(self, code: grpc.StatusCode, words: str) -> None:
         if self.done():

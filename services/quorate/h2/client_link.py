@@ -46,11 +46,18 @@ class ClientLink(asyncio.Protocol):
     """The protocol of asyncio for one connection. It is ready when the server has greeted."""
 
     def __init__(
-        self, *, ping_every_s: float, ping_patience_s: float, gone: Callable[[ClientLink], None]
+        self,
+        *,
+        ping_every_s: float,
+        ping_patience_s: float,
+        gone: Callable[[ClientLink], None],
+        widened: Callable[[], None],
     ) -> None:
+        """`gone` hears when it takes no more calls, `widened` when it may take more."""
         self.connection = Connection(LIMITS, is_client=True)
         self._ping_every_s, self._ping_patience_s = ping_every_s, ping_patience_s
         self._gone = gone
+        self._widened = widened
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self._transport: asyncio.Transport | None = None
@@ -80,6 +87,7 @@ class ClientLink(asyncio.Protocol):
         self.flush_soon()
         if stream_id > frames.STREAM_ID_MAX - 2:
             self.is_leaving = True
+            self._gone(self)
         return stream_id
 
     def ended(self, stream_id: int) -> None:
@@ -153,6 +161,7 @@ class ClientLink(asyncio.Protocol):
                 self._has_pinged = False
             elif isinstance(event, StreamsAllowed):
                 self._allowed = event.streams
+                self._widened()
             elif isinstance(event, GoneAway):
                 self._server_leaves(event)
             elif isinstance(event, ConnectionFailed):

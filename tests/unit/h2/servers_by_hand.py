@@ -25,8 +25,14 @@ class Server:
     def __init__(self, **info: Any) -> None:  # noqa: ANN401
         self.gone: list[ClientLink] = []
         self.transport = TransportByHand(**info)
-        self.link = ClientLink(ping_every_s=100.0, ping_patience_s=50.0, gone=self.gone.append)
+        self.widened = 0
+        self.link = ClientLink(
+            ping_every_s=100.0, ping_patience_s=50.0, gone=self.gone.append, widened=self._widen
+        )
         self.link.connection_made(self.transport)
+
+    def _widen(self) -> None:
+        self.widened += 1
 
     def greet(self) -> None:
         self.send(frames.frame(frames.SETTINGS, 0, 0, b""))

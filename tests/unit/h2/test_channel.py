@@ -5,7 +5,10 @@ from __future__ import annotations
 import grpc
 import pytest
 
+from quorate.h2 import frames
 from quorate.h2.channel import Channel, ChannelTimes
+from tests.unit.h2 import peers
+from tests.unit.h2.servers_by_hand import Server
 
 State = grpc.ChannelConnectivity
 TIMES = ChannelTimes(
@@ -20,3 +23,48 @@ async def test_a_channel_that_is_closed_takes_no_call() -> None:
     assert channel.get_state() is State.SHUTDOWN
     with pytest.raises(grpc.aio.UsageError):
         channel.unary_unary("/some.Service/Call")(b"")
+
+
+def connected(server: Server) -> Channel:
+    """A channel whose connection is by hand."""
+    channel = Channel("localhost", 1, times=TIMES, message_bytes_max=10)
+    channel._link = server.link
+    return channel
+
+
+def begun(server: Server) -> list[int]:
+    return [one.stream_id for one in server.received() if one.kind == frames.HEADERS]
+
+
+async def test_calls_begin_in_order_as_there_is_room() -> None:
+    server = Server()
+    channel = connected(server)
+    server.send(peers.settings(MAX_CONCURRENT_STREAMS=1))
+    ask = channel.unary_unary("/some.Service/Call")
+    calls = [ask(bytes([number])) for number in range(3)]
+    assert begun(server) == [1]
+    calls[0].cancel()
+    assert begun(server) == [3]
+    assert [call.stream_id for call in calls] == [1, 3, 0]
+    calls[1].cancel()
+    calls[2].cancel()
+    assert begun(server) == [5]
+
+
+async def test_a_call_that_has_ended_waits_no_more() -> None:
+    server = Server()
+    channel = connected(server)
+    server.send(peers.settings(MAX_CONCURRENT_STREAMS=0))
+    call = channel.unary_unary("/some.Service/Call")(b"")
+    assert list(channel._waiting) == [call]
+    call.cancel()
+    assert not channel._waiting
+
+
+async def test_metadata_that_cannot_be_sent_is_the_callers_error() -> None:
+    server = Server()
+    channel = connected(server)
+    server.send(peers.settings(MAX_CONCURRENT_STREAMS=0))
+    with pytest.raises(AttributeError):
+        channel.unary_unary("/some.Service/Call")(b"", metadata=(("key", 1),))
+    assert not channel._waiting

@@ -11,7 +11,9 @@ import pytest
 from quorate.h2 import frames
 from quorate.h2.client_call import ClientCall, Method
 from quorate.h2.frames import ErrorCode
-from quorate.h2.headers import block_of
+from quorate.h2.headers import BlockReader, block_of
+from quorate.h2.limits import Limits
+from quorate.h2.wire import timeout_value
 from tests.unit.h2 import peers
 from tests.unit.h2.peers import word
 from tests.unit.h2.servers_by_hand import METHOD, Server, settle
@@ -165,6 +167,29 @@ async def test_the_deadline_ends_a_call(server: Server) -> None:
     call = server.call(timeout_s=0.001)
     assert (await failure_of(call)).code() is Code.DEADLINE_EXCEEDED
     assert server.received()[-1].kind == frames.RST_STREAM
+
+
+async def test_a_server_that_cancels_at_the_deadline_has_found_it_exceeded(server: Server) -> None:
+    cancel = word(ErrorCode.CANCEL)
+    for timeout_s, code in ((0.0, Code.DEADLINE_EXCEEDED), (50.0, Code.CANCELLED)):
+        call = server.call(timeout_s=timeout_s)
+        # Before the loop has come to look at its own clock.
+        server.send(frames.frame(frames.RST_STREAM, 0, call.stream_id, cancel))
+        assert await call.code() is code
+
+
+async def test_a_call_that_had_to_wait_tells_what_is_left_of_its_deadline(server: Server) -> None:
+    def told() -> bytes:
+        (headers,) = [one for one in server.received() if one.kind == frames.HEADERS]
+        pairs = dict(BlockReader(Limits()).read(headers.payload).pairs)
+        return pairs[b"grpc-timeout"]
+
+    for has_waited in (False, True):
+        call = ClientCall(METHOD, (), 50.0, has_ended=lambda _: None)
+        await asyncio.sleep(0)
+        call.begin(server.link, bytes_max=1000, has_waited=has_waited)
+        assert (told() == timeout_value(50.0)) is not has_waited
+        call.cancel()
 
 
 async def test_who_stops_waiting_cancels_the_call(server: Server) -> None:

@@ -53,6 +53,25 @@ async def test_the_server_says_how_many_calls_it_takes() -> None:
     assert server.link.has_room
 
 
+async def test_whoever_waits_hears_that_the_server_takes_more_calls() -> None:
+    server = Server()
+    server.send(peers.settings(MAX_CONCURRENT_STREAMS=0))
+    assert (server.link.has_room, server.widened) == (False, 1)
+    server.send(peers.settings(MAX_CONCURRENT_STREAMS=1))
+    assert (server.link.has_room, server.widened) == (True, 2)
+
+
+async def test_a_connection_whose_streams_are_used_up_takes_no_more_calls() -> None:
+    server = Server()
+    server.greet()
+    server.link.connection._next_id = frames.STREAM_ID_MAX - 2
+    server.call()
+    assert (server.link.is_leaving, server.gone) == (False, [])
+    last = server.call()
+    assert last.stream_id == frames.STREAM_ID_MAX
+    assert (server.link.is_leaving, server.gone) == (True, [server.link])
+
+
 async def test_who_goes_away_answers_what_it_has_begun() -> None:
     server = Server()
     server.greet()
@@ -79,7 +98,9 @@ async def test_tls_without_h2_is_no_connection() -> None:
 
 async def test_a_silent_server_is_pinged_and_left() -> None:
     gone = asyncio.get_running_loop().create_future()
-    link = ClientLink(ping_every_s=0.0, ping_patience_s=0.01, gone=lambda _: None)
+    link = ClientLink(
+        ping_every_s=0.0, ping_patience_s=0.01, gone=lambda _: None, widened=lambda: None
+    )
 
     class Transport(TransportByHand):
         def abort(self) -> None:
