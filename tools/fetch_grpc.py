@@ -25,7 +25,7 @@ PROGRAMS: Final = fetched.Fetched(
     home=".grpc",
     tool="Go",
     needs=(("go", "Go 1.26 or newer"),),
-    timeout_s=900,
+    timeout_s=1800,
     stamp="go.sha256",
 )
 
