@@ -18,7 +18,7 @@ from quorate.h2.events import (
     StreamEnded,
 )
 from quorate.h2.frames import ErrorCode
-from quorate.h2.limits import IDLE_S, PING_EVERY_S, PING_PATIENCE_S, PREFACE_S
+from quorate.h2.limits import IDLE_S, PING_EVERY_S, PING_PATIENCE_S, PREFACE_S, UNREAD_S
 from quorate.h2.requests import request_of
 from quorate.h2.server_call import ServerCall
 
@@ -60,10 +60,12 @@ class ServerLink(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._calls: dict[int, ServerCall] = {}
+        self._calls_max = limits.streams_max
         self._rest = b""
         self._auth: dict[str, tuple[bytes, ...]] | None = None
         self._is_flush_due = False
-        self._is_paused = False
+        # Since when the socket has been full.
+        self._paused_s: float | None = None
         self._is_leaving = False
         self._begun_s = self._heard_s = time.monotonic()
         self._busy_s = self._begun_s
@@ -124,11 +126,11 @@ class ServerLink(asyncio.Protocol):
         self._gone(self)
 
     def pause_writing(self) -> None:
-        self._is_paused = True
+        self._paused_s = time.monotonic()
         self.connection.pause()
 
     def resume_writing(self) -> None:
-        self._is_paused = False
+        self._paused_s = None
         self.connection.resume()
         self._handle(self.connection.take_events())
         self.flush_soon()
@@ -158,6 +160,10 @@ class ServerLink(asyncio.Protocol):
         stream_id = event.stream_id
         call = self._calls.get(stream_id)
         if call is None:
+            if len(self._calls) >= self._calls_max:
+                # Streams that were reset are gone, while their handlers may not be yet.
+                self.connection.reset(stream_id, ErrorCode.REFUSED_STREAM)
+                return
             call = self._calls[stream_id] = ServerCall(self, stream_id, request_of(event.fields))
             call.begin()
             assert call.task is not None
@@ -211,14 +217,13 @@ class ServerLink(asyncio.Protocol):
         if data and not transport.is_closing():
             transport.write(data)
             if transport.get_write_buffer_size() > _UNSENT_BYTES_MAX:
-                log.info("%s reads nothing: its connection ends", self.peer)
-                transport.abort()
+                self._give_up("reads nothing")
                 return
         if connection.has_more:
             connection.resume()
             self._handle(connection.take_events())
             self.flush_soon()
-        elif self._is_leaving and not self._calls and not self._is_paused:
+        elif self._is_leaving and not self._calls and self._paused_s is None:
             transport.close()
 
     # --- what the server asks ---------------------------------------------------------------------
@@ -229,24 +234,27 @@ class ServerLink(asyncio.Protocol):
             if now_s - self._begun_s > PREFACE_S:
                 self._end(ErrorCode.SETTINGS_TIMEOUT, "nothing was sent")
             return
-        if self._pinged_s is not None:
-            if now_s - self._pinged_s > PING_PATIENCE_S and self._transport is not None:
-                log.info("%s does not answer: its connection ends", self.peer)
-                self._transport.abort()
-        elif not self._calls and now_s - self._busy_s > IDLE_S:
-            self._is_leaving = True
-            self.connection.go_away(ErrorCode.NO_ERROR, "idle")
-            self.flush_soon()
+        if self._paused_s is not None and now_s - self._paused_s > UNREAD_S:
+            self._give_up("reads nothing")
+        elif self._pinged_s is not None:
+            if now_s - self._pinged_s > PING_PATIENCE_S:
+                self._give_up("does not answer")
+        elif not self._calls and not self._is_leaving and now_s - self._busy_s > IDLE_S:
+            self.leave("idle")
         elif now_s - self._heard_s > PING_EVERY_S:
             self._pinged_s = now_s
             self.connection.ping()
             self.flush_soon()
 
-    def leave(self) -> None:
+    def _give_up(self, words: str) -> None:
+        log.info("%s %s: its connection ends", self.peer, words)
+        self.cut()
+
+    def leave(self, words: str = "the server stops") -> None:
         """Take no call any more, and close the connection behind the last."""
         if not self._is_leaving:
             self._is_leaving = True
-            self.connection.go_away(ErrorCode.NO_ERROR, "the server stops")
+            self.connection.go_away(ErrorCode.NO_ERROR, words)
             self.flush_soon()
 
     def abandon(self) -> list[asyncio.Task[None]]:

@@ -10,19 +10,24 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
+from quorate.h2 import frames
 from quorate.h2.server import Server
+from quorate.h2.wire import frame_message
 from quorate.rpc.channels import open_channel
 from quorate.rpc.contexts import server_context
 from quorate.rpc.tls import TlsFiles
 from quorate.settings.tls import TlsSettings
 from tests.certificates import Authority
 from tests.ports import HOST
+from tests.unit.h2 import peers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
 WAIT_S = 20.0
+# More than sockets take on the way.
+MUCH = 64 * 1024 * 1024
 
 
 @pytest.fixture(params=["plain", "tls"])
@@ -32,6 +37,17 @@ def context(request: pytest.FixtureRequest, tmp_path: Path) -> ssl.SSLContext | 
         return None
     pem = str(Authority().leaf("server").write(tmp_path / "server.pem"))
     return server_context(TlsFiles(TlsSettings(certificate_chain_file=pem, key_file=pem)))
+
+
+def trusting(context: ssl.SSLContext | None) -> ssl.SSLContext | None:
+    """What a client shakes hands with, who takes any certificate."""
+    if context is None:
+        return None
+    any_of = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    any_of.check_hostname = False
+    any_of.verify_mode = ssl.CERT_NONE
+    any_of.set_alpn_protocols(["h2"])
+    return any_of
 
 
 @asynccontextmanager
@@ -45,16 +61,10 @@ async def listening(context: ssl.SSLContext | None) -> AsyncIterator[int]:
     await server.stop(None)
 
 
-async def is_greeted(port: int, *, is_tls: bool) -> bool:
+async def is_greeted(port: int, context: ssl.SSLContext | None) -> bool:
     """Whether a client that means it is taken, and told the settings."""
-    trusting = None
-    if is_tls:
-        trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        trusting.check_hostname = False
-        trusting.verify_mode = ssl.CERT_NONE
-        trusting.set_alpn_protocols(["h2"])
     try:
-        reader, writer = await asyncio.open_connection(HOST, port, ssl=trusting)
+        reader, writer = await asyncio.open_connection(HOST, port, ssl=trusting(context))
     except OSError:
         return False
     try:
@@ -66,15 +76,14 @@ async def is_greeted(port: int, *, is_tls: bool) -> bool:
 async def test_one_connection_too_many_is_closed_at_once_and_room_is_used_again(
     context: ssl.SSLContext | None,
 ) -> None:
-    is_tls = context is not None
     async with listening(context) as port, AsyncExitStack() as stack:
         # Of these nobody shakes hands or greets.
         silent = [await asyncio.open_connection(HOST, port) for _ in range(2)]
         for _, writer in silent:
             stack.callback(writer.close)
-        assert not await is_greeted(port, is_tls=is_tls)
+        assert not await is_greeted(port, context)
         silent[0][1].close()
-        while not await is_greeted(port, is_tls=is_tls):
+        while not await is_greeted(port, context):
             # The listener has not seen yet that there is room.
             continue
 
@@ -91,3 +100,29 @@ async def test_a_server_that_stops_leaves_nothing_open(context: ssl.SSLContext |
             with pytest.raises(grpc.aio.AioRpcError) as raised:
                 await ask(b"", timeout=WAIT_S)
         assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_a_server_stops_whoever_reads_nothing(context: ssl.SSLContext | None) -> None:
+    async def much(_: bytes, __: Any) -> bytes:  # noqa: ANN401
+        return bytes(MUCH)
+
+    server = Server((), received_bytes_max=1000, connections_max=2)
+    handlers: Any = {"Call": grpc.unary_unary_rpc_method_handler(much)}
+    server.add_registered_method_handlers("some.Service", handlers)
+    port = server.add_port(f"{HOST}:0", context)
+    await server.start()
+    # What is over the limit stays in the socket.
+    _, writer = await asyncio.open_connection(HOST, port, ssl=trusting(context), limit=1)
+    try:
+        writer.write(frames.PREFACE + peers.settings(INITIAL_WINDOW_SIZE=MUCH) + peers.window(MUCH))
+        writer.write(peers.headers(flags=peers.WHOLE))
+        writer.write(peers.data(frame_message(b""), flags=peers.END))
+        async with asyncio.timeout(WAIT_S):
+            # Neither is told to anybody.
+            while not any(link._paused_s is not None for link in server._links):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            await server.stop(None)
+            while server._links:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+    finally:
+        writer.transport.abort()

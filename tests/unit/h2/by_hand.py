@@ -60,14 +60,21 @@ class TransportByHand(asyncio.Transport):
 class Wire:
     """One connection of a server, and the client's end of it by hand."""
 
-    def __init__(self, handler: Any = None, *, admits: bool = True, **info: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        handler: Any = None,  # noqa: ANN401
+        *,
+        admits: bool = True,
+        limits: Limits | None = None,
+        **info: Any,  # noqa: ANN401
+    ) -> None:
         async def find(details: CallDetails) -> Any:  # noqa: ANN401
             return handler
 
         self.gone: list[ServerLink] = []
         self.transport = TransportByHand(**info)
         self.link = ServerLink(
-            Limits(),
+            limits or Limits(),
             message_bytes_max=1000,
             unread_in_all=Unread(),
             find=find,

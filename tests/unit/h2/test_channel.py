@@ -61,6 +61,16 @@ async def test_a_call_that_has_ended_waits_no_more() -> None:
     assert not channel._waiting
 
 
+async def test_the_deadline_ends_a_call_that_waits_for_its_turn() -> None:
+    server = Server()
+    channel = connected(server)
+    server.send(peers.settings(MAX_CONCURRENT_STREAMS=0))
+    call = channel.unary_unary("/some.Service/Call")(b"", timeout=0.0)
+    assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert not channel._waiting
+    assert not begun(server)
+
+
 async def test_metadata_that_cannot_be_sent_is_the_callers_error() -> None:
     server = Server()
     channel = connected(server)

@@ -43,6 +43,29 @@ async def test_a_server_that_breaks_http2_is_left() -> None:
         await server.link.ready
 
 
+@pytest.mark.parametrize(
+    "flood",
+    [
+        frame(frames.SETTINGS, 0, 0, b""),
+        peers.settings(MAX_CONCURRENT_STREAMS=100, INITIAL_WINDOW_SIZE=1000),
+        frame(frames.SETTINGS, frames.ACK, 0, b""),
+        frame(frames.PING, 0, 0, bytes(8)),
+        peers.window(1),
+    ],
+    ids=["settings", "settings that say something", "acknowledgements", "pings", "windows"],
+)
+async def test_a_server_that_floods_is_left(flood: bytes) -> None:
+    server = Server()
+    server.greet()
+    call = server.call()
+    for _ in range(100):
+        server.send(flood * 1000)
+    assert server.transport.is_aborted
+    server.link.connection_lost(None)
+    assert await call.code() is grpc.StatusCode.UNAVAILABLE
+    assert "too many frames" in await call.details()
+
+
 async def test_the_server_says_how_many_calls_it_takes() -> None:
     server = Server()
     server.send(peers.settings(MAX_CONCURRENT_STREAMS=1))

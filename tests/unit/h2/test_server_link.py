@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from quorate.h2 import frames
-from quorate.h2.frames import frame
-from quorate.h2.limits import IDLE_S, PING_EVERY_S, PING_PATIENCE_S, PREFACE_S
+from quorate.h2.frames import ErrorCode, frame
+from quorate.h2.limits import (
+    IDLE_S,
+    PING_EVERY_S,
+    PING_PATIENCE_S,
+    PREFACE_S,
+    UNREAD_S,
+    Limits,
+)
 from tests.unit.h2 import peers
 from tests.unit.h2.by_hand import Wire, streaming, unary
 from tests.unit.h2.peers import word
@@ -143,6 +151,67 @@ async def test_a_connection_without_calls_is_closed_in_the_end() -> None:
     await wire.settle()
     assert wire.answers()[-1].kind == frames.GOAWAY
     assert wire.transport.is_closed
+
+
+async def test_whoever_says_much_and_reads_nothing_is_gone_in_the_end() -> None:
+    wire = Wire(streaming(_forever))
+    wire.greet()
+    wire.send(peers.headers())
+    await wire.settle()
+    wire.link.pause_writing()
+    now_s = time.monotonic()
+    for second in range(int(UNREAD_S)):
+        wire.link._heard_s = now_s + second
+        wire.link.look(now_s + second)
+    assert not wire.transport.is_aborted
+    wire.link._heard_s = now_s + UNREAD_S + 1
+    wire.link.look(now_s + UNREAD_S + 1)
+    assert wire.transport.is_aborted
+    wire.link.connection_lost(None)
+    await wire.settle()
+
+
+async def test_a_connection_that_is_to_leave_is_told_so_once() -> None:
+    wire = Wire()
+    wire.greet()
+    wire.link.pause_writing()
+    wire.link._paused_s = now_s = time.monotonic() + IDLE_S + 1
+    for second in range(3):
+        wire.link._heard_s = now_s + second
+        wire.link.look(now_s + second)
+        await wire.settle()
+    assert [one.kind for one in wire.answers()].count(frames.GOAWAY) == 1
+    assert not wire.transport.is_closed
+    wire.link.resume_writing()
+    await wire.settle()
+    assert wire.transport.is_closed
+
+
+async def test_calls_whose_handlers_go_on_count_after_they_were_reset() -> None:
+    over = asyncio.Event()
+
+    async def stubborn(request: bytes, _: Any) -> bytes:  # noqa: ANN401
+        while not over.is_set():
+            with suppress(asyncio.CancelledError):
+                await over.wait()
+        return request
+
+    wire = Wire(unary(stubborn), limits=Limits(streams_max=2))
+    wire.greet()
+    for stream_id in (1, 3, 5):
+        wire.call(b"", stream_id=stream_id)
+        await wire.settle()
+        wire.send(frame(frames.RST_STREAM, 0, stream_id, word(ErrorCode.CANCEL)))
+    assert len(wire.link.tasks) == 2
+    refused = [one for one in wire.answers() if one.kind == frames.RST_STREAM]
+    assert [(one.stream_id, one.payload) for one in refused] == [
+        (5, word(ErrorCode.REFUSED_STREAM))
+    ]
+    over.set()
+    await wire.settle()
+    wire.call(b"again", stream_id=7)
+    await wire.settle()
+    assert wire.status()[b"grpc-status"] == b"0"
 
 
 async def _forever(requests: Any, context: Any) -> Any:  # noqa: ANN401
