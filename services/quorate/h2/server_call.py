@@ -120,16 +120,25 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
     def cut_off(self) -> None:
         """The client has cancelled the call, or is gone."""
         self._is_over = self._is_cancelled = True
-        if self.task is not None:
-            self.task.cancel()
+        self._cancel()
 
     def fail(self, code: grpc.StatusCode, words: str) -> None:
         """End the call from outside of its handler, which is cancelled."""
         if not self._is_over:
             self._is_cancelled = True
             self._finish(code, words)
-            if self.task is not None:
-                self.task.cancel()
+            self._cancel()
+
+    def _cancel(self) -> None:
+        # A task that was cancelled before its first step never comes to do it.
+        self._stop_clock()
+        if self.task is not None:
+            self.task.cancel()
+
+    def _stop_clock(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
 
     def _expire(self) -> None:
         self.fail(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
@@ -162,8 +171,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             self._finish(code, f"Unexpected {type(error)}: {error}")
         finally:
             self._is_over = True
-            if self._expiry is not None:
-                self._expiry.cancel()
+            self._stop_clock()
             self._tell_done()
 
     def _tell_done(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -183,6 +184,19 @@ async def test_the_deadline_ends_a_call() -> None:
     assert await ended
     await wire.settle()
     assert wire.status()[b"grpc-status"] == b"4"
+
+
+async def test_a_call_that_ends_before_it_was_served_leaves_nothing_behind() -> None:
+    wire = Wire(unary(_echo))
+    wire.greet()
+    block = block_of([*REQUEST, (b"grpc-timeout", b"99999999H")])
+    reset = frame(frames.RST_STREAM, 0, 1, word(ErrorCode.CANCEL))
+    wire.send(peers.headers(flags=WHOLE, block=block))
+    (call,) = (weakref.ref(call) for call in wire.link._calls.values())
+    wire.send(reset)
+    await wire.settle()
+    # Neither the clock nor a circle holds it.
+    assert call() is None
 
 
 async def test_a_call_that_is_cut_off_is_cancelled() -> None:
