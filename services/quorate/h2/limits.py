@@ -32,7 +32,7 @@ class Limits:
     header_bytes_max: int = 16 * 1024
     header_count_max: int = 128
     # Of a block as it is sent. More is no header list that anybody would accept.
-    block_bytes_max: int = 64 * 1024
+    block_bytes_max: int = 32 * 1024
     block_frames_max: int = 16
     frame_bytes_max: int = frames.FRAME_BYTES
     # What may come on a stream, and on all streams together, before somebody has read it.

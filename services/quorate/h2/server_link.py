@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 ALPN: Final = "h2"
-# Of what has come, so much in one turn of the loop.
-_SLICE_BYTES: Final = 32 * 1024
+# What has come is read in pieces, until others have waited long enough for their turn.
+_PIECE_BYTES: Final = 4 * 1024
+SLICE_S: Final = 0.008
 _WRITE_HIGH_BYTES: Final = 256 * 1024
 # What a peer that reads nothing makes us keep beside bodies, which wait for it.
 _UNSENT_BYTES_MAX: Final = 2 * 1024 * 1024
@@ -95,13 +96,15 @@ class ServerLink(asyncio.Protocol):
         self._take(data)
 
     def _take(self, data: bytes) -> None:
-        self._heard_s = now_s = time.monotonic()
-        if len(data) > _SLICE_BYTES:
-            data, self._rest = data[:_SLICE_BYTES], data[_SLICE_BYTES:]
-            self._pause_reading()
-            self._loop.call_soon(self._take_rest)
+        self._heard_s = begun_s = time.monotonic()
         self._is_known = True
-        self._handle(self.connection.receive(data, now_s))
+        for at in range(0, len(data), _PIECE_BYTES):
+            if at and time.monotonic() - begun_s >= SLICE_S:
+                self._rest = data[at:]
+                self._pause_reading()
+                self._loop.call_soon(self._take_rest)
+                break
+            self._handle(self.connection.receive(data[at : at + _PIECE_BYTES], begun_s))
         self.flush_soon()
 
     def _pause_reading(self) -> None:
@@ -113,9 +116,9 @@ class ServerLink(asyncio.Protocol):
         if self._transport is None:
             return
         rest, self._rest = self._rest, b""
-        if len(rest) <= _SLICE_BYTES and not self._transport.is_closing():
-            self._transport.resume_reading()
         self._take(rest)
+        if not self._rest and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
