@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from quorate.consensus.garbage import PassWatch
+from quorate.consensus.garbage import set_aside
 from quorate.rpc.health import enable_reflection
 from quorate.rpc.tls import TlsFiles
 from quorate.settings.tls import TlsSettings
@@ -81,10 +81,9 @@ async def serve(transport: str, folder: Path | None, *, notes_turns: bool) -> No
     await listener.start()
     _tell(str(bound))
     longest = note_turns() if notes_turns else lambda: ""
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    ended = asyncio.Event()
     # As in a controller: a pass over all that was imported would be the longest turn.
-    passes = PassWatch(loop)
-    passes.start()
+    set_aside()
 
     def asked() -> None:
         if os.read(sys.stdin.fileno(), 1):
@@ -92,9 +91,8 @@ async def serve(transport: str, folder: Path | None, *, notes_turns: bool) -> No
         else:
             ended.set()
 
-    loop.add_reader(sys.stdin.fileno(), asked)
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), asked)
     await ended.wait()
-    passes.stop()
     await listener.stop()
 
 
