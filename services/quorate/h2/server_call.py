@@ -11,6 +11,7 @@ import grpc
 import grpc.aio
 
 from quorate.h2 import wire
+from quorate.h2.frames import ErrorCode
 from quorate.h2.headers import block_of
 from quorate.h2.inbox import IN_A_TURN, Inbox
 
@@ -141,11 +142,34 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             self._expiry = None
 
     def _expire(self) -> None:
-        self.fail(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+        if self._is_over:
+            # The answer is complete, and its client has made no room for it.
+            self.cut_off()
+        else:
+            self.fail(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
 
     # --- serving ----------------------------------------------------------------------------------
 
     async def _run(self) -> None:
+        try:
+            await self._serve_or_refuse()
+            # A call lasts until its answer has left: whoever reads nothing holds it.
+            while not self._is_cancelled and self._connection.queued(self._stream_id):
+                await self._room()
+        except asyncio.CancelledError as error:
+            error.__traceback__ = None
+            # Where nobody has cut the call off its client would wait for ever.
+            self._finish(grpc.StatusCode.CANCELLED, "the call was cancelled by its server")
+        finally:
+            self._is_over = True
+            self._stop_clock()
+            # What nobody waits for any more would stay as long as its client likes.
+            if self._connection.queued(self._stream_id):
+                self._connection.reset(self._stream_id, ErrorCode.CANCEL)
+                self._link.flush_soon()
+            self._tell_done()
+
+    async def _serve_or_refuse(self) -> None:
         request = self._request
         try:
             if request.http_status is not None:
@@ -154,25 +178,15 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
                 self._finish(*request.fault, hints=request.hints)
             else:
                 await self._serve()
-            while not self._is_cancelled and self._connection.queued(self._stream_id):
-                await self._room()
         except grpc.aio.AbortError as error:
             # What has been raised holds the frames that it passed, and some of them hold it.
             error.__traceback__ = None
             self._finish(self._code, self._details)
-        except asyncio.CancelledError as error:
-            error.__traceback__ = None
-            # Where nobody has cut the call off its client would wait for ever.
-            self._finish(grpc.StatusCode.CANCELLED, "the call was cancelled by its server")
         except Exception as error:
             log.exception("a call of %s has failed", request.details.method)
             # Generated servicers set a code before they raise, for what they do not implement.
             code = grpc.StatusCode.UNKNOWN if self._code == _OK else self._code
             self._finish(code, f"Unexpected {type(error)}: {error}")
-        finally:
-            self._is_over = True
-            self._stop_clock()
-            self._tell_done()
 
     def _tell_done(self) -> None:
         callbacks, self._callbacks = self._callbacks, []

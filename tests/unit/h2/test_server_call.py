@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import Any
 
 import grpc
+import pytest
 
 from quorate.h2 import frames
 from quorate.h2.frames import ErrorCode, frame
@@ -15,9 +17,6 @@ from quorate.h2.inbox import IN_A_TURN
 from tests.unit.h2 import peers
 from tests.unit.h2.by_hand import Wire, streaming, unary
 from tests.unit.h2.peers import REQUEST, WHOLE, word
-
-if TYPE_CHECKING:
-    import pytest
 
 
 async def served(handler: Any, *messages: bytes, is_whole: bool = True) -> Wire:  # noqa: ANN401
@@ -239,6 +238,44 @@ async def test_a_call_lasts_until_its_answer_has_left() -> None:
     wire.send(peers.window(100, 1))
     await wire.settle()
     assert wire.link.tasks == []
+
+
+async def _wait_for_room(_: Any, context: Any) -> None:  # noqa: ANN401
+    await context.write(b"abc")
+
+
+@pytest.mark.parametrize("handler", [unary(_echo), streaming(_wait_for_room)])
+async def test_an_answer_that_has_not_left_at_the_deadline_is_dropped(handler: Any) -> None:  # noqa: ANN401
+    wire = Wire(handler)
+    wire.greet()
+    block = block_of([*REQUEST, (b"grpc-timeout", b"1m")])
+    wire.send(peers.settings(INITIAL_WINDOW_SIZE=0))
+    wire.send(peers.headers(flags=WHOLE, block=block), peers.data(bytes(5), flags=peers.END))
+    (task,) = wire.link.tasks
+    await asyncio.wait([task])
+    await wire.settle()
+    assert (wire.link.tasks, wire.link.connection.stream_count) == ([], 0)
+    last = wire.answers()[-1]
+    assert (last.kind, last.payload) == (frames.RST_STREAM, word(ErrorCode.CANCEL))
+
+
+async def test_a_call_that_is_aborted_lasts_until_its_answer_has_left() -> None:
+    async def give_up(_: Any, context: Any) -> None:  # noqa: ANN401
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                await context.write(b"abc")
+        await context.abort(grpc.StatusCode.ABORTED)
+
+    wire = Wire(streaming(give_up))
+    wire.greet()
+    wire.send(peers.settings(INITIAL_WINDOW_SIZE=0))
+    wire.call()
+    await wire.settle()
+    assert len(wire.link.tasks) == 1
+    wire.send(peers.window(100, 1))
+    await wire.settle()
+    assert wire.link.tasks == []
+    assert wire.status()[b"grpc-status"] == b"10"
 
 
 async def test_what_is_no_grpc_is_answered_in_words() -> None:
