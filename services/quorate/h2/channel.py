@@ -134,7 +134,8 @@ class Channel(grpc.aio.Channel):
                     server_hostname=self._host if self._context is not None else None,
                 )
                 await link.ready
-        except (OSError, TimeoutError) as error:
+        except (OSError, ValueError) as error:
+            # The second is what no name of a host can be.
             self._links.discard(link)
             self._connecting = None
             address = f"{self._host}:{self._port}"

@@ -25,6 +25,14 @@ async def test_a_channel_that_is_closed_takes_no_call() -> None:
         channel.unary_unary("/some.Service/Call")(b"")
 
 
+async def test_what_is_no_name_of_a_host_is_unavailable() -> None:
+    async with Channel("a" * 64, 1, times=TIMES, message_bytes_max=10) as channel:
+        for _ in range(2):
+            call = channel.unary_unary("/some.Service/Call")(b"")
+            assert await call.code() is grpc.StatusCode.UNAVAILABLE
+            assert "failed to connect to aaa" in await call.details()
+
+
 def connected(server: Server) -> Channel:
     """A channel whose connection is by hand."""
     channel = Channel("localhost", 1, times=TIMES, message_bytes_max=10)
