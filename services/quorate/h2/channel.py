@@ -101,7 +101,10 @@ class Channel(grpc.aio.Channel):
             self._begin_waiting()
 
     def _begin_waiting(self) -> None:
-        while self._waiting and (link := self._link) is not None and link.has_room:
+        # One that is going away hears of its calls' ends, too.
+        while self._waiting and (link := self._link) is not None and not link.is_leaving:
+            if not link.has_room:
+                return
             call = next(iter(self._waiting))
             del self._waiting[call]
             call.begin(link, bytes_max=self._message_bytes_max, has_waited=True)

@@ -37,6 +37,8 @@ def connected(server: Server) -> Channel:
     """A channel whose connection is by hand."""
     channel = Channel("localhost", 1, times=TIMES, message_bytes_max=10)
     channel._link = server.link
+    server.link._gone = channel._lost
+    server.link._widened = channel._begin_waiting
     return channel
 
 
@@ -86,3 +88,22 @@ async def test_metadata_that_cannot_be_sent_is_the_callers_error() -> None:
     with pytest.raises(AttributeError):
         channel.unary_unary("/some.Service/Call")(b"", metadata=(("key", 1),))
     assert not channel._waiting
+
+
+@pytest.mark.parametrize("goes", ["lost", "told"])
+async def test_calls_that_wait_do_not_begin_on_a_connection_that_goes(goes: str) -> None:
+    server = Server()
+    channel = connected(server)
+    server.send(peers.settings(MAX_CONCURRENT_STREAMS=1))
+    ask = channel.unary_unary("/some.Service/Call")
+    begun_there, waiting = ask(b""), ask(b"")
+    if goes == "lost":
+        server.link.connection_lost(None)
+    else:
+        server.send(frames.frame(frames.GOAWAY, 0, 0, bytes(8)))
+    assert await begun_there.code() is grpc.StatusCode.UNAVAILABLE
+    # There will be another connection for it.
+    assert list(channel._waiting) == [waiting]
+    assert channel.get_state() is State.CONNECTING
+    await channel.close()
+    assert await waiting.code() is grpc.StatusCode.CANCELLED
