@@ -45,6 +45,17 @@ async def spawn(path: str) -> asyncio.subprocess.Process:
     )
 
 
+async def said_at_its_end(process: asyncio.subprocess.Process) -> str:
+    """What it wrote; it ends by itself, or the test fails."""
+    try:
+        async with asyncio.timeout(WAIT_S):
+            return (await process.communicate())[1].decode()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
 @EACH
 async def test_sigterm_stops_it_gracefully(tmp_path: Path, properties: dict[str, str]) -> None:
     process = await spawn(write(tmp_path, properties))
@@ -67,10 +78,9 @@ async def test_a_second_process_on_the_directory_is_refused(
 ) -> None:
     with DirectoryLock(properties["metadata.log.dir"]):
         process = await spawn(write(tmp_path, properties))
-        async with asyncio.timeout(WAIT_S):
-            error = (await process.communicate())[1]
+        error = await said_at_its_end(process)
     assert process.returncode == 1
-    assert b"is held by process" in error
+    assert "is held by process" in error
 
 
 @pytest.mark.parametrize("setting", ["listeners", "health.port", "metrics.port"])
@@ -81,8 +91,7 @@ async def test_a_port_that_is_taken_is_named_with_its_setting(
         port = listener.getsockname()[1]
         value = f"GRPC://127.0.0.1:{port}" if setting == "listeners" else str(port)
         process = await spawn(write(tmp_path, {**properties, setting: value}))
-        async with asyncio.timeout(WAIT_S):
-            error = (await process.communicate())[1].decode()
+        error = await said_at_its_end(process)
     assert process.returncode == 1
     refusal = next(line for line in error.splitlines() if line.startswith("quorate controller: "))
     assert refusal == (
