@@ -137,6 +137,9 @@ class Channel(grpc.aio.Channel):
                     server_hostname=self._host if self._context is not None else None,
                 )
                 await link.ready
+            if link.is_leaving:
+                # It has greeted, and said goodbye in the same breath.
+                raise ConnectionResetError(link.why)
         except (OSError, ValueError) as error:
             # The second is what no name of a host can be.
             self._links.discard(link)
@@ -145,11 +148,11 @@ class Channel(grpc.aio.Channel):
             self._failure = f"failed to connect to {address}: {_reason(error)}"
             self._quiet_until_s = loop.time() + self._backoff_s
             self._backoff_s = min(self._backoff_s * 2, times.backoff_max_s)
-            link.cut()
+            link.give_up()
             self._fail_waiting()
         except asyncio.CancelledError:
             self._links.discard(link)
-            link.cut()
+            link.give_up()
             raise
         else:
             self._link, self._connecting = link, None

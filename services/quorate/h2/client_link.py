@@ -118,12 +118,17 @@ class ClientLink(asyncio.Protocol):
         if not self.ready.done() and self.connection.is_greeted:
             self.ready.set_result(None)
 
+    @property
+    def why(self) -> str:
+        """Why the connection has ended, or will."""
+        return self._why or _CLOSED
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self.is_leaving = True
         if self._timer is not None:
             self._timer.cancel()
-        why = self._why or _CLOSED
+        why = self.why
         if not self.ready.done():
             self.ready.set_exception(ConnectionResetError(why))
             # Nobody may wait for it any more.
@@ -228,3 +233,11 @@ class ClientLink(asyncio.Protocol):
         """Close the connection at once."""
         if self._transport is not None:
             self._transport.abort()
+
+    def give_up(self) -> None:
+        """Leave a connection that nobody waits for any more.
+
+        Of one that was given up while it began uvloop closes the socket, and tells nobody.
+        """
+        self.cut()
+        self.connection_lost(None)

@@ -143,9 +143,10 @@ class Server(grpc.aio.Server):
 
     async def _arrive(self, accepted: socket.socket, context: ssl.SSLContext | None) -> None:
         is_tls = context is not None
+        link = self._make_link()
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                self._make_link,
+                lambda: link,
                 accepted,
                 ssl=context,
                 ssl_handshake_timeout=PREFACE_S if is_tls else None,
@@ -156,6 +157,7 @@ class Server(grpc.aio.Server):
             log.debug("a connection has ended before it began: %s", error)
             accepted.close()
         except asyncio.CancelledError:
+            link.give_up()
             accepted.close()
             raise
 

@@ -279,6 +279,11 @@ class ServerLink(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def give_up(self) -> None:
+        """Leave a connection whose beginning was cut short: uvloop does not tell of its end."""
+        self.cut()
+        self.connection_lost(None)
+
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
         """The calls under way."""

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING, Any
+
 import grpc
 import pytest
 
 from quorate.h2 import frames
 from quorate.h2.channel import Channel, ChannelTimes
 from tests.unit.h2 import peers
+from tests.unit.h2.by_hand import TransportByHand
 from tests.unit.h2.servers_by_hand import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.h2.client_link import ClientLink
 
 State = grpc.ChannelConnectivity
 TIMES = ChannelTimes(
@@ -107,3 +116,50 @@ async def test_calls_that_wait_do_not_begin_on_a_connection_that_goes(goes: str)
     assert channel.get_state() is State.CONNECTING
     await channel.close()
     assert await waiting.code() is grpc.StatusCode.CANCELLED
+
+
+def connecting(monkeypatch: pytest.MonkeyPatch, begin: Callable[[ClientLink], None]) -> Channel:
+    """A channel whose connections begin so."""
+
+    async def create_connection(make: Callable[[], ClientLink], *_: Any, **__: Any) -> None:  # noqa: ANN401
+        begin(make())
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", create_connection)
+    return Channel("localhost", 1, times=TIMES, message_bytes_max=10)
+
+
+async def test_a_server_that_goes_as_it_greets_has_no_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def begin(link: ClientLink) -> None:
+        link.connection_made(TransportByHand())
+        goodbye = frames.frame(frames.GOAWAY, 0, 0, peers.word(0) + peers.word(0))
+        link.data_received(peers.settings() + goodbye)
+
+    channel = connecting(monkeypatch, begin)
+    with pytest.raises(grpc.aio.AioRpcError, match="failed to connect to localhost:1: Socket"):
+        await channel.unary_unary("/some.Service/Call")(b"")
+    assert channel.get_state() is State.TRANSIENT_FAILURE
+
+
+async def test_a_connection_that_is_given_up_as_it_begins_is_written_to_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody tells of its end: uvloop has closed the socket behind the back of its protocol."""
+    links: list[ClientLink] = []
+    transport = TransportByHand()
+
+    def begin(link: ClientLink) -> None:
+        links.append(link)
+        link.connection_made(transport)
+        raise TimeoutError
+
+    channel = connecting(monkeypatch, begin)
+    with pytest.raises(grpc.aio.AioRpcError, match="failed to connect to localhost:1: timed out"):
+        await channel.unary_unary("/some.Service/Call")(b"")
+    assert transport.is_aborted
+    assert not links[0].is_open
+    transport.written.clear()
+    links[0].connection.ping()
+    links[0]._flush()
+    assert not transport.written
