@@ -11,6 +11,7 @@ import grpc
 
 from quorate.cli.local_quorum import prepare
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
+from quorate.settings.transport import TRANSPORT, Transport
 from tests.bench.processes import Members
 from tests.integration.quorum import free_quorum
 
@@ -29,12 +30,15 @@ class QuorateMembers(Members):
         *,
         is_raw: bool = False,
         overrides: Mapping[str, str] | None = None,
+        transport: Transport = Transport.GRPCIO,
     ) -> None:
         super().__init__(root, count)
         self.name = "quorate-raw" if is_raw else "quorate"
+        if transport is not Transport.GRPCIO:
+            self.name += f"-{transport}"
         self._is_raw = is_raw
         self.quorum = free_quorum(root / self.name, count)
-        prepare(self.quorum, overrides, is_raw=is_raw)
+        prepare(self.quorum, {TRANSPORT: transport, **(overrides or {})}, is_raw=is_raw)
 
     def command(self, member: int) -> list[str]:
         path = str(self.quorum.nodes[member].properties_path)
