@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from quorate.autojoin import quorum as asking
 from quorate.autojoin.quorum import PodQuorum
 from quorate.client.admin_client import AdminClient
 from quorate.client.calls import ApiVersions, ControllerCalls
@@ -56,7 +57,7 @@ async def test_all_its_calls_are_made_by_the_transport_that_is_chosen(
         return make
 
     for client in (AdminClient, ControllerCalls):
-        monkeypatch.setattr(f"quorate.autojoin.quorum.{client.__name__}", noted(client))
+        monkeypatch.setattr(asking, client.__name__, noted(client))
     operator = PodQuorum(
         "ns", controller_port=9094, admin_port=9095, timeout_s=5.0, transport=Transport.H2
     )
