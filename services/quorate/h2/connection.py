@@ -407,6 +407,9 @@ class Connection(Sender):
             words = f"SETTINGS: INITIAL_WINDOW_SIZE is {window}"
             raise BreachError(ErrorCode.FLOW_CONTROL_ERROR, words)
         self._put(frames.SETTINGS, frames.ACK, 0, b"")
+        # Behind the acknowledgement: before it a peer need not know what its new window lets come.
+        if window is not None and self._waiting:
+            self._pump()
 
     def _window_update(self, stream_id: int, size: int) -> None:
         if stream_id and stream_id not in self._streams:

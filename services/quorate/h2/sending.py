@@ -212,7 +212,7 @@ class Sender:
         return is_valid
 
     def _set_initial_window(self, size: int) -> bool:
-        """Change the windows of all streams; False where one would be too wide."""
+        """Change the windows of all streams; False where one would be too wide. Sends nothing."""
         more = size - self._initial_window
         self._initial_window = size
         is_valid = size <= frames.WINDOW_BYTES_MAX
@@ -221,8 +221,6 @@ class Sender:
             is_valid = is_valid and stream.out_window <= frames.WINDOW_BYTES_MAX
         self._waiting |= self._stuck
         self._stuck.clear()
-        if is_valid and self._waiting:
-            self._pump()
         return is_valid
 
     # --- what the receiving half sees to ----------------------------------------------------------

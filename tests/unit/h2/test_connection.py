@@ -237,6 +237,19 @@ def test_what_is_read_may_be_sent_anew() -> None:
     assert (frames.WINDOW_UPDATE, 0, 1, word(48000)) in peers.sent(connection)
 
 
+def test_what_a_new_window_lets_go_comes_behind_its_acknowledgement() -> None:
+    connection = peers.server()
+    connection.receive(settings(INITIAL_WINDOW_SIZE=0) + headers(flags=WHOLE), 0.0)
+    connection.take()
+    assert not connection.send_data(1, b"ab")
+    assert not peers.sent(connection)
+    connection.receive(settings(INITIAL_WINDOW_SIZE=1), 0.0)
+    assert peers.sent(connection) == [
+        (frames.SETTINGS, frames.ACK, 0, b""),
+        (frames.DATA, 0, 1, b"a"),
+    ]
+
+
 def test_the_bytes_of_a_stream_that_ends_are_waited_for_no_more() -> None:
     connection = peers.server()
     connection.receive(headers(flags=WHOLE) + data(bytes(1000)), 0.0)
