@@ -352,13 +352,7 @@ class _Active:
         base_offset = self.end_offset
         if records:
             self.overlay.write(records)
-        return Decision(
-            records=records,
-            values=tuple(outcome.proposal.values),
-            reply=outcome.reply,
-            base_offset=base_offset,
-            end_offset=self.end_offset,
-        )
+        return self._decision(outcome, records, base_offset)
 
     def take_in_slices(self, outcome: Outcome) -> Slices[Decision]:
         """The same with pauses, in which offsets may go to somebody else."""
@@ -381,6 +375,11 @@ class _Active:
             self.sessions.end(outcome.ended)
         if outcome.settling is not None:
             self.settling = outcome.settling
+        return self._decision(outcome, records, base_offset)
+
+    def _decision(
+        self, outcome: Outcome, records: tuple[MetadataRecord, ...], base_offset: Offset
+    ) -> Decision:
         return Decision(
             records=records,
             values=tuple(outcome.proposal.values),

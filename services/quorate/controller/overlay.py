@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch, TopicId
     from quorate.records.metadata import MetadataRecord
 
-if TYPE_CHECKING:
     Names: TypeAlias = Map[str, tuple[str, ...]] | MapMutation[str, tuple[str, ...]]
     Configs: TypeAlias = Map[ConfigKey, Map[str, str]] | MapMutation[ConfigKey, Map[str, str]]
 
@@ -66,11 +65,6 @@ class Overlay:
     def config(self, key: ConfigKey) -> Mapping[str, str]:
         """What is set on a resource; empty when nothing is."""
         return self._configs.get(key, _NOTHING)
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether anything was written since the image."""
-        return self._delta is not None
 
     def has_room(self, count: int) -> bool:
         """Whether so many records more may be written before it is frozen."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import MetadataImage
 from quorate.controller.overlay import WRITTEN_MAX, Overlay
@@ -242,7 +241,6 @@ def test_so_much_is_written_until_there_is_an_image() -> None:
 
 @pytest.mark.parametrize("count", [1, 5, 200])
 def test_partitions_count_before_they_are_in_a_table(count: int) -> None:
-    delta = MetadataDelta(MetadataImage())
     overlay = Overlay(MetadataImage())
     topic_id = TopicId(uuid(1))
     records: list[MetadataRecord] = [TopicRecord(name="a", topic_id=topic_id)]
@@ -251,7 +249,6 @@ def test_partitions_count_before_they_are_in_a_table(count: int) -> None:
     assert overlay.partition_count == count
     overlay.write([partition(topic_id, 0)])
     assert overlay.partition_count == count
-    assert delta.partition_count == 0
 
 
 def test_a_leader_that_gathers_keeps_one_image_for_each_batch(

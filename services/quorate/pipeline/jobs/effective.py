@@ -38,7 +38,7 @@ def marker_count() -> Column:
 def effective(frame: DataFrame, log: DataFrame | None = None) -> DataFrame:
     """The frame without records that never took effect; control records and damage stay.
 
-    `log` has the same rows where what happens on the way of the frame's may happen once only.
+    `log` has the markers where the frame does not.
     """
     undone = F.broadcast(_undone(frame if log is None else log))
     is_inside = (

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-_IS_SNAPSHOT_ROW = "from_snapshot"
-
 
 def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
     """The valid rows of those types that took effect, as the log has them, read now and once.
@@ -82,7 +80,7 @@ def _read(
     is_of_type = F.col("record_type").isin(*record_types)
     told = (
         typed(observed.where(is_of_type | is_marker()), *records)
-        .select(*columns, is_snapshot().alias(_IS_SNAPSHOT_ROW))
+        .select(*columns, is_snapshot().alias("from_snapshot"))
         .persist()
     )
     told.count()
@@ -94,7 +92,7 @@ def _read(
     firsts = (found["first_ms"], found["snapshot_first_ms"] if covered is None else covered)
     lasts = (found["last_ms"], found["snapshot_last_ms"] if covered is None else covered)
     return _Read(
-        rows.where(is_of_type).drop(_IS_SNAPSHOT_ROW),
+        rows.where(is_of_type).drop("from_snapshot"),
         min((ms for ms in firsts if ms is not None), default=None),
         max((ms for ms in lasts if ms is not None), default=None),
     )
