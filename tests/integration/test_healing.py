@@ -112,15 +112,21 @@ async def test_a_follower_heals_each_segment_and_its_snapshot(small_log_quorum: 
         return log_start(node) > 0 and len(segments(node)) > 1
 
     await quorum.eventually("segments above a snapshot", has_segments_and_a_snapshot)
-    high_watermark = await quorum.assert_logs_agree()
+    await quorum.assert_logs_agree()
     count = len(segments(quorum.nodes[follower]))
     for index in range(count):
 
         def damage_segment(node: NodePlan, index: int = index) -> None:
-            present = segments(node)
+            # The log has moved on since they were counted: segments are cleaned behind snapshots,
+            # and one that begins at a fetched snapshot is empty at first.
+            present = [segment for segment in segments(node) if batch_positions(segment)]
             segment = present[min(index, len(present) - 1)]
             flip(segment, batch_positions(segment)[0] + IN_RECORDS)
 
+        # A follower that fetched a snapshot has nothing above it until somebody writes.
+        names.append(f"u-{index:05d}")
+        await quorum.create(topic(names[-1]))
+        await quorum.assert_logs_agree()
         await heals(quorum, follower, damage_segment)
     await heals(quorum, follower, lambda node: flip(newest_snapshot(node), IN_RECORDS))
     await heals(quorum, follower, lambda node: newest_snapshot(node).unlink())
