@@ -172,7 +172,8 @@ async def test_the_deadline_ends_a_call() -> None:
 
     async def wait(_: bytes, context: Any) -> bytes:  # noqa: ANN401
         context.add_done_callback(lambda _: ended.set_result(context.cancelled()))
-        assert 0 < context.time_remaining() <= 1
+        # Nothing is left where the machine has done something else since the call began.
+        assert 0 <= context.time_remaining() <= 0.001
         await asyncio.Event().wait()
         return b""
 
