@@ -99,12 +99,13 @@ async def test_the_killing_of_a_leader_is_a_trace_of_who_voted_how_and_what_the_
             "leader_process_gone",
             "election_timeout",
         )
-        for name, count in (("pre_vote", 1), ("vote", 1)):
-            spans = trace.named(f"kraft.election.{name}", winner)
-            assert len([span for span in spans if span.parent_id == election.span_id]) == count
+        # An election that takes long is told in parts, of which the last one was won.
+        parts = {span.span_id for span in trace.named("kraft.election", winner)}
+        before_it = trace.named("kraft.election.pre_vote", winner)
+        assert any(span.parent_id in parts for span in before_it)
         own = [span for span in trace.spans if span.parent_id == election.span_id]
-        votes = [span for span in own if span.name == "kraft.election.vote"]
-        assert "vote.received" in events(votes[0])
+        (votes,) = [span for span in own if span.name == "kraft.election.vote"]
+        assert "vote.received" in events(votes)
         (establish,) = trace.named("kraft.leader.establish", winner)
         assert establish.parent_id == election.span_id
         assert events(establish) == ["leader_change.appended", "high_watermark.established"]
@@ -119,7 +120,8 @@ async def test_the_killing_of_a_leader_is_a_trace_of_who_voted_how_and_what_the_
             if node_of(span) != winner and span.attributes["kraft.epoch"] == epoch
         ]
         assert VOTED in [trace.path(span) for span in persisted]
-        granted = trace.named(RAFT + "Vote", kind=SERVER)
+        voted = trace.named(RAFT + "Vote", kind=SERVER)
+        granted = [s for s in voted if s.attributes["rpc.response.status_code"] == "OK"]
         assert any(span.attributes["kraft.vote.granted"] for span in granted)
         for span in granted:
             refused = not span.attributes["kraft.vote.granted"]
