@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.integration.client.conftest import Beside
     from tests.integration.client.scripted import ScriptedQuorum
 
-SHORT_MS = 1_000
+SHORT_MS = 3_000
 RESTART = pb.PrepareStopRequest()
 LEAVE = pb.PrepareStopRequest(leave=True)
 
@@ -121,10 +121,12 @@ async def test_what_is_refused_to_the_end_is_told_with_what_was_done(
 
     silent = refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_LIVE_MAJORITY, "too few fetch")
     quorum.answers.extend([hand_over, *[silent] * 100])
+    # Connections are there before the time begins to run.
+    await beside.stub.DescribeQuorum(raft_pb2.DescribeQuorumRequest())
     loop = asyncio.get_running_loop()
     start = loop.time()
     request = pb.PrepareStopRequest(leave=True, timeout_ms=SHORT_MS)
-    code, error = await refused(beside.stub.PrepareStop(request, timeout=20))
+    code, error = await refused(beside.stub.PrepareStop(request, timeout=60))
     assert loop.time() - start >= SHORT_MS / 1000
     assert (code, error.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "NO_LIVE_MAJORITY")
     assert error.metadata.items() >= {("handed_over", "true"), ("removed", "false")}

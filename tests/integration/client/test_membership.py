@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.integration.client.scripted import ScriptedQuorum
 
 ANY = ClusterId("")
-WAIT_S = 20.0
+WAIT_S = 60.0
 SHORT_S = 1.0
 
 
@@ -116,6 +116,8 @@ async def test_what_does_not_pass_in_time_is_told(
 ) -> None:
     pending = refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.PENDING_VOTER_CHANGE, "add 4")
     quorum.answers.extend([pending] * 1000)
+    # Connections are there before the time begins to run.
+    await membership.describe(within(WAIT_S))
     with pytest.raises(AdminError, match="add 4") as error:
         await membership.change(remove(3), within(SHORT_S))
     assert error.value.reason == Reason.PENDING_VOTER_CHANGE.value
@@ -191,6 +193,7 @@ async def test_an_open_change_that_stays_open_is_told_as_such(
         return refusal(ErrorCode.REQUEST_TIMED_OUT, Reason.NOT_COMMITTED_IN_TIME, offset="7")
 
     quorum.answers.append(append)
+    await membership.describe(within(WAIT_S))
     with pytest.raises(AdminError) as error:
         await membership.change(remove(3), within(SHORT_S))
     assert error.value.reason == Reason.NOT_COMMITTED_IN_TIME.value
@@ -205,6 +208,7 @@ async def test_an_unknown_outcome_is_not_hidden_by_what_comes_after(
         return refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.LEADERSHIP_LOST, "lost it")
 
     quorum.answers.append(vanish)
+    await membership.describe(within(WAIT_S))
     with pytest.raises(AdminError, match=r"may have been made.*lost it.*knows no leader") as error:
         # Long enough for one more look after the answer, however slow the first one was.
         await membership.change(remove(3), within(3 * SHORT_S))
@@ -312,6 +316,7 @@ async def test_what_is_foreseen_changes_nothing(
 async def test_without_any_leader_it_is_told_who_led_and_who_was_heard(
     quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
+    await membership.describe(within(WAIT_S))
     quorum.lead(None)
     quorum.last_leader = m.LeaderInfo(NodeId(2), Epoch(5))
     quorum.heard = (m.Heard(NodeId(2), Millis(4_000)), m.Heard(NodeId(3), Millis(9_900)))

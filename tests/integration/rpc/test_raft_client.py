@@ -92,9 +92,14 @@ async def caller() -> AsyncIterator[Caller]:
 
 
 @pytest.fixture
-async def impatient() -> AsyncIterator[Caller]:
-    """A client whose calls end after a tenth of a second."""
-    async for one in opened(100):
+async def impatient(served: Served) -> AsyncIterator[Caller]:
+    """A client whose calls end after a tenth of a second, once it is connected."""
+    # A connection that takes as long as a call may would end it in another way.
+    async for one in opened(int(WAIT_S * 1000)):
+        one.send(served, fetch(10))
+        (await served.raft.asked()).answer.set_result(fetched(1))
+        await one.answer()
+        one.client._timeout_s = 0.1
         yield one
 
 
