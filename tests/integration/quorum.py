@@ -16,7 +16,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
 from quorate.cli.identities import draw_uuid
-from quorate.cli.local_quorum import NodePlan, check_ports, format_node, open_quorum, prepare
+from quorate.cli.local_quorum import (
+    METRICS_PORT_STEP,
+    NodePlan,
+    check_ports,
+    format_node,
+    open_quorum,
+    prepare,
+)
 from quorate.cli.output import CommandError
 from quorate.client.asking import ask_everybody
 from quorate.client.calls import OutcomeUnknownError
@@ -29,7 +36,7 @@ from quorate.settings.transport import TRANSPORT
 from quorate.storage.meta import MetaProperties
 from tests.integration.disks import committed_batches, log_end, log_start
 from tests.integration.transports import chosen
-from tests.ports import PORTS
+from tests.ports import OF_QUORUMS
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -329,8 +336,10 @@ class Quorum(Controllers):
 def free_quorum(root: Path, controllers: int = 3) -> LocalQuorum:
     """Controllers in `root`, on ports that nobody listens on."""
     choose = random.Random(os.getpid() ^ hash(str(root)))
+    # Those of an observer's metrics are the highest.
+    firsts = OF_QUORUMS[: -(METRICS_PORT_STEP + OBSERVER_ID + 1)]
     while True:
-        quorum = open_quorum(root, controllers=controllers, base_port=choose.choice(PORTS))
+        quorum = open_quorum(root, controllers=controllers, base_port=choose.choice(firsts))
         with suppress(CommandError):
             check_ports(quorum)
             return quorum

@@ -115,9 +115,8 @@ async def test_controllers_end_with_up_even_where_it_is_killed(tmp_path: Path) -
 async def test_a_busy_port_is_an_error_that_names_it(tmp_path: Path) -> None:
     root = tmp_path / "quorum"
     base_port = free_quorum(root).base_port
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", base_port + 101))
-        listener.listen()
+    # As a server does it, to whom a port that was in use a moment ago is free.
+    with socket.create_server(("127.0.0.1", base_port + 101)):
         process = await up(root, "--base-port", str(base_port))
         _, stderr = await process.communicate()
     assert process.returncode == 1
