@@ -87,7 +87,7 @@ class Controllers:
     async def __aenter__(self) -> Self:
         try:
             await asyncio.gather(*(self.start(node_id) for node_id in self.nodes))
-            await self.leader()
+            await self.everybody_fetches()
         except BaseException as error:
             # Whoever is not entered is not left either.
             await self.__aexit__(type(error), error, None)
@@ -237,6 +237,20 @@ class Controllers:
 
         await self.eventually(f"a leader above epoch {above_epoch}", check)
         return max(found, key=lambda answer: answer.leader.epoch)
+
+    async def everybody_fetches(self) -> None:
+        """Wait until all that run have asked the leader for its log.
+
+        Who has only begun cannot be handed leadership, nor be counted on when a voter goes.
+        """
+
+        async def check() -> bool:
+            leader = await self.leader()
+            states = (*leader.voters, *leader.observers)
+            fetching = {state.key.node_id for state in states if state.last_fetch_ms is not None}
+            return fetching.issuperset(self.processes)
+
+        await self.eventually("all that run fetch from the leader", check)
 
     async def leader_id(self) -> int:
         leader_id = (await self.leader()).leader.leader_id
