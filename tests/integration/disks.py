@@ -1,6 +1,7 @@
 """What lies in the directories of stopped and running nodes, and how it is damaged.
 
-Reads are of files that a process may be appending to: a torn tail is left out.
+Reads are of files that a process may be appending to, or removing: a torn tail is left out, and so
+is what has gone.
 """
 
 from __future__ import annotations
@@ -52,7 +53,11 @@ def _batches(node: NodePlan) -> dict[int, tuple[int, bytes]]:
     """End offset and bytes of every whole batch, by base offset, without a torn tail."""
     batches = {}
     for path in sorted((node.metadata_dir / layout.LOG_DIR).glob("*.log")):
-        data = path.read_bytes()
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            # Cleaned behind a snapshot since the folder was listed.
+            continue
         position = 0
         while position + HEADER_BYTES <= len(data):
             header = read_header(data, position)
