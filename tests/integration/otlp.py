@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tests.certificates import Leaf
 
-WAIT_S = 40.0
+WAIT_S = 120.0
 
 
 def _value(value: AnyValue) -> object:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from quorate.controller.replies import DescribedTopic
     from quorate.raft.messages import DescribeQuorumResponse
 
-DEADLINE_S: Final = 40.0
+DEADLINE_S: Final = 120.0
 POLL_S: Final = 0.05
 # A controller that stands still is passed over after this; a slow one has answered.
 DESCRIBE_S: Final = 2.0
@@ -60,6 +60,8 @@ FAST: Final = {
     "controller.quorum.election.timeout.ms": "400",
     "controller.quorum.fetch.timeout.ms": "800",
     "controller.quorum.election.backoff.max.ms": "300",
+    # For who ends in order the machine may be busy with others who do.
+    "shutdown.timeout.ms": "5000",
 }
 # For whoever says who leads: a machine that stands still for seconds makes no election. A leader
 # that dies is replaced as fast, because its port refuses connections.

@@ -25,7 +25,7 @@ METADATA_SHELL: Final = "org.apache.kafka.shell.MetadataShell"
 STORAGE: Final = "kafka.tools.StorageTool"
 SERVER: Final = "kafka.Kafka"
 
-DEADLINE_S: Final = 60
+DEADLINE_S: Final = 300
 _LOG4J2: Final = Path(__file__).parent / "stock" / "log4j2.xml"
 # The serial collector and the first compiler alone: these processes live for seconds.
 _JVM: Final = ("-Xmx384M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")

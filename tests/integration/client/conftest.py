@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["another", "beside", "membership", "quorum", "served"]
 
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 60_000
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from tests.integration.transports import chosen
 if TYPE_CHECKING:
     from pathlib import Path
 
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 60_000
 
 
 async def test_log_and_snapshot_of_a_controller_that_deleted_its_first_records(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.integration.client.conftest import Beside
     from tests.integration.client.scripted import ScriptedQuorum
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 TO_SIDECAR = "quorate.admin.v1.Admin/AddRaftVoter"
 TO_LEADER = "quorate.raft.v1.Raft/AddRaftVoter"
 

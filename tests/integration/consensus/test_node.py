@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 pytestmark = EACH
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 async def test_a_node_serves_until_it_is_asked_to_stop(properties: dict[str, str]) -> None:

@@ -24,7 +24,7 @@ from tests.integration.transports import chosen
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 @asynccontextmanager

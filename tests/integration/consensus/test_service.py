@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.config import ControllerConfig
 
-WAIT_S = 30
+WAIT_S = 60
 
 
 def write(folder: Path, properties: dict[str, str]) -> str:

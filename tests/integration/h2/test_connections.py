@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 # More than sockets take on the way.
 MUCH = 64 * 1024 * 1024
 

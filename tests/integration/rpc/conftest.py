@@ -31,7 +31,7 @@ __all__ = ["each_transport"]
 
 WHO: Final = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(1), 0, 1)
 HOST: Final = "127.0.0.1"
-WAIT_S: Final = 20.0
+WAIT_S: Final = 60.0
 
 
 @dataclass(slots=True)

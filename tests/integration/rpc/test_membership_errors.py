@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
 
 PROTOCOL: Final = Path(__file__).parents[3] / "docs" / "protocol.md"
-WAIT_S: Final = 20.0
+WAIT_S: Final = 60.0
 NOW: Final = 4500
 ELSEWHERE: Final = (Endpoint("CONTROLLER", "node-4", 9093),)
 ADD: Final = m.AddRaftVoterRequest(cores.CLUSTER, cores.key(4), cores.endpoints(4), Millis(1000))

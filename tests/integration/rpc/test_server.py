@@ -48,7 +48,7 @@ async def test_both_services_share_a_port() -> None:
     await server.start()
     try:
         async with ControllerClient(
-            [("127.0.0.1", port)], timeout_ms=20_000, transport=chosen()
+            [("127.0.0.1", port)], timeout_ms=60_000, transport=chosen()
         ) as client:
             versions = await client.api_versions()
     finally:
@@ -73,7 +73,7 @@ async def test_a_message_above_the_limit_is_refused() -> None:
         unlimited = (("grpc.max_send_message_length", -1),)
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=unlimited) as channel:
             with pytest.raises(grpc.aio.AioRpcError) as raised:
-                await raft_pb2_grpc.RaftStub(channel).Vote(request, timeout=20)
+                await raft_pb2_grpc.RaftStub(channel).Vote(request, timeout=60)
     finally:
         await server.stop()
     assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -90,18 +90,18 @@ async def test_calls_that_came_before_the_stop_are_answered(
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         ask = raft_pb2_grpc.RaftStub(channel).ApiVersions
-        await ask(raft_pb2.ApiVersionsRequest(), timeout=20)
-        calls = [ask(raft_pb2.ApiVersionsRequest(), timeout=20) for _ in range(100)]
+        await ask(raft_pb2.ApiVersionsRequest(), timeout=60)
+        calls = [ask(raft_pb2.ApiVersionsRequest(), timeout=60) for _ in range(100)]
         await asyncio.sleep(0)
         # They arrive while this loop, which is the server's too, stands still.
         time.sleep(0.2)  # noqa: ASYNC251
-        await server.stop(20)
+        await server.stop(60)
         answers = await asyncio.gather(*calls, return_exceptions=True)
     assert [answer for answer in answers if isinstance(answer, BaseException)] == []
 
 
 async def until(happened: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not happened():  # noqa: ASYNC110 - it happens on the wire
             await asyncio.sleep(0.01)
 
@@ -123,12 +123,12 @@ async def test_one_connection_holds_a_thousand_calls_at_most() -> None:
 
 async def send_noise(channel: grpc.aio.Channel, method: str) -> None:
     if method.endswith(("Fetch", "Stream")):
-        stream: Any = channel.stream_stream(method)(timeout=20)
+        stream: Any = channel.stream_stream(method)(timeout=60)
         await stream.write(b"\xff\xff")
         await stream.read()
     else:
         unary: Any = channel.unary_unary(method)
-        await unary(b"\xff\xff", timeout=20)
+        await unary(b"\xff\xff", timeout=60)
 
 
 @pytest.mark.parametrize(

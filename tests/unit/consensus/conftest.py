@@ -59,7 +59,7 @@ NODE = NodeId(1)
 DIRECTORY = DirectoryId(b"d" * UUID_BYTES)
 CLUSTER = ClusterId("cluster")
 CALLER = Caller("User:test", "127.0.0.1")
-WAIT_S = 20
+WAIT_S = 60
 
 
 class Silence:

@@ -9,7 +9,7 @@ import pytest
 
 from quorate.consensus.disk_calls import DiskCalls, DiskThread, UnderWay
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 class Clock:

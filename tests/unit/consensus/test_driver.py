@@ -59,7 +59,7 @@ async def test_work_in_an_events_place_gives_the_next_event(open_stack: Open) ->
 
     stack.driver.deliver(work)
     assert not worked.is_set()
-    await asyncio.wait_for(worked.wait(), 20)
+    await asyncio.wait_for(worked.wait(), 60)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ async def test_a_shortage_of_the_machine_is_no_failed_disk(
     monkeypatch.setattr(type(stack.driver.store.log), "is_dirty", True)
     monkeypatch.setattr(stack.driver.store.log, "begin_flush", fail)
     stack.driver.deliver(api.TimerFired())
-    assert await asyncio.wait_for(stack.ended, 20) is Ending.SHORT
+    assert await asyncio.wait_for(stack.ended, 60) is Ending.SHORT
 
 
 async def test_a_failed_flush_ends_the_core(
@@ -91,7 +91,7 @@ async def test_a_failed_flush_ends_the_core(
     monkeypatch.setattr(type(stack.driver.store.log), "is_dirty", True)
     monkeypatch.setattr(stack.driver.store.log, "begin_flush", fail)
     stack.driver.deliver(api.TimerFired())
-    assert await asyncio.wait_for(stack.ended, 20) is Ending.DISK_FAILED
+    assert await asyncio.wait_for(stack.ended, 60) is Ending.DISK_FAILED
     _, answer = stack.driver.submit(DescribeQuorumRequest())
     assert answer.cancelled()
 
@@ -101,13 +101,13 @@ async def test_damage_found_while_serving_resigns_before_it_ends(open_stack: Ope
     stack.driver.damaged("a batch does not check")
     stack.driver.damaged("once is enough")
     assert stack.driver.ending is None
-    assert await asyncio.wait_for(stack.ended, 20) is Ending.DAMAGED
+    assert await asyncio.wait_for(stack.ended, 60) is Ending.DAMAGED
 
 
 async def test_damage_elsewhere_ends_the_core(open_stack: Open) -> None:
     stack = await open_stack()
     stack.driver.fail(DamagedLogError("a batch does not check"))
-    assert await asyncio.wait_for(stack.ended, 20) is Ending.DAMAGED
+    assert await asyncio.wait_for(stack.ended, 60) is Ending.DAMAGED
 
 
 async def test_a_defect_ends_the_core(open_stack: Open) -> None:
@@ -123,7 +123,7 @@ async def test_a_defect_ends_the_core(open_stack: Open) -> None:
 async def test_a_single_voter_has_nobody_to_hand_over_to(open_stack: Open) -> None:
     stack = await open_stack()
     stack.driver.deliver(api.ShutdownRequested(monotonic_ms()))
-    assert await asyncio.wait_for(stack.ended, 20) is Ending.STOPPED
+    assert await asyncio.wait_for(stack.ended, 60) is Ending.STOPPED
 
 
 def waiting_for(gate: threading.Event) -> Callable[[], None]:
@@ -165,7 +165,7 @@ async def test_replies_to_what_commits_are_sent_before_the_end(open_stack: Open)
     stack.driver.shut_down(Millis(20_000))
     with pytest.raises(ControllerApiError):
         await stack.create("later")
-    assert await asyncio.wait_for(stack.ended, 20) is Ending.STOPPED
+    assert await asyncio.wait_for(stack.ended, 60) is Ending.STOPPED
     assert isinstance(await created, CreateTopicsReply)
 
 

@@ -173,7 +173,7 @@ def slice_of(base: int, end: int) -> Decision:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let the loop run, as often as it takes."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - what is looked at has no event
             await asyncio.sleep(0)
 

@@ -34,7 +34,7 @@ async def test_the_flushed_end_reaches_the_disk_by_itself(
 
     monkeypatch.setattr(log, "sync_flushed_end", note)
     await stack.register()
-    await asyncio.wait_for(synced.wait(), 20)
+    await asyncio.wait_for(synced.wait(), 60)
 
 
 async def test_a_flushed_end_that_cannot_reach_the_disk_ends_the_core(
@@ -48,6 +48,6 @@ async def test_a_flushed_end_that_cannot_reach_the_disk_ends_the_core(
 
     monkeypatch.setattr(stack.driver.store.log, "sync_flushed_end", fail)
     registering = asyncio.ensure_future(stack.register())
-    assert await asyncio.wait_for(stack.ended, 20) is Ending.DISK_FAILED
+    assert await asyncio.wait_for(stack.ended, 60) is Ending.DISK_FAILED
     registering.cancel()
     await asyncio.gather(registering, return_exceptions=True)

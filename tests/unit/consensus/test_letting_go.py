@@ -109,7 +109,7 @@ async def test_the_image_of_a_read_is_let_go_when_it_is_over(
     monkeypatch.setattr(controller, "answer_in_slices", slow)
     monkeypatch.setattr("quorate.rpc.pace.SLICE_S", 0.0)
     reading = asyncio.create_task(
-        stack.application.read(ListTopics(), min_offset=0, current=False, timeout_ms=20_000)
+        stack.application.read(ListTopics(), min_offset=0, current=False, timeout_ms=60_000)
     )
     await eventually(lambda: stack.application._reading._has_been_up_to_date)
     await stack.write(DeleteTopics(("a",)))

@@ -140,7 +140,7 @@ async def test_what_did_not_come_to_the_disk_is_not_told_as_saved(
 
     monkeypatch.setattr("quorate.storage.store.LogStore.save_election", fail)
     stack = await open_stack(observers=Observers(memory), is_active=False)
-    assert await asyncio.wait_for(stack.ended, 20) is Ending.DISK_FAILED
+    assert await asyncio.wait_for(stack.ended, 60) is Ending.DISK_FAILED
     assert "saving 1" in memory.told
     assert "saved" not in memory.told
     assert memory.told[-1] == "ended"
@@ -186,4 +186,4 @@ async def test_what_comes_after_a_barrier_is_no_part_of_the_call_that_began_it(
     stack = await open_stack(observers=Observers(Seeing()))
     caller.set("a call")
     stack.driver.deliver(lambda: api.ResignRequested("a test"))
-    assert await asyncio.wait_for(seen, 20) == "nobody"
+    assert await asyncio.wait_for(seen, 60) == "nobody"

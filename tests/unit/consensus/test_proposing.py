@@ -95,7 +95,7 @@ async def test_what_comes_while_a_batch_is_open_waits_for_its_commit() -> None:
 
 
 async def until_proposed(driver: Recorder, count: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(driver.proposed) < count:  # noqa: ASYNC110 - the loop has no event for it
             await asyncio.sleep(0)
 

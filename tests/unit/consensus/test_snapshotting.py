@@ -206,7 +206,7 @@ async def test_a_check_that_is_short_of_descriptors_tells_nothing_of_the_disk(
 
     monkeypatch.setattr(stack.driver.store._fs, "open", fail)
     stack.application.check_snapshot(CheckSnapshot(newest))
-    assert await asyncio.wait_for(stack.ended, 20) is ending
+    assert await asyncio.wait_for(stack.ended, 60) is ending
     assert stack.driver.store._unsound == set()
 
 

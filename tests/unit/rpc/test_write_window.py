@@ -47,7 +47,7 @@ async def test_whoever_waits_goes_on_when_bytes_are_given_back() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     other.give_back(1, SHARED_BYTES)
-    await asyncio.wait_for(waiting, 20)
+    await asyncio.wait_for(waiting, 60)
 
 
 async def test_a_stream_that_ends_while_it_waits_is_not_waited_for() -> None:

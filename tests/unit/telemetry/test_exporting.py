@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.trace import Tracer
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 NEVER_S = 3600.0
 
 
