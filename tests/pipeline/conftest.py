@@ -63,8 +63,18 @@ def pytest_pycollect_makemodule(
     return LackingModule.from_parent(parent, path=module_path)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def short_lived_java() -> Iterator[None]:
+    """Java starts sooner in every session, those of commands in processes of their own included."""
+    from tests.pipeline.log_frames import SHORT_LIVED
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("SPARK_SUBMIT_OPTS", SHORT_LIVED)
+        yield
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(short_lived_java: None) -> Iterator[SparkSession]:
     """A session of two threads, with as few tasks as small frames need."""
     from quorate.pipeline.session import session
     from tests.pipeline.log_frames import SMALL_FRAMES

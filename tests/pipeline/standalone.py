@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import pyspark
 
-from tests.pipeline.log_frames import SMALL_FRAMES
+from tests.pipeline.log_frames import SHORT_LIVED, SMALL_FRAMES
 from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ class StandaloneCluster:
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
             "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{DEADLINE_S:.0f}s",
             "spark.executor.memory": "640m",
+            "spark.executor.extraJavaOptions": SHORT_LIVED,
             "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
             "spark.ui.enabled": "false",
             "spark.eventLog.enabled": "true",
@@ -181,6 +182,8 @@ class StandaloneCluster:
             "SPARK_PUBLIC_DNS": HOST,
             "SPARK_LOCAL_DIRS": str(self._folder / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
+            "SPARK_SUBMIT_OPTS": SHORT_LIVED,
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
             "PYSPARK_PYTHON": sys.executable,
         }

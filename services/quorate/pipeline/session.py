@@ -65,6 +65,9 @@ def settings() -> dict[str, str]:
         # other query of the same frame is answered from it: rows would be missing without a word.
         "spark.sql.python.filterPushdown.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Where each column was spelled in Python is noted for messages that nobody sees here, at a
+        # fifth of the time in which the larger jobs are planned.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Newest values by key that are lists or structs are kept in a map of objects, which Spark
         # gives up for sorting everything at 128 keys.
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",

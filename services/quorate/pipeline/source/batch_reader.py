@@ -1,4 +1,8 @@
-"""Reads what was planned, a split at a time: `spark.read`."""
+"""Reads what was planned, a split at a time: `spark.read`.
+
+Spark starts a Python process for each of the questions that it has, and each imports this anew:
+what only a running quorum needs is imported where one is read.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,6 @@ from pyspark.sql.datasource import (
 )
 
 from quorate.pipeline.source.decoding import FrameBuilder
-from quorate.pipeline.source.live import live_log
-from quorate.pipeline.source.live_plan import LiveRange, plan_live, range_split
 from quorate.pipeline.source.planning import NO_END, plan_batch
 from quorate.pipeline.source.reading import read_split
 from quorate.pipeline.source.splits import packed
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
     from quorate.pipeline.source.damage import Damage
+    from quorate.pipeline.source.live_plan import LiveRange
     from quorate.pipeline.source.options import Options
     from quorate.pipeline.source.splits import Split
 
@@ -73,15 +76,10 @@ class KraftReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """A partition for each split, and one for what cannot be read."""
         if self.options.bootstrap_servers is not None:
-            parts: list[InputPartition] = [
-                LivePartition(wanted)
-                for wanted in plan_live(self.options)
-                if wanted.low < self.high and wanted.high > self.low
-            ]
-            return parts or [DamagePartition(())]
+            return self._live_partitions()
         plan = plan_batch(self.options)
         wanted = [narrow for split in plan.splits if (narrow := self._narrowed(split)) is not None]
-        parts = []
+        parts: list[InputPartition] = []
         parts += map(SplitPartition, packed(wanted, self.options.split_bytes))
         if plan.damages or not parts:
             parts.append(DamagePartition(plan.damages))
@@ -90,6 +88,16 @@ class KraftReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one partition."""
         return read_partition(self.options, partition, self.wanted_types)
+
+    def _live_partitions(self) -> Sequence[InputPartition]:
+        from quorate.pipeline.source.live_plan import plan_live
+
+        parts = [
+            LivePartition(wanted)
+            for wanted in plan_live(self.options)
+            if wanted.low < self.high and wanted.high > self.low
+        ]
+        return parts or [DamagePartition(())]
 
     def _narrowed(self, split: Split) -> Split | None:
         if split.snapshot_offset is not None:
@@ -146,10 +154,19 @@ def read_partition(
             for damage, source_node in damages:
                 yield from builder.add_damage(damage, source_node)
         case LivePartition(wanted=wanted):
-            with live_log(options) as log:
-                if wanted.snapshot_id is not None:
-                    found = log.snapshot_batches(wanted.snapshot_id)
-                else:
-                    found = log.batches(wanted.low, wanted.high)
-                yield from builder.read(range_split(wanted), found)
+            yield from _live_rows(options, wanted, builder)
     yield from builder.flush()
+
+
+def _live_rows(
+    options: Options, wanted: LiveRange, builder: FrameBuilder
+) -> Iterator[pa.RecordBatch]:
+    from quorate.pipeline.source.live import live_log
+    from quorate.pipeline.source.live_plan import range_split
+
+    with live_log(options) as log:
+        if wanted.snapshot_id is not None:
+            found = log.snapshot_batches(wanted.snapshot_id)
+        else:
+            found = log.batches(wanted.low, wanted.high)
+        yield from builder.read(range_split(wanted), found)

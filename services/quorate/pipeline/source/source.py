@@ -1,4 +1,8 @@
-"""The data source as Spark meets it: `spark.read.format("kraft")`."""
+"""The data source as Spark meets it: `spark.read.format("kraft")`.
+
+Spark imports it in a Python process for each of the questions that it has, most of which are about
+name and columns only: the readers are imported where one is asked for.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
 
-from quorate.pipeline.source.batch_reader import KraftReader, PushingReader
 from quorate.pipeline.source.frame import spark_schema
 from quorate.pipeline.source.options import parse_options
-from quorate.pipeline.source.stream_reader import KraftStreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+    from quorate.pipeline.source.batch_reader import KraftReader
+    from quorate.pipeline.source.stream_reader import KraftStreamReader
 
 
 # The worker in which Spark asks a reader for the filters that it takes, and which runs only where
@@ -36,9 +41,13 @@ class KraftDataSource(DataSource):
 
     def reader(self, schema: StructType) -> KraftReader:
         """Whoever reads a batch: it takes filters where Spark is about to hand them over."""
+        from quorate.pipeline.source.batch_reader import KraftReader, PushingReader
+
         options = parse_options(self.options)
         return PushingReader(options) if _PUSHDOWN in sys.modules else KraftReader(options)
 
     def streamReader(self, schema: StructType) -> KraftStreamReader:
         """Whoever follows the log."""
+        from quorate.pipeline.source.stream_reader import KraftStreamReader
+
         return KraftStreamReader(parse_options(self.options))
