@@ -21,7 +21,7 @@ from quorate.consensus.letting_go import LettingGo
 from quorate.consensus.proposing import Proposer
 from quorate.consensus.reading import Reading
 from quorate.consensus.replaying import LogReplay
-from quorate.consensus.replies import HeldReplies, not_controller
+from quorate.consensus.replies import HeldReplies, not_controller, refuse
 from quorate.controller.requests import BrokerHeartbeat, RegisterBroker, UnregisterBroker
 from quorate.raft import api
 from quorate.raft.messages import LeaderInfo, ProposalResponse, ReadResponse
@@ -278,9 +278,7 @@ class MetadataApplication:
         self._held.fail(self._leader, unsent_from=unsent_from)
         self._proposer.stop()
         for asked in self._deciding.stop():
-            if not asked.future.done():
-                message = "this controller stopped leading"
-                asked.future.set_exception(not_controller(self._leader, message))
+            refuse(asked.future, not_controller(self._leader, "this controller stopped leading"))
         self._timestamps.clear()
         self.controller.deactivate()
         self._expiry.stop()
@@ -290,9 +288,8 @@ class MetadataApplication:
     def write(self, request: WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
         """Decide on a request; the future is its reply, or ControllerApiError."""
         future: asyncio.Future[WriteReply] = self._loop.create_future()
-        future.add_done_callback(_retrieve)
         if not self._decides:
-            future.set_exception(not_controller(self._leader, "this controller is not active"))
+            refuse(future, not_controller(self._leader, "this controller is not active"))
             return future
         if self._spans is not None:
             self._spans.asked(future)
@@ -317,8 +314,7 @@ class MetadataApplication:
         about = {"repeats": (kind, type(error))}
         log.error("no decision on %s", kind, exc_info=error, extra=about)
         message = f"the controller could not decide on this {kind}: {type(error).__name__}"
-        if not asked.future.done():
-            asked.future.set_exception(ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message))
+        refuse(asked.future, ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message))
 
     def _is_settled(self, decision: Decision) -> bool:
         """Whether all that the decision rests on is committed, so that no commit vouches for it."""
@@ -338,10 +334,10 @@ class MetadataApplication:
             if future.done():
                 return
             if read.cancelled():
-                future.set_exception(not_controller(self._leader, "this controller stopped"))
+                refuse(future, not_controller(self._leader, "this controller stopped"))
             elif (response := read.result()).offset is None:
                 message = "this controller may not lead any more"
-                future.set_exception(not_controller(response.leader, message))
+                refuse(future, not_controller(response.leader, message))
             else:
                 future.set_result(reply)
 
@@ -480,9 +476,3 @@ def _make_spans() -> WriteSpans | None:
     from quorate.consensus.write_spans import WriteSpans
 
     return WriteSpans(active)
-
-
-def _retrieve(future: asyncio.Future[WriteReply]) -> None:
-    """A caller that hung up leaves its future behind; its exception is nobody's fault."""
-    if not future.cancelled():
-        future.exception()

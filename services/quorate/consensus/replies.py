@@ -40,6 +40,15 @@ def outcome_unknown(info: LeaderInfo) -> ControllerApiError:
     )
 
 
+def refuse(future: asyncio.Future[WriteReply], error: ControllerApiError) -> None:
+    """Answer with an error, unless nobody waits any more."""
+    if not future.done():
+        future.set_exception(error)
+        # A caller that hung up leaves its future behind; its exception is nobody's fault. A
+        # callback to look at it would be one for each reply.
+        future.exception()
+
+
 @value
 class _Held:
     end_offset: Offset
@@ -72,12 +81,10 @@ class HeldReplies:
     def fail(self, info: LeaderInfo, *, unsent_from: Offset | None) -> None:
         """Leadership is lost. What rests on decisions from `unsent_from` on was never appended."""
         for held in self._held:
-            if held.future.done():
-                continue
             if unsent_from is not None and held.end_offset > unsent_from:
-                held.future.set_exception(not_controller(info, "this controller stopped leading"))
+                refuse(held.future, not_controller(info, "this controller stopped leading"))
             else:
-                held.future.set_exception(outcome_unknown(info))
+                refuse(held.future, outcome_unknown(info))
         self._held.clear()
 
 

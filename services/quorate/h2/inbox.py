@@ -33,8 +33,10 @@ class Inbox:
         "_granted",
         "_has_all",
         "_in_turn",
+        "_news_of",
         "_reader",
         "_stream_id",
+        "_unsettled",
         "_waiter",
     )
 
@@ -54,7 +56,24 @@ class Inbox:
         self._granted = 0
         self._has_all = False
         self._in_turn = 0
+        # Read, and not yet told to the connection.
+        self._unsettled = 0
         self._waiter: asyncio.Future[None] | None = None
+        self._news_of: Callable[[], None] | None = None
+
+    def watch(self, news: Callable[[], None] | None) -> None:
+        """Call this whenever something has come, for who takes messages without waiting."""
+        self._news_of = news
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all has come; what `take` has not given by then will never be whole."""
+        return self._has_all
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits to be taken, while more may come."""
+        return not self._has_all and not len(self._reader)
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
         """These bytes have come."""
@@ -63,6 +82,37 @@ class Inbox:
         self._has_all = self._has_all or is_last
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+        if self._news_of is not None:
+            self._news_of()
+
+    def take(self) -> bytes | None:
+        """The next message, None if it is not there. Raises OversizedError, and IncompleteError.
+
+        The sender hears of it when `settle` is called.
+        """
+        reader = self._reader
+        message = reader.take()
+        if message is not None:
+            size = len(message) + wire.PREFIX_BYTES
+            known = min(size, self._granted)
+            self._granted -= known
+            self._unsettled += size - known
+            return message
+        if not self._has_all:
+            # Whoever waits for a message has room for the whole of it.
+            self._unsettled += len(reader) - self._granted
+            self._granted = len(reader)
+        elif len(reader):
+            raise IncompleteError(grpc.StatusCode.INTERNAL, "the last message is incomplete")
+        return None
+
+    def settle(self) -> None:
+        """Give the sender room for what was taken."""
+        size = self._unsettled
+        if size:
+            self._unsettled = 0
+            self._connection.consumed(self._stream_id, size)
+            self._flush()
 
     async def next(self) -> bytes | None:
         """The next message; None after the last. Raises OversizedError, and IncompleteError."""
@@ -70,27 +120,19 @@ class Inbox:
             self._in_turn = 0
             await asyncio.sleep(0)
         self._in_turn += 1
-        reader = self._reader
-        while (message := reader.take()) is None:
+        while (message := self.take()) is None:
             if self._has_all:
-                if len(reader):
-                    words = "the last message is incomplete"
-                    raise IncompleteError(grpc.StatusCode.INTERNAL, words)
                 return None
-            # Whoever waits for a message has room for the whole of it.
-            self._consumed(len(reader) - self._granted)
-            self._granted = len(reader)
+            self.settle()
             await self._news()
-        size = len(message) + wire.PREFIX_BYTES
-        known = min(size, self._granted)
-        self._granted -= known
-        self._consumed(size - known)
+        self.settle()
         return message
 
     async def skip(self) -> None:
         """Take all that comes, and keep nothing of it."""
         while True:
-            self._consumed(self._reader.drop())
+            self._unsettled += self._reader.drop()
+            self.settle()
             if self._has_all:
                 return
             await self._news()
@@ -102,8 +144,3 @@ class Inbox:
             await self._waiter
         finally:
             self._waiter = None
-
-    def _consumed(self, size: int) -> None:
-        if size:
-            self._connection.consumed(self._stream_id, size)
-            self._flush()

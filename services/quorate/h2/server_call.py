@@ -13,12 +13,14 @@ import grpc.aio
 from quorate.h2 import wire
 from quorate.h2.frames import ErrorCode
 from quorate.h2.headers import block_of
+from quorate.h2.hot_stream import HandsOver, HotStream
 from quorate.h2.inbox import IN_A_TURN, Inbox
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from quorate.h2.connection import Connection
+    from quorate.h2.hot_stream import Taker
     from quorate.h2.requests import CallDetails, Request
 
 log = logging.getLogger(__name__)
@@ -47,15 +49,22 @@ class Link(Protocol):
     find: Callable[[CallDetails], Awaitable[Any]]
 
 
-class Requests:
+class Requests(HandsOver):
     """The messages of a call as its handler takes them; closed with the call."""
 
-    __slots__ = ("_call", "_decode", "_is_closed")
+    __slots__ = ("_call", "_decode", "_is_closed", "_is_wanted")
 
     def __init__(self, call: ServerCall, decode: Callable[[bytes], Any] | None) -> None:
         self._call = call
         self._decode = decode
         self._is_closed = False
+        self._is_wanted: Callable[[Any], bool] | None = None
+
+    async def hand_to(self, taker: Taker) -> None:
+        await self._call.hand_over(taker, self._decode, self._is_wanted)
+
+    def only_while(self, is_wanted: Callable[[Any], bool]) -> None:
+        self._is_wanted = is_wanted
 
     def __aiter__(self) -> Self:
         return self
@@ -64,7 +73,11 @@ class Requests:
         data = None if self._is_closed else await self._call.next_message()
         if data is None:
             raise StopAsyncIteration
-        return data if self._decode is None else self._decode(data)
+        message = data if self._decode is None else self._decode(data)
+        if self._is_wanted is not None and not self._is_wanted(message):
+            self._is_closed = True
+            raise StopAsyncIteration
+        return message
 
     async def aclose(self) -> None:
         self._is_closed = True
@@ -86,6 +99,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             flush_soon=link.flush_soon,
         )
         self._drained: asyncio.Future[None] | None = None
+        self._hot: HotStream | None = None
         self._in_turn = 0
         self._has_begun = False
         self._is_over = False
@@ -117,6 +131,9 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         """What waited for room has left."""
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
+        # It may be told of what left at once, before something else had to wait.
+        if self._hot is not None and not self._connection.queued(self._stream_id):
+            self._hot.drained()
 
     def cut_off(self) -> None:
         """The client has cancelled the call, or is gone."""
@@ -206,7 +223,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         if not handler.response_streaming:
             unary = handler.stream_unary if handler.request_streaming else handler.unary_unary
             response = await unary(request, self)
-            self._send(response)
+            self.send(response)
         else:
             stream = handler.stream_stream if handler.request_streaming else handler.unary_stream
             await self._answer(stream(request, self))
@@ -235,6 +252,19 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             self.fail(error.code, str(error))
             raise asyncio.CancelledError from None
 
+    async def hand_over(
+        self,
+        taker: Taker,
+        decode: Callable[[bytes], Any] | None,
+        is_wanted: Callable[[Any], bool] | None,
+    ) -> None:
+        """Give the messages to a taker, until it has finished."""
+        stream = self._hot = HotStream(self, self._inbox, taker, decode, is_wanted)
+        try:
+            await stream.run()
+        finally:
+            self._hot = None
+
     async def _refuse_http(self, status: bytes) -> None:
         # An answer before the end would hide what is wrong with the rest.
         with suppress(TimeoutError):
@@ -254,7 +284,8 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             self._connection.send_headers(self._stream_id, block)
             self._link.flush_soon()
 
-    def _send(self, response: Any) -> bool:  # noqa: ANN401 - a message of any service
+    def send(self, response: Any) -> bool:  # noqa: ANN401 - a message of any service
+        """Send a message, unless the call is over; False where it has to wait for room."""
         data: bytes = response if self._encode is None else self._encode(response)
         if self._is_over:
             return True
@@ -304,7 +335,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
 
     async def write(self, message: Any) -> None:  # noqa: ANN401 - a message of any service
         self._in_turn += 1
-        if not self._send(message):
+        if not self.send(message):
             self._in_turn = 0
             await self._room()
         elif self._in_turn == IN_A_TURN:

@@ -25,6 +25,7 @@ import grpc.aio
 from quorate.controller.authorizer import ANONYMOUS, CLUSTER, TOPICS, Operation, Resource
 from quorate.rpc.admission import AdmissionError
 from quorate.rpc.arrivals import NothingSentError
+from quorate.rpc.by_callback import taken_while
 from quorate.rpc.decoding import SMALL_BYTES_MAX, decoder
 from quorate.rpc.places import Places, is_of_peers, takes_own_places
 from quorate.rpc.refusals import Refusal, abort
@@ -317,7 +318,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
             refused: list[Need] = []
             await self._judge(caller, before, method, context)
             if of_requests is not None:
-                requests = self._allowed(requests, caller, of_requests, refused)
+                requests = taken_while(requests, self._allows(caller, of_requests, refused))
             CALLER.set(caller)
             async with aclosing(inner(requests, context)) as responses:
                 async for response in responses:
@@ -328,25 +329,25 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
 
         return guarded
 
-    async def _allowed(
-        self,
-        requests: AsyncIterator[Any],
-        caller: str,
-        needs: Mapping[str, Need],
-        refused: list[Need],
-    ) -> AsyncIterator[Any]:
-        """The requests up to the first that is refused; its need is put into `refused`."""
+    def _allows(
+        self, caller: str, needs: Mapping[str, Need], refused: list[Need]
+    ) -> Callable[[Any], bool]:
+        """Judges requests up to the first that is refused; its need is put into `refused`."""
         known = set[str]()
-        async for request in requests:
+
+        def is_allowed(request: Any) -> bool:  # noqa: ANN401 - messages of several services
             # With its size: of the streams only WriteStream is judged by its requests.
             kind = kind_of(request[0])
-            if kind not in known:
-                need = needs.get(kind, _ALTER)
-                if not self._is_allowed(caller, need):
-                    refused.append(need)
-                    return
+            if kind in known:
+                return True
+            need = needs.get(kind, _ALTER)
+            if self._is_allowed(caller, need):
                 known.add(kind)
-            yield request
+            else:
+                refused.append(need)
+            return not refused
+
+        return is_allowed
 
     async def _caller(self, context: Context) -> str:
         """Who the call is made for. Ends it when the header may not be there."""

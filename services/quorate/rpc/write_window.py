@@ -7,9 +7,11 @@ own, so that streams whose answers nobody reads cannot stop the others.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 WRITES_MAX: Final = 1024
 # Of one stream, whatever the others hold.
@@ -35,7 +37,7 @@ class WriteBudget:
     def wake(self) -> None:
         """Streams wait in the order in which they came; whoever finds no room waits again."""
         for _ in range(len(self.windows)):
-            self.windows.popleft().look_again()
+            self.windows.popleft().wake()
 
 
 class WriteWindow:
@@ -43,9 +45,9 @@ class WriteWindow:
 
     def __init__(self, budget: WriteBudget) -> None:
         self._budget = budget
+        self._look_again: Callable[[], None] | None = None
         self.writes = 0
         self.bytes = 0
-        self._turn: asyncio.Future[None] | None = None
 
     @property
     def is_full(self) -> bool:
@@ -61,12 +63,11 @@ class WriteWindow:
         self._budget.writes += 1
         self._budget.bytes += size
 
-    async def room(self) -> None:
-        """Wait until the window is not full."""
-        while self.is_full:
-            self._turn = asyncio.get_running_loop().create_future()
+    def wait(self, look_again: Callable[[], None]) -> None:
+        """Have this called once, when others or this stream have given something back."""
+        if self._look_again is None:
             self._budget.windows.append(self)
-            await self._turn
+        self._look_again = look_again
 
     def give_back(self, writes: int, size: int) -> None:
         """So many are acknowledged."""
@@ -77,10 +78,13 @@ class WriteWindow:
         if self._budget.windows:
             self._budget.wake()
 
-    def look_again(self) -> None:
-        if self._turn is not None and not self._turn.done():
-            self._turn.set_result(None)
+    def wake(self) -> None:
+        """Something was given back."""
+        look_again, self._look_again = self._look_again, None
+        if look_again is not None:
+            look_again()
 
     def close(self) -> None:
         """The stream has ended."""
+        self._look_again = None
         self.give_back(self.writes, self.bytes)

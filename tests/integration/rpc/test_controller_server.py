@@ -19,13 +19,10 @@ from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Offset, TopicId
 from quorate.rpc import convert_controller as convert
-from quorate.rpc.controller_server import (
-    CONVERTED_AT_ONCE_BYTES,
-    ControllerApiError,
-    LeaderHint,
-)
+from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
+from quorate.rpc.write_stream import CONVERTED_AT_ONCE_BYTES
 from tests.integration.rpc.conftest import WAIT_S
 
 if TYPE_CHECKING:
@@ -225,3 +222,60 @@ async def test_a_large_write_is_converted_in_slices(
     reply.set_result(created("small"))
     await small
     assert at_once == ["request"]
+
+
+async def test_a_stream_that_is_half_closed_gets_the_replies_that_are_missing(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = controller_pb2_grpc.ControllerStub(channel).WriteStream()
+    await call.write(write("a", 1))
+    await call.write(write("b", 2))
+    await call.done_writing()
+    first, second = await served.controller.asked(), await served.controller.asked()
+    second[1].set_result(created("b"))
+    first[1].set_result(created("a"))
+    answer = await call.read()
+    assert isinstance(answer, pb.WriteResponse)
+    assert (answer.first_sequence, answer.last_sequence) == (1, 2)
+    assert await call.read() is grpc.aio.EOF
+    assert (await call.code()) is grpc.StatusCode.OK
+
+
+async def test_a_stream_ends_at_its_deadline(served: Served, channel: grpc.aio.Channel) -> None:
+    call = controller_pb2_grpc.ControllerStub(channel).WriteStream(timeout=1)
+    await call.write(write("a", 1))
+    _, reply = await served.controller.asked()
+    assert (await call.code()) is grpc.StatusCode.DEADLINE_EXCEEDED
+    await asyncio.wait([reply], timeout=WAIT_S)
+    assert reply.cancelled()
+
+
+async def test_a_server_that_stops_gives_up_the_writes_of_its_streams(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = controller_pb2_grpc.ControllerStub(channel).WriteStream()
+    await call.write(write("a", 1))
+    _, reply = await served.controller.asked()
+    await served.server.stop()
+    await asyncio.wait([reply], timeout=WAIT_S)
+    assert reply.cancelled()
+    assert (await call.code()) is not grpc.StatusCode.OK
+
+
+async def test_a_leader_that_is_lost_answers_all_that_waits(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    call = controller_pb2_grpc.ControllerStub(channel).WriteStream()
+    for sequence in (1, 2):
+        await call.write(write("a", sequence))
+    for _ in (1, 2):
+        _, reply = await served.controller.asked()
+        reply.set_exception(ControllerApiError(ErrorCode.NOT_CONTROLLER, "gone"))
+    results: list[pb.WriteResult] = []
+    while len(results) < 2:
+        answer = await call.read()
+        assert isinstance(answer, pb.WriteResponse)
+        results.extend(answer.results)
+    assert {result.error for result in results} == {ErrorCode.NOT_CONTROLLER}
+    await call.done_writing()
+    assert (await call.code()) is grpc.StatusCode.OK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from quorate.consensus.replies import Arrivals, HeldReplies, leader_hint, not_controller
+from quorate.consensus.replies import Arrivals, HeldReplies, leader_hint, not_controller, refuse
 from quorate.controller.replies import UnregisterBrokerReply, WriteReply
 from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
@@ -43,6 +43,15 @@ async def test_lost_leadership_leaves_the_outcome_open_unless_nothing_was_append
     assert all(isinstance(error, ControllerApiError) for error in errors)
     assert [getattr(error, "outcome_unknown", None) for error in errors] == [True, False]
     assert len(held) == 0
+
+
+async def test_who_has_hung_up_is_refused_nothing() -> None:
+    waiting, gone = future(), future()
+    gone.cancel()
+    for one in (waiting, gone):
+        refuse(one, not_controller(INFO, "no"))
+    assert isinstance(waiting.exception(), ControllerApiError)
+    assert gone.cancelled()
 
 
 async def test_a_read_waits_until_its_offset_is_reached() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from quorate.rpc.write_window import (
     OWN_WRITES,
     SHARED_BYTES,
@@ -35,29 +33,30 @@ def test_streams_that_hold_everything_leave_each_other_a_few() -> None:
     assert (budget.writes, budget.bytes) == (0, 0)
 
 
-async def test_whoever_waits_goes_on_when_bytes_are_given_back() -> None:
+def test_whoever_waits_is_told_once_when_bytes_are_given_back() -> None:
     budget = WriteBudget()
     greedy, other = WriteWindow(budget), WriteWindow(budget)
     greedy.take(SHARED_BYTES)
-    assert greedy.is_full
     other.take(SHARED_BYTES)
-    waiting = asyncio.ensure_future(other.room())
-    await asyncio.sleep(0)
+    assert other.is_full
+    told: list[bool] = []
+    for _ in range(2):
+        other.wait(lambda: told.append(other.is_full))
     greedy.give_back(1, SHARED_BYTES)
-    await asyncio.sleep(0)
-    assert not waiting.done()
+    assert told == [True]
+    other.wait(lambda: told.append(other.is_full))
     other.give_back(1, SHARED_BYTES)
-    await asyncio.wait_for(waiting, 60)
+    greedy.give_back(0, 0)
+    assert told == [True, False]
 
 
-async def test_a_stream_that_ends_while_it_waits_is_not_waited_for() -> None:
+def test_a_stream_that_ends_while_it_waits_is_told_nothing() -> None:
     budget = WriteBudget()
     window = WriteWindow(budget)
     window.take(SHARED_BYTES)
-    waiting = asyncio.ensure_future(window.room())
-    await asyncio.sleep(0)
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
+    told: list[None] = []
+    window.wait(lambda: told.append(None))
     window.close()
     assert not budget.windows
+    assert told == []
     assert (budget.writes, budget.bytes) == (0, 0)

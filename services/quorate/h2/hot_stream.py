@@ -1,0 +1,216 @@
+"""Streams whose messages go to their handler by callback: no task, queue or future for each.
+
+The call around them is as any other: it has a task, in which its interceptors and its servicer run,
+and which waits for the end of all messages. A servicer that finds `HandsOver` among what it was
+given may use it; on another transport the same taker is served by iterators (rpc/by_callback.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Protocol
+
+from quorate.h2 import wire
+from quorate.h2.inbox import IN_A_TURN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import grpc
+
+    from quorate.h2.inbox import Inbox
+
+
+class Door(Protocol):
+    """What a taker says to its call."""
+
+    def reply(self, message: Any) -> bool:  # noqa: ANN401 - a message of any service
+        """Send a message. If there is no room for another yet, `Taker.drained` tells when."""
+        ...
+
+    def resume(self) -> None:
+        """The taker takes more again."""
+        ...
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """All is replied that will be; an error is raised where the call's servicer waits."""
+        ...
+
+
+class Taker(Protocol):
+    """The handler of one stream by callback. Nothing here waits, and all of it is called in turns
+    of the loop; what is raised ends the call.
+    """
+
+    def begin(self, door: Door) -> None:
+        """The stream has begun."""
+        ...
+
+    def takes_more(self) -> bool:
+        """Whether it takes another message now. If not, `Door.resume` tells when."""
+        ...
+
+    def received(self, message: Any) -> None:  # noqa: ANN401 - a message of any service
+        """The next message. Raises ValueError for one that is not what it should be."""
+        ...
+
+    def broken(self, error: ValueError) -> None:
+        """The next message cannot be taken, and none behind it."""
+        ...
+
+    def half_closed(self) -> None:
+        """There will be no more messages."""
+        ...
+
+    def drained(self) -> None:
+        """There is room for replies again."""
+        ...
+
+
+class HandsOver(ABC):
+    """The messages of a call, by callback for who wants it so."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    async def hand_to(self, taker: Taker) -> None:
+        """Give the taker each message as it comes, until it has finished."""
+
+    @abstractmethod
+    def only_while(self, is_wanted: Callable[[Any], bool]) -> None:
+        """End before the first message of which this is false."""
+
+
+class Call(Protocol):
+    """What a stream needs of its call."""
+
+    def send(self, message: Any) -> bool: ...  # noqa: ANN401 - a message of any service
+
+    def fail(self, code: grpc.StatusCode, words: str) -> None: ...
+
+
+class HotStream:
+    """The messages of one call on their way to a taker, a bounded number in each turn."""
+
+    __slots__ = (
+        "_call",
+        "_decode",
+        "_ended",
+        "_inbox",
+        "_is_blocked",
+        "_is_due",
+        "_is_taking",
+        "_is_wanted",
+        "_left",
+        "_loop",
+        "_taker",
+    )
+
+    def __init__(
+        self,
+        call: Call,
+        inbox: Inbox,
+        taker: Taker,
+        decode: Callable[[bytes], Any] | None,
+        is_wanted: Callable[[Any], bool] | None,
+    ) -> None:
+        self._call = call
+        self._inbox = inbox
+        self._taker = taker
+        self._decode = decode
+        self._is_wanted = is_wanted
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._is_taking = self._is_blocked = False
+        # Messages that may be taken in this turn of the loop; whether the next one is waited for.
+        self._left = IN_A_TURN
+        self._is_due = False
+
+    async def run(self) -> None:
+        """Hand over until the taker has finished."""
+        self._is_taking = True
+        self._inbox.watch(self._news)
+        try:
+            self._taker.begin(self)
+            self._news()
+            await self._ended
+        finally:
+            self._is_taking = self._is_blocked = False
+            self._inbox.watch(None)
+
+    # --- in ---------------------------------------------------------------------------------------
+
+    def _news(self) -> None:
+        """Take what has come, as far as this turn and the taker let it."""
+        if not self._is_taking or not self._left:
+            return
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._next_turn)
+        try:
+            self._take()
+        except ValueError as error:
+            self._is_taking = False
+            self._taker.broken(error)
+        except wire.OversizedError as error:
+            self._is_taking = False
+            self._call.fail(error.code, str(error))
+        except Exception as error:
+            self.finish(error)
+        finally:
+            self._inbox.settle()
+
+    def _take(self) -> None:
+        taker, inbox, decode, is_wanted = self._taker, self._inbox, self._decode, self._is_wanted
+        while self._left and taker.takes_more():
+            data = inbox.take()
+            if data is None:
+                if inbox.has_ended:
+                    self._half_close()
+                return
+            self._left -= 1
+            message = data if decode is None else decode(data)
+            if is_wanted is not None and not is_wanted(message):
+                self._half_close()
+                return
+            taker.received(message)
+            if inbox.is_empty:
+                return
+
+    def _half_close(self) -> None:
+        self._is_taking = False
+        self._taker.half_closed()
+
+    def _next_turn(self) -> None:
+        self._is_due = False
+        is_behind, self._left = not self._left, IN_A_TURN
+        if is_behind:
+            self._news()
+
+    # --- what the taker says ----------------------------------------------------------------------
+
+    def reply(self, message: Any) -> bool:  # noqa: ANN401 - a message of any service
+        has_room = self._call.send(message)
+        self._is_blocked = not has_room
+        return has_room
+
+    def resume(self) -> None:
+        # Not at once: the taker may be in the middle of something.
+        self._loop.call_soon(self._news)
+
+    def finish(self, error: BaseException | None = None) -> None:
+        # Whoever is in the middle of taking stops at that, too.
+        self._is_taking, self._left = False, 0
+        if self._ended.done():
+            return
+        if error is None:
+            self._ended.set_result(None)
+        else:
+            self._ended.set_exception(error)
+
+    def drained(self) -> None:
+        """What waited for room has left."""
+        if self._is_blocked:
+            self._is_blocked = False
+            self._taker.drained()

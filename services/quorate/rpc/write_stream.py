@@ -1,0 +1,184 @@
+"""One stream of writes: decided in the order of arrival, acknowledged in that order (rule 20).
+
+What is done together is acknowledged together: only the first reply that is missing is watched, and
+when it comes those behind it that are there, too, leave in one message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from quorate.rpc import convert_controller as convert
+from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
+from quorate.rpc.pace import SERVING_SHARE, Pace
+from quorate.rpc.write_window import WriteWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.controller.replies import WriteReply
+    from quorate.controller.requests import WriteRequest
+    from quorate.h2.hot_stream import Door
+    from quorate.rpc.write_window import WriteBudget
+
+ACKNOWLEDGED_TOGETHER_MAX: Final = 1024
+# A few milliseconds, where it holds as many items as it can.
+CONVERTED_AT_ONCE_BYTES: Final = 16 * 1024
+# The write's sequence, its reply, and the bytes of its request.
+_Waiting: TypeAlias = "tuple[int, asyncio.Future[WriteReply], int]"
+
+
+class WriteStream:
+    """What takes the requests of one stream, each with its size."""
+
+    def __init__(
+        self,
+        write: Callable[[WriteRequest], asyncio.Future[WriteReply]],
+        put_result: Callable[[pb.WriteResult, asyncio.Future[WriteReply]], None],
+        budget: WriteBudget,
+    ) -> None:
+        """`write` begins a write, `put_result` tells what became of one that is over."""
+        self._write = write
+        self._put_result = put_result
+        self._window = WriteWindow(budget)
+        self._waiting: deque[_Waiting] = deque()
+        self._watched: asyncio.Future[WriteReply] | None = None
+        self._door: Door | None = None
+        self._converting: asyncio.Task[None] | None = None
+        # Writes and bytes of the acknowledgement that waits for room.
+        self._unsent: tuple[int, int] | None = None
+        self._has_all = False
+        # What is wrong with the first request that could not be read: none behind it is taken.
+        self.refused: str | None = None
+
+    # --- in ---------------------------------------------------------------------------------------
+
+    def begin(self, door: Door) -> None:
+        self._door = door
+
+    def takes_more(self) -> bool:
+        if self._converting is not None or self._has_all:
+            return False
+        if self._window.is_full:
+            self._window.wait(self._resume)
+            return False
+        return True
+
+    def _resume(self) -> None:
+        if self._door is not None:
+            self._door.resume()
+
+    def received(self, message: tuple[pb.WriteRequest, int]) -> None:
+        request, size = message
+        self._window.take(size)
+        if size > CONVERTED_AT_ONCE_BYTES:
+            work = self._convert(request, size)
+            self._converting = asyncio.get_running_loop().create_task(work)
+        else:
+            self._begin_write(request.sequence, convert.chosen(request, "request"), size)
+
+    def _begin_write(self, sequence: int, write: WriteRequest, size: int) -> None:
+        self._waiting.append((sequence, self._write(write), size))
+        if self._watched is None:
+            self._watch()
+
+    async def _convert(self, request: pb.WriteRequest, size: int) -> None:
+        """Nothing behind a large request is taken meanwhile."""
+        try:
+            self._begin_write(request.sequence, await converted(request, size), size)
+        except ValueError as error:
+            self.broken(error)
+        except Exception as error:
+            self._finish(error)
+        finally:
+            self._converting = None
+        self._resume()
+        self._finish_when_done()
+
+    def broken(self, error: ValueError) -> None:
+        self.refused = str(error)
+        self.half_closed()
+
+    def half_closed(self) -> None:
+        self._has_all = True
+        self._finish_when_done()
+
+    # --- out --------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Hear of the first reply that is missing, while there is room for it."""
+        if self._waiting and self._unsent is None:
+            self._watched = self._waiting[0][1]
+            self._watched.add_done_callback(self._replied)
+
+    def _replied(self, _: object) -> None:
+        self._watched = None
+        door = self._door
+        if door is None:
+            return
+        try:
+            self._acknowledge(door)
+        except (Exception, asyncio.CancelledError) as error:
+            # The second is that of a reply: its client would wait for ever.
+            door.finish(error)
+
+    def _acknowledge(self, door: Door) -> None:
+        waiting = self._waiting
+        while waiting and self._unsent is None and waiting[0][1].done():
+            response = pb.WriteResponse(first_sequence=waiting[0][0])
+            sequence = count = total = 0
+            while waiting and count < ACKNOWLEDGED_TOGETHER_MAX and waiting[0][1].done():
+                sequence, reply, size = waiting.popleft()
+                self._put_result(response.results.add(), reply)
+                count += 1
+                total += size
+            response.last_sequence = sequence
+            self._unsent = (count, total)
+            if door.reply(response):
+                self._give_back()
+        self._watch()
+        self._finish_when_done()
+
+    def _give_back(self) -> None:
+        if self._unsent is not None:
+            unsent, self._unsent = self._unsent, None
+            self._window.give_back(*unsent)
+
+    def drained(self) -> None:
+        self._give_back()
+        if self._watched is None:
+            self._watch()
+        self._finish_when_done()
+
+    def _finish_when_done(self) -> None:
+        is_done = self._has_all and not self._waiting and self._unsent is None
+        if is_done and self._converting is None:
+            self._finish(None)
+
+    def _finish(self, error: Exception | None) -> None:
+        if self._door is not None:
+            self._door.finish(error)
+
+    def close(self) -> None:
+        """The stream has ended, whatever is left of it."""
+        self._door = self._watched = None
+        if self._converting is not None:
+            self._converting.cancel()
+        self._window.close()
+        # Nobody will ask for these replies; a refusal among them is no error of ours.
+        for _, reply, _ in self._waiting:
+            reply.cancel()
+        self._waiting.clear()
+
+
+async def converted(request: pb.WriteRequest, size: int) -> WriteRequest:
+    """The write in a request of so many bytes. Raises ValueError that names the field."""
+    if size <= CONVERTED_AT_ONCE_BYTES:
+        at_once: WriteRequest = convert.chosen(request, "request")
+        return at_once
+    write: WriteRequest = await Pace(SERVING_SHARE).finish(
+        convert.chosen_in_slices(request, "request")
+    )
+    return write

@@ -1,0 +1,121 @@
+"""Takers behind iterators, as gRPC's own library has them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from quorate.rpc.by_callback import replies_of, taken_while
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from quorate.h2.hot_stream import Door
+
+
+class Doubling:
+    """Replies to each number with its double, one reply at a time."""
+
+    def __init__(self, *, room: int = 1000) -> None:
+        self.door: Door
+        self.room = room
+        self.taken: list[int] = []
+        self.told: list[str] = []
+        self.waits = asyncio.Event()
+
+    def begin(self, door: Door) -> None:
+        self.door = door
+
+    def takes_more(self) -> bool:
+        if len(self.taken) == self.room:
+            self.waits.set()
+        return len(self.taken) < self.room
+
+    def received(self, message: int) -> None:
+        if message < 0:
+            raise ValueError("negative")
+        if message == 0:
+            raise LookupError("zero")
+        self.taken.append(message)
+        self.door.reply(2 * message)
+        self.room -= 1
+
+    def broken(self, error: ValueError) -> None:
+        self.told.append(str(error))
+        self.door.finish()
+
+    def half_closed(self) -> None:
+        self.told.append("all")
+        self.door.finish()
+
+    def drained(self) -> None:
+        self.room += 1
+        self.door.resume()
+
+
+async def each(numbers: Iterable[int]) -> AsyncIterator[int]:
+    for number in numbers:
+        yield number
+
+
+async def replied(taker: Doubling, *numbers: int) -> list[Any]:
+    return [reply async for reply in replies_of(taker, each(numbers))]
+
+
+async def test_replies_are_yielded_in_order() -> None:
+    taker = Doubling(room=1)
+    assert await replied(taker, 1) == [2]
+    assert taker.told == ["all"]
+
+
+async def test_what_cannot_be_taken_comes_after_the_replies() -> None:
+    taker = Doubling()
+    assert await replied(taker, 1, -1, 2) == [2]
+    assert (taker.taken, taker.told) == ([1], ["negative"])
+
+
+async def test_an_error_of_a_taker_is_raised() -> None:
+    with pytest.raises(LookupError, match="zero"):
+        await replied(Doubling(), 0)
+
+
+async def test_a_taker_without_room_is_waited_for() -> None:
+    taker = Doubling(room=0)
+    replies = replies_of(taker, each([1]))
+    first = asyncio.ensure_future(anext(replies))
+    await taker.waits.wait()
+    await asyncio.sleep(0)
+    assert taker.taken == []
+    taker.room = 2
+    taker.door.resume()
+    assert await first == 2
+    with pytest.raises(StopAsyncIteration):
+        await anext(replies)
+
+
+async def test_whoever_ends_early_reads_no_more() -> None:
+    taker = Doubling()
+    endless: asyncio.Queue[int] = asyncio.Queue()
+
+    async def requests() -> AsyncIterator[int]:
+        try:
+            while True:
+                yield await endless.get()
+        finally:
+            taker.told.append("closed")
+
+    replies = replies_of(taker, requests())
+    endless.put_nowait(4)
+    assert await anext(replies) == 8
+    await replies.aclose()
+    await asyncio.sleep(0)
+    endless.put_nowait(5)
+    await asyncio.sleep(0)
+    assert taker.taken == [4]
+
+
+async def test_requests_are_taken_while_they_are_wanted() -> None:
+    taken = [number async for number in taken_while(each([1, 2, 9, 3]), lambda n: n < 5)]
+    assert taken == [1, 2]
