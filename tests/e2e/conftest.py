@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import shlex
@@ -22,6 +23,28 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Without --e2e these tests do not exist: they need a cluster and minutes."""
     del collection_path
     return None if config.getoption("--e2e") else True
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What has to be alone comes last: before that, several workers are all at work."""
+    items.sort(key=is_alone)
+
+
+def is_alone(item: pytest.Item) -> bool:
+    """Whether nothing may run beside it."""
+    return item.get_closest_marker("alone") is not None
+
+
+@pytest.fixture(autouse=True)
+def turn(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """A test that harms what others stand on waits until they have ended, and they for it."""
+    # The folder above that of this process is shared by all workers of a run.
+    with (tmp_path_factory.getbasetemp().parent / "turn.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if is_alone(request.node) else fcntl.LOCK_SH)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +96,7 @@ def jaeger(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def cluster(image: str, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def cluster(turn: None, image: str, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A namespace of the test's own; a failed test first shows what is in it."""
     cluster = Cluster(namespace=f"e2e-{secrets.token_hex(4)}", image=image)
     cluster.kubectl("create", "namespace", cluster.namespace, namespaced=False)

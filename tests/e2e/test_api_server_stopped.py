@@ -6,6 +6,8 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.e2e.committing import Committing
 from tests.e2e.operating import installed
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
     from tests.e2e.nodes import Nodes
 
+pytestmark = pytest.mark.alone
 log = logging.getLogger(__name__)
 AWAY_S = 60.0
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.cluster import Cluster
 
+pytestmark = pytest.mark.alone
 log = logging.getLogger(__name__)
 AWAY_S = 60.0
 SYSTEM = ("--namespace", "kube-system")

@@ -6,6 +6,8 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.e2e.committing import Committing
 from tests.e2e.nodes import spread
 from tests.e2e.operating import Operator, installed
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
     from tests.e2e.nodes import Nodes
 
+pytestmark = pytest.mark.alone
 log = logging.getLogger(__name__)
 ELECTED_WITHIN_S = 120.0
 # Longer than Kubernetes takes to believe that a node is gone, shorter than it waits to move pods.

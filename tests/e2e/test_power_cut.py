@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.e2e.committing import Committing
 from tests.e2e.nodes import spread
 from tests.e2e.operating import Operator, installed
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
     from tests.e2e.nodes import Nodes
 
+pytestmark = pytest.mark.alone
 log = logging.getLogger(__name__)
 ELECTED_WITHIN_S = 120.0
 BACK_WITHIN_S = 600.0
