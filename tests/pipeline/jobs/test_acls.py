@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from quorate.pipeline.jobs import acls
+from quorate.pipeline.jobs.keeping import kept
 from quorate.records.ids import format_uuid
 from quorate.records.metadata import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from tests.pipeline.jobs import plain
@@ -32,7 +33,8 @@ def test_every_acl_from_its_creation_to_its_removal(spark: SparkSession) -> None
         start = (entry.offset, entry.timestamp_ms)
         last = plain.last_ms(history.entries)
         expected.append((*told(entry), *plain.interval(start, removed.get(acl_id), last)))
-    found = acls.acl_history(frame_of(spark, history.entries, shuffled=random.Random(history.seed)))
+    frame = frame_of(spark, history.entries, shuffled=random.Random(history.seed))
+    found = acls.acl_history(kept(frame, *acls.ACL_RECORDS))
     assert found.schema.simpleString() == acls.ACL_HISTORY_SCHEMA.simpleString()
     assert rows_of(found) == sorted(expected, key=repr), f"seed {history.seed}"
 

@@ -32,6 +32,7 @@ class Ingest:
         self.folder = folder
         self.output, self.checkpoint = folder / "output", folder / "checkpoint"
         self._log = folder / "ingest.log"
+        self._process: asyncio.subprocess.Process | None = None
         self._words = [
             *("--bootstrap-controller", servers, "--master", "local[1]"),
             *("--output", str(self.output), "--checkpoint", str(self.checkpoint)),
@@ -51,6 +52,7 @@ class Ingest:
                 start_new_session=True,
                 env=os.environ | {"TMPDIR": str(self.folder)},
             )
+        self._process = process
         try:
             yield process
         finally:
@@ -68,10 +70,12 @@ class Ingest:
         return self._log.read_text(errors="replace")[-4000:]
 
     async def batches(self, notes: str, count: int) -> None:
-        """Wait until that many batches are noted."""
+        """Wait until that many batches are noted. AssertionError as soon as nobody notes any."""
+        assert self._process is not None
         try:
             async with asyncio.timeout(DEADLINE_S):
-                while self.count(notes) < count:  # noqa: ASYNC110 - another process writes them
+                while self.count(notes) < count:
+                    assert self._process.returncode is None, self.said()
                     await asyncio.sleep(0.05)
         except TimeoutError:
             told = f"{self.count(notes)} of {count} batches in {notes}: {self.said()}"

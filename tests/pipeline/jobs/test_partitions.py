@@ -34,12 +34,19 @@ def rows(spark: SparkSession, history: History) -> DataFrame:
     return kept(frame, *partitions.PARTITION_RECORDS)
 
 
+@pytest.fixture(scope="module")
+def states(rows: DataFrame) -> DataFrame:
+    return partitions.partition_states(rows).persist()
+
+
 def key(state: State) -> tuple[object, ...]:
     return state.topic, state.topic_id, state.partition
 
 
-def test_every_state_of_every_partition(rows: DataFrame, history: History) -> None:
-    found = partitions.partition_history(rows)
+def test_every_state_of_every_partition(
+    states: DataFrame, rows: DataFrame, history: History
+) -> None:
+    found = partitions.partition_history(states, rows)
     last = plain.last_ms(history.entries)
     expected = [
         (
@@ -53,8 +60,8 @@ def test_every_state_of_every_partition(rows: DataFrame, history: History) -> No
             state.removing,
             changed(before, state),
         )
-        for states in plain.states(history.entries)
-        for before, state in zip([None, *states], states, strict=False)
+        for of_one in plain.states(history.entries)
+        for before, state in zip([None, *of_one], of_one, strict=False)
     ]
     assert found.schema.simpleString() == partitions.HISTORY_SCHEMA.simpleString()
     assert rows_of(found) == sorted(expected, key=repr), f"seed {history.seed}"
@@ -79,11 +86,11 @@ def changed(before: State | None, state: State) -> tuple[str, ...]:
     )
 
 
-def test_when_replicas_were_missing(rows: DataFrame, history: History) -> None:
-    found = partitions.under_replicated(rows)
+def test_when_replicas_were_missing(states: DataFrame, rows: DataFrame, history: History) -> None:
+    found = partitions.under_replicated(states, rows)
     expected = []
-    for states in plain.states(history.entries):
-        for run in runs(states, lambda state: len(state.isr) < len(state.replicas)):
+    for of_one in plain.states(history.entries):
+        for run in runs(of_one, lambda state: len(state.isr) < len(state.replicas)):
             missing = {r for state in run for r in state.replicas if r not in state.isr}
             expected.append(
                 (
@@ -98,18 +105,18 @@ def test_when_replicas_were_missing(rows: DataFrame, history: History) -> None:
     assert rows_of(found) == sorted(expected, key=repr), f"seed {history.seed}"
 
 
-def test_when_nobody_led(rows: DataFrame, history: History) -> None:
-    found = partitions.offline(rows)
+def test_when_nobody_led(states: DataFrame, rows: DataFrame, history: History) -> None:
+    found = partitions.offline(states, rows)
     expected = []
-    for states in plain.states(history.entries):
-        for run in runs(states, lambda state: state.leader == -1):
-            first, last = states.index(run[0]), states.index(run[-1])
+    for of_one in plain.states(history.entries):
+        for run in runs(of_one, lambda state: state.leader == -1):
+            first, last = of_one.index(run[0]), of_one.index(run[-1])
             expected.append(
                 (
                     *key(run[0]),
                     *plain.interval(run[0].start, run[-1].end, plain.last_ms(history.entries)),
-                    states[first - 1].leader if first else None,
-                    states[last + 1].leader if last + 1 < len(states) else None,
+                    of_one[first - 1].leader if first else None,
+                    of_one[last + 1].leader if last + 1 < len(of_one) else None,
                 )
             )
     assert found.schema.simpleString() == partitions.OFFLINE_SCHEMA.simpleString()
@@ -129,11 +136,11 @@ def runs(states: list[State], holds: Callable[[State], bool]) -> list[list[State
     return found
 
 
-def test_how_often_topics_changed(rows: DataFrame, history: History) -> None:
-    found = partitions.churn(rows)
+def test_how_often_topics_changed(states: DataFrame, history: History) -> None:
+    found = partitions.churn(states)
     topics: dict[str, list[list[State]]] = {}
-    for states in plain.states(history.entries):
-        topics.setdefault(states[0].topic_id, []).append(states)
+    for of_one in plain.states(history.entries):
+        topics.setdefault(of_one[0].topic_id, []).append(of_one)
     expected = []
     for topic_id, of_topic in topics.items():
         pairs = [pair for states in of_topic for pair in pairwise(states)]

@@ -8,7 +8,6 @@ from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from quorate.pipeline.jobs.effective import effective
 from quorate.pipeline.jobs.intervals import INTERVAL_FIELDS, closed
 from quorate.pipeline.jobs.keeping import kept
 from quorate.pipeline.jobs.names import named
@@ -64,11 +63,17 @@ OPERATIONS: Final = {
 }
 
 
+ACL_RECORDS: Final = (AccessControlEntryRecord, RemoveAccessControlEntryRecord)
+
+
 def acl_history(frame: DataFrame) -> DataFrame:
-    """One row for each ACL that was created, until it was removed (ACL_HISTORY_SCHEMA)."""
+    """One row for each ACL that was created, until it was removed (ACL_HISTORY_SCHEMA).
+
+    The frame is what `kept` makes of ACL_RECORDS: all of it took effect.
+    """
     created, removed = F.col("access_control_entry_record"), "remove_access_control_entry_record"
     following = Window.partitionBy("acl_id").orderBy("offset").rowsBetween(1, 1)
-    records = of_types(effective(frame), AccessControlEntryRecord, RemoveAccessControlEntryRecord)
+    records = of_types(frame, *ACL_RECORDS)
     intervals = (
         records.withColumn("acl_id", F.coalesce(created["id"], F.col(removed)["id"]))
         .withColumn("end_offset", F.first("offset").over(following))
@@ -105,5 +110,5 @@ SCHEMAS: Final = {"acls": ACL_HISTORY_SCHEMA}
 def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]:
     """The table of the job, in the order of the log."""
     del values
-    rows = kept(log, AccessControlEntryRecord, RemoveAccessControlEntryRecord)
+    rows = kept(log, *ACL_RECORDS)
     return {"acls": acl_history(rows).orderBy("start_offset", "acl_id")}

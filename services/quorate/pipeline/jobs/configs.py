@@ -10,7 +10,6 @@ from pyspark.sql import types as T
 
 from quorate.controller.config_table import SENSITIVE
 from quorate.controller.requests import ResourceType
-from quorate.pipeline.jobs.effective import effective
 from quorate.pipeline.jobs.intervals import INTERVAL_FIELDS, closed
 from quorate.pipeline.jobs.keeping import kept
 from quorate.pipeline.jobs.names import named
@@ -35,6 +34,7 @@ CONFIG_HISTORY_SCHEMA: Final = T.StructType(
     ]
 )
 WITHHELD: Final = "(withheld)"
+CONFIG_RECORDS: Final = (ConfigRecord, TopicRecord, RemoveTopicRecord)
 RESOURCE_TYPES: Final = {int(member): member.name for member in ResourceType}
 
 
@@ -43,10 +43,10 @@ def config_history(frame: DataFrame) -> DataFrame:
 
     `previous_value` is null where nothing was set right before; `ended_by` is `change`, `removal`
     or `topic removal`, and null while the value holds. The resource of all brokers has the name "".
-    Values of passwords and the like are withheld.
+    Values of passwords and the like are withheld. The frame is what `kept` makes of CONFIG_RECORDS:
+    all of it took effect.
     """
-    records = effective(frame)
-    events = _events(records).unionByName(_topic_ends(records))
+    events = _events(frame).unionByName(_topic_ends(frame))
     intervals = (
         events.withColumn("previous_value", F.first("value").over(_neighbour(-1)))
         .withColumn("end_offset", F.first("offset").over(_neighbour(1)))
@@ -108,5 +108,5 @@ SCHEMAS: Final = {"configs": CONFIG_HISTORY_SCHEMA}
 def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]:
     """The table of the job, in the order of the log."""
     del values
-    rows = kept(log, ConfigRecord, TopicRecord, RemoveTopicRecord)
+    rows = kept(log, *CONFIG_RECORDS)
     return {"configs": config_history(rows).orderBy("start_offset", "config")}

@@ -1,7 +1,8 @@
 """Partitions through time: who led them, who was in sync, and when too few were.
 
 A PartitionChangeRecord says only what changed; each state here is the PartitionRecord with all the
-changes up to its offset worked in.
+changes up to its offset worked in. All tables are made of these states, which cost more to find out
+than what is made of them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from quorate.pipeline.jobs.effective import effective
 from quorate.pipeline.jobs.intervals import INTERVAL_FIELDS, closed
 from quorate.pipeline.jobs.keeping import kept
 from quorate.pipeline.jobs.payloads import of_types
@@ -93,12 +93,13 @@ _RECOVERING: Final = 1
 _STATE: Final = ("leader", "replicas", "isr", "adding_replicas", "removing_replicas")
 
 
-def partition_history(frame: DataFrame) -> DataFrame:
+def partition_history(states: DataFrame, frame: DataFrame) -> DataFrame:
     """One row for each record about a partition: its state from there to the next (HISTORY_SCHEMA).
 
-    `changed` names what differs from the state before, and is empty in the first row.
+    `states` are the `partition_states` of the frame, here and below. `changed` names what differs
+    from the state before, and is empty in the first row.
     """
-    intervals = _states(frame).withColumn(
+    intervals = states.withColumn(
         "changed",
         F.filter(
             F.array(
@@ -111,19 +112,18 @@ def partition_history(frame: DataFrame) -> DataFrame:
     return closed(intervals, frame).select(*HISTORY_SCHEMA.names)
 
 
-def under_replicated(frame: DataFrame) -> DataFrame:
+def under_replicated(states: DataFrame, frame: DataFrame) -> DataFrame:
     """When a partition had fewer replicas in sync than replicas (UNDER_REPLICATED_SCHEMA).
 
     `missing` is everybody who was out of sync at some time of it. `reassigning` tells whether it
     was being moved meanwhile: the new replicas count as missing then until they have caught up.
     """
     missing = F.array_except("replicas", "isr")
-    states = _states(frame).withColumn("missing", missing)
     is_moving = F.coalesce(
         (F.size("adding_replicas") + F.size("removing_replicas")) > 0, F.lit(False)
     )
     intervals = _merged(
-        states,
+        states.withColumn("missing", missing),
         F.size("isr") < F.size("replicas"),
         F.min(F.size("isr")).alias("isr_size_min"),
         F.array_sort(F.array_distinct(F.flatten(F.collect_list("missing")))).alias("missing"),
@@ -132,13 +132,13 @@ def under_replicated(frame: DataFrame) -> DataFrame:
     return closed(intervals, frame).select(*UNDER_REPLICATED_SCHEMA.names)
 
 
-def offline(frame: DataFrame) -> DataFrame:
+def offline(states: DataFrame, frame: DataFrame) -> DataFrame:
     """When a partition had no leader, between which two (OFFLINE_SCHEMA).
 
     `last_leader` is null where it never had one, `next_leader` where it has none yet or is gone.
     """
     intervals = _merged(
-        _states(frame),
+        states,
         F.col("leader") == NO_LEADER,
         F.min_by("last_leader", "start_offset").alias("last_leader"),
         F.max_by("next_leader", "start_offset").alias("next_leader"),
@@ -146,7 +146,7 @@ def offline(frame: DataFrame) -> DataFrame:
     return closed(intervals, frame).select(*OFFLINE_SCHEMA.names)
 
 
-def churn(frame: DataFrame) -> DataFrame:
+def churn(states: DataFrame) -> DataFrame:
     """How often the partitions of each topic changed, added up (CHURN_SCHEMA).
 
     A change of leader is one to or from nobody, too. An unclean election is one that Kafka marks by
@@ -155,8 +155,7 @@ def churn(frame: DataFrame) -> DataFrame:
     was_moving, is_moving = _is_moving("previous_"), _is_moving("")
     is_moved_at_once = ~was_moving & ~is_moving & _differs("replicas")
     return (
-        _states(frame)
-        .groupBy("topic_id")
+        states.groupBy("topic_id")
         .agg(
             F.first("topic").alias("topic"),
             F.first("removed_offset").isNotNull().alias("removed"),
@@ -173,9 +172,12 @@ def churn(frame: DataFrame) -> DataFrame:
     )
 
 
-def _states(frame: DataFrame) -> DataFrame:
-    """Every state of every partition with the one before it, and when it ended."""
-    events = _events(effective(frame))
+def partition_states(frame: DataFrame) -> DataFrame:
+    """Every state of every partition with the one before it, and when it ended.
+
+    The frame is what `kept` makes of PARTITION_RECORDS: all of it took effect.
+    """
+    events = _events(frame)
     raises = F.coalesce(F.col("is_change") & F.col("leader").isNotNull(), F.lit(False))
     counted = events.withColumn("raises", F.sum(raises.cast("int")).over(_so_far())).withColumn(
         "epoch_base", F.col("full_epoch") - F.col("raises")
@@ -200,7 +202,7 @@ def _states(frame: DataFrame) -> DataFrame:
         F.first("leader").over(_neighbour(1)).alias("leader_after"),
         *(F.first(name).over(_neighbour(-1)).alias(f"previous_{name}") for name in _STATE),
     )
-    return neighbours.join(topic_lives(effective(frame)), "topic_id", "left").select(
+    return neighbours.join(topic_lives(frame), "topic_id", "left").select(
         "*",
         F.coalesce("next_offset", "removed_offset").alias("end_offset"),
         F.coalesce("next_start", "removed").alias("end"),
@@ -290,11 +292,12 @@ def tables(log: DataFrame, values: Mapping[str, object]) -> dict[str, DataFrame]
     """The tables of the job: of intervals the first first, of topics the restless first."""
     del values
     rows = kept(log, *PARTITION_RECORDS)
+    states = partition_states(rows).persist()
     in_time = ("start_offset", "topic", "partition")
     changes = F.col("leader_changes") + F.col("isr_shrinks") + F.col("isr_expands")
     return {
-        "history": partition_history(rows).orderBy(*in_time),
-        "under_replicated": under_replicated(rows).orderBy(*in_time),
-        "offline": offline(rows).orderBy(*in_time),
-        "churn": churn(rows).orderBy(changes.desc(), "topic", "topic_id"),
+        "history": partition_history(states, rows).orderBy(*in_time),
+        "under_replicated": under_replicated(states, rows).orderBy(*in_time),
+        "offline": offline(states, rows).orderBy(*in_time),
+        "churn": churn(states).orderBy(changes.desc(), "topic", "topic_id"),
     }
