@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tests.e2e.cluster import wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
 
     from tests.e2e.cluster import Release
@@ -32,22 +33,14 @@ class Departures:
         self._release = release
         self._thread = threading.Thread(target=self._follow)
         self._process: subprocess.Popen[str] | None = None
+        self._is_over = False
         self._present: set[int] = set()
         self._uids: dict[int, str] = {}
         self._failure: Exception | None = None
         self.seen: list[tuple[int, list[int]]] = []
 
     def __enter__(self) -> Self:
-        selector = self._release.controllers
-        self._process = subprocess.Popen(
-            [
-                *("kubectl", "--namespace", self._release.cluster.namespace, "get", "pods"),
-                *("--selector", selector, "--watch", "--output", "json"),
-                "--output-watch-events",
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._process = self._watch()
         self._thread.start()
         return self
 
@@ -58,18 +51,28 @@ class Departures:
         traceback: TracebackType | None,
     ) -> None:
         del kind, traceback
-        assert self._process is not None
         if error is None:
             wait_for("the watch has come to these pods", SEEN_WITHIN_S, self._has_seen_all)
+        self._is_over = True
+        assert self._process is not None
         self._process.terminate()
-        self._process.wait()
         self._thread.join()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
         if self._failure is not None:
             raise AssertionError(
                 "the watch ended, and what followed was not seen"
             ) from self._failure
+
+    def _watch(self) -> subprocess.Popen[str]:
+        selector = self._release.controllers
+        return subprocess.Popen(
+            [
+                *("kubectl", "--namespace", self._release.cluster.namespace, "get", "pods"),
+                *("--selector", selector, "--watch", "--output", "json"),
+                "--output-watch-events",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def _has_seen_all(self) -> bool | str:
         """Whether the watch is where the pods are; it ends early where it failed."""
@@ -84,16 +87,35 @@ class Departures:
             assert ordinal not in voters, f"pod {ordinal} went while it was a voter: {self.seen}"
 
     def _follow(self) -> None:
+        """An API server may end a watch, and does not say so: the next one goes on from there."""
         try:
-            self._read()
+            assert self._process is not None
+            self._read(self._process)
+            while not self._is_over:
+                self._catch_up()
+                self._process = self._watch()
+                if self._is_over:
+                    self._process.terminate()
+                self._read(self._process)
         except Exception as error:
             self._failure = error
 
-    def _read(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
+    def _catch_up(self) -> None:
+        """Note what went while nobody watched."""
+        uids = {ordinal_of(pod): pod["metadata"]["uid"] for pod in self._release.pods()}
+        for ordinal, uid in list(self._uids.items()):
+            if uids.get(ordinal) != uid:
+                self._end(ordinal)
+                del self._uids[ordinal]
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        with process:
+            assert process.stdout is not None
+            self._note_all(process.stdout)
+
+    def _note_all(self, lines: Iterable[str]) -> None:
         decoder, text = json.JSONDecoder(), ""
-        for line in self._process.stdout:
+        for line in lines:
             text += line
             try:
                 event, end = decoder.raw_decode(text.lstrip())
@@ -109,16 +131,22 @@ class Departures:
             for status in pod["status"].get("containerStatuses", [])
             if status["name"] == "controller"
         ]
+        if self._uids.get(ordinal, pod["metadata"]["uid"]) != pod["metadata"]["uid"]:
+            self._end(ordinal)
         has_ended = is_deleted or any("terminated" in state for state in states)
-        if not has_ended and any("running" in state for state in states):
+        if has_ended:
+            self._end(ordinal)
+        elif any("running" in state for state in states):
             self._present.add(ordinal)
-        elif ordinal in self._present and has_ended:
-            self._present.remove(ordinal)
-            self.seen.append((ordinal, self._voters()))
         if is_deleted:
             self._uids.pop(ordinal, None)
         else:
             self._uids[ordinal] = pod["metadata"]["uid"]
+
+    def _end(self, ordinal: int) -> None:
+        if ordinal in self._present:
+            self._present.remove(ordinal)
+            self.seen.append((ordinal, self._voters()))
 
     def _voters(self) -> list[int]:
         """Those of now; the pod that is asked first may be the one that goes."""
