@@ -16,26 +16,21 @@ from quorate.h2.wire import frame_message
 from tests.unit.h2 import peers
 from tests.unit.h2.by_hand import Wire, streaming
 from tests.unit.h2.peers import REQUEST, WHOLE, word
+from tests.unit.h2.takers import Telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.h2.hot_stream import Door
 
-
-class Echo:
+class Echo(Telling):
     """Replies to each message with the same, as far as the test lets it."""
 
     def __init__(self) -> None:
-        self.door: Door
+        super().__init__()
         self.room = 1 << 20
         self.taken: list[bytes] = []
-        self.told: list[str] = []
         self.has_room = True
         self.error: Exception | None = None
-
-    def begin(self, door: Door) -> None:
-        self.door = door
 
     def takes_more(self) -> bool:
         return len(self.taken) < self.room
@@ -45,14 +40,6 @@ class Echo:
         if self.error is not None:
             raise self.error
         self.has_room = self.door.reply(message)
-
-    def broken(self, error: ValueError) -> None:
-        self.told.append(str(error))
-        self.door.finish()
-
-    def half_closed(self) -> None:
-        self.told.append("all")
-        self.door.finish()
 
     def drained(self) -> None:
         self.told.append("drained")

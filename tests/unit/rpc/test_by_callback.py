@@ -8,25 +8,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from quorate.rpc.by_callback import replies_of, taken_while
+from tests.unit.h2.takers import Telling
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from quorate.h2.hot_stream import Door
 
-
-class Doubling:
+class Doubling(Telling):
     """Replies to each number with its double, one reply at a time."""
 
     def __init__(self, *, room: int = 1000) -> None:
-        self.door: Door
+        super().__init__()
         self.room = room
         self.taken: list[int] = []
-        self.told: list[str] = []
         self.waits = asyncio.Event()
-
-    def begin(self, door: Door) -> None:
-        self.door = door
 
     def takes_more(self) -> bool:
         if len(self.taken) == self.room:
@@ -41,14 +36,6 @@ class Doubling:
         self.taken.append(message)
         self.door.reply(2 * message)
         self.room -= 1
-
-    def broken(self, error: ValueError) -> None:
-        self.told.append(str(error))
-        self.door.finish()
-
-    def half_closed(self) -> None:
-        self.told.append("all")
-        self.door.finish()
 
     def drained(self) -> None:
         self.room += 1
