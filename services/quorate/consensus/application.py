@@ -13,7 +13,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.deciding import Asked, Deciding
-from quorate.consensus.driver import monotonic_ms, wall_ms
 from quorate.consensus.expiry import Expiry
 from quorate.consensus.garbage import PassesByReplaced
 from quorate.consensus.gauges import applied_numbers, image_numbers
@@ -74,7 +73,7 @@ class MetadataApplication:
         self._proposer = Proposer(driver, linger_ms=linger_ms, on_cut=controller.cut)
         self._timestamps: deque[tuple[Offset, int]] = deque()
         self._held = HeldReplies()
-        self._letting_go = LettingGo(lambda: controller.image)
+        self._letting_go = LettingGo(lambda: controller.image, driver.host.work_s)
         self._passes = PassesByReplaced()
         snapshotter.let_go = self._letting_go.take
         self._reading = Reading(
@@ -94,6 +93,7 @@ class MetadataApplication:
         self._errors = 0
         self._deciding = Deciding(
             controller,
+            driver.host,
             decides=lambda: self._decides,
             decided=self._decided,
             failed=self._undecided,
@@ -128,10 +128,10 @@ class MetadataApplication:
 
     def metrics(self) -> Mapping[str, Value]:
         """Numbers for a scrape."""
-        image, deciding = self.controller.image, self._deciding
+        image, deciding, host = self.controller.image, self._deciding, self._driver.host
         return {
             **image_numbers(image),
-            **applied_numbers(image.position, self._driver.high_watermark, wall_ms()),
+            **applied_numbers(image.position, self._driver.high_watermark, host.wall_ms()),
             **self._snapshotter.metrics(),
             "active_controller_count": float(self.controller.is_active),
             "event_queue_size": deciding.queue_size,
@@ -252,7 +252,8 @@ class MetadataApplication:
         if self.controller.end_offset != end:
             return
         self._log_replay.drop()
-        decision = self.controller.activate(progress.epoch, end, monotonic_ms())
+        now_ms = self._driver.host.monotonic_ms()
+        decision = self.controller.activate(progress.epoch, end, now_ms)
         self._proposer.epoch = progress.epoch
         log.info("the controller is active", extra={"epoch": progress.epoch, "offset": end})
         self._tell_brokers_support()

@@ -7,11 +7,9 @@ change, so those that come meanwhile wait. A request that is not decided yet has
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.driver import monotonic_ms
 from quorate.records.value import value
 from quorate.rpc.pace import Pace
 from quorate.telemetry.histograms import Histogram
@@ -19,6 +17,7 @@ from quorate.telemetry.histograms import Histogram
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from quorate.consensus.host import Host
     from quorate.controller.controller import Controller
     from quorate.controller.decision import Decision
     from quorate.controller.replies import WriteReply
@@ -51,6 +50,7 @@ class Deciding:
     def __init__(
         self,
         controller: Controller,
+        host: Host,
         *,
         decides: Callable[[], bool],
         decided: Callable[[Asked, Decision], None],
@@ -64,6 +64,7 @@ class Deciding:
         decided could not be taken.
         """
         self._controller = controller
+        self._host = host
         self._decides = decides
         self._decided = decided
         self._failed = failed
@@ -87,7 +88,7 @@ class Deciding:
         """Decide on a request, now if that does not take long and nothing is under way."""
         self.asked += 1
         if self._task is not None:
-            self._queue(asked, time.perf_counter())
+            self._queue(asked, self._host.work_s())
             return
         slices = self._begin(asked)
         if not self._has_ended(asked, slices, self._begun_s + AT_ONCE_S):
@@ -119,8 +120,9 @@ class Deciding:
             self._broke(error)
 
     def _begin(self, asked: Asked) -> Slices[Decision]:
-        self._begun_s = time.perf_counter()
-        return self._controller.decide_in_slices(asked.request, asked.caller, monotonic_ms())
+        self._begun_s = self._host.work_s()
+        now_ms = self._host.monotonic_ms()
+        return self._controller.decide_in_slices(asked.request, asked.caller, now_ms)
 
     def _has_ended(
         self, asked: Asked, slices: Slices[Decision], until_s: float | None = None
@@ -129,11 +131,11 @@ class Deciding:
         try:
             while True:
                 next(slices)
-                if until_s is None or time.perf_counter() >= until_s:
+                if until_s is None or self._host.work_s() >= until_s:
                     return False
         except StopIteration as end:
             decision: Decision = end.value
-            self.durations.observe(time.perf_counter() - self._begun_s)
+            self.durations.observe(self._host.work_s() - self._begun_s)
         except Exception as error:
             self._failed(asked, error)
             return True
@@ -141,7 +143,7 @@ class Deciding:
         return True
 
     async def _go_on(self, slices: Slices[Decision]) -> None:
-        pace = Pace(DECIDING_SHARE)
+        pace = Pace(DECIDING_SHARE, clock=self._host.work_s)
         await asyncio.sleep(0)
         while self._decides():
             if self._has_ended(self._waiting[0], slices):

@@ -15,7 +15,7 @@ import time
 import weakref
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +61,21 @@ class DiskCalls:
         """The oldest call, when it has been under way for longer than that."""
         oldest = self.oldest()
         return oldest if oldest is not None and oldest.age_s * 1000 >= limit_ms else None
+
+
+class DiskQueue(Protocol):
+    """Calls that are made one after the other, in the order in which they were asked for."""
+
+    def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:
+        """Do `work` beside the loop, which stands still for `wait_s` at most, when that is given:
+
+        a call that is over by then costs one change of threads, not two turns of the loop.
+        """
+        ...
+
+    def close(self) -> None:
+        """Nothing is asked for any more; what was is still done."""
+        ...
 
 
 class _Job(Generic[T]):
@@ -129,10 +144,7 @@ class DiskThread:
         weakref.finalize(self, self._jobs.put, None)
 
     def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:
-        """Do `work` in the thread. The loop stands still for `wait_s` at most, when that is given:
-
-        a call that is over by then costs one change of threads, not two turns of the loop.
-        """
+        """Do `work` in the thread."""
         loop = asyncio.get_running_loop()
         job = _Job(self._calls.begin(what), work, loop, waits=wait_s > 0)
         self._jobs.put(job)

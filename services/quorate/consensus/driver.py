@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import time
 from collections import deque
 from contextvars import copy_context
 from dataclasses import replace
@@ -21,8 +20,9 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, get_args
 
-from quorate.consensus.disk_calls import DiskCalls, DiskThread
+from quorate.consensus.disk_calls import DiskCalls
 from quorate.consensus.flushing import LogFlushing
+from quorate.consensus.host import Host
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.ids import Millis, ReplyToken
@@ -63,16 +63,6 @@ class Ending(Enum):
     CRASHED = "a defect of this program, or a log that contradicts it"
 
 
-def monotonic_ms() -> Millis:
-    """The core's clock."""
-    return Millis(time.monotonic_ns() // 1_000_000)
-
-
-def wall_ms() -> int:
-    """The time for records."""
-    return time.time_ns() // 1_000_000
-
-
 class RaftDriver:
     """Owner of one core and one store for the life of a process, or until the disk fails."""
 
@@ -82,11 +72,14 @@ class RaftDriver:
         store: LogStore,
         on_end: Callable[[Ending, str], None],
         observers: Observers | None = None,
+        host: Host | None = None,
     ) -> None:
+        """`host` is the machine that it takes its time and its threads from: this one if None."""
         self.core = core
         self.store = store
         self.progress: api.PublishProgress | None = None
         self.ending: Ending | None = None
+        self.host = host or Host()
         self._on_end = on_end
         self._observers = observers
         self._transport: Transport
@@ -98,12 +91,12 @@ class RaftDriver:
         self._effects: deque[api.Effect] = deque()
         self._is_pumping = False
         self._barrier: asyncio.Task[None] | None = None
-        self.disk_calls = DiskCalls()
+        self.disk_calls = DiskCalls(self._loop.time)
         self.is_standing = self.is_stopping = False
         self.has_log_alone = False
         self._standing: asyncio.TimerHandle | None = None
-        self._disk = DiskThread("disk", self.disk_calls)
-        self._reader = DiskThread("read", self.disk_calls)
+        self._disk = self.host.disk_queue("disk", self.disk_calls)
+        self._reader = self.host.disk_queue("read", self.disk_calls)
         self._reads: dict[asyncio.Future[Any], asyncio.Future[Any]] = {}
         self._flushing = LogFlushing(self, self._disk)
         # Whoever wakes the loop has a context of its own, which what comes later is no part of.
@@ -116,7 +109,7 @@ class RaftDriver:
     def start(self, transport: Transport, application: Application) -> None:
         """Take up the role that the disk tells."""
         self._transport, self._application = transport, application
-        self._take(None, self.core.start(monotonic_ms()))
+        self._take(None, self.core.start(self.host.monotonic_ms()))
         self.pump()
 
     @property
@@ -207,7 +200,7 @@ class RaftDriver:
         event = work
         if _comes_after_decisions(event) and not self._is_first(event):
             return
-        self._take(event, self.core.step(event, monotonic_ms()))
+        self._take(event, self.core.step(event, self.host.monotonic_ms()))
 
     def _is_first(self, event: api.Event) -> bool:
         """Whether nothing that was decided before is still to be proposed; else it goes first.
@@ -238,7 +231,7 @@ class RaftDriver:
                 return
             self._timer.cancel()
         self._timer_ms = wake
-        delay_s = max(0, wake - monotonic_ms()) / 1000
+        delay_s = max(0, wake - self.host.monotonic_ms()) / 1000
         self._timer = self._loop.call_later(delay_s, self._fire, context=self._context)
 
     def _fire(self) -> None:
@@ -256,7 +249,7 @@ class RaftDriver:
             case api.SendReply(token=token, response=response):
                 self._reply(token, response)
             case api.AppendToLog():
-                timestamp_ms = wall_ms()
+                timestamp_ms = self.host.wall_ms()
                 self.store.append(effect, timestamp_ms=timestamp_ms)
                 self._application.appended(effect, timestamp_ms)
             case api.SendRequest():

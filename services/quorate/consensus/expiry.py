@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.driver import monotonic_ms
 from quorate.controller.heartbeats import FENCE
 from quorate.raft.backoff import backoff_ms
 from quorate.records.metadata import BrokerRegistrationChangeRecord
@@ -32,7 +30,6 @@ SWEEP_AFTER_MS: Final = 100
 # After a decision that could not be made; what stands in its way may change with the next write.
 AGAIN_FIRST_MS: Final = 100
 AGAIN_LONGEST_MS: Final = 10_000
-_RANDOM: Final = random.SystemRandom()
 log = logging.getLogger(__name__)
 
 
@@ -63,7 +60,7 @@ class Expiry:
 
     def begin(self) -> None:
         """The controller has become active."""
-        self._begins_ms = monotonic_ms() + SWEEP_AFTER_MS
+        self._begins_ms = self._driver.host.monotonic_ms() + SWEEP_AFTER_MS
         self.arm()
 
     def committed(self, high_watermark: Offset) -> None:
@@ -82,7 +79,7 @@ class Expiry:
             if self._timer_ms <= wake_ms:
                 return
             self._timer.cancel()
-        now_ms = monotonic_ms()
+        now_ms = self._driver.host.monotonic_ms()
         self._timer_ms = max(wake_ms, now_ms)
         self._timer = self._loop.call_later((self._timer_ms - now_ms) / 1000, self._expire)
 
@@ -101,7 +98,7 @@ class Expiry:
         if self._controller.is_deciding:
             # Whoever decides arms the timer when that is over.
             return
-        now_ms = monotonic_ms()
+        now_ms = driver.host.monotonic_ms()
         try:
             if now_ms - self._timer_ms > self._pause_ms:
                 self._controller.renew_sessions(now_ms)
@@ -128,7 +125,10 @@ class Expiry:
         self._failures += 1
         self.errors += 1
         wait_ms = backoff_ms(
-            self._failures, first_ms=AGAIN_FIRST_MS, longest_ms=AGAIN_LONGEST_MS, random=_RANDOM
+            self._failures,
+            first_ms=AGAIN_FIRST_MS,
+            longest_ms=AGAIN_LONGEST_MS,
+            random=self._driver.host.random,
         )
         self._begins_ms = now_ms + wait_ms
         self.arm()

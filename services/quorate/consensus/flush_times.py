@@ -25,7 +25,8 @@ FLUSH_BOUNDS_S: Final = (
 class FlushTimes:
     """Durations in seconds; a thread adds them, the event loop asks."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
         self._recent: deque[float] = deque(maxlen=_KEPT)
         self.durations = Histogram(FLUSH_BOUNDS_S)
         self.count = 0
@@ -33,9 +34,9 @@ class FlushTimes:
 
     def measure(self, flush: Callable[[], None]) -> None:
         """Run a flush and note how long it took."""
-        start = time.perf_counter()
+        start = self._clock()
         flush()
-        self.add(time.perf_counter() - start)
+        self.add(self._clock() - start)
 
     def add(self, duration_s: float) -> None:
         self._recent.append(duration_s)

@@ -6,12 +6,12 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.disk_calls import DiskThread
 from quorate.consensus.flush_times import FlushTimes
 from quorate.raft import api
 from quorate.storage.flushed_end import SYNC_AFTER_MS
 
 if TYPE_CHECKING:
+    from quorate.consensus.disk_calls import DiskQueue
     from quorate.consensus.driver import RaftDriver
     from quorate.storage.log import FlushTicket
 
@@ -24,14 +24,14 @@ PATIENCE_S: Final = 0.005
 class LogFlushing:
     """The flushes of one driver's log."""
 
-    def __init__(self, driver: RaftDriver, disk: DiskThread) -> None:
-        """`disk` is the thread for what may wait behind other calls."""
-        self.times = FlushTimes()
+    def __init__(self, driver: RaftDriver, disk: DiskQueue) -> None:
+        """`disk` is the queue for what may wait behind other calls."""
+        self.times = FlushTimes(driver.host.work_s)
         self._driver = driver
         self._log = driver.store.log
         self._disk = disk
         self._loop = asyncio.get_running_loop()
-        self._thread = DiskThread("flush", driver.disk_calls)
+        self._thread = driver.host.disk_queue("flush", driver.disk_calls)
         self._flight: asyncio.Future[None] | None = None
         self._is_due = False
         self._began_s = 0.0

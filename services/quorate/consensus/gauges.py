@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.consensus.driver import monotonic_ms
 from quorate.controller.features import METADATA_VERSION
 from quorate.raft.gauges import raft_numbers
 
@@ -25,7 +24,7 @@ def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
     replica = driver.core.replica
     oldest = driver.disk_calls.oldest()
     return {
-        **raft_numbers(replica, monotonic_ms()),
+        **raft_numbers(replica, driver.host.monotonic_ms()),
         "kraft_version": replica.log.committed_kraft_version(replica.high_watermark),
         "append_records_total": meters.appended_records,
         "fetch_records_total": meters.fetched_records,

@@ -7,6 +7,7 @@ little, it goes at once.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -28,8 +29,13 @@ IMAGES_MAX: Final = 16
 class LettingGo:
     """Of one controller. Everything is on the event loop."""
 
-    def __init__(self, current: Callable[[], MetadataImage]) -> None:
-        """`current` is the image that is served."""
+    def __init__(
+        self,
+        current: Callable[[], MetadataImage],
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`current` is the image that is served, `clock` what tells how long work took."""
+        self._clock = clock
         self._current = current
         self._images: deque[MetadataImage] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -44,7 +50,7 @@ class LettingGo:
             self._task = asyncio.get_running_loop().create_task(self._go_on())
 
     async def _go_on(self) -> None:
-        pace = Pace(SERVING_SHARE)
+        pace = Pace(SERVING_SHARE, clock=self._clock)
         # Whoever gave it up still runs, and may hold it to the end of its turn.
         await asyncio.sleep(0)
         while self._images:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 import quorate
 from quorate.consensus.application import MetadataApplication
 from quorate.consensus.disk_calls import DiskCalls, DiskThread, UnderWay
-from quorate.consensus.driver import Ending, RaftDriver, monotonic_ms
+from quorate.consensus.driver import Ending, RaftDriver
 from quorate.consensus.gauges import driver_numbers
+from quorate.consensus.host import Host
 from quorate.consensus.idleness import Idleness
 from quorate.consensus.metric_names import CONTROLLER_METERS
 from quorate.consensus.observing import NoteLog, Observers
@@ -400,7 +401,7 @@ def make_spans(config: api.RaftConfig) -> RaftSpans | None:
         return None
     from quorate.consensus.raft_spans import RaftSpans
 
-    return RaftSpans(active, config, monotonic_ms)
+    return RaftSpans(active, config, Host().monotonic_ms)
 
 
 def make_observers(core: RaftCore, spans: RaftSpans | None, meters: RaftMeters) -> Observers:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.accumulator import Accumulator, CutBatch
-from quorate.consensus.driver import wall_ms
 from quorate.raft import api
 
 if TYPE_CHECKING:
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
 # Clients whose appends a commit has just acknowledged send their next ones about now, and reading
 # a message takes some tens of microseconds.
-QUIET_NS: Final = 100_000
+QUIET_S: Final = 0.0001
 
 
 class Proposer:
@@ -44,7 +42,7 @@ class Proposer:
         self._patience: asyncio.Handle | None = None
         # Decisions: that have gathered, of the last batch, to wait for, and when the last came.
         self._gathered = self._sent_last = self._expected = self._seen = 0
-        self._seen_ns = 0
+        self._seen_s = 0.0
 
     @property
     def base_offset(self) -> Offset | None:
@@ -110,16 +108,16 @@ class Proposer:
         """
         if self._sent_last <= 1 or self._gathered >= self._expected:
             return False
-        now_ns = time.perf_counter_ns()
+        now_s = self._driver.host.work_s()
         if self._gathered != self._seen:
-            self._seen, self._seen_ns = self._gathered, now_ns
-        return now_ns - self._seen_ns < QUIET_NS
+            self._seen, self._seen_s = self._gathered, now_s
+        return now_s - self._seen_s < QUIET_S
 
     def drain(self) -> None:
         """Propose what has gathered now."""
         if self._accumulator.base_offset is None or self.epoch is None:
             return
-        batch = self._accumulator.cut(wall_ms())
+        batch = self._accumulator.cut(self._driver.host.wall_ms())
         self._on_cut(batch.end_offset)
         self._sent_last, self._gathered = self._gathered, 0
         token = self._driver.next_token()

@@ -97,7 +97,8 @@ class Reading:
     async def _answer(self, request: ReadRequest) -> ReadReply:
         image = self._controller.image
         try:
-            return await Pace(SERVING_SHARE).finish(self._controller.answer_in_slices(request))
+            pace = Pace(SERVING_SHARE, clock=self._driver.host.work_s)
+            return await pace.finish(self._controller.answer_in_slices(request))
         except RefusedError as refused:
             raise ControllerApiError(refused.error, refused.message) from refused
         finally:

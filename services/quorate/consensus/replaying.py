@@ -7,11 +7,9 @@ replayed. What is dropped half-way is replayed anew, from the beginning of its b
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.driver import monotonic_ms
 from quorate.controller.image import LogPosition
 from quorate.raft.messages import LogRange
 from quorate.records.batch import read_header, read_runs
@@ -75,18 +73,19 @@ class LogReplay:
 
     def go_on(self, high_watermark: Offset) -> None:
         """Replay one slice of what is committed. Raises StorageError, ReplayError."""
+        host = self._driver.host
         if self._under_way is None:
             data = self._next(high_watermark)
             if data is None:
                 return
-            self._begun_s = time.perf_counter()
+            self._begun_s = host.work_s()
             self._under_way = self._batches(data)
-        deadline_ms = monotonic_ms() + SLICE_MS
+        deadline_ms = host.monotonic_ms() + SLICE_MS
         for _ in self._under_way:
-            if monotonic_ms() >= deadline_ms:
+            if host.monotonic_ms() >= deadline_ms:
                 return
         self._under_way = None
-        self.durations.observe(time.perf_counter() - self._begun_s)
+        self.durations.observe(host.work_s() - self._begun_s)
 
     def _next(self, high_watermark: Offset) -> bytes | None:
         """What follows in the log; None while there is nothing, or nothing yet."""

@@ -9,13 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.checking import SnapshotChecks, pieces
-from quorate.consensus.disk_calls import DiskCalls, DiskThread
-from quorate.consensus.driver import monotonic_ms, wall_ms
+from quorate.consensus.disk_calls import DiskCalls
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.config import LogSettings
     from quorate.consensus.driver import RaftDriver
+    from quorate.consensus.host import Host
     from quorate.raft.api import SnapshotChecked
     from quorate.storage.snapshot_writer import SnapshotWriter
     from quorate.telemetry.metrics import Value
@@ -60,17 +59,18 @@ class Snapshotter:
         """`draw` gives numbers in [0, 1)."""
         self._draw = draw
         self._part = self._draw_part()
-        self._recheck_ms = monotonic_ms() + RECHECK_MS * self._draw_part()
+        self._host = host = driver.host
+        self._recheck_ms = host.monotonic_ms() + RECHECK_MS * self._draw_part()
         self._driver = driver
         self._store = driver.store
         self._settings = settings
         self._bytes = 0
-        self._since_ms = monotonic_ms()
+        self._since_ms = host.monotonic_ms()
         self.newest: OffsetAndEpoch | None = self._store.log.state.newest_snapshot
         self._task: asyncio.Task[None] | None = None
         self._is_given_up = False
         # So many bytes may take their time on a disk that is sound: nobody judges them.
-        self._thread = DiskThread("snapshot", DiskCalls())
+        self._thread = host.disk_queue("snapshot", DiskCalls())
         self._is_wanted = False
         self._waiting: MetadataImage | None = None
         self._checks = SnapshotChecks(driver, self._checked)
@@ -78,7 +78,7 @@ class Snapshotter:
         # Gets the image of a snapshot that is over, which nobody else may hold any more.
         self.let_go: Callable[[MetadataImage], None] = lambda _image: None
         self._taken: MetadataImage | None = None
-        self._meters = _SnapshotMeters()
+        self._meters = _SnapshotMeters(host)
 
     def metrics(self) -> Mapping[str, Value]:
         """Numbers for a scrape, of what this life has generated and loaded."""
@@ -111,10 +111,12 @@ class Snapshotter:
             self._waiting = image
             return
         self._waiting, self._is_wanted = None, False
-        self._bytes, self._since_ms, self._part = 0, monotonic_ms(), self._draw_part()
+        self._bytes, self._part = 0, self._draw_part()
+        self._since_ms = self._host.monotonic_ms()
         self._is_given_up = False
         # At once: the log must not be cut between these looks at it and the first batch.
-        begin = partial(self._store.begin_snapshot, _id_of(image), timestamp_ms=wall_ms())
+        now_ms = self._host.wall_ms()
+        begin = partial(self._store.begin_snapshot, _id_of(image), timestamp_ms=now_ms)
         writer = self._driver.read_log("the beginning of a snapshot", begin)
         self._taken = image
         self._task = asyncio.get_running_loop().create_task(self._take(image, writer))
@@ -131,11 +133,11 @@ class Snapshotter:
         if self._bytes >= self._settings.snapshot_bytes * self._part:
             return True
         interval_ms = self._settings.snapshot_interval_ms * self._part
-        is_late = monotonic_ms() - self._since_ms >= interval_ms > 0
+        is_late = self._host.monotonic_ms() - self._since_ms >= interval_ms > 0
         return is_late and self._bytes > 0
 
     async def _take(self, image: MetadataImage, begun: asyncio.Future[SnapshotWriter]) -> None:
-        writer, begun_s = await begun, time.perf_counter()
+        writer, begun_s = await begun, self._host.work_s()
         is_finished = False
         try:
             if await self._write(image, writer):
@@ -147,7 +149,7 @@ class Snapshotter:
         if not is_finished:
             return
         self.newest = info.snapshot_id
-        self._meters.generated(time.perf_counter() - begun_s, info.size_bytes)
+        self._meters.generated(self._host.work_s() - begun_s, info.size_bytes)
         log.info("snapshot %s has %d bytes", info.snapshot_id, info.size_bytes)
 
         def store() -> Event | None:
@@ -160,7 +162,7 @@ class Snapshotter:
 
     async def _write(self, image: MetadataImage, writer: SnapshotWriter) -> bool:
         """All of the image, or False where it was given up: so many bytes may wait for the disk."""
-        pace = Pace(SERVING_SHARE)
+        pace = Pace(SERVING_SHARE, clock=self._host.work_s)
         gathered: list[bytes] = []
         size = 0
         for values in snapshot_slices(image):
@@ -181,7 +183,7 @@ class Snapshotter:
         def work() -> Event | None:
             pinned = self._driver.core.pinned_snapshots()
             cleaned = self._store.clean(
-                replayed, now_ms=wall_ms(), pinned=pinned, report=_tell_damage
+                replayed, now_ms=self._host.wall_ms(), pinned=pinned, report=_tell_damage
             )
             if cleaned is not None:
                 log.info("the log begins at %d now", cleaned.log_start)
@@ -202,7 +204,7 @@ class Snapshotter:
         A voter that is alone has nobody who fetches it, and learns at its next start that it has
         rotted, when what was in memory is gone.
         """
-        now_ms, newest = monotonic_ms(), self._store.log.state.newest_snapshot
+        now_ms, newest = self._host.monotonic_ms(), self._store.log.state.newest_snapshot
         if now_ms < self._recheck_ms:
             return
         self._recheck_ms = now_ms + RECHECK_MS * self._draw_part()
@@ -249,7 +251,7 @@ class Snapshotter:
         timestamp_ms = await driver.look(_LOADING, header)
         loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, timestamp_ms))
         # Nothing is served meanwhile, but votes are asked for, and wait for a few turns each.
-        pace = Pace(LOADING_SHARE)
+        pace = Pace(LOADING_SHARE, clock=self._host.work_s)
         async for batch in pieces(driver, _LOADING, snapshots.data_batches(snapshot_id)):
             # Of others' snapshots a batch may hold a hundred thousand.
             for values in read_runs(batch.buffer, batch.at, batch.header):
@@ -266,14 +268,15 @@ class Snapshotter:
 class _SnapshotMeters:
     """Of the snapshots of one life; Kafka's SnapshotEmitter and MetadataLoader tell the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: Host) -> None:
+        self._host = host
         self.durations = Histogram(SNAPSHOT_BOUNDS_S)
         self.loads = 0
-        self._newest: tuple[float, int] | None = None
+        self._newest: tuple[int, int] | None = None
 
     def generated(self, duration_s: float, size_bytes: int) -> None:
         self.durations.observe(duration_s)
-        self._newest = (time.monotonic(), size_bytes)
+        self._newest = (self._host.monotonic_ms(), size_bytes)
 
     def read(self) -> Mapping[str, Value]:
         values: dict[str, Value] = {
@@ -281,8 +284,9 @@ class _SnapshotMeters:
             "handle_load_snapshot_total": self.loads,
         }
         if self._newest is not None:
-            at_s, size_bytes = self._newest
-            values["latest_snapshot_generated_age_seconds"] = time.monotonic() - at_s
+            at_ms, size_bytes = self._newest
+            age_ms = self._host.monotonic_ms() - at_ms
+            values["latest_snapshot_generated_age_seconds"] = age_ms / 1000
             values["latest_snapshot_generated_bytes"] = size_bytes
         return values
 

@@ -12,6 +12,7 @@ from quorate.consensus.expiry import (
     SWEEP_AFTER_MS,
     Expiry,
 )
+from quorate.consensus.host import Host
 from quorate.controller.decision import Decision
 from quorate.records.ids import Offset
 
@@ -32,6 +33,7 @@ class Decider:
     asked_ms: list[int] = field(default_factory=list)
     renewed_ms: list[int] = field(default_factory=list)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
+    host: Host = field(default_factory=Host)
 
     def expire(self, now_ms: int) -> Decision | None:
         self.asked_ms.append(now_ms)
@@ -50,7 +52,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets the time that the expiry reads."""
 
     def set_ms(now_ms: int) -> None:
-        monkeypatch.setattr("quorate.consensus.expiry.monotonic_ms", lambda: now_ms)
+        monkeypatch.setattr(Host, "monotonic_ms", lambda _: now_ms)
 
     set_ms(1000)
     return set_ms

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+from quorate.consensus.host import Host
 from quorate.consensus.proposing import Proposer
 from quorate.controller.decision import Decision
 from quorate.raft import api
@@ -26,6 +27,7 @@ class Recorder:
     is_stopping: bool = False
     flush_patience_s: float = 0.0
     proposed: list[api.RecordsProposed] = field(default_factory=list)
+    host: Host = field(default_factory=Host)
     ends: list[int] = field(default_factory=list)
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.consensus.driver import Ending, monotonic_ms
+from quorate.consensus.driver import Ending
 from quorate.consensus.snapshotting import RECHECK_MS, Snapshotter
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.raft.api import CheckSnapshot
@@ -127,9 +127,9 @@ async def test_the_newest_snapshot_is_read_again_where_nobody_fetches_it(
     assert not has_sound_snapshot(stack)
     under_way = stack.driver.disk_calls.oldest()
     assert under_way is None or under_way.what != "the check of a snapshot"
-    later_ms = monotonic_ms() + RECHECK_MS
+    later_ms = stack.driver.host.monotonic_ms() + RECHECK_MS
     with monkeypatch.context() as patched:
-        patched.setattr("quorate.consensus.snapshotting.monotonic_ms", lambda: later_ms)
+        patched.setattr(stack.driver.host, "monotonic_ms", lambda: later_ms)
         stack.application.tick()
     await eventually(lambda: has_sound_snapshot(stack))
     assert not stack.ended.done()

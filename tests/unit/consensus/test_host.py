@@ -1,0 +1,22 @@
+"""The machine of production."""
+
+from __future__ import annotations
+
+import threading
+
+from quorate.consensus.disk_calls import DiskCalls
+from quorate.consensus.host import Host
+
+
+def test_clocks_count_milliseconds() -> None:
+    host = Host()
+    assert host.monotonic_ms() <= host.monotonic_ms()
+    assert host.wall_ms() > 1_600_000_000_000
+    assert host.work_s() <= host.work_s()
+
+
+async def test_a_call_to_the_disk_is_made_in_a_thread_of_that_name() -> None:
+    queue = Host().disk_queue("a disk", DiskCalls())
+    name = await queue.run("a look", lambda: threading.current_thread().name)
+    queue.close()
+    assert name == "a disk"
