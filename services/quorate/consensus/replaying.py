@@ -61,8 +61,9 @@ class LogReplay:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the disk has yet to give what comes next."""
-        return self._read is not None and not self._read.done()
+        """Whether the disk has yet to give what comes next, or never will: then this node ends."""
+        read = self._read
+        return read is not None and (not read.done() or read.cancelled())
 
     def drop(self) -> None:
         """Forget the batch under way; the next slice begins where the controller stands."""
@@ -90,7 +91,7 @@ class LogReplay:
     def _next(self, high_watermark: Offset) -> bytes | None:
         """What follows in the log; None while there is nothing, or nothing yet."""
         if self._read is not None:
-            if not self._read.done():
+            if self.is_waiting:
                 return None
             read, self._read = self._read, None
             return read.result()

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from quorate.consensus.driver import Ending
 from quorate.consensus.replaying import LogReplay
 from quorate.controller.replay import SLICE_RECORDS
 from quorate.controller.requests import CreateTopics, NewTopic
 from quorate.raft.messages import DescribeQuorumRequest
+from quorate.storage.errors import DamagedLogError
 from quorate.storage.store import LogStore
 from tests.unit.consensus.conftest import eventually
 
@@ -130,3 +133,23 @@ async def test_a_replay_that_the_disk_holds_up_holds_up_nobody_else(
         opens.set()
     await eventually(lambda: second.application.controller.is_active)
     assert await second.topic_count() == 1
+
+
+async def test_a_replay_that_the_disk_does_not_give_ends_the_node_and_raises_nothing(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await open_stack()
+    await first.register()
+    await first.create("a")
+    await first.close()
+
+    def damaged(store: LogStore, span: LogRange) -> bytes:
+        raise DamagedLogError("a batch does not check")
+
+    raised: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: raised.append(context))
+    monkeypatch.setattr(LogStore, "read_range", damaged)
+    second = await open_stack(is_active=False)
+    assert await asyncio.wait_for(second.ended, 60) is Ending.DAMAGED
+    assert raised == []
