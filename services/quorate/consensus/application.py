@@ -74,7 +74,7 @@ class MetadataApplication:
         self._timestamps: deque[tuple[Offset, int]] = deque()
         self._held = HeldReplies()
         self._letting_go = LettingGo(lambda: controller.image, driver.host.work_s)
-        self._passes = PassesByReplaced()
+        self._passes = PassesByReplaced(driver.host.collect_garbage)
         snapshotter.let_go = self._letting_go.take
         self._reading = Reading(
             driver,

@@ -46,6 +46,8 @@ Work: TypeAlias = "api.Event | Callable[[], api.Event | None]"
 # What is left to do for a leader that read damage: resign, and let the answers go out.
 RESIGNATION_S: Final = 0.2
 _FOR_FETCH: Final = "a read for a Fetch"
+# The one call of its thread that flushes nothing.
+WRITING_CHUNK: Final = "writing a fetched snapshot"
 
 _CHANGES: Final = get_args(m.MembershipRequest)
 _OF_THE_APPLICATION: Final = (m.ProposalResponse, m.ReadResponse)
@@ -265,7 +267,7 @@ class RaftDriver:
                 self._begin_barrier(self._install(effect))
             case api.WriteSnapshotChunk():
                 write = partial(self.store.write_chunk, effect)
-                self._begin_barrier(self._disk.run("writing a fetched snapshot", write))
+                self._begin_barrier(self._disk.run(WRITING_CHUNK, write))
             case api.CheckSnapshot():
                 self._application.check_snapshot(effect)
             case api.ForgetRememberedEnd():

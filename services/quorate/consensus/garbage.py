@@ -103,11 +103,13 @@ class PassesByReplaced:
     waits for one pass.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, collect: Callable[[], object]) -> None:
+        """`collect` is a pass."""
+        self._collect = collect
         self._replaced = 0
 
     def note(self, replaced: int) -> None:
         """So many parts of images have been replaced since the process began."""
         if abs(replaced - self._replaced) >= REPLACED_BETWEEN:
             self._replaced = replaced
-            gc.collect()
+            self._collect()

@@ -6,6 +6,7 @@ machine that is simulated. The event loop needs no word here: it is the one that
 
 from __future__ import annotations
 
+import gc
 import random
 import time
 from typing import TYPE_CHECKING
@@ -35,6 +36,10 @@ class Host:
     def work_s(self) -> float:
         """A clock for how long something took, in any thread; where it begins means nothing."""
         return time.perf_counter()
+
+    def collect_garbage(self) -> None:
+        """Let the interpreter look for circles; whoever replaces much asks for it."""
+        gc.collect()
 
     def disk_queue(self, name: str, calls: DiskCalls) -> DiskQueue:
         """A thread for calls to the disk. Raises RuntimeError where the system has no more."""

@@ -146,7 +146,7 @@ async def test_what_takes_the_place_of_what_was_set_aside_is_looked_at_in_parts(
     stay: list[list[object]] = [[None] for _ in range(50_000)]
     watch = PassWatch(asyncio.get_running_loop(), clock=Clock(0.0))
     watch.start()
-    passes = PassesByReplaced()
+    passes = PassesByReplaced(gc.collect)
     unseen = 0
     gc.enable()
     for number in range(len(stay)):
@@ -166,7 +166,7 @@ def test_a_pass_comes_for_so_many_replaced() -> None:
             begun.append(info["generation"])
 
     gc.callbacks.append(note)
-    passes = PassesByReplaced()
+    passes = PassesByReplaced(gc.collect)
     for replaced in range(3 * REPLACED_BETWEEN):
         passes.note(replaced)
     gc.callbacks.remove(note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 from quorate.consensus.disk_calls import DiskCalls
@@ -20,3 +21,16 @@ async def test_a_call_to_the_disk_is_made_in_a_thread_of_that_name() -> None:
     name = await queue.run("a look", lambda: threading.current_thread().name)
     queue.close()
     assert name == "a disk"
+
+
+def test_a_pass_of_the_garbage_collector_can_be_asked_for() -> None:
+    begun: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            begun.append(info["generation"])
+
+    gc.callbacks.append(note)
+    Host().collect_garbage()
+    gc.callbacks.remove(note)
+    assert begun == [2]
