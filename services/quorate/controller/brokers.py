@@ -49,10 +49,10 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
     The broker epoch is the end of the log when the registration began. A new incarnation ends the
     leaderships of the old one in the same batch.
     """
-    image = context.image
-    level = metadata_version(image.features)
+    view = context.view
+    level = metadata_version(view.features)
     proposal = Proposal(level)
-    existing = image.brokers.by_id.get(request.broker_id)
+    existing = view.brokers.by_id.get(request.broker_id)
     record = _registration(request, level, epoch=context.next_offset)
     outdated: Broker | None = None
     if existing is not None and existing.registration.incarnation_id == request.incarnation_id:
@@ -73,7 +73,7 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
     if outdated is None:
         outcome = Outcome(proposal, None)
     else:
-        active = image.brokers.active - {request.broker_id}
+        active = view.brokers.active - {request.broker_id}
         outcome = settle(context, (record,), (request.broker_id,), active)
     session = Session(broker_epoch=record.broker_epoch, contact_ms=context.now_ms)
     return replace(
@@ -91,7 +91,7 @@ def _check_request(context: Context, request: RegisterBroker) -> None:
             " correct the address or format the broker with this cluster id."
         )
         raise RefusedError(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
-    problem = registration_problem(context.image.features, request.features)
+    problem = registration_problem(context.view.features, request.features)
     if problem is not None:
         raise RefusedError(ErrorCode.UNSUPPORTED_VERSION, problem)
     problem = _shape_problem(request) or _directories_problem(context, request)
@@ -153,7 +153,7 @@ def _directories_problem(context: Context, request: RegisterBroker) -> str | Non
                 f"A log directory id has {len(directory)} bytes; give the {UUID_BYTES} of each"
                 " directory's meta.properties."
             )
-    if metadata_version(context.image.features) < DIRECTORIES_LEVEL:
+    if metadata_version(context.view.features) < DIRECTORIES_LEVEL:
         return None
     if not log_dirs:
         return "There are no log directories; name the id of each."
@@ -162,7 +162,7 @@ def _directories_problem(context: Context, request: RegisterBroker) -> str | Non
     for directory in request.log_dirs:
         if directory in _RESERVED_DIRS:
             return f"The log directory id {format_uuid(directory)} is reserved; draw another."
-    for broker_id, broker in sorted(context.image.brokers.by_id.items()):
+    for broker_id, broker in sorted(context.view.brokers.by_id.items()):
         if broker_id == request.broker_id:
             continue
         for directory in broker.registration.log_dirs:
@@ -222,16 +222,16 @@ def _registration(request: RegisterBroker, level: int, *, epoch: int) -> Registe
 
 def decide_unregister(context: Context, request: UnregisterBroker) -> Outcome:
     """Take a broker out of the cluster; what it led is led by others, where they are in sync."""
-    image = context.image
-    existing = image.brokers.by_id.get(request.broker_id)
+    view = context.view
+    existing = view.brokers.by_id.get(request.broker_id)
     if existing is None:
         message = f"No broker is registered with the id {request.broker_id}; list the brokers."
         reply = UnregisterBrokerReply(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
-        return Outcome(Proposal(metadata_version(image.features)), reply)
+        return Outcome(Proposal(metadata_version(view.features)), reply)
     record = UnregisterBrokerRecord(
         broker_id=request.broker_id, broker_epoch=existing.registration.broker_epoch
     )
-    active = image.brokers.active - {request.broker_id}
+    active = view.brokers.active - {request.broker_id}
     outcome = settle(context, (record,), (request.broker_id,), active)
     return replace(outcome, reply=UnregisterBrokerReply(), ended=request.broker_id)
 

@@ -294,10 +294,10 @@ class Controller:
 
     def _context(self, caller: Caller, now_ms: int) -> Context:
         active = self._required()
-        next_offset = active.end_offset
         return Context(
-            image=active.image,
-            next_offset=next_offset,
+            view=active.overlay,
+            freeze=active.freeze,
+            next_offset=active.end_offset,
             sessions=active.sessions,
             settling=active.settling,
             settings=self._settings,
@@ -320,8 +320,7 @@ class _Active:
         self.settling = Settling(is_sweep=len(image.topics) > 0)
         self._pending: deque[MetadataImage] = deque()
 
-    @property
-    def image(self) -> MetadataImage:
+    def freeze(self) -> MetadataImage:
         """Everything that was decided, as an image."""
         self.cut(self.overlay.end_offset)
         return self.overlay.image
@@ -359,7 +358,7 @@ class _Active:
         base_offset = self.end_offset
         records = tuple(outcome.proposal.records)
         if records:
-            delta = MetadataDelta(self.image)
+            delta = MetadataDelta(self.freeze())
             for offset, record in enumerate(records, start=base_offset):
                 if (offset - base_offset) % SLICE_RECORDS == SLICE_RECORDS - 1:
                     yield
@@ -389,7 +388,7 @@ class _Active:
         )
 
     def advance(self, end_offset: Offset) -> None:
-        self._append(self.image.at(self._position(end_offset)))
+        self._append(self.freeze().at(self._position(end_offset)))
 
     def commit(self, end_offset: Offset) -> MetadataImage | None:
         """The newest image that lies wholly below, if there is a new one."""
@@ -405,4 +404,4 @@ class _Active:
         self._pending.append(image)
 
     def _position(self, end_offset: Offset) -> LogPosition:
-        return LogPosition(end_offset, self.epoch, self.image.position.timestamp_ms)
+        return LogPosition(end_offset, self.epoch, self.overlay.image.position.timestamp_ms)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from quorate.controller.heartbeats import Session, Sessions
-    from quorate.controller.image import MetadataImage
+    from quorate.controller.image import MetadataImage, View
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import Caller
     from quorate.controller.settling import Settling
@@ -49,10 +49,12 @@ class ControllerSettings:
 class Context:
     """What a decision may look at: the state with everything decided so far, and who asks when.
 
-    `next_offset` is where the first record of the decision will lie.
+    `freeze` makes an image of it, at the cost of a few decisions on settings: for those who go
+    through all partitions. `next_offset` is where the first record of the decision will lie.
     """
 
-    image: MetadataImage
+    view: View
+    freeze: Callable[[], MetadataImage]
     next_offset: Offset
     sessions: Sessions
     settling: Settling

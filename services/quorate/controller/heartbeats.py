@@ -136,8 +136,8 @@ def _is_unfenced(brokers: Brokers, broker_id: int) -> bool:
 
 def decide_heartbeat(context: Context, request: BrokerHeartbeat) -> Outcome:
     """Note that a broker is alive and move it on: fenced, unfenced, shutting down, gone."""
-    broker = context.image.brokers.by_id.get(request.broker_id)
-    nothing = Proposal(metadata_version(context.image.features))
+    broker = context.view.brokers.by_id.get(request.broker_id)
+    nothing = Proposal(metadata_version(context.view.features))
     if broker is None:
         message = f"No broker is registered with the id {request.broker_id}; register it first."
         reply = BrokerHeartbeatReply(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
@@ -194,7 +194,7 @@ class _Heartbeat:
     def _stay(self, *, is_fenced: bool, shutdown_offset: Offset | None = None) -> Outcome:
         session = replace(self._session, shutdown_offset=shutdown_offset)
         return Outcome(
-            Proposal(metadata_version(self._context.image.features)),
+            Proposal(metadata_version(self._context.view.features)),
             self._reply(is_fenced=is_fenced),
             session=(self._request.broker_id, session),
         )
@@ -202,10 +202,11 @@ class _Heartbeat:
     def _unfence(self) -> Outcome:
         """It may lead, unless it was let go before, which only a log of another controller has."""
         broker_id = self._request.broker_id
-        active = self._context.image.brokers.active
+        brokers = self._context.view.brokers
+        active = brokers.active
         if not self._broker.registration.in_controlled_shutdown:
             active |= {broker_id}
-        change = _change(self._context.image, broker_id, fenced=UNFENCE)
+        change = _change(brokers, broker_id, fenced=UNFENCE)
         return replace(
             settle(self._context, (change,), (broker_id,), active),
             reply=self._reply(is_fenced=False),
@@ -221,16 +222,16 @@ class _Heartbeat:
 
     def _without(self, **change: int) -> Outcome:
         """It may not lead any more."""
-        image, broker_id = self._context.image, self._request.broker_id
-        record = _change(image, broker_id, **change)
-        return settle(self._context, (record,), (broker_id,), image.brokers.active - {broker_id})
+        brokers, broker_id = self._context.view.brokers, self._request.broker_id
+        record = _change(brokers, broker_id, **change)
+        return settle(self._context, (record,), (broker_id,), brokers.active - {broker_id})
 
     def _shut_down(self) -> Outcome:
         """It may go; its session ends too, so that it can register at once when it is back."""
         broker_id = self._request.broker_id
         reply = self._reply(is_fenced=True, should_shut_down=True)
         if self._broker.registration.fenced:
-            outcome = Outcome(Proposal(metadata_version(self._context.image.features)), reply)
+            outcome = Outcome(Proposal(metadata_version(self._context.view.features)), reply)
         else:
             outcome = self._without(fenced=FENCE)
         return replace(outcome, reply=reply, ended=broker_id)
@@ -241,7 +242,7 @@ class _Heartbeat:
         outcome = self._without(in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN)
         session = self._session
         if outcome.settling is not None and not outcome.settling.concerns(broker_id):
-            if not _has_led(self._context.image, broker_id, outcome):
+            if not _has_led(self._context.freeze(), broker_id, outcome):
                 return self._shut_down()
             end = self._context.next_offset + len(outcome.proposal.records)
             session = replace(session, shutdown_offset=Offset(end - 1))
@@ -257,7 +258,7 @@ class _Heartbeat:
             if self._context.settling.concerns(broker_id):
                 return self._stay(is_fenced=False)
             shutdown_offset = Offset(self._context.next_offset - 1)
-        lowest = self._context.sessions.lowest_active_offset(self._context.image.brokers)
+        lowest = self._context.sessions.lowest_active_offset(self._context.view.brokers)
         if lowest is not None and lowest < shutdown_offset:
             return self._stay(is_fenced=False, shutdown_offset=shutdown_offset)
         return self._shut_down()
@@ -268,19 +269,20 @@ def decide_expiry(context: Context) -> Outcome | None:
 
     All at once, so that none of them is given what another one led.
     """
-    expired = context.sessions.expired(context.image.brokers, context.now_ms, FENCED_TOGETHER_MAX)
+    brokers = context.view.brokers
+    expired = context.sessions.expired(brokers, context.now_ms, FENCED_TOGETHER_MAX)
     if not expired:
         return None
-    records = [_change(context.image, broker_id, fenced=FENCE) for broker_id in expired]
-    return settle(context, records, expired, context.image.brokers.active.difference(expired))
+    records = [_change(brokers, broker_id, fenced=FENCE) for broker_id in expired]
+    return settle(context, records, expired, brokers.active.difference(expired))
 
 
 def _change(
-    image: MetadataImage, broker_id: int, *, fenced: int = 0, in_controlled_shutdown: int = 0
+    brokers: Brokers, broker_id: int, *, fenced: int = 0, in_controlled_shutdown: int = 0
 ) -> BrokerRegistrationChangeRecord:
     return BrokerRegistrationChangeRecord(
         broker_id=broker_id,
-        broker_epoch=image.brokers.by_id[broker_id].registration.broker_epoch,
+        broker_epoch=brokers.by_id[broker_id].registration.broker_epoch,
         fenced=fenced,
         in_controlled_shutdown=in_controlled_shutdown,
     )

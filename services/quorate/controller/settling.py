@@ -101,12 +101,13 @@ def settle(
     The records about the brokers come first: what is left to do follows from them, for whoever is
     the active controller then. `active` is who may lead once they are replayed.
     """
-    proposal = Proposal(metadata_version(context.image.features))
+    proposal = Proposal(metadata_version(context.view.features))
     proposal.add(tuple(records))
     settling = context.settling
     settling = replace(settling, later=settling.later.union(broker_ids))
     if settling.cursor is None and not settling.is_sweep:
-        settling = _go_on(settling.begun(context.image), context.image, active, proposal)
+        image = context.freeze()
+        settling = _go_on(settling.begun(image), image, active, proposal)
     return Outcome(proposal, None, settling=settling)
 
 
@@ -115,11 +116,12 @@ def decide_rest(context: Context) -> Outcome | None:
     settling = context.settling
     if settling.is_over:
         return None
+    image = context.freeze()
     if settling.cursor is None:
-        settling = settling.begun(context.image)
-    proposal = Proposal(metadata_version(context.image.features))
-    active = context.image.brokers.active
-    return Outcome(proposal, None, settling=_go_on(settling, context.image, active, proposal))
+        settling = settling.begun(image)
+    proposal = Proposal(metadata_version(image.features))
+    active = image.brokers.active
+    return Outcome(proposal, None, settling=_go_on(settling, image, active, proposal))
 
 
 def _go_on(

@@ -252,7 +252,7 @@ def create_topics_in_slices(
 
 def delete_topics_in_slices(context: Context, request: DeleteTopics) -> Slices[Outcome]:
     """Delete topics by name, each with a result of its own."""
-    image = context.image
+    image = context.freeze()
     proposal = Proposal(metadata_version(image.features))
     asked = Counter(request.names)
     deleted: list[DeletedTopic] = []

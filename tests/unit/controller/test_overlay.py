@@ -25,6 +25,7 @@ from quorate.controller.requests import (
     UnregisterBroker,
 )
 from quorate.controller.slices import finish
+from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset, TopicId
 from quorate.records.metadata import ConfigRecord, PartitionRecord, TopicRecord
 from tests.unit.controller.conftest import CALLER, Cluster, uuid
@@ -137,6 +138,43 @@ def _commit_both(one: Cluster, two: Cluster, end_offset: Offset, said: str) -> N
     assert two.image == one.image, said
     assert two.image.position == one.image.position, said
     assert two.image.tally.replaced == one.image.tally.replaced, said
+
+
+def alteration(value: str) -> IncrementalAlterConfigs:
+    """Set one key of all brokers."""
+    change = ConfigChange("log.cleaner.threads", AlterOperation.SET, value)
+    resource = ConfigResource(ResourceType.BROKER, "")
+    return IncrementalAlterConfigs((ConfigAlteration(resource, (change,)),))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda one: one.heartbeat(1), id="of-one-that-is-alive"),
+        pytest.param(lambda one: one.heartbeat(1, broker_epoch=7), id="of-another-epoch"),
+        pytest.param(lambda one: one.heartbeat(2, want_fence=True), id="of-one-that-stays-fenced"),
+        pytest.param(lambda one: one.heartbeat(2, want_shut_down=True), id="of-one-that-may-go"),
+        pytest.param(lambda one: one.registration(1, listeners=()), id="registration-refused"),
+        pytest.param(lambda _: UnregisterBroker(9), id="of-nobody"),
+    ],
+)
+def test_what_changes_no_broker_makes_no_image_of_half_a_batch(
+    ask: Callable[[Cluster], WriteRequest],
+) -> None:
+    """Brokers are heard all the time, and an image costs more than what they ask."""
+    cluster = Cluster(gathers=True)
+    cluster.start_brokers(1)
+    assert cluster.ask(cluster.registration(2)).error is ErrorCode.NONE
+    before = cluster.image
+    first = cluster.controller.decide(alteration("1"), CALLER, 0)
+    assert not cluster.controller.decide(ask(cluster), CALLER, 0).records
+    assert cluster.controller.expire(0) is None
+    second = cluster.controller.decide(alteration("2"), CALLER, 0)
+    cluster.controller.cut(second.end_offset)
+    cluster.controller.commit(first.end_offset, timestamp_ms=1)
+    assert cluster.image is before
+    cluster.commit(second)
+    assert cluster.image.config((ResourceType.BROKER, ""))["log.cleaner.threads"] == "2"
 
 
 def test_what_is_not_committed_is_seen_by_decisions_and_not_by_readers() -> None:

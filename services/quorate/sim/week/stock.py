@@ -45,7 +45,7 @@ class StockController(Controller):
     def take(self, records: Sequence[MetadataRecord]) -> Decision:
         """Count records as decided that somebody else decided. They have to fit into one batch."""
         active = self._required()
-        proposal = Proposal(metadata_version(active.image.features))
+        proposal = Proposal(metadata_version(active.overlay.features))
         if not proposal.add(records):
             raise ValueError(f"{len(records)} records do not fit into a batch")
         return active.take(Outcome(proposal, None))
