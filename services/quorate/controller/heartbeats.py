@@ -137,19 +137,23 @@ def _is_unfenced(brokers: Brokers, broker_id: int) -> bool:
 def decide_heartbeat(context: Context, request: BrokerHeartbeat) -> Outcome:
     """Note that a broker is alive and move it on: fenced, unfenced, shutting down, gone."""
     broker = context.view.brokers.by_id.get(request.broker_id)
-    nothing = Proposal(metadata_version(context.view.features))
     if broker is None:
         message = f"No broker is registered with the id {request.broker_id}; register it first."
         reply = BrokerHeartbeatReply(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
-        return Outcome(nothing, reply)
+        return Outcome(_nothing(context), reply)
     epoch = broker.registration.broker_epoch
     if request.broker_epoch != epoch:
         message = (
             f"Broker {request.broker_id} is registered with epoch {epoch}, not"
             f" {request.broker_epoch}: another process took its place; register again."
         )
-        return Outcome(nothing, BrokerHeartbeatReply(ErrorCode.STALE_BROKER_EPOCH, message))
+        reply = BrokerHeartbeatReply(ErrorCode.STALE_BROKER_EPOCH, message)
+        return Outcome(_nothing(context), reply)
     return _Heartbeat(context, request, broker).decide()
+
+
+def _nothing(context: Context) -> Proposal:
+    return Proposal(metadata_version(context.view.features))
 
 
 class _Heartbeat:
@@ -160,11 +164,6 @@ class _Heartbeat:
         self._request = request
         self._broker = broker
         self._is_caught_up = request.current_metadata_offset >= broker.offset
-        self._session = Session(
-            broker_epoch=request.broker_epoch,
-            contact_ms=context.now_ms,
-            metadata_offset=request.current_metadata_offset,
-        )
 
     def decide(self) -> Outcome:
         request, registration = self._request, self._broker.registration
@@ -191,12 +190,21 @@ class _Heartbeat:
             should_shut_down=should_shut_down,
         )
 
+    def _session(self, shutdown_offset: Offset | None = None) -> tuple[int, Session]:
+        request = self._request
+        session = Session(
+            broker_epoch=request.broker_epoch,
+            contact_ms=self._context.now_ms,
+            metadata_offset=request.current_metadata_offset,
+            shutdown_offset=shutdown_offset,
+        )
+        return request.broker_id, session
+
     def _stay(self, *, is_fenced: bool, shutdown_offset: Offset | None = None) -> Outcome:
-        session = replace(self._session, shutdown_offset=shutdown_offset)
         return Outcome(
-            Proposal(metadata_version(self._context.view.features)),
+            _nothing(self._context),
             self._reply(is_fenced=is_fenced),
-            session=(self._request.broker_id, session),
+            session=self._session(shutdown_offset),
         )
 
     def _unfence(self) -> Outcome:
@@ -210,14 +218,14 @@ class _Heartbeat:
         return replace(
             settle(self._context, (change,), (broker_id,), active),
             reply=self._reply(is_fenced=False),
-            session=(broker_id, self._session),
+            session=self._session(),
         )
 
     def _fence(self) -> Outcome:
         return replace(
             self._without(fenced=FENCE),
             reply=self._reply(is_fenced=True),
-            session=(self._request.broker_id, self._session),
+            session=self._session(),
         )
 
     def _without(self, **change: int) -> Outcome:
@@ -231,7 +239,7 @@ class _Heartbeat:
         broker_id = self._request.broker_id
         reply = self._reply(is_fenced=True, should_shut_down=True)
         if self._broker.registration.fenced:
-            outcome = Outcome(Proposal(metadata_version(self._context.view.features)), reply)
+            outcome = Outcome(_nothing(self._context), reply)
         else:
             outcome = self._without(fenced=FENCE)
         return replace(outcome, reply=reply, ended=broker_id)
@@ -240,14 +248,14 @@ class _Heartbeat:
         """It may go at once where it is known to lead nothing."""
         broker_id = self._request.broker_id
         outcome = self._without(in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN)
-        session = self._session
+        shutdown_offset = None
         if outcome.settling is not None and not outcome.settling.concerns(broker_id):
             if not _has_led(self._context.freeze(), broker_id, outcome):
                 return self._shut_down()
             end = self._context.next_offset + len(outcome.proposal.records)
-            session = replace(session, shutdown_offset=Offset(end - 1))
+            shutdown_offset = Offset(end - 1)
         reply = self._reply(is_fenced=False)
-        return replace(outcome, reply=reply, session=(broker_id, session))
+        return replace(outcome, reply=reply, session=self._session(shutdown_offset))
 
     def _go_on_shutting_down(self) -> Outcome:
         """Once the others know their new leaders it may go (Kafka: lowest active offset)."""
