@@ -9,7 +9,8 @@ from __future__ import annotations
 from math import pi, sin
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.week.options import DAY_MS, MINUTE_MS, START_MS, Draws
+from quorate.sim.draws import Draws
+from quorate.sim.week.options import DAY_MS, MINUTE_MS, START_MS
 
 if TYPE_CHECKING:
     from quorate.sim.week.agenda import Agenda

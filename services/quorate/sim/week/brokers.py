@@ -18,7 +18,8 @@ from quorate.controller.requests import (
     UnregisterBroker,
 )
 from quorate.records.errors import ErrorCode
-from quorate.sim.week.options import MINUTE_MS, SECOND_MS, Draws
+from quorate.sim.draws import Draws
+from quorate.sim.week.options import MINUTE_MS, SECOND_MS
 from quorate.sim.week.scenario import SESSION_MS, broker_ids
 from quorate.sim.week.stock import (
     each,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
+from quorate.sim.draws import Draws
 from quorate.sim.week import scenario
 from quorate.sim.week.agenda import Agenda
 from quorate.sim.week.background import Background
 from quorate.sim.week.brokers import REBALANCE_MS, Brokers
 from quorate.sim.week.leading import Leading
-from quorate.sim.week.options import HOUR_MS, MINUTE_MS, SECOND_MS, START_MS, Draws
+from quorate.sim.week.options import HOUR_MS, MINUTE_MS, SECOND_MS, START_MS
 from quorate.sim.week.scenario import SESSION_MS, broker_ids, plan
 from quorate.sim.week.security import Security
 from quorate.sim.week.topics import Topics

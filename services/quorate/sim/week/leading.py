@@ -31,7 +31,8 @@ from quorate.records.control import (
 from quorate.records.ids import DirectoryId, Epoch, NodeId, Offset, OffsetAndEpoch, ReplicaKey
 from quorate.records.metadata import METADATA_VERSION_LATEST, FeatureLevelRecord, encode_record
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from quorate.sim.week.options import START_MS, Draws
+from quorate.sim.draws import Draws
+from quorate.sim.week.options import START_MS
 from quorate.sim.week.replicas import Replicas
 from quorate.sim.week.scenario import SESSION_MS, controllers_of
 from quorate.sim.week.stock import StockController, controller_registration

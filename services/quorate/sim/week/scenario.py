@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.sim.week.options import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Draws
+from quorate.sim.draws import Draws
+from quorate.sim.week.options import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

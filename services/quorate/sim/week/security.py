@@ -19,7 +19,8 @@ from quorate.records.metadata import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from quorate.sim.week.options import DAY_MS, Draws
+from quorate.sim.draws import Draws
+from quorate.sim.week.options import DAY_MS
 
 if TYPE_CHECKING:
     from quorate.sim.week.brokers import Brokers

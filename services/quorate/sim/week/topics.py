@@ -18,7 +18,8 @@ from quorate.controller.requests import (
     ResourceType,
 )
 from quorate.records.errors import ErrorCode
-from quorate.sim.week.options import DAY_MS, MINUTE_MS, SECOND_MS, Draws, StableTopicName
+from quorate.sim.draws import Draws, StableTopicName
+from quorate.sim.week.options import DAY_MS, MINUTE_MS, SECOND_MS
 from quorate.sim.week.stock import each, expand, grow, is_on, partitions_where, reassign, shrink
 
 if TYPE_CHECKING:
