@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from random import Random
+from collections import deque
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +18,6 @@ from quorate.controller.requests import (
     ConfigChange,
     ConfigResource,
     CreateTopics,
-    DeleteTopics,
     IncrementalAlterConfigs,
     NewTopic,
     ResourceType,
@@ -28,6 +27,8 @@ from quorate.controller.slices import finish
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset, TopicId
 from quorate.records.metadata import ConfigRecord, PartitionRecord, TopicRecord
+from quorate.sim.deciding import DrawnDecisions, Standby, require_equal
+from quorate.sim.draws import Draws
 from tests.unit.controller.conftest import CALLER, Cluster, uuid
 
 if TYPE_CHECKING:
@@ -35,109 +36,48 @@ if TYPE_CHECKING:
 
     from quorate.controller.requests import WriteRequest
     from quorate.records.metadata import MetadataRecord
+    from quorate.sim.deciding import Batch
 
-NAMES = ("a", "b.c", "b_c", "d", "e", "__consumer_offsets")
-STEPS = 120
-
-
-class History:
-    """Requests that are likely to be about the same few things, drawn from one seed."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = Random(seed)
-
-    def request(self, cluster: Cluster) -> WriteRequest:
-        draw = self._random
-        match draw.randrange(12):
-            case 0:
-                return DeleteTopics((draw.choice(NAMES),))
-            case 1:
-                return cluster.heartbeat(
-                    draw.choice(sorted(cluster.image.brokers.by_id)),
-                    want_fence=draw.random() < 0.3,
-                )
-            case 2:
-                return cluster.registration(
-                    draw.randint(1, 5), incarnation_id=uuid(draw.getrandbits(60))
-                )
-            case 3 if len(cluster.image.brokers.by_id) > 2:
-                return UnregisterBroker(max(cluster.image.brokers.by_id))
-            case 4 | 5 | 6:
-                return self._creation()
-        return self._alteration()
-
-    def _creation(self) -> CreateTopics:
-        draw = self._random
-        sizes = (1, 1, 2, 40, 200)
-        return CreateTopics(
-            tuple(
-                NewTopic(
-                    draw.choice(NAMES),
-                    partitions=draw.choice(sizes),
-                    replication_factor=draw.choice((1, 2, 3)),
-                    configs=draw.choice(((), (("retention.ms", "5"),), (("what", "5"),))),
-                )
-                for _ in range(draw.choice((1, 1, 2, 3)))
-            ),
-            validate_only=draw.random() < 0.1,
-        )
-
-    def _alteration(self) -> IncrementalAlterConfigs:
-        draw = self._random
-        return IncrementalAlterConfigs(
-            tuple(
-                ConfigAlteration(
-                    draw.choice(
-                        (
-                            ConfigResource(ResourceType.TOPIC, draw.choice(NAMES)),
-                            ConfigResource(ResourceType.BROKER, draw.choice(("", "1", "7"))),
-                        )
-                    ),
-                    (
-                        ConfigChange(
-                            draw.choice(("retention.ms", "cleanup.policy")),
-                            draw.choice(tuple(AlterOperation)),
-                            draw.choice(("1", "2", "compact")),
-                        ),
-                    ),
-                )
-                for _ in range(draw.choice((1, 1, 1, 3)))
-            )
-        )
+LEADERS = 6
 
 
-def test_a_batch_on_one_overlay_is_decided_as_with_an_image_for_each() -> None:
+def lead_and_lose(seed: int) -> None:
+    """Brokers come and go, are heard or not; topics and settings change; batches are lost."""
+    draws = Draws(seed, "history")
+    decisions, standby = DrawnDecisions(draws), Standby()
+    now_ms = 0
+    for epoch in range(1, LEADERS + 1):
+        ways = decisions.lead(standby.image, Epoch(epoch), now_ms)
+        sent: deque[Batch] = deque()
+        for _ in range(draws.between(2, 16)):
+            now_ms += draws.between(0, 2000)
+            sent.extend(decisions.batches(ways, now_ms))
+            if draws.chance(0.05):
+                gathered = ways.cut(now_ms)
+                controls = ways.append_controls(now_ms)
+                sent.extend([controls] if gathered is None else [gathered, controls])
+            last = None
+            for _ in range(draws.between(0, len(sent))):
+                last = sent.popleft()
+                standby.replay(last)
+            if last is not None:
+                ways.commit(last)
+                require_equal(ways.image, standby.image, "that are replayed")
+
+
+@pytest.mark.parametrize("are_passes_short", [False, True])
+def test_a_batch_on_one_overlay_is_decided_as_with_an_image_for_each(
+    monkeypatch: pytest.MonkeyPatch, *, are_passes_short: bool
+) -> None:
+    if are_passes_short:
+        monkeypatch.setattr("quorate.controller.settling.RECORDS_SLICE", 3)
+        monkeypatch.setattr("quorate.controller.settling.CHUNKS_SLICE", 2)
     seed = time.time_ns() % 1_000_000_000
-    said = f"seed {seed}"
-    history, choices = History(seed), Random(seed)
-    one, two = Cluster(), Cluster(gathers=True)
-    for cluster in (one, two):
-        cluster.start_brokers(1, 2, 3)
-    ends: list[Offset] = []
-    for _ in range(STEPS):
-        request = history.request(one)
-        found = two.controller.decide(request, CALLER, 0)
-        # A batch that is full ends before the decision that does not fit in.
-        cuts_before = bool(ends) and bool(found.records) and choices.random() < 0.15
-        if cuts_before:
-            two.controller.cut(ends[-1])
-            _commit_both(one, two, ends[-1], said)
-            ends.clear()
-        assert one.controller.decide(request, CALLER, 0) == found, said
-        if found.records:
-            ends.append(found.end_offset)
-        if ends and choices.random() < 0.3:
-            two.controller.cut(ends[-1])
-            _commit_both(one, two, ends[-1], said)
-            ends.clear()
-
-
-def _commit_both(one: Cluster, two: Cluster, end_offset: Offset, said: str) -> None:
-    for cluster in (one, two):
-        cluster.controller.commit(end_offset, timestamp_ms=end_offset)
-    assert two.image == one.image, said
-    assert two.image.position == one.image.position, said
-    assert two.image.tally.replaced == one.image.tally.replaced, said
+    try:
+        lead_and_lose(seed)
+    except Exception as error:
+        error.add_note(f"seed {seed}")
+        raise
 
 
 def alteration(value: str) -> IncrementalAlterConfigs:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.sim.invariants.acknowledged import AcknowledgedSurvives
 from quorate.sim.invariants.changes import ChangesEndAsTold
+from quorate.sim.invariants.deciding import OverlayDecidesAsImages
 from quorate.sim.invariants.decommissioned import DecommissionedStayAway
 from quorate.sim.invariants.election_safety import ElectionSafety
 from quorate.sim.invariants.epoch_start import CommitsOwnEpochFirst
@@ -57,4 +58,5 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     LeavesKeepAMajority,
     EpochsRiseByElections,
     SnapshotsAreCheckedAndPinned,
+    OverlayDecidesAsImages,
 )

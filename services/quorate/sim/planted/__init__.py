@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.planted import addresses, disks, membership, replication, votes
+from quorate.sim.planted import addresses, deciding, disks, membership, replication, votes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +24,7 @@ BUGS: Final[dict[str, Bug]] = {
         *disks.BUGS,
         *membership.BUGS,
         *addresses.BUGS,
+        *deciding.BUGS,
     )
 }
 

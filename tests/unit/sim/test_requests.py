@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from quorate.controller.image import MetadataImage
+from quorate.controller.requests import BrokerHeartbeat, WriteRequest
+from quorate.sim.draws import Draws
+from quorate.sim.requests import DrawnRequests
+
+
+def drawn(seed: int) -> list[WriteRequest]:
+    requests = DrawnRequests(Draws(seed, "requests"))
+    return [requests.one(MetadataImage()) for _ in range(200)]
+
+
+def test_one_seed_draws_the_same_requests_again() -> None:
+    assert drawn(1) == drawn(1) != drawn(2)
+
+
+def test_nobody_is_heard_before_there_are_brokers() -> None:
+    kinds = {type(request) for request in drawn(1)}
+    assert len(kinds) == 5
+    assert BrokerHeartbeat not in kinds
