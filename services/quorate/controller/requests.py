@@ -6,11 +6,10 @@ answer reports errors per item (rule 20).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.records.value import value
+from quorate.records.value import named_value, value
 
 if TYPE_CHECKING:
     from quorate.records.ids import ClusterId, Offset
@@ -158,7 +157,7 @@ class FeatureRange:
     max_level: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class RegisterBroker:
     """A broker process makes itself known; `incarnation_id` is new at each of its starts."""
 
@@ -171,7 +170,7 @@ class RegisterBroker:
     log_dirs: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class BrokerHeartbeat:
     """A registered broker is alive, has replayed up to an offset, and says what it wants next."""
 

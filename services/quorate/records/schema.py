@@ -22,6 +22,7 @@ from typing import (
 )
 
 from quorate.records.ids import ZERO_UUID
+from quorate.records.value import named_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -168,11 +169,8 @@ _SCHEMAS: dict[type, Schema] = {}
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def structure(cls: type[T]) -> type[T]:
-    """Makes a slotted, keyword-only dataclass of a class with `Wire` annotations.
-
-    It is frozen for the type checker only, as in records/value.py.
-    """
-    return dataclass(slots=True, unsafe_hash=True, kw_only=True)(cls)
+    """Makes a value of a class with `Wire` annotations."""
+    return named_value(cls)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

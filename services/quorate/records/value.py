@@ -17,3 +17,9 @@ T = TypeVar("T")
 def value(cls: type[T]) -> type[T]:
     """Makes a slotted dataclass that is compared and hashed by what is in it."""
     return dataclass(slots=True, unsafe_hash=True)(cls)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def named_value(cls: type[T]) -> type[T]:
+    """The same, whose fields are given by name."""
+    return dataclass(slots=True, unsafe_hash=True, kw_only=True)(cls)

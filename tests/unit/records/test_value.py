@@ -6,7 +6,7 @@ from dataclasses import field, replace
 
 import pytest
 
-from quorate.records.value import value
+from quorate.records.value import named_value, value
 
 
 @value
@@ -30,6 +30,18 @@ def test_another_one_is_made_of_it() -> None:
 def test_there_is_no_other_field() -> None:
     with pytest.raises(AttributeError):
         Point(1).z = 3  # type: ignore[attr-defined]
+
+
+@named_value
+class Place:
+    host: str
+    port: int = 0
+
+
+def test_the_fields_of_some_have_to_be_named() -> None:
+    assert Place(host="h") == Place(host="h", port=0)
+    with pytest.raises(TypeError):
+        Place("h", 0)  # type: ignore[call-arg]
 
 
 def test_the_type_checker_refuses_to_change_a_field() -> None:

@@ -1,0 +1,268 @@
+"""Values of the controller from and to protobuf, by one straight function for each message.
+
+Message and field names equal those of the dataclasses, so a walk over a message's descriptor makes
+them all (records/source.py); only pairs (NameValue) and replica lists (Replicas) have shapes of
+their own. Bad input raises ValueError that names the field: a number that stands for nothing, a
+string that no record can hold, more items than one request may have (rule 28).
+"""
+
+# ruff: noqa: ANN401 - one walk serves every message, whatever its type
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from quorate.controller import replies, requests
+from quorate.controller.decision import RECORDS_MAX
+from quorate.records.errors import ErrorCode
+from quorate.records.source import Source
+from quorate.records.widths import SHORT_STRING, string_problem
+from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from enum import IntEnum
+
+# Messages that are no dataclass: their fields are the items of a tuple, or its one field is it.
+_PLAIN: Final = frozenset({"NameValue", "Replicas"})
+_ENUMS: Final[dict[tuple[str, str], type[IntEnum]]] = {
+    ("ConfigResource", "type"): requests.ResourceType,
+    ("ConfigChange", "operation"): requests.AlterOperation,
+    ("ConfigEntry", "source"): replies.ConfigSource,
+}
+
+# How many items a request may have. One costs the controller some tens of microseconds, and a
+# request is decided in one turn of its loop.
+ITEMS_MAX: Final = 1000
+_ITEMS_MAX: Final[dict[tuple[str, str], int]] = {
+    ("ConfigAlteration", "changes"): 100,
+    ("NewTopic", "assignments"): RECORDS_MAX,
+    ("NewTopic", "configs"): 100,
+    ("RegisterBroker", "features"): 100,
+    ("RegisterBroker", "listeners"): 100,
+    ("RegisterBroker", "log_dirs"): 100,
+    ("Replicas", "ids"): 100,
+}
+
+
+def shape_of(name: str) -> Any:
+    """The dataclass of that name."""
+    return getattr(requests, name, None) or getattr(replies, name)
+
+
+def _fields_of(name: str) -> Any:
+    return getattr(pb, name).DESCRIPTOR.fields
+
+
+@cache
+def field_names(name: str) -> tuple[str, ...]:
+    """The fields of a dataclass, in its order."""
+    return tuple(field.name for field in fields(shape_of(name)))
+
+
+# --- from messages ------------------------------------------------------------------------------
+
+
+@cache
+def reader(name: str, given: str | None = None) -> Callable[..., Any]:
+    """How messages of that name become values; the field `given`, if any, is a second argument."""
+    source = Source(f"read {name}", "message", *([] if given is None else [given]))
+    source.line(f"return {_read(source, name, 'message', given)}")
+    made: Callable[..., Any] = source.compiled()
+    return made
+
+
+def _read(source: Source, owner: str, message: str, given: str | None = None) -> str:
+    """Adds the lines that read a message, and answers with the expression of its value."""
+    values: dict[str, str] = {}
+    for field in _fields_of(owner):
+        is_given = field.name == given
+        values[field.name] = field.name if is_given else _read_field(source, owner, field, message)
+    if owner in _PLAIN:
+        alone, *others = values.values()
+        return f"({alone}, {', '.join(others)})" if others else alone
+    return source.instance(shape_of(owner), values)
+
+
+def _read_field(source: Source, owner: str, field: Any, message: str) -> str:
+    """The same for one field."""
+    value = f"{message}.{field.name}"
+    if field.is_repeated:
+        return _read_many(source, owner, field, value)
+    if not field.has_presence:
+        return _read_plain(source, owner, field, value)
+    is_absent = f"not {message}.HasField({field.name!r})"
+    if field.message_type is None:
+        # Only what is empty may not be there at all.
+        local = source.local(field.name)
+        source.line(f"{local} = {value}")
+        with source.block(f"if not {local} and {is_absent}:"):
+            source.line(f"{local} = None")
+        with source.block("else:"):
+            source.line(f"{local} = {_read_plain(source, owner, field, local)}")
+        return local
+    if field.name in _required(owner):
+        missing = source.outer(_missing, "missing")
+        with source.block(f"if {is_absent}:"):
+            source.line(f"{missing}({f'{owner}.{field.name}'!r})")
+        return _read_part(source, field, value)
+    local = source.local(field.name)
+    with source.block(f"if {is_absent}:"):
+        source.line(f"{local} = None")
+    with source.block("else:"):
+        source.line(f"{local} = {_read_part(source, field, value)}")
+    return local
+
+
+def _read_part(source: Source, field: Any, value: str) -> str:
+    local = source.local(field.name)
+    source.line(f"{local} = {value}")
+    return _read(source, field.message_type.name, local)
+
+
+def _read_many(source: Source, owner: str, field: Any, value: str) -> str:
+    values, where = source.local(field.name), f"{owner}.{field.name}"
+    source.line(f"{values} = {value}")
+    limit = items_max(owner, field.name)
+    if limit is not None:
+        check = source.outer(check_count, "check_count")
+        with source.block(f"if len({values}) > {limit}:"):
+            source.line(f"{check}({where!r}, len({values}), {limit})")
+    # A slice is a list, made at once; whoever asks the container itself for one item after the
+    # other is told of its end by an exception.
+    if field.message_type is None and not _is_bounded_text(owner, field):
+        return f"tuple({values}[:])"
+    items, item = source.local("items"), source.local("item")
+    source.line(f"{items} = []")
+    with source.block(f"for {item} in {values}[:]:"):
+        if field.message_type is None:
+            read = _read_plain(source, owner, field, item)
+        else:
+            read = _read(source, field.message_type.name, item)
+        source.line(f"{items}.append({read})")
+    return f"tuple({items})"
+
+
+def _read_plain(source: Source, owner: str, field: Any, value: str) -> str:
+    """A number, a string or bytes."""
+    where, local = f"{owner}.{field.name}", source.local(field.name)
+    enum = _ENUMS.get((owner, field.name))
+    if field.name == "error":
+        known = source.outer({int(code): code for code in ErrorCode}.get, "known")
+        unknown = source.outer(ErrorCode.UNKNOWN_SERVER_ERROR, "unknown")
+        return f"{known}({value}, {unknown})"
+    if enum is not None:
+        known = source.outer({int(member): member for member in enum}, "known")
+        no_member = source.outer(_no_member, "no_member")
+        source.line(f"{local} = {known}.get({value})")
+        with source.block(f"if {local} is None:"):
+            source.line(f"{no_member}({known}, {where!r}, {value})")
+        return local
+    if _is_bounded_text(owner, field):
+        check = source.outer(_check_text, "check_text")
+        text = value
+        if not value.isidentifier():
+            text = local
+            source.line(f"{text} = {value}")
+        with source.block(f"if len({text}) > {SHORT_STRING}:"):
+            source.line(f"{check}({where!r}, {text})")
+        return text
+    return value
+
+
+def _is_bounded_text(owner: str, field: Any) -> bool:
+    return field.type == field.TYPE_STRING and not hasattr(replies, owner)
+
+
+def _required(name: str) -> frozenset[str]:
+    """The fields of a dataclass that have no default."""
+    shaped = fields(shape_of(name))
+    return frozenset(field.name for field in shaped if field.default is MISSING)
+
+
+def items_max(owner: str, name: str) -> int | None:
+    """None for replies: they are as long as what they tell of."""
+    return None if hasattr(replies, owner) else _ITEMS_MAX.get((owner, name), ITEMS_MAX)
+
+
+def check_count(where: str, count: int, limit: int) -> None:
+    """Raises ValueError for more items than a request may have."""
+    if count > limit:
+        raise ValueError(
+            f"{where}: {count} items where a request may have {limit}: send several requests"
+        )
+
+
+def _missing(where: str) -> NoReturn:
+    raise ValueError(f"{where}: it is missing")
+
+
+def _check_text(where: str, value: str) -> None:
+    problem = string_problem(value)
+    if problem is not None:
+        raise ValueError(f"{where}: {problem}")
+
+
+def _no_member(members: Mapping[int, IntEnum], where: str, value: int) -> NoReturn:
+    known = ", ".join(f"{number} {member.name}" for number, member in members.items())
+    raise ValueError(f"{where}: {value} is none of {known}")
+
+
+# --- to messages --------------------------------------------------------------------------------
+
+
+@cache
+def putter(name: str, inside: str | None = None) -> Callable[[Any, Any], None]:
+    """How values of that name fill a fresh message, or that in the field `inside` of a message."""
+    source = Source(f"put {name}", "message", "value")
+    if inside is None:
+        _put(source, name, "message", "value")
+    else:
+        _put_part(source, name, f"message.{inside}", "value")
+    made: Callable[[Any, Any], None] = source.compiled()
+    return made
+
+
+def _put_part(source: Source, owner: str, part: str, value: str) -> None:
+    """Adds the lines that fill a message inside another one, which is there even if empty."""
+    message = source.local("part")
+    source.line(f"{message} = {part}")
+    source.line(f"{message}.SetInParent()")
+    _put(source, owner, message, value)
+
+
+def _put(source: Source, owner: str, message: str, value: str) -> None:
+    by_name = {field.name: field for field in _fields_of(owner)}
+    if owner in _PLAIN:
+        if len(by_name) == 1:
+            source.line(f"{message}.{next(iter(by_name))}.extend({value})")
+        else:
+            source.line(f"{', '.join(f'{message}.{name}' for name in by_name)} = {value}")
+        return
+    if not by_name:
+        source.line("pass")
+    for name in field_names(owner):
+        item = source.local(name)
+        source.line(f"{item} = {value}.{name}")
+        _put_field(source, by_name[name], f"{message}.{name}", item)
+
+
+def _put_field(source: Source, field: Any, target: str, item: str) -> None:
+    """Fresh messages have every field at its zero; one whose zero is not absence is set to it."""
+    inner = None if field.message_type is None else field.message_type.name
+    is_there = f"if {item} is not None:" if field.has_presence else f"if {item}:"
+    with source.block(is_there):
+        if not field.is_repeated:
+            if inner is None:
+                source.line(f"{target} = {item}")
+            else:
+                _put_part(source, inner, target, item)
+        elif inner is None:
+            source.line(f"{target}.extend({item})")
+        else:
+            add, each, part = (source.local(hint) for hint in ("add", "each", "part"))
+            source.line(f"{add} = {target}.add")
+            with source.block(f"for {each} in {item}:"):
+                source.line(f"{part} = {add}()")
+                _put(source, inner, part, each)
