@@ -1,0 +1,200 @@
+"""What it costs to take a write from its bytes and to put its reply into bytes, without a socket.
+
+    python -m tests.bench.conversions [--beside CHECKOUT] [--rounds N]
+
+Each step works on 64 values at a time. Processor time of one thread, of one value; with another
+checkout the two take turns in one run, each in a process of its own, and the ratio tells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from quorate.controller import replies, requests
+from quorate.controller.features import encode_at
+from quorate.records.ids import ClusterId, Offset, TopicId
+from quorate.records.metadata import (
+    METADATA_VERSION_LATEST,
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    TopicRecord,
+    decode_record,
+)
+from quorate.rpc import convert_controller as convert
+from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+COUNT: Final = 64
+_UUID: Final = bytes(range(16))
+_ID: Final = TopicId(_UUID)
+# In one turn of one step: long enough for the clock, short enough for both to see the same machine.
+_REPEATS: Final = 20
+
+
+def _resource(index: int) -> requests.ConfigResource:
+    return requests.ConfigResource(requests.ResourceType.TOPIC, f"topic-{index}")
+
+
+def _change(index: int) -> requests.IncrementalAlterConfigs:
+    operation = requests.AlterOperation.SET
+    change = requests.ConfigChange("retention.ms", operation, str(100_000 + index))
+    return requests.IncrementalAlterConfigs(
+        (requests.ConfigAlteration(_resource(index), (change,)),)
+    )
+
+
+def _heartbeat(index: int) -> requests.BrokerHeartbeat:
+    return requests.BrokerHeartbeat(
+        broker_id=index, broker_epoch=100 + index, current_metadata_offset=Offset(1000 + index)
+    )
+
+
+def _registration(index: int) -> requests.RegisterBroker:
+    return requests.RegisterBroker(
+        broker_id=index,
+        incarnation_id=_UUID,
+        cluster_id=ClusterId("c" * 22),
+        listeners=(requests.Listener("PLAINTEXT", "host", 9092),),
+        features=(requests.FeatureRange("metadata.version", 7, 30),),
+        log_dirs=(_UUID,),
+    )
+
+
+_REQUESTS: Final[dict[str, Callable[[int], requests.WriteRequest]]] = {
+    "change of a setting": _change,
+    "new topic": lambda index: requests.CreateTopics((requests.NewTopic(f"topic-{index}", 1, 3),)),
+    "heartbeat": _heartbeat,
+    "registration": _registration,
+}
+_REPLIES: Final[dict[str, Callable[[int], replies.WriteReply]]] = {
+    "change of a setting": lambda index: replies.IncrementalAlterConfigsReply(
+        (replies.AlteredResource(_resource(index)),)
+    ),
+    "new topic": lambda index: replies.CreateTopicsReply(
+        (replies.CreatedTopic(f"topic-{index}", topic_id=_ID, partitions=1, replication_factor=3),)
+    ),
+    "heartbeat": lambda _: replies.BrokerHeartbeatReply(is_caught_up=True, is_fenced=False),
+    "registration": lambda index: replies.RegisterBrokerReply(broker_epoch=index),
+}
+_RECORDS: Final[dict[str, Callable[[int], Any]]] = {
+    "ConfigRecord": lambda index: ConfigRecord(
+        resource_type=2, resource_name=f"topic-{index}", name="retention.ms", value=f"1{index}"
+    ),
+    "TopicRecord": lambda index: TopicRecord(name=f"topic-{index}", topic_id=_ID),
+    "PartitionRecord": lambda index: PartitionRecord(
+        partition_id=index,
+        topic_id=_ID,
+        replicas=(1, 2, 3),
+        isr=(1, 2, 3),
+        leader=1,
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=(_UUID, _UUID, _UUID),  # type: ignore[arg-type]
+    ),
+    "PartitionChangeRecord": lambda index: PartitionChangeRecord(
+        partition_id=index, topic_id=_ID, isr=(1, 2), leader=2
+    ),
+}
+
+
+def _steps() -> Iterator[tuple[str, Callable[[], object]]]:
+    for what, request in _REQUESTS.items():
+        data = [
+            convert.write_request(request(index), 70_000 + index).SerializeToString()
+            for index in range(COUNT)
+        ]
+        yield (
+            f"request: {what}",
+            lambda data=data: [
+                convert.chosen(pb.WriteRequest.FromString(each), "request") for each in data
+            ],
+        )
+    for what, reply in _REPLIES.items():
+        made = [reply(index) for index in range(COUNT)]
+        yield f"reply: {what}", lambda made=made: _acknowledged(made)
+    for what, record in _RECORDS.items():
+        records = [record(index) for index in range(COUNT)]
+        values = [encode_at(METADATA_VERSION_LATEST, each) for each in records]
+        yield (
+            f"{what}, encoded",
+            lambda records=records: [encode_at(METADATA_VERSION_LATEST, each) for each in records],
+        )
+        yield f"{what}, decoded", lambda values=values: [decode_record(each) for each in values]
+
+
+def _acknowledged(made: list[Any]) -> bytes:
+    response = pb.WriteResponse(first_sequence=70_000, last_sequence=70_000 + COUNT - 1)
+    for reply in made:
+        convert.put_write_reply(response.results.add(), reply)
+    return response.SerializeToString()
+
+
+def _work() -> None:
+    """Takes the name of a step from each line, and answers with its time of one value."""
+    steps = dict(_steps())
+    for line in sys.stdin:
+        step = steps[line.rstrip("\n")]
+        began_ns = time.process_time_ns()
+        for _ in range(_REPEATS):
+            step()
+        print((time.process_time_ns() - began_ns) / (_REPEATS * COUNT * 1000), flush=True)
+
+
+class _Worker:
+    """A process that works with the code of one checkout."""
+
+    def __init__(self, checkout: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "--work"],
+            env={**os.environ, "PYTHONPATH": str(checkout / "services")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def time_us(self, step: str) -> float:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{step}\n")
+        self._process.stdin.flush()
+        return float(self._process.stdout.readline())
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--beside", type=Path, help="another checkout of this repository")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.work:
+        _work()
+        return
+    ours = _Worker(Path(__file__).parents[2])
+    theirs = _Worker(arguments.beside or Path(__file__).parents[2])
+    print(f"{'':32} {'beside':>9} {'here':>9}   ratio")
+    for name, _ in _steps():
+        # The first turn warms both up.
+        rounds = [(theirs.time_us(name), ours.time_us(name)) for _ in range(arguments.rounds + 1)]
+        before, after = (median(column) for column in zip(*rounds[1:], strict=True))
+        ratios = sorted(b / a for a, b in rounds[1:])
+        spread = f"{median(ratios):.2f} [{ratios[0]:.2f}..{ratios[-1]:.2f}]"
+        print(f"{name:32} {before:6.2f} us {after:6.2f} us   {spread}")
+    ours.close()
+    theirs.close()
+
+
+if __name__ == "__main__":
+    main()
