@@ -1,6 +1,7 @@
 """Encoders and decoders derived from schemas, compiled once for each version of a message.
 
-Neighbouring fields of fixed size become one `struct` layout, every other field a pair of closures.
+Neighbouring fields of fixed size become one `struct` layout, every other field a pair of closures;
+what calls them, and what they are too slow for, are functions made of text (records/straight.py).
 A reader takes (buffer, position) and answers (value, position behind it); a writer appends to a
 bytearray. Sources: Kafka's protocol guide, KIP-482 (flexible versions and tagged fields).
 """
@@ -8,15 +9,12 @@ bytearray. Sources: Kafka's protocol guide, KIP-482 (flexible versions and tagge
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from operator import attrgetter
-from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from quorate.records.schema import (
     OWN_DEFAULTS,
-    TAGGED,
     Field,
     Schema,
     SchemaError,
@@ -24,12 +22,21 @@ from quorate.records.schema import (
     schema_of,
     shapes_of,
 )
+from quorate.records.straight import (
+    TEXT,
+    Part,
+    ReadTags,
+    Run,
+    Tag,
+    Tags,
+    structure_reader,
+    structure_writer,
+)
 from quorate.records.values import (
     FIXED,
     Reader,
     Writer,
     array,
-    check_uuid,
     nullable_structure,
     number,
     numbers,
@@ -38,12 +45,12 @@ from quorate.records.values import (
     uuid,
     uuids,
 )
-from quorate.records.varint import Buffer, encode_uvarint, read_uvarint
+from quorate.records.varint import Buffer, read_uvarint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 T = TypeVar("T")
-# What follows a structure's plain fields: reads into, or writes from, all its values.
-_ReadTags: TypeAlias = Callable[[Buffer, int, list[Any]], int]
-_WriteTags: TypeAlias = Callable[[bytearray, tuple[Any, ...]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,25 +110,6 @@ def compile_codec(schema: Schema, version: int, shapes: Mapping[str, type]) -> C
     return Codec(schema.name, version, read, write)
 
 
-class _Part(NamedTuple):
-    """A field, or with a slice a run of fixed fields, and where its value stands."""
-
-    name: str
-    slot: int | slice
-    read: Reader
-    write: Writer
-
-
-class _Tag(NamedTuple):
-    """A field that travels under a tag, unless it has its default."""
-
-    slot: int
-    tag: int
-    default: Any
-    read: Reader
-    write: Writer
-
-
 @dataclass(frozen=True, slots=True)
 class _Compiler:
     version: int
@@ -129,34 +117,17 @@ class _Compiler:
     shapes: Mapping[str, type]
 
     def structure(self, body: Struct) -> tuple[Reader, Writer]:
-        """Reader and writer of a structure.
-
-        Values stand in a list in their order on the wire, then those that are tagged or absent,
-        last the unknown tags; so runs of fixed fields are slices of it.
-        """
+        """Reader and writer of a structure: its plain fields, then those under tags."""
         plain = [f for f in body.fields if self._has(f) and not self._is_tagged(f)]
         tagged = [f for f in body.fields if self._has(f) and self._is_tagged(f)]
         absent = [f for f in body.fields if not self._has(f)]
-        order = [*plain, *tagged, *absent]
-        defaults = [self.default(f) for f in order]
-        names = [*(f.name for f in order), TAGGED]
-        parts = self._parts(plain)
-        tags = [
-            _Tag(slot, field.tag, defaults[slot], *self.field(field))
-            for slot, field in enumerate(tagged, len(plain))
-            if field.tag is not None
-        ]
-        guards = [
-            (slot, field.name, defaults[slot])
-            for slot, field in enumerate(absent, len(plain) + len(tagged))
-            if not field.ignorable
-        ]
-        cls = self.shapes[body.name]
-        read_tags = _tags_reader(tags) if self.is_flexible else None
-        write_tags = _tags_writer(tags) if self.is_flexible else _refuse_tags
+        parts, tags = self._parts(plain), self._tags(tagged) if self.is_flexible else None
+        guarded = {f.name: self.default(f) for f in absent if not f.ignorable}
+        missing = {f.name: self.default(f) for f in (absent if tags else absent + tagged)}
+        shape = self.shapes[body.name]
         return (
-            _structure_reader(cls, names, [*defaults, ()], parts, read_tags),
-            _structure_writer(names, parts, _absent_guard(guards, self.version), write_tags),
+            structure_reader(shape, parts, tags, missing),
+            structure_writer(shape, parts, tags, guarded, self.version),
         )
 
     def _has(self, field: Field) -> bool:
@@ -165,18 +136,34 @@ class _Compiler:
     def _is_tagged(self, field: Field) -> bool:
         return field.tag is not None and self.version in field.tagged
 
-    def _parts(self, plain: list[Field]) -> list[_Part]:
-        parts: list[_Part] = []
-        slot = 0
+    def _parts(self, plain: list[Field]) -> list[Run | Part]:
+        parts: list[Run | Part] = []
         for is_fixed, group in groupby(plain, key=lambda field: field.type in FIXED):
             run = list(group)
             if is_fixed:
-                names = ", ".join(field.name for field in run)
-                parts.append(_Part(names, slice(slot, slot + len(run)), *_fixed_run(run)))
+                parts.append(Run([f.name for f in run], [FIXED[f.type] for f in run]))
             else:
-                parts += [_Part(f.name, at, *self.field(f)) for at, f in enumerate(run, slot)]
-            slot += len(run)
+                parts += [Part(f.name, *self.field(f), self._kind(f)) for f in run]
         return parts
+
+    def _kind(self, field: Field) -> str | None:
+        """What may be inlined of a field (records/straight.py)."""
+        if not self._is_compact(field):
+            return None
+        if field.type == "string":
+            return TEXT
+        return FIXED.get(field.element) if field.is_array and field.element != "uuid" else None
+
+    def _is_compact(self, field: Field) -> bool:
+        return self.is_flexible if field.flexible is None else self.version in field.flexible
+
+    def _tags(self, tagged: list[Field]) -> Tags:
+        known = [
+            Tag(f.tag, self.default(f), Part(f.name, *self.field(f), self._kind(f)))
+            for f in tagged
+            if f.tag is not None
+        ]
+        return Tags(known, _tags_reader(known))
 
     def default(self, field: Field) -> object:
         """The value of a field that the bytes leave out."""
@@ -188,9 +175,7 @@ class _Compiler:
 
     def field(self, field: Field) -> tuple[Reader, Writer]:
         """Reader and writer of one value of this field, null included where it may be."""
-        is_flexible = self.is_flexible
-        if field.flexible is not None:
-            is_flexible = self.version in field.flexible
+        is_flexible = self._is_compact(field)
         is_nullable = self.version in field.nullable
         if not field.is_array:
             return self._single(field, is_flexible=is_flexible, is_nullable=is_nullable)
@@ -220,91 +205,8 @@ class _Compiler:
                 return nullable_structure(inner) if is_nullable else inner
 
 
-def _structure_reader(
-    cls: type,
-    names: list[str],
-    defaults: list[Any],
-    parts: list[_Part],
-    read_tags: _ReadTags | None,
-) -> Reader:
-    new = object.__new__
-    # Setting the slots themselves is how a frozen instance is filled without its __init__.
-    setters = [getattr(cls, name).__set__ for name in names]
-    steps = [(part.slot, part.read, part.name) for part in parts]
-
-    def read(buffer: Buffer, position: int) -> tuple[Any, int]:
-        values = defaults.copy()
-        name = ""
-        try:
-            for slot, read_part, name in steps:  # noqa: B007 - named in the error
-                values[slot], position = read_part(buffer, position)
-        except (struct.error, IndexError, ValueError) as error:
-            raise SchemaError(f"{name}: {error}") from error
-        if read_tags is not None:
-            position = read_tags(buffer, position, values)
-        instance: object = new(cls)
-        for set_slot, value in zip(setters, values, strict=True):
-            set_slot(instance, value)
-        return instance, position
-
-    return read
-
-
-def _structure_writer(
-    names: list[str], parts: list[_Part], check_absent: _WriteTags, write_tags: _WriteTags
-) -> Writer:
-    # Named twice at least, because attrgetter answers with a tuple only then.
-    getter = attrgetter(*names, TAGGED)
-    steps = [(part.slot, part.write, part.name) for part in parts]
-
-    def write(out: bytearray, value: object) -> None:
-        values = getter(value)
-        name = ""
-        try:
-            for slot, write_part, name in steps:  # noqa: B007 - named in the error
-                write_part(out, values[slot])
-        except (struct.error, ValueError, TypeError, AttributeError) as error:
-            raise SchemaError(f"{name}: {error}") from error
-        check_absent(out, values)
-        write_tags(out, values)
-
-    return write
-
-
-def _fixed_run(run: list[Field]) -> tuple[Reader, Writer]:
-    layout = struct.Struct(">" + "".join(FIXED[field.type] for field in run))
-    unpack_from, pack, size = layout.unpack_from, layout.pack, layout.size
-    uuid_indexes = [index for index, field in enumerate(run) if field.type == "uuid"]
-
-    def read(buffer: Buffer, position: int) -> tuple[tuple[Any, ...], int]:
-        return unpack_from(buffer, position), position + size
-
-    def write(out: bytearray, values: tuple[Any, ...]) -> None:
-        for index in uuid_indexes:
-            check_uuid(values[index])
-        out += pack(*values)
-
-    return read, write
-
-
-def _absent_guard(guards: list[tuple[int, str, Any]], version: int) -> _WriteTags:
-    def check(_: bytearray, values: tuple[Any, ...]) -> None:
-        for slot, name, default in guards:
-            if values[slot] != default:
-                raise SchemaError(
-                    f"{name} is {values[slot]!r}, but version {version} has no such field"
-                )
-
-    return check
-
-
-def _refuse_tags(_: bytearray, values: tuple[Any, ...]) -> None:
-    if values[-1]:
-        raise SchemaError("a version that is not flexible has no tagged fields")
-
-
-def _tags_reader(tags: list[_Tag]) -> _ReadTags:
-    known = {each.tag: (each.slot, each.read) for each in tags}
+def _tags_reader(tags: list[Tag]) -> ReadTags:
+    known = {each.tag: (slot, each.part.read) for slot, each in enumerate(tags)}
 
     def read_tags(buffer: Buffer, position: int, values: list[Any]) -> int:
         count, position = read_uvarint(buffer, position)
@@ -330,26 +232,3 @@ def _tags_reader(tags: list[_Tag]) -> _ReadTags:
         return position
 
     return read_tags
-
-
-def _tags_writer(tags: list[_Tag]) -> _WriteTags:
-    known = [(each.slot, each.tag, each.default, each.write) for each in tags]
-
-    def write_tags(out: bytearray, values: tuple[Any, ...]) -> None:
-        found: list[tuple[int, bytes]] = list(values[-1])
-        for slot, tag, default, write in known:
-            if values[slot] != default:
-                content = bytearray()
-                write(content, values[slot])
-                found.append((tag, bytes(content)))
-        if not found:
-            out.append(0)
-            return
-        found.sort()
-        out += encode_uvarint(len(found))
-        for tag, encoded in found:
-            out += encode_uvarint(tag)
-            out += encode_uvarint(len(encoded))
-            out += encoded
-
-    return write_tags

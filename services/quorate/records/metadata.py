@@ -145,6 +145,9 @@ METADATA_VERSION_MIN: Final = 7
 METADATA_VERSION_LATEST: Final = 30
 
 _FRAME_VERSION: Final = 1
+# Each of the three numbers takes one byte in all records that are known.
+_FRAME_BYTES: Final = 3
+_CODECS: Final[dict[bytes, Codec[KnownRecord]]] = {}
 
 
 RECORD_TYPES: Final[Mapping[int, type[KnownRecord]]] = {
@@ -214,15 +217,20 @@ def decode_record(value: Buffer) -> tuple[MetadataRecord, int]:
 
     Raises SchemaError when the frame is not Kafka's or the value does not hold the message exactly.
     """
-    api_key, version, position = _read_frame(value)
-    known = _codec(api_key, version)
-    if known is None:
-        return UnknownRecord(api_key, version, bytes(value[position:])), version
-    _, codec = known
+    # As all of ours have it; any other way to write the same numbers is read number by number.
+    position = _FRAME_BYTES
+    codec = _CODECS.get(bytes(value[:position]))
+    if codec is None:
+        api_key, version, position = _read_frame(value)
+        known = _codec(api_key, version)
+        if known is None:
+            return UnknownRecord(api_key, version, bytes(value[position:])), version
+        frame, codec = known
+        _CODECS[frame] = codec
     record, end = codec.decode(value, position)
     if end != len(value):
         raise SchemaError(f"{codec.name}: {len(value) - end} bytes are left behind its end")
-    return record, version
+    return record, codec.version
 
 
 def record_frame(value: Buffer) -> tuple[int, int]:

@@ -202,6 +202,13 @@ def test_every_record_exists_at_the_newest_level_in_its_newest_version() -> None
         assert record_version(cls, METADATA_VERSION_LATEST) == schema_of(cls).versions.last
 
 
+def test_a_frame_that_takes_more_bytes_than_it_needs_is_read() -> None:
+    record = NoOpRecord()
+    value = encode_record(record, 0)
+    for longer in (b"\x81\x00" + value[1:], value[:1] + b"\x94\x00" + value[2:], value):
+        assert decode_record(longer) == decode_record(memoryview(longer)) == (record, 0)
+
+
 def test_a_frame_tells_type_and_version_without_the_rest() -> None:
     assert record_frame(b"\x01\x03\x02cut off") == (3, 2)
     with pytest.raises(SchemaError, match="frame version 2"):
