@@ -1,4 +1,4 @@
-"""What it costs to take a write from its bytes and to put its reply into bytes, without a socket.
+"""What it costs to make values of bytes and bytes of values on a write's way, without a socket.
 
     python -m tests.bench.conversions [--beside CHECKOUT] [--rounds N]
 
@@ -13,13 +13,25 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.controller import replies, requests
 from quorate.controller.features import encode_at
-from quorate.records.ids import ClusterId, Offset, TopicId
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import (
+    ClusterId,
+    DirectoryId,
+    Epoch,
+    Millis,
+    NodeId,
+    Offset,
+    ReplicaKey,
+    TopicId,
+)
 from quorate.records.metadata import (
     METADATA_VERSION_LATEST,
     ConfigRecord,
@@ -28,7 +40,9 @@ from quorate.records.metadata import (
     TopicRecord,
     decode_record,
 )
+from quorate.records.voters import Endpoint
 from quorate.rpc import convert_controller as convert
+from quorate.rpc import convert_raft
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
 if TYPE_CHECKING:
@@ -99,7 +113,7 @@ _RECORDS: Final[dict[str, Callable[[int], Any]]] = {
         leader=1,
         leader_epoch=0,
         partition_epoch=0,
-        directories=(_UUID, _UUID, _UUID),  # type: ignore[arg-type]
+        directories=(DirectoryId(_UUID),) * 3,
     ),
     "PartitionChangeRecord": lambda index: PartitionChangeRecord(
         partition_id=index, topic_id=_ID, isr=(1, 2), leader=2
@@ -113,23 +127,60 @@ def _steps() -> Iterator[tuple[str, Callable[[], object]]]:
             convert.write_request(request(index), 70_000 + index).SerializeToString()
             for index in range(COUNT)
         ]
-        yield (
-            f"request: {what}",
-            lambda data=data: [
-                convert.chosen(pb.WriteRequest.FromString(each), "request") for each in data
-            ],
-        )
+        yield f"request: {what}", partial(_read, data)
     for what, reply in _REPLIES.items():
-        made = [reply(index) for index in range(COUNT)]
-        yield f"reply: {what}", lambda made=made: _acknowledged(made)
+        yield f"reply: {what}", partial(_acknowledged, [reply(index) for index in range(COUNT)])
     for what, record in _RECORDS.items():
         records = [record(index) for index in range(COUNT)]
-        values = [encode_at(METADATA_VERSION_LATEST, each) for each in records]
-        yield (
-            f"{what}, encoded",
-            lambda records=records: [encode_at(METADATA_VERSION_LATEST, each) for each in records],
-        )
-        yield f"{what}, decoded", lambda values=values: [decode_record(each) for each in values]
+        yield f"{what}, encoded", partial(_encoded, records)
+        yield f"{what}, decoded", partial(_decoded, _encoded(records))
+    yield from _fetch_steps()
+
+
+def _read(data: list[bytes]) -> list[Any]:
+    return [convert.chosen(pb.WriteRequest.FromString(each), "request") for each in data]
+
+
+def _encoded(records: list[Any]) -> list[bytes]:
+    return [encode_at(METADATA_VERSION_LATEST, each) for each in records]
+
+
+def _decoded(values: list[bytes]) -> list[Any]:
+    return [decode_record(each) for each in values]
+
+
+def _fetch_steps() -> Iterator[tuple[str, Callable[[], object]]]:
+    """What passes between a leader and a follower for a commit."""
+    listeners = (Endpoint("GRPC", "host", 9094), Endpoint("CONTROLLER", "host", 9093))
+    fetch = m.FetchRequest(
+        ClusterId("c" * 22),
+        ReplicaKey(NodeId(2), DirectoryId(_UUID)),
+        Epoch(3),
+        Offset(1000),
+        Epoch(3),
+        Millis(500),
+        8 << 20,
+        Offset(990),
+        listeners,
+        9,
+    )
+    answer = m.FetchResponse(
+        ErrorCode.NONE,
+        m.LeaderInfo(NodeId(1), Epoch(3), listeners),
+        Offset(1000),
+        Offset(0),
+        records=m.FetchedBatches(bytes(5000), ()),
+        read_round=9,
+    )
+    asked, answered = convert_raft.pb_fetch_request(fetch), convert_raft.pb_fetch_response(answer)
+    yield "Fetch, read", lambda: [convert_raft.fetch_request(asked) for _ in range(COUNT)]
+    yield (
+        "its answer, read",
+        lambda: [
+            convert_raft.fetch_response(answered, lambda data: m.FetchedBatches(data, ()))
+            for _ in range(COUNT)
+        ],
+    )
 
 
 def _acknowledged(made: list[Any]) -> bytes:

@@ -44,20 +44,28 @@ _REFUSALS: Final = {
 
 # --- parts ----------------------------------------------------------------------------------------
 
+# Keys and listeners are in every Fetch and every answer, and the same nearly each time; they are
+# kept, and looked at again where they differ.
+
 
 def endpoints_of(values: Sequence[pb.Endpoint], field: str) -> tuple[Endpoint, ...]:
     at_most(values, LISTENERS_MAX, field)
+    # A slice is a list, made at once; a walk over the field itself ends with an exception.
+    return _endpoints(tuple([(each.name, each.host, each.port) for each in values[:]]), field)
+
+
+@lru_cache(maxsize=64)
+def _endpoints(values: tuple[tuple[str, str, int], ...], field: str) -> tuple[Endpoint, ...]:
     endpoints = []
-    for value in values:
-        name, host = value.name, value.host
-        if not name or not host or not 0 < value.port <= PORT_MAX:
+    for name, host, port in values:
+        if not name or not host or not 0 < port <= PORT_MAX:
             raise ValueError(
                 f"{field}: a listener needs a name, a host and a port up to {PORT_MAX}"
             )
         if len(name) + len(host) > _SHORT:
             name_of(name, f"{field}.name")
             name_of(host, f"{field}.host")
-        endpoints.append(Endpoint(name, host, value.port))
+        endpoints.append(Endpoint(name, host, port))
     return tuple(endpoints)
 
 
@@ -86,13 +94,13 @@ def versions_of(low: int, high: int, field: str) -> tuple[int, int]:
     return low, high
 
 
-# What is in every Fetch and every answer, and the same nearly each time. Messages are copied into
-# those that hold them.
+# Messages are copied into those that hold them.
 @lru_cache(maxsize=64)
 def pb_endpoints(values: tuple[Endpoint, ...]) -> list[pb.Endpoint]:
     return [pb.Endpoint(name=e.name, host=e.host, port=e.port) for e in values]
 
 
+@lru_cache(maxsize=64)
 def key_of(node_id: int, directory_id: bytes | None, field: str) -> ReplicaKey:
     if node_id < 0:
         raise ValueError(f"{field}_id: {node_id} is negative")

@@ -150,7 +150,8 @@ class _Load:
 def _records_of(request: pb.AppendRequest) -> tuple[bytes, ...]:
     if len(request.records) > RECORDS_MAX:
         raise RawLogError(f"records: {len(request.records)}, and {RECORDS_MAX} are taken at once")
-    return tuple(request.records)
+    # By way of a list: a walk over the field itself ends with an exception, which takes longer.
+    return tuple(request.records[:])
 
 
 class RawService(raw_pb2_grpc.RawLogServicer):
