@@ -7,7 +7,7 @@ anew when it becomes active, and they change with what is decided on a heartbeat
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,7 @@ from quorate.controller.settling import settle
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset, TopicId
 from quorate.records.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
+from quorate.records.value import named_value
 
 if TYPE_CHECKING:
     from quorate.controller.image import Broker, Brokers, MetadataImage
@@ -33,7 +34,7 @@ _REPLAYED_MIN: Final = 64
 _NO_OFFSET: Final = Offset(-1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Session:
     """One broker's: when it was last heard, and how far it has replayed the metadata log.
 

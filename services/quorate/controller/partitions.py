@@ -13,13 +13,13 @@ lies in a dictionary of the few rows that have it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 from quorate.records.ids import UUID_BYTES, ZERO_UUID, DirectoryId
-from quorate.records.value import value
+from quorate.records.value import named_value, value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     Bits: TypeAlias = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Partition:
     """One partition's state, as PartitionRecord has it; `directories` go with `replicas`."""
 
