@@ -99,14 +99,14 @@ class Admission:
         self._calls[client] += 1
         return Place(self, client)
 
-    def enter_call(self, context: Context, task: asyncio.Task[Any] | None = None) -> Place:
+    def enter_call(self, context: Context) -> Place:
         """A place for this call until its answer has left. Raises AdmissionError.
 
-        `task` is the one in which gRPC runs the call, where that is not the caller's: it ends with
-        the last byte. A callback of the context would hold the context, which holds it: such a
-        circle is freed by the garbage collector only, and never where it was set aside meanwhile.
+        The caller's is the task in which gRPC runs the call: it ends with the last byte. A
+        callback of the context would hold the context, which holds it: such a circle is freed by
+        the garbage collector only, and never where it was set aside meanwhile.
         """
-        task = task or asyncio.current_task()
+        task = asyncio.current_task()
         assert task is not None, "calls are served in tasks"
         place = self.enter(context.peer())
         task.add_done_callback(place.give_back)

@@ -7,7 +7,7 @@ stream makes the core answer the first at once; a second stream of the same repl
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -18,6 +18,8 @@ from quorate.rpc import convert_admin as admin
 from quorate.rpc import convert_raft as convert
 from quorate.rpc.admission import Admission, AdmissionError, Pool
 from quorate.rpc.arrivals import Arrivals, NothingSentError
+from quorate.rpc.by_callback import replies_of
+from quorate.rpc.fetch_stream import GIVEN_UP, FetchStream
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
 from quorate.rpc.places import ARRIVALS_MAX
@@ -30,26 +32,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
-# The one that is answered and the one that releases it; each answer may be large.
-REQUESTS_PER_STREAM_MAX: Final = 2
 # Streams and single calls of observers; one client may have half of them.
 FETCHES_MAX: Final = 1200
 # A voter has one stream; those before it may take a while to go.
 FETCHES_OF_VOTERS_MAX: Final = 256
-_Waiting: TypeAlias = "tuple[ReplyToken, asyncio.Future[m.Response]]"
-
-
-@dataclass(frozen=True, slots=True)
-class _Refused:
-    """Why a stream ends before its replica has closed it."""
-
-    code: grpc.StatusCode
-    details: str
-
-
-_SUPERSEDED: Final = _Refused(
-    grpc.StatusCode.ABORTED, "a newer Fetch stream of this replica has taken the place of this one"
-)
 
 
 class RaftHandler(Protocol):
@@ -81,7 +67,7 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         )
         self._arrivals = Arrivals(at_once=ARRIVALS_MAX, patience_s=0)
         self._api_versions = admin.pb_api_versions_response(who, software_version=software_version)
-        self._streams: dict[ReplicaKey, asyncio.Task[None]] = {}
+        self._streams: dict[ReplicaKey, FetchStream] = {}
 
     async def _answer(self, request: m.Request, context: Context) -> m.Response:
         token, answer = self._handler.submit(request)
@@ -200,71 +186,39 @@ class RaftService(raft_pb2_grpc.RaftServicer):
     async def Fetch(
         self, request_iterator: AsyncIterator[pb.FetchRequest], context: Context
     ) -> AsyncIterator[pb.FetchResponse]:
-        queue: asyncio.Queue[_Waiting | _Refused | None] = asyncio.Queue()
-        places = asyncio.Semaphore(REQUESTS_PER_STREAM_MAX)
-        call = asyncio.current_task()
-        work = self._read(request_iterator, queue, places, context, call)
-        reader = asyncio.get_running_loop().create_task(work)
-        waiting: _Waiting | _Refused | None = None
         try:
-            while (waiting := await queue.get()) is not None:
-                if isinstance(waiting, _Refused):
-                    # Only the task of the call itself can end it with a status.
-                    await context.abort(waiting.code, waiting.details)
-                try:
-                    answer = await waiting[1]
-                except asyncio.CancelledError:
-                    await _tell_given_up(waiting[1], context)
-                    raise
-                waiting = None
-                places.release()
-                assert isinstance(answer, m.FetchResponse)
-                yield convert.pb_fetch_response(answer)
-        finally:
-            reader.cancel()
-            self._streams = {key: task for key, task in self._streams.items() if task is not reader}
-            while waiting is not None or not queue.empty():
-                if isinstance(waiting, tuple):
-                    self._handler.gone(waiting[0])
-                waiting = None if queue.empty() else queue.get_nowait()
-
-    async def _read(
-        self,
-        requests: AsyncIterator[pb.FetchRequest],
-        queue: asyncio.Queue[_Waiting | _Refused | None],
-        places: asyncio.Semaphore,
-        context: Context,
-        call: asyncio.Task[Any] | None,
-    ) -> None:
-        """Submit requests as they come, so that a second one releases the first."""
-        mine = asyncio.current_task()
-        assert mine is not None
-        try:
-            request = convert.fetch_request(await self._arrivals.receive(requests, context.peer()))
-            self._admission(request.replica).enter_call(context, call)
-            while True:
-                self._claim(request.replica, mine)
-                await places.acquire()
-                queue.put_nowait(self._handler.submit(request))
-                request = convert.fetch_request(await anext(requests))
+            first = convert.fetch_request(
+                await self._arrivals.receive(request_iterator, context.peer())
+            )
+            self._admission(first.replica).enter_call(context)
         except ValueError as error:
-            queue.put_nowait(_Refused(grpc.StatusCode.INVALID_ARGUMENT, str(error)))
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except AdmissionError as error:
-            queue.put_nowait(_Refused(error.refusal.code, error.refusal.message))
-        except (NothingSentError, StopAsyncIteration):
-            pass
-        except asyncio.CancelledError:
-            queue.put_nowait(_SUPERSEDED)
-        finally:
-            queue.put_nowait(None)
-
-    def _claim(self, replica: ReplicaKey | None, mine: asyncio.Task[None]) -> None:
-        if replica is None:
+            await abort(context, error.refusal)
+        except NothingSentError:
             return
-        before = self._streams.get(replica)
-        self._streams[replica] = mine
-        if before is not None and before is not mine:
-            before.cancel()
+        stream = FetchStream(self._submit, self._handler.gone)
+        try:
+            stream.submit(first)
+            async with aclosing(replies_of(stream, request_iterator)) as replies:
+                async for response in replies:
+                    yield response
+            if stream.refused is not None:
+                await context.abort(stream.refused.code, stream.refused.details)
+        finally:
+            stream.close()
+            self._streams = {key: one for key, one in self._streams.items() if one is not stream}
+
+    def _submit(
+        self, request: m.FetchRequest, stream: FetchStream
+    ) -> tuple[ReplyToken, asyncio.Future[m.Response]]:
+        replica = request.replica
+        if replica is not None:
+            before = self._streams.get(replica)
+            self._streams[replica] = stream
+            if before is not None and before is not stream:
+                before.supersede()
+        return self._handler.submit(request)
 
 
 async def _tell_given_up(answer: asyncio.Future[m.Response], context: Context) -> None:
@@ -274,8 +228,7 @@ async def _tell_given_up(answer: asyncio.Future[m.Response], context: Context) -
     """
     task = asyncio.current_task()
     if answer.cancelled() and (task is None or not task.cancelling()):
-        words = "this controller cannot answer now: it stops, or its disk does not answer"
-        await context.abort(grpc.StatusCode.UNAVAILABLE, words)
+        await context.abort(GIVEN_UP.code, GIVEN_UP.details)
 
 
 P = TypeVar("P")

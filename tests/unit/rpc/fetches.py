@@ -1,0 +1,37 @@
+"""A Fetch and its answer, for who serves them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, NodeId, Offset
+from quorate.rpc import convert_raft as convert
+from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
+
+LEADER: Final = m.LeaderInfo(NodeId(1), Epoch(4))
+
+
+def fetch_from(replica: int, offset: int) -> pb.FetchRequest:
+    return convert.pb_fetch_request(
+        m.FetchRequest(
+            cores.CLUSTER,
+            cores.key(replica),
+            Epoch(4),
+            Offset(offset),
+            Epoch(4),
+            Millis(500),
+            1024,
+        )
+    )
+
+
+def fetched(high_watermark: int, data: bytes = b"") -> m.FetchResponse:
+    records = m.FetchedBatches(data, ())
+    return m.FetchResponse(
+        ErrorCode.NONE, LEADER, Offset(high_watermark), Offset(0), records=records
+    )
