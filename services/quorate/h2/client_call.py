@@ -12,6 +12,7 @@ import grpc.aio
 from quorate.h2 import wire
 from quorate.h2.frames import ErrorCode
 from quorate.h2.headers import block_of
+from quorate.h2.hot_stream import HandsOver, HotStream
 from quorate.h2.inbox import Inbox
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from quorate.h2.client_link import ClientLink
     from quorate.h2.headers import Fields
+    from quorate.h2.hot_stream import Taker
 
 _Code = grpc.StatusCode
 _OF_RESETS: Final = {
@@ -39,6 +41,10 @@ _OF_HTTP: Final = {
 }
 _OVER: Final = "the call is over"
 _EXPIRED: Final = "Deadline Exceeded"
+
+
+class UnreadableError(wire.OversizedError):
+    """An answer that is none of its method."""
 
 
 class Method:
@@ -74,6 +80,7 @@ class Method:
 class ClientCall(
     grpc.aio.UnaryUnaryCall[Any, Any],
     grpc.aio.StreamStreamCall[Any, Any],
+    HandsOver,
 ):
     """A call of any kind: those of one answer are awaited, the others read."""
 
@@ -101,6 +108,7 @@ class ClientCall(
         self._begun: asyncio.Future[None] = self._loop.create_future()
         self._done: asyncio.Future[None] = self._loop.create_future()
         self._drained: asyncio.Future[None] | None = None
+        self._hot: HotStream | None = None
         self._initial: wire.Metadata = ()
         self._trailing: wire.Metadata = ()
         self._code: grpc.StatusCode | None = None
@@ -197,6 +205,10 @@ class ClientCall(
         """What waited for room has left."""
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
+        hot, link = self._hot, self.link
+        # It may be told of what left at once, before something else had to wait.
+        if hot is not None and link is not None and not link.connection.queued(self.stream_id):
+            hot.drained()
 
     def was_reset(self, code: int, words: str) -> None:
         """The stream was cut off."""
@@ -208,12 +220,14 @@ class ClientCall(
         self._finish(status, words or said)
 
     def fail(self, code: grpc.StatusCode, words: str) -> None:
-        """End the call from this side."""
+        """End the call from this side, also where the server said that all was well."""
         if not self.done():
             if self.link is not None:
                 self.link.connection.reset(self.stream_id, ErrorCode.CANCEL)
                 self.link.flush_soon()
             self._finish(code, words)
+        elif self._code is _Code.OK:
+            self._code, self._details = code, words
 
     def _expire(self) -> None:
         self.fail(_Code.DEADLINE_EXCEEDED, _EXPIRED)
@@ -249,23 +263,39 @@ class ClientCall(
             return grpc.aio.EOF
         try:
             data = await self._inbox.next()
+            return grpc.aio.EOF if data is None else self._decoded(data)
         except wire.OversizedError as error:
-            self._refuse(error.code, str(error))
+            self.fail(error.code, str(error))
             return grpc.aio.EOF
-        if data is None:
-            return grpc.aio.EOF
+
+    def _decoded(self, data: bytes) -> Any:  # noqa: ANN401 - a message of any service
         decode = self._method.decode
         try:
             return data if decode is None else decode(data)
         except Exception as error:
-            self._refuse(_Code.INTERNAL, f"the answer cannot be read: {error}")
-            return grpc.aio.EOF
+            words = f"the answer cannot be read: {error}"
+            raise UnreadableError(_Code.INTERNAL, words) from error
 
-    def _refuse(self, code: grpc.StatusCode, words: str) -> None:
-        """What the server sent is not taken, also where it said that all was well."""
-        self.fail(code, words)
-        if self._code is _Code.OK:
-            self._code, self._details = code, words
+    async def hand_to(self, taker: Taker) -> None:
+        """Give each answer to the taker, which sends by its door; raises as `read` does."""
+        with self._cancelling():
+            await _until(self._connected)
+            if self._inbox is not None:
+                self._hot = HotStream(self, self._inbox, taker, self._decoded, None)
+                try:
+                    await self._hot.run()
+                finally:
+                    self._hot = None
+            await _until(self._done)
+        self._check()
+
+    def send(self, request: Any) -> bool:  # noqa: ANN401 - a message of any service
+        """Send a message, unless the call is over; False where it has to wait for room."""
+        if self.link is None or self.done():
+            return True
+        self.link.flush_soon()
+        message = wire.frame_message(self._encoded(request))
+        return self.link.connection.send_data(self.stream_id, message)
 
     def _check(self) -> None:
         """Raise what the call has ended with, unless that is OK."""
@@ -339,10 +369,7 @@ class ClientCall(
         if self.link is None or self.done():
             self._check()
             raise asyncio.InvalidStateError(_OVER)
-        message = wire.frame_message(self._encoded(request))
-        is_sent = self.link.connection.send_data(self.stream_id, message)
-        self.link.flush_soon()
-        if not is_sent:
+        if not self.send(request):
             self._drained = self._loop.create_future()
             with self._cancelling():
                 await self._drained

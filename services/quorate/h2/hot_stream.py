@@ -1,8 +1,9 @@
 """Streams whose messages go to their handler by callback: no task, queue or future for each.
 
-The call around them is as any other: it has a task, in which its interceptors and its servicer run,
-and which waits for the end of all messages. A servicer that finds `HandsOver` among what it was
-given may use it; on another transport the same taker is served by iterators (rpc/by_callback.py).
+The call around them is as any other: on a server it has a task, in which its interceptors and its
+servicer run, and which waits for the end of all messages. A servicer that finds `HandsOver` among
+what it was given may use it, and so may a client whose call is one; on another transport the same
+taker is served by iterators (rpc/by_callback.py). A client's requests are its replies.
 """
 
 from __future__ import annotations
@@ -76,6 +77,12 @@ class HandsOver(ABC):
     @abstractmethod
     async def hand_to(self, taker: Taker) -> None:
         """Give the taker each message as it comes, until it has finished."""
+
+
+class HandsOverSome(HandsOver):
+    """Those of a server's call, which may be judged before."""
+
+    __slots__ = ()
 
     @abstractmethod
     def only_while(self, is_wanted: Callable[[Any], bool]) -> None:
@@ -156,6 +163,7 @@ class HotStream:
         except wire.OversizedError as error:
             self._is_taking = False
             self._call.fail(error.code, str(error))
+            self.finish()
         except Exception as error:
             self.finish(error)
         finally:

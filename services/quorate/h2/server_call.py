@@ -13,7 +13,7 @@ import grpc.aio
 from quorate.h2 import wire
 from quorate.h2.frames import ErrorCode
 from quorate.h2.headers import block_of
-from quorate.h2.hot_stream import HandsOver, HotStream
+from quorate.h2.hot_stream import HandsOverSome, HotStream
 from quorate.h2.inbox import IN_A_TURN, Inbox
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Link(Protocol):
     find: Callable[[CallDetails], Awaitable[Any]]
 
 
-class Requests(HandsOver):
+class Requests(HandsOverSome):
     """The messages of a call as its handler takes them; closed with the call."""
 
     __slots__ = ("_call", "_decode", "_is_closed", "_is_wanted")

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from quorate.h2.hot_stream import HandsOver
+import grpc.aio
+
+from quorate.h2.hot_stream import HandsOver, HandsOverSome
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
-    from quorate.h2.hot_stream import Taker
+    from quorate.h2.hot_stream import Door, Taker
 
 
 async def replies_of(taker: Taker, requests: AsyncIterator[Any]) -> AsyncGenerator[Any]:
@@ -36,7 +38,7 @@ def taken_while(
     requests: AsyncIterator[Any], is_wanted: Callable[[Any], bool]
 ) -> AsyncIterator[Any]:
     """The requests up to the first of which this is false, in the shape that they have."""
-    if isinstance(requests, HandsOver):
+    if isinstance(requests, HandsOverSome):
         requests.only_while(is_wanted)
         return requests
     return _taken_while(requests, is_wanted)
@@ -49,6 +51,59 @@ async def _taken_while(
         if not is_wanted(request):
             return
         yield request
+
+
+async def answers_to(
+    call: grpc.aio.StreamStreamCall[Any, Any],
+    take: Callable[[Any], None],
+    begin: Callable[[Door], None],
+) -> None:
+    """Give each answer of a client's call to `take`; raises what the call has ended with.
+
+    Where requests can be sent without a task `begin` is told the door for them.
+    """
+    if isinstance(call, HandsOver):
+        taker = _Answers(take, begin)
+        try:
+            await call.hand_to(taker)
+        finally:
+            taker.close()
+        return
+    while (answer := await call.read()) is not grpc.aio.EOF:
+        take(answer)
+
+
+class _Answers:
+    """What takes the answers of a client's call."""
+
+    def __init__(self, take: Callable[[Any], None], begin: Callable[[Door], None]) -> None:
+        self.received = take
+        self._tell_begun = begin
+        self._door: Door | None = None
+
+    def begin(self, door: Door) -> None:
+        self._door = door
+        self._tell_begun(door)
+
+    def takes_more(self) -> bool:
+        return True
+
+    def broken(self, error: ValueError) -> None:
+        self._finish(error)
+
+    def half_closed(self) -> None:
+        self._finish(None)
+
+    def _finish(self, error: ValueError | None) -> None:
+        if self._door is not None:
+            self._door.finish(error)
+
+    def drained(self) -> None:
+        """Requests that wait for room are few."""
+
+    def close(self) -> None:
+        """The call has ended: what holds this is freed with it."""
+        self._door = None
 
 
 class _IteratorDoor:

@@ -22,6 +22,7 @@ from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
 from quorate.rpc import convert_admin as admin
 from quorate.rpc import convert_raft as convert
+from quorate.rpc.by_callback import answers_to
 from quorate.rpc.channels import connect_ms, drain, fetch_spans, open_channel
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from contextvars import Context
 
+    from quorate.h2.hot_stream import Door
     from quorate.records.ids import CallId
     from quorate.rpc.tls import TlsFiles
 
@@ -58,8 +60,11 @@ class _Link:
         self.waiting: deque[CallId] = deque()
         self.patience_s = self.heard_s = 0.0
         self.overdue: asyncio.TimerHandle | None = None
+        # Where it lets requests out without a task for each.
+        self.door: Door | None = None
         self.write_lock = asyncio.Lock()
         self.writer: asyncio.Task[None] | None = None
+        self.writes = 0
         self.calls = self.answers = 0
         self.is_stale = False
         self.complaint: str | None = None
@@ -102,6 +107,12 @@ class RaftClient:
             if effect.request.max_wait_ms and link.stream is None:
                 # A question who leads leaves the rest alone. Whoever fetches does so in one place.
                 self._let_go(link, with_fetches=True)
+            if link.door is not None and not link.writes:
+                self._fetches(link, effect.call, effect.request)
+                link.door.reply(convert.pb_fetch_request(effect.request))
+                return
+            # Behind those that were sent before it.
+            link.writes += 1
             self._start(self._fetch(link, effect.call, effect.request))
         else:
             # Counted at once: until it has begun, the next call might let go of its link.
@@ -235,6 +246,12 @@ class RaftClient:
 
     async def _fetch(self, link: _Link, call: CallId, request: m.FetchRequest) -> None:
         """Write on the stream of this peer; its reader hands the answers out in order."""
+        try:
+            await self._write(link, call, request)
+        finally:
+            link.writes -= 1
+
+    async def _write(self, link: _Link, call: CallId, request: m.FetchRequest) -> None:
         async with link.write_lock:
             stream = link.stream
             try:
@@ -245,10 +262,7 @@ class RaftClient:
                 # The channel was closed before the call began.
                 self._on_response(call, CallFailure.DISCONNECTED)
                 return
-            link.waiting.append(call)
-            if self._fetch_spans is not None:
-                self._fetch_spans.begin(call, link.peer, request)
-            self._watch(link, request)
+            self._fetches(link, call, request)
             link.writer = asyncio.current_task()
             try:
                 await stream.write(convert.pb_fetch_request(request))
@@ -257,6 +271,13 @@ class RaftClient:
                 log.debug("Fetch stream to node %s is closed", link.peer.node_id)
             finally:
                 link.writer = None
+
+    def _fetches(self, link: _Link, call: CallId, request: m.FetchRequest) -> None:
+        """This is the next one that the stream answers."""
+        link.waiting.append(call)
+        if self._fetch_spans is not None:
+            self._fetch_spans.begin(call, link.peer, request)
+        self._watch(link, request)
 
     def _watch(self, link: _Link, request: m.FetchRequest) -> None:
         """See to it that a stream ends on which no answer comes."""
@@ -284,23 +305,26 @@ class RaftClient:
         self, link: _Link, stream: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse]
     ) -> None:
         loop = asyncio.get_running_loop()
+
+        def take(message: pb.FetchResponse) -> None:
+            link.answers += 1
+            link.heard_s = loop.time()
+            answer = self._parsed(link, message)
+            if link.waiting:
+                self._fetched(link.waiting.popleft(), answer)
+
+        def begin(door: Door) -> None:
+            link.door = door
+
         try:
-            while True:
-                message = await stream.read()
-                if not isinstance(message, pb.FetchResponse):
-                    break
-                link.answers += 1
-                link.heard_s = loop.time()
-                answer = self._parsed(link, message)
-                if link.waiting:
-                    self._fetched(link.waiting.popleft(), answer)
+            await answers_to(stream, take, begin)
         except grpc.aio.AioRpcError as error:
             log.debug("Fetch stream to node %s broke: %s", link.peer.node_id, error.details())
             self._complain(link, error)
         finally:
             # A newer stream may have begun meanwhile only after this one was given up here.
             if link.stream is stream:
-                link.stream = None
+                link.stream = link.door = None
                 if link.writer is not None:
                     # gRPC lets a write wait for ever on a stream that ended before it began.
                     link.writer.cancel()
@@ -312,7 +336,8 @@ class RaftClient:
     def _fetched(self, call: CallId, answer: m.FetchResponse | CallFailure) -> None:
         if self._fetch_spans is not None:
             self._fetch_spans.end(call, answer)
-        self._on_response(call, answer)
+        # An answer comes in the context of its connection.
+        self._own.run(self._on_response, call, answer)
 
     def _complain(self, link: _Link, error: grpc.aio.AioRpcError) -> None:
         """Say once what no retry mends: a refused identity, certificates that do not fit."""

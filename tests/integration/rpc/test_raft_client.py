@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -123,6 +124,38 @@ async def test_answers_on_the_fetch_stream_belong_to_the_calls_in_order(
         (first, fetched(1, b"one")),
         (second, fetched(2, b"two")),
     ]
+
+
+async def test_fetches_leave_in_order_while_the_first_of_them_waits_for_a_connection(
+    served: Served, caller: Caller
+) -> None:
+    calls = [caller.send(served, fetch(offset)) for offset in (10, 11)]
+    for offset in (10, 11, 12, 13, 14):
+        asked = await served.raft.asked()
+        assert asked.request == fetch(offset)
+        asked.answer.set_result(fetched(offset))
+        assert await caller.answer() == (calls.pop(0), fetched(offset))
+        calls.append(caller.send(served, fetch(offset + 2)))
+
+
+async def test_what_follows_from_an_answer_has_other_causes(served: Served) -> None:
+    """Neither the request's nor the connection's: spans would have wrong parents."""
+    cause = ContextVar[str]("cause")
+    causes: asyncio.Queue[str] = asyncio.Queue()
+    cause.set("the client")
+    client = RaftClient(
+        transport=chosen(),
+        on_response=lambda *_: causes.put_nowait(cause.get()),
+        on_probe=lambda *_: None,
+        parse_batches=parse,
+        request_timeout_ms=int(WAIT_S * 1000),
+    )
+    cause.set("a request")
+    for number in (1, 2, 3):
+        client.send(SendRequest(CallId(number), peer(served.port), fetch(number)))
+        (await served.raft.asked()).answer.set_result(fetched(number))
+        assert await asyncio.wait_for(causes.get(), WAIT_S) == "the client"
+    await client.close()
 
 
 async def test_batches_that_do_not_check_are_no_answer(served: Served, caller: Caller) -> None:

@@ -12,11 +12,13 @@ from quorate.h2 import frames
 from quorate.h2.client_call import ClientCall, Method
 from quorate.h2.frames import ErrorCode
 from quorate.h2.headers import BlockReader, block_of
+from quorate.h2.inbox import IN_A_TURN
 from quorate.h2.limits import Limits
 from quorate.h2.wire import timeout_value
 from tests.unit.h2 import peers
 from tests.unit.h2.peers import word
 from tests.unit.h2.servers_by_hand import METHOD, Server, settle
+from tests.unit.h2.takers import Telling
 
 Code = grpc.StatusCode
 
@@ -292,3 +294,147 @@ async def test_a_call_that_ended_before_it_began_is_told_to_everybody() -> None:
     assert dict(await call.initial_metadata()) == {}
     call.add_done_callback(told.append)
     assert told == [call, call]
+
+
+# --- by callback ----------------------------------------------------------------------------------
+
+
+class Taking(Telling):
+    """Keeps the answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[bytes] = []
+        self.error: Exception | None = None
+
+    def takes_more(self) -> bool:
+        return True
+
+    def received(self, message: bytes) -> None:
+        self.taken.append(message)
+        if self.error is not None:
+            raise self.error
+
+    def drained(self) -> None:
+        self.told.append("drained")
+
+
+async def handed(call: ClientCall) -> tuple[Taking, asyncio.Task[None]]:
+    taker = Taking()
+    handing = asyncio.ensure_future(call.hand_to(taker))
+    await settle()
+    return taker, handing
+
+
+async def test_answers_are_taken_as_they_come_and_requests_leave_by_the_door(
+    server: Server,
+) -> None:
+    call = server.call()
+    taker, handing = await handed(call)
+    server.received()
+    assert taker.door.reply(b"question")
+    (asked,) = server.received()
+    assert (asked.kind, asked.payload[5:]) == (frames.DATA, b"question")
+    server.begin(call)
+    server.answer(call, b"a", b"b")
+    assert taker.taken == [b"a", b"b"]
+    server.answer(call, b"c")
+    server.end(call)
+    await handing
+    assert (taker.taken, taker.told) == ([b"a", b"b", b"c"], ["all"])
+    assert taker.door.reply(b"late")
+    assert server.received() == []
+
+
+async def test_others_have_their_turn_between_many_answers(server: Server) -> None:
+    call = server.call()
+    taker, handing = await handed(call)
+    server.begin(call)
+    server.answer(call, *[b""] * (IN_A_TURN + 1))
+    server.end(call)
+    assert len(taker.taken) == IN_A_TURN
+    await handing
+    assert len(taker.taken) == IN_A_TURN + 1
+
+
+@pytest.mark.parametrize("end", ["status", "reset", "loss"])
+async def test_what_a_call_ends_with_is_raised_behind_its_answers(server: Server, end: str) -> None:
+    call = server.call()
+    taker, handing = await handed(call)
+    server.begin(call)
+    server.answer(call, b"a")
+    if end == "status":
+        server.end(call, status=b"14")
+    elif end == "reset":
+        code = word(ErrorCode.REFUSED_STREAM)
+        server.send(frames.frame(frames.RST_STREAM, 0, call.stream_id, code))
+    else:
+        server.link.connection_lost(None)
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await handing
+    assert raised.value.code() is Code.UNAVAILABLE
+    assert (taker.taken, taker.told) == ([b"a"], ["all"])
+
+
+@pytest.mark.parametrize("ends_well", [True, False])
+async def test_an_answer_that_cannot_be_taken_ends_its_call(
+    server: Server, *, ends_well: bool
+) -> None:
+    def decode(data: bytes) -> bytes:
+        raise LookupError("no message")
+
+    method = Method("/some.Service/Call", None, decode, scheme=b"http", authority="h:1")
+    call = ClientCall(method, (), None, has_ended=lambda _: None)
+    call.begin(server.link, bytes_max=1000)
+    server.begin(call)
+    server.answer(call, b"answer")
+    if ends_well:
+        server.end(call)
+    taker = Taking()
+    with pytest.raises(grpc.aio.AioRpcError, match="cannot be read: no message") as raised:
+        await call.hand_to(taker)
+    assert raised.value.code() is Code.INTERNAL
+    assert taker.taken == []
+
+
+async def test_an_answer_that_is_too_large_ends_its_call(server: Server) -> None:
+    call = server.call()
+    taker, handing = await handed(call)
+    server.begin(call)
+    server.send(peers.data(b"\0\0\x10\0\0", call.stream_id))
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await handing
+    assert raised.value.code() is Code.RESOURCE_EXHAUSTED
+    assert taker.taken == []
+
+
+async def test_a_call_that_never_began_hands_nothing_over() -> None:
+    call = ClientCall(METHOD, None, None, has_ended=lambda _: None)
+    taker, handing = await handed(call)
+    call.fail(Code.UNAVAILABLE, "nobody is there")
+    with pytest.raises(grpc.aio.AioRpcError, match="nobody is there"):
+        await handing
+    assert (hasattr(taker, "door"), taker.told) == (False, [])
+
+
+async def test_a_server_without_room_is_waited_for(server: Server) -> None:
+    server.send(peers.settings(INITIAL_WINDOW_SIZE=0))
+    call = server.call()
+    taker, handing = await handed(call)
+    assert not taker.door.reply(b"abc")
+    server.send(peers.window(8, call.stream_id))
+    assert taker.told == ["drained"]
+    handing.cancel()
+    await settle()
+    assert call.cancelled()
+
+
+async def test_an_error_of_who_takes_is_raised(server: Server) -> None:
+    call = server.call()
+    taker, handing = await handed(call)
+    taker.error = LookupError("oops")
+    server.begin(call)
+    server.answer(call, b"a")
+    with pytest.raises(LookupError, match="oops"):
+        await handing
+    assert not call.done()

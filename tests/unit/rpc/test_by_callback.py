@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from typing import TYPE_CHECKING, Any
 
+import grpc.aio
 import pytest
 
-from quorate.rpc.by_callback import replies_of, taken_while
+from quorate.h2.hot_stream import HandsOver
+from quorate.rpc.by_callback import answers_to, replies_of, taken_while
 from tests.unit.h2.takers import Telling
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
+
+    from quorate.h2.hot_stream import Door, Taker
 
 
 class Doubling(Telling):
@@ -106,3 +111,79 @@ async def test_whoever_ends_early_reads_no_more() -> None:
 async def test_requests_are_taken_while_they_are_wanted() -> None:
     taken = [number async for number in taken_while(each([1, 2, 9, 3]), lambda n: n < 5)]
     assert taken == [1, 2]
+
+
+class ByHand(HandsOver):
+    """A client's call that hands over, and its door."""
+
+    def __init__(self, *answers: int) -> None:
+        self.answers = answers
+        self.ends: list[BaseException | None] = []
+
+    async def hand_to(self, taker: Taker) -> None:
+        taker.begin(self)
+        try:
+            for answer in self.answers:
+                assert taker.takes_more()
+                taker.received(answer)
+        except ValueError as error:
+            taker.broken(error)
+        else:
+            taker.drained()
+            taker.half_closed()
+
+    def reply(self, message: Any) -> bool:  # noqa: ANN401
+        raise AssertionError("nothing is sent here")
+
+    def resume(self) -> None:
+        raise AssertionError("it always takes more")
+
+    def finish(self, error: BaseException | None = None) -> None:
+        self.ends.append(error)
+
+
+class Read:
+    """One of gRPC's own library."""
+
+    def __init__(self, *answers: int) -> None:
+        self._left: list[Any] = [*answers, grpc.aio.EOF]
+
+    async def read(self) -> Any:  # noqa: ANN401
+        return self._left.pop(0)
+
+
+async def test_answers_are_taken_in_order_on_either_transport() -> None:
+    calls: list[Any] = [Read(1, 2), ByHand(1, 2)]
+    for call in calls:
+        taken: list[int] = []
+        doors: list[Door] = []
+        await answers_to(call, taken.append, doors.append)
+        assert taken == [1, 2]
+        assert doors == ([call] if isinstance(call, ByHand) else [])
+    assert calls[1].ends == [None]
+
+
+async def test_an_answer_that_is_not_what_it_should_be_ends_all() -> None:
+    def take(_: int) -> None:
+        raise ValueError("wrong")
+
+    call: Any = ByHand(1, 2)
+    await answers_to(call, take, lambda _: None)
+    assert [str(end) for end in call.ends] == ["wrong"]
+
+
+async def test_a_call_that_is_given_up_is_freed() -> None:
+    class Silent(ByHand):
+        async def hand_to(self, taker: Taker) -> None:
+            self.taker = taker
+            await super().hand_to(taker)
+            await asyncio.Event().wait()
+
+    call: Any = Silent()
+    found = weakref.ref(call)
+    taking = asyncio.ensure_future(answers_to(call, lambda _: None, lambda _: None))
+    await asyncio.sleep(0)
+    taking.cancel()
+    await asyncio.wait([taking])
+    del call, taking
+    assert found() is None
