@@ -34,7 +34,7 @@ BUGS: Final = (
     Bug(
         "image-beyond-its-batch",
         "the image of a batch holds the decision that did not fit into it",
-        (4, 6),
+        (4,),
         (Patch(Overlay, "freeze", _freeze_all),),
     ),
 )
