@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from quorate.records.errors import ErrorCode
 from tests.integration.disks import log_end
 from tests.integration.membership.members import Members
-from tests.integration.quorum import STEADY
+from tests.integration.quorum import DEADLINE_S, STEADY
 from tests.integration.security.test_quorum import set_config
 from tests.ports import free_ports
 
@@ -91,8 +91,12 @@ async def test_two_voters_find_each_other_when_the_one_that_is_behind_has_moved(
         leader_id = await members.leader_id()
         behind = 3 - leader_id
         await members.kill(behind)
-        # It cannot be committed, and so nobody is told; but it is in the leader's log.
-        writing = asyncio.ensure_future(members.client.write(set_config("2")))
+        # It cannot be committed, and so nobody is told; but it is in the leader's log. Who asks for
+        # the leader first may ask the one that was killed, and be told that the outcome is unknown.
+        leader = members.all_nodes[leader_id].address
+        writing = asyncio.ensure_future(
+            members.client.write_at(leader, set_config("2"), DEADLINE_S)
+        )
 
         async def is_ahead() -> bool:
             return log_end(members.all_nodes[leader_id]) > log_end(members.all_nodes[behind])
