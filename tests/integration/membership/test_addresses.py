@@ -91,8 +91,8 @@ async def test_two_voters_find_each_other_when_the_one_that_is_behind_has_moved(
         leader_id = await members.leader_id()
         behind = 3 - leader_id
         await members.kill(behind)
-        # It cannot be committed, and so nobody is told; but it is in the leader's log. Who asks for
-        # the leader first may ask the one that was killed, and be told that the outcome is unknown.
+        # It cannot be committed, and so nobody is told; but it is in the leader's log. A client
+        # that looks for the leader may ask the one that was killed, and learn nothing of it.
         leader = members.all_nodes[leader_id].address
         writing = asyncio.ensure_future(
             members.client.write_at(leader, set_config("2"), DEADLINE_S)
