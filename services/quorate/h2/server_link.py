@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 ALPN: Final = "h2"
-# What has come is read in pieces, until others have waited long enough for their turn.
-_PIECE_BYTES: Final = 4 * 1024
+# What has come is read in pieces, until others have waited long enough for their turn. A call may
+# begin with fifteen bytes: as many as are in one piece take 2.5 ms.
+_PIECE_BYTES: Final = 1024
 SLICE_S: Final = 0.008
 _WRITE_HIGH_BYTES: Final = 256 * 1024
 # What a peer that reads nothing makes us keep beside bodies, which wait for it.
