@@ -73,7 +73,6 @@ class ListedIdentities:
 
     def authorize(self, principal: str, operation: Operation, resource: Resource) -> bool:
         """Whether `principal`, such as `User:CN=alice`, may do this."""
-        del resource
         if principal in self.super_users:
             return True
         for sufficient in (operation, *_IMPLYING.get(operation, ())):

@@ -1,7 +1,7 @@
 """Facts go in, effects come out. No clock, disk, socket or await: same events, same effects.
 
-`Core.step(event, now_ms)` answers with the effects to perform strictly in order, the one deadline
-at which to wake it, and notes that say why. Times are monotonic milliseconds. See
+`RaftCore.step(event, now_ms)` answers with the effects to perform strictly in order, the one
+deadline at which to wake it, and notes that say why. Times are monotonic milliseconds. See
 docs/decisions/0001-core-api.md.
 """
 
@@ -456,11 +456,3 @@ class Random(Protocol):
     """The only entropy of the core: jitter, drawn in [0, 1)."""
 
     def random(self) -> float: ...
-
-
-class Core(Protocol):
-    """The shape that a driver owns; `quorate.raft.core.RaftCore` implements it."""
-
-    def start(self, now_ms: Millis) -> Update: ...
-
-    def step(self, event: Event, now_ms: Millis) -> Update: ...
