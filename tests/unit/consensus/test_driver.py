@@ -66,7 +66,7 @@ async def test_work_in_an_events_place_gives_the_next_event(open_stack: Open) ->
     "shortage",
     [OSError(errno.EMFILE, "too many"), MemoryError(), RuntimeError("can't start new thread")],
 )
-async def test_a_shortage_of_the_machine_is_no_failed_disk(
+async def test_rule_31_a_shortage_of_the_machine_is_no_failed_disk(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch, shortage: Exception
 ) -> None:
     stack = await open_stack()
@@ -80,7 +80,7 @@ async def test_a_shortage_of_the_machine_is_no_failed_disk(
     assert await asyncio.wait_for(stack.ended, 60) is Ending.SHORT
 
 
-async def test_a_failed_flush_ends_the_core(
+async def test_rule_17_a_failed_flush_ends_the_core(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack = await open_stack()
@@ -96,7 +96,7 @@ async def test_a_failed_flush_ends_the_core(
     assert answer.cancelled()
 
 
-async def test_damage_found_while_serving_resigns_before_it_ends(open_stack: Open) -> None:
+async def test_rule_17_damage_found_while_serving_resigns_before_it_ends(open_stack: Open) -> None:
     stack = await open_stack()
     stack.driver.damaged("a batch does not check")
     stack.driver.damaged("once is enough")

@@ -34,7 +34,9 @@ async def test_a_reply_waits_for_the_high_watermark() -> None:
     assert (first.done(), second.done(), len(held)) == (True, False, 1)
 
 
-async def test_lost_leadership_leaves_the_outcome_open_unless_nothing_was_appended() -> None:
+async def test_rule_20_lost_leadership_leaves_the_outcome_open_unless_nothing_was_appended() -> (
+    None
+):
     held, appended, unsent = HeldReplies(), future(), future()
     held.hold(Offset(3), REPLY, appended)
     held.hold(Offset(5), REPLY, unsent)

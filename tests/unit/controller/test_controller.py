@@ -119,7 +119,7 @@ def test_a_controller_that_has_not_replayed_everything_cannot_become_active() ->
 
 
 @pytest.mark.parametrize("before", [[], [LEVEL]])
-def test_a_transaction_left_open_is_aborted_first(before: list[MetadataRecord]) -> None:
+def test_rule_22_a_transaction_left_open_is_aborted_first(before: list[MetadataRecord]) -> None:
     controller = controller_of(LEVEL)
     replay(controller, [*before, BeginTransactionRecord(), MIN_ISR])
     assert controller.is_in_transaction

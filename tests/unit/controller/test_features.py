@@ -39,7 +39,7 @@ def test_a_log_without_metadata_version_has_the_lowest() -> None:
 
 
 @pytest.mark.parametrize("level", [0, 6, 31])
-def test_a_metadata_version_that_is_not_known_is_refused(level: int) -> None:
+def test_rule_22_a_metadata_version_that_is_not_known_is_refused(level: int) -> None:
     with pytest.raises(UnsupportedMetadataVersionError, match=f"to {level}, and this release"):
         replayed(("metadata.version", level))
 

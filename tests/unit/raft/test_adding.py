@@ -9,8 +9,9 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.changes import LAG_MAX
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import ClusterId, Millis, Offset, ReplicaKey
+from quorate.records.ids import ClusterId, Epoch, Millis, Offset, ReplicaKey, ReplyToken
 from quorate.records.voters import Endpoint, Voter
 from tests.unit.raft import cores
 
@@ -97,6 +98,14 @@ def test_a_replica_that_never_fetched_or_lags_is_refused_with_its_lag() -> None:
     answer = refused(core)
     assert answer.reason is m.Reason.VOTER_LAGGING
     assert dict(answer.metadata) == {"lag": "2"}
+
+
+def test_rule_4_what_is_not_committed_is_no_lag_of_an_observer() -> None:
+    core = with_observer()
+    batch = api.ProposedBatch(b"x" * 70, LAG_MAX + 1)
+    core.step(api.RecordsProposed(ReplyToken(9), Epoch(1), batch), Millis(4460))
+    _, question = cores.calls(asked(core))[4]
+    assert question == m.ApiVersionsRequest()
 
 
 def test_who_was_caught_up_long_ago_is_not_now() -> None:

@@ -47,7 +47,7 @@ def test_a_voter_is_where_the_set_says() -> None:
     assert known.known(entry(2)) == [at(9094)]
 
 
-def test_every_request_that_names_its_sender_teaches_where_it_is() -> None:
+def test_rule_26_every_request_that_names_its_sender_teaches_where_it_is() -> None:
     for request in (
         stated(9095),
         called(9095),

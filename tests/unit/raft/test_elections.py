@@ -214,6 +214,23 @@ def test_rule_9_a_pre_vote_of_a_higher_epoch_moves_the_receiver() -> None:
     assert core.replica.epoch == 7
 
 
+def test_rule_9_a_lost_election_waits_for_the_rest_of_its_timeout() -> None:
+    core = cores.unattached()
+    update = core.step(api.TimerFired(), Millis(1500))
+    update = cores.answer(core, cores.calls(update)[2][0], cores.granted(0), now_ms=1500)
+    role = core.replica.role
+    assert isinstance(role, Candidate)
+    deadline = role.election_deadline
+    refusal = replace(cores.granted(1), vote_granted=False)
+    for call, _ in cores.calls(update).values():
+        cores.answer(core, call, refusal, now_ms=1501)
+    assert role.has_lost
+    core.step(api.TimerFired(), Millis(deadline - 1))
+    assert core.replica.role is role
+    core.step(api.TimerFired(), deadline)
+    assert isinstance(core.replica.role, Prospective)
+
+
 def test_a_leader_and_a_follower_that_hears_it_refuse_pre_votes() -> None:
     core = cores.leader()
     update = cores.ask(core, cores.vote(2, 1, 1, cores.end(3, 1), pre_vote=True), now_ms=2001)

@@ -51,7 +51,7 @@ def let_pass(core: RaftCore, until_ms: int, *, refuse: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("refuse", [True, False])
-def test_a_voter_that_knows_a_dead_leader_asks_everybody(*, refuse: bool) -> None:
+def test_rule_26_a_voter_that_knows_a_dead_leader_asks_everybody(*, refuse: bool) -> None:
     core = restarted()
     assert isinstance(core.replica.role, Follower)
     asked = let_pass(core, 60_000, refuse=refuse)

@@ -65,7 +65,7 @@ def test_rule_14_a_flush_of_an_older_generation_counts_for_nothing() -> None:
     assert core.replica.log.flushed == 0
 
 
-def test_batches_that_do_not_continue_the_log_are_refused() -> None:
+def test_rule_17_batches_that_do_not_continue_the_log_are_refused() -> None:
     core = cores.follower()
     gap = m.FetchedBatches(b"", (m.BatchInfo(Offset(1), Offset(1), Epoch(1)),))
     update = cores.answer(core, under_way(core), response(records=gap), now_ms=2)

@@ -167,7 +167,7 @@ def test_a_replica_behind_the_log_start_is_sent_to_the_snapshot() -> None:
     assert error.error is ErrorCode.POSITION_OUT_OF_RANGE
 
 
-def test_a_newer_fetch_of_a_replica_releases_the_older() -> None:
+def test_rule_20_a_newer_fetch_of_a_replica_releases_the_older() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001, token=11)
     update = cores.ask(core, cores.fetch(2, 3, 1), now_ms=2002, token=12)
@@ -269,6 +269,17 @@ def test_a_replica_was_caught_up_when_it_fetched_before() -> None:
     assert progress.last_caught_up_ms == 2001
     cores.ask(core, cores.fetch(2, 5, 1, wait_ms=0), now_ms=2200, token=3)
     assert progress.last_caught_up_ms == 2200
+
+
+def test_rule_4_an_observer_has_caught_up_with_what_is_committed() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    propose(core, now_ms=2050)
+    for node_id in (3, 7):
+        cores.ask(core, cores.fetch(node_id, 3, 1), now_ms=2100, token=node_id)
+    progress = core.replica.role.progress  # type: ignore[union-attr]
+    assert progress[cores.key(3)].last_caught_up_ms is None
+    assert progress[cores.key(7)].last_caught_up_ms == 2100
 
 
 def test_no_hint_at_a_step_down_carries_the_own_endpoints_under_another_s_id() -> None:

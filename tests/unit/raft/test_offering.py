@@ -43,7 +43,7 @@ def ask(
     return answer, api.CheckSnapshot(snapshot_id) in update.effects
 
 
-def test_a_snapshot_is_checked_once_before_its_first_slice() -> None:
+def test_rule_30_a_snapshot_is_checked_once_before_its_first_slice() -> None:
     core = leader()
     first, is_checked = ask(core, 2010)
     assert (first.error, first.snapshot_id, first.size_bytes) == (ErrorCode.NONE, OLD, SIZE)
@@ -97,7 +97,7 @@ def test_a_snapshot_written_anew_under_the_same_id_is_checked_again() -> None:
     assert (answer.size_bytes, is_checked) == (70, True)
 
 
-def test_a_snapshot_is_pinned_until_the_fetch_has_been_silent_for_a_fetch_timeout() -> None:
+def test_rule_30_a_snapshot_is_pinned_until_the_fetch_has_been_silent_for_a_fetch_timeout() -> None:
     core = leader()
     assert core.pinned_snapshots() == frozenset()
     ask(core, 2010)

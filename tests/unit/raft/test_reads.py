@@ -17,7 +17,7 @@ def served(update: api.Update) -> list[m.ReadResponse]:
     return [r for r in cores.replies(update) if isinstance(r, m.ReadResponse)]
 
 
-def test_a_read_waits_for_a_fetch_that_echoes_its_round() -> None:
+def test_rule_19_a_read_waits_for_a_fetch_that_echoes_its_round() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001, token=2)
     update = read(core, 30, 2002)
@@ -39,7 +39,7 @@ def test_the_only_voter_answers_at_once() -> None:
     assert answer.offset == core.replica.high_watermark
 
 
-def test_a_read_at_a_new_leader_waits_for_its_epoch_to_be_committed() -> None:
+def test_rule_19_a_read_at_a_new_leader_waits_for_its_epoch_to_be_committed() -> None:
     core = cores.leader()
     assert served(read(core, 30, 2001)) == []
     confirmed = cores.ask(core, cores.fetch(2, 0, 0, read_round=1), now_ms=2002)

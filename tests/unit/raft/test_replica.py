@@ -78,7 +78,7 @@ def test_a_transition_outside_the_table_is_a_bug() -> None:
         core.replica.become_prospective(Cause.ELECTION_TIMEOUT, "test")
 
 
-def test_a_peer_that_fails_again_and_again_is_left_alone_ever_longer() -> None:
+def test_rule_32_a_peer_that_fails_again_and_again_is_left_alone_ever_longer() -> None:
     replica = cores.unattached().replica
     replica.calls = Calls()
 

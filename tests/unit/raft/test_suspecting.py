@@ -8,22 +8,29 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
 from quorate.raft.roles import Follower, Prospective
-from quorate.records.ids import Millis
+from quorate.raft.suspecting import SUSPICION_DELAY_MS, SUSPICION_RETRY_MS
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Millis, NodeId
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
 
 
-def refused_leader(now_ms: int = 10) -> RaftCore:
-    """A follower whose stream broke, and whose connect to the leader was refused."""
-    core = cores.follower()
+def broken_stream(core: RaftCore, now_ms: int = 10) -> list[api.ProbeLeader]:
+    """The follower's Fetch stream breaks: whom it asks then for a sign of life."""
     assert isinstance(core.replica.role, Follower)
     core.replica.role.has_fetched = True
     calls = core.replica.calls._by_id.values()
     call = next(call for call in calls if call.kind is CallKind.FETCH)
     update = cores.answer(core, call.call, api.CallFailure.DISCONNECTED, now_ms=now_ms)
-    (probe,) = [e for e in update.effects if isinstance(e, api.ProbeLeader)]
+    return [effect for effect in update.effects if isinstance(effect, api.ProbeLeader)]
+
+
+def refused_leader(now_ms: int = 10) -> RaftCore:
+    """A follower whose stream broke, and whose connect to the leader was refused."""
+    core = cores.follower()
+    (probe,) = broken_stream(core, now_ms)
     core.step(api.ProbeAnswered(probe.call, refused=True), Millis(now_ms))
     return core
 
@@ -36,6 +43,43 @@ def test_rule_10_a_refused_connect_ends_the_wait_for_the_leader() -> None:
     assert response.vote_granted
     core.step(api.TimerFired(), Millis(10 + 25))
     assert isinstance(core.replica.role, Prospective)
+
+
+def test_rule_10_a_connect_that_is_taken_leaves_the_leader_its_fetch_timeout() -> None:
+    core = cores.follower()
+    (probe,) = broken_stream(core)
+    core.step(api.ProbeAnswered(probe.call, refused=False), Millis(10))
+    core.step(api.TimerFired(), Millis(10 + SUSPICION_DELAY_MS))
+    assert isinstance(core.replica.role, Follower)
+    asked = cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True)
+    (response,) = cores.replies(cores.ask(core, asked, now_ms=100))
+    assert isinstance(response, m.VoteResponse)
+    assert not response.vote_granted
+
+
+def test_rule_10_a_lost_round_does_not_put_the_fetch_timeout_off() -> None:
+    core = refused_leader()
+    assert isinstance(core.replica.role, Follower)
+    deadline = core.replica.role.fetch_deadline
+    asked = cores.calls(core.step(api.TimerFired(), Millis(35)))
+    refusal = m.VoteResponse(ErrorCode.NONE, core.replica.leader_info, vote_granted=False)
+    for node_id in (1, 3):
+        cores.answer(core, asked[node_id][0], refusal, now_ms=36)
+    assert isinstance(core.replica.role, Follower)
+    assert core.replica.role.fetch_deadline == deadline
+    again = core.step(api.TimerFired(), Millis(36 + SUSPICION_RETRY_MS))
+    (probe,) = [effect for effect in again.effects if isinstance(effect, api.ProbeLeader)]
+    core.step(api.ProbeAnswered(probe.call, refused=True), Millis(36 + SUSPICION_RETRY_MS))
+    assert isinstance(core.replica.role, Prospective)
+
+
+def test_rule_10_a_leader_that_told_its_end_is_not_suspected() -> None:
+    """The order of its successors rules."""
+    core = cores.follower()
+    successors = (cores.key(3), cores.key(2))
+    request = m.EndQuorumEpochRequest(cores.CLUSTER, NodeId(1), Epoch(1), successors)
+    cores.ask(core, request, now_ms=9)
+    assert broken_stream(core) == []
 
 
 def test_who_may_not_campaign_any_more_does_not_when_the_draw_is_over() -> None:

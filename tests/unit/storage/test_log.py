@@ -175,7 +175,7 @@ def test_a_cut_notices_damage_before_it(veteran: Replica) -> None:
         veteran.truncate(at(3, 1))
 
 
-def test_a_flush_of_an_older_generation_is_ignored(replica: Replica) -> None:
+def test_rule_14_a_flush_of_an_older_generation_is_ignored(replica: Replica) -> None:
     replica.begin_epoch(1)
     replica.append(b"doomed")
     ticket = log_of(replica).begin_flush()
@@ -185,7 +185,7 @@ def test_a_flush_of_an_older_generation_is_ignored(replica: Replica) -> None:
     assert log_of(replica).finish_flush(ticket) == at(3, 1)
 
 
-def test_after_a_failed_flush_nothing_is_written_any_more(replica: Replica) -> None:
+def test_rule_17_after_a_failed_flush_nothing_is_written_any_more(replica: Replica) -> None:
     replica.begin_epoch(1)
     ticket = log_of(replica).begin_flush()
     assert ticket is not None

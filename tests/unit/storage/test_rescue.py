@@ -110,7 +110,7 @@ def test_a_directory_that_was_never_started_is_refused() -> None:
         survivor_of(Replica())
 
 
-def test_the_longest_log_is_that_of_the_latest_epoch_then_the_furthest_end() -> None:
+def test_rule_23_the_longest_log_is_that_of_the_latest_epoch_then_the_furthest_end() -> None:
     older = Replica()
     older.open()
     older.begin_epoch(1)
@@ -125,7 +125,7 @@ def test_the_longest_log_is_that_of_the_latest_epoch_then_the_furthest_end() -> 
     assert choose([found[1], found[3]]) is found[1]
 
 
-def test_the_new_epoch_is_a_thousand_above_every_epoch_that_is_known() -> None:
+def test_rule_23_the_new_epoch_is_a_thousand_above_every_epoch_that_is_known() -> None:
     assert new_epoch([Epoch(3), Epoch(17), Epoch(5)]) == 1017
     with pytest.raises(StorageError, match="leaves no room"):
         new_epoch([Epoch(2**31 - 2)])

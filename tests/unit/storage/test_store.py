@@ -154,7 +154,7 @@ def test_the_log_goes_on_behind_an_installed_snapshot(veteran: Replica) -> None:
     ("where", "reason"),
     [(at(19, 4), "outside"), (at(12, 4), "another epoch"), (at(25, 4), "outside")],
 )
-def test_a_snapshot_is_only_of_what_is_flushed_and_ours(
+def test_rule_15_a_snapshot_is_only_of_what_is_flushed_and_ours(
     veteran: Replica, where: OffsetAndEpoch, reason: str
 ) -> None:
     veteran.append(b"not flushed")
@@ -367,7 +367,7 @@ def checkpoints(replica: Replica) -> list[str]:
     return [name for name in replica.files() if name.startswith("0000") and ".checkpoint" in name]
 
 
-def test_a_rotten_snapshot_that_was_only_to_be_deleted_is_set_aside() -> None:
+def test_rule_30_a_rotten_snapshot_that_was_only_to_be_deleted_is_set_aside() -> None:
     replica = with_three_snapshots()
     replica.config = replace(replica.config, retention_bytes=-1, retention_ms=1)
     replica.store._config = replica.config
