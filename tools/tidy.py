@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
 FILE_BYTES_MAX = 1 << 20
+# The rules that docs/protocol.md lists are numbered from 1 to this.
+PROTOCOL_RULES = 32
 
 SOURCE_ROOT = PurePosixPath("services")
 PACKAGE = SOURCE_ROOT / "quorate"
@@ -46,6 +48,7 @@ REGISTRY = re.compile(
     r"--(?:extra-)?index-url[ =]|https?://[^\s\"'<>]+/simple\b|\bpypi\.[o]rg|pythonhosted\.[o]rg"
     r"|registry\.npmjs\.[o]rg|proxy\.golang\.[o]rg|repo1?\.maven\.[o]rg|deb\.debian\.[o]rg"
 )
+RULE_TEST = re.compile(r"test_rule_(\d+)_")
 INLINE_CODE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
 PATH_SHAPE = re.compile(r"[\w.-]+(?:/[\w.-]+)*/?")
@@ -169,6 +172,22 @@ def unit_tests_mirror_the_package(tree: Tree) -> Iterator[str]:
                 yield f"{path}: no {source} that it would test"
 
 
+def rules_of_the_protocol_have_tests(tree: Tree) -> Iterator[str]:
+    """What keeps the quorum safe is held by at least one test that has the number in its name."""
+    named = {
+        int(match[1])
+        for path in tree.below(TESTS)
+        for node in ast.walk(tree.modules[path])
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (match := RULE_TEST.match(node.name))
+    }
+    rules = set(range(1, PROTOCOL_RULES + 1))
+    for number in sorted(rules - named):
+        yield f"docs/protocol.md: no test_rule_{number}_... holds rule {number}"
+    for number in sorted(named - rules):
+        yield f"{TESTS}: test_rule_{number}_... names a rule beyond {PROTOCOL_RULES}, the last one"
+
+
 def no_module_is_dead(tree: Tree) -> Iterator[str]:
     """Every module is imported by production code, started by name, or an entry point."""
     used = _entry_points(tree)
@@ -271,6 +290,7 @@ RULES: tuple[Rule, ...] = (
     modules_say_what_they_are_for,
     names_mean_something,
     unit_tests_mirror_the_package,
+    rules_of_the_protocol_have_tests,
     no_module_is_dead,
     nothing_is_left_to_do,
     assertions_stay_on,

@@ -93,6 +93,26 @@ def test_modules_and_unit_tests_mirror_each_other(tmp_path: Path) -> None:
     ]
 
 
+def test_a_rule_of_the_protocol_without_a_test_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tidy, "PROTOCOL_RULES", 4)
+    files = {
+        "tests/unit/raft/test_core.py": (
+            "def test_rule_1_votes() -> None: ...\n"
+            "# def test_rule_2_is_a_comment\n"
+            "async def test_rule_3_waits() -> None: ...\n"
+            "def test_rule_5_is_none() -> None: ...\n"
+        ),
+        f"{PACKAGE}/raft/core.py": "def test_rule_4_is_no_test() -> None: ...\n",
+    }
+    assert judge(tmp_path, tidy.rules_of_the_protocol_have_tests, files) == [
+        "docs/protocol.md: no test_rule_2_... holds rule 2",
+        "docs/protocol.md: no test_rule_4_... holds rule 4",
+        "tests: test_rule_5_... names a rule beyond 4, the last one",
+    ]
+
+
 def test_a_module_that_only_tests_import_is_dead(tmp_path: Path) -> None:
     files = {
         "pyproject.toml": '[project.scripts]\nquorate = "quorate.cli.main:main"\n',
