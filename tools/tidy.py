@@ -9,6 +9,7 @@ judges every file that git tracks or would track, and exits with status 1 when i
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -51,6 +52,8 @@ REGISTRY = re.compile(
 RULE_TEST = re.compile(r"test_rule_(\d+)_")
 INLINE_CODE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
+LABELLED_LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 PATH_SHAPE = re.compile(r"[\w.-]+(?:/[\w.-]+)*/?")
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
 
@@ -284,6 +287,27 @@ def _is_gone(named: PurePosixPath, folder: PurePosixPath, known: set[PurePosixPa
     return starts_in_the_tree or (named.suffix in OWN_SUFFIXES and named.stem != "")
 
 
+def links_lead_where_they_say(tree: Tree) -> Iterator[str]:
+    """A link that shows a path leads to that path, and one to a part of a document finds it."""
+    for path, text in tree.documents.items():
+        for label, target, anchor in LABELLED_LINK.findall(text):
+            if "://" in target:
+                continue
+            shown = label.strip("`")
+            is_path = label != shown and PATH_SHAPE.fullmatch(shown)
+            if is_path and not f"/{target}".endswith(f"/{shown}"):
+                yield f"{path}: shows {shown} and links to {target}"
+            document = PurePosixPath(os.path.normpath(path.parent / target)) if target else path
+            if anchor and anchor not in _anchors(tree.documents.get(document, "")):
+                yield f"{path}: links to {target}#{anchor}, which does not exist"
+
+
+def _anchors(text: str) -> set[str]:
+    """The names that GitHub gives the headings of a document."""
+    headings = (LABELLED_LINK.sub(r"\1", heading) for heading in HEADING.findall(text))
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
 RULES: tuple[Rule, ...] = (
     files_are_short,
     functions_are_short,
@@ -298,6 +322,7 @@ RULES: tuple[Rule, ...] = (
     files_are_small,
     documents_have_one_title,
     documents_name_paths_that_exist,
+    links_lead_where_they_say,
 )
 
 

@@ -211,3 +211,23 @@ def test_documents_name_paths_that_exist(tmp_path: Path) -> None:
         "docs/a.md: names services/gone, which does not exist",
         "docs/a.md: names gone.md, which does not exist",
     ]
+
+
+def test_links_lead_where_they_say(tmp_path: Path) -> None:
+    text = """# Links
+
+    Fine: [`raft/core.py`](../services/raft/core.py), [a part](beside.md#two-s-of-1),
+    [here](#links), [`away.py`](https://x/y.py#z), [words](../services/raft/core.py).
+    Wrong: [`raft/core.py`](../services/raft/roles.py), [a part](beside.md#three), [here](#gone).
+    """
+    files = {
+        "docs/a.md": text,
+        "docs/beside.md": "# Beside\n\n## Two-s [of](a.md) `1`\n",
+        "services/raft/core.py": "",
+        "services/raft/roles.py": "",
+    }
+    assert judge(tmp_path, tidy.links_lead_where_they_say, files) == [
+        "docs/a.md: shows raft/core.py and links to ../services/raft/roles.py",
+        "docs/a.md: links to beside.md#three, which does not exist",
+        "docs/a.md: links to #gone, which does not exist",
+    ]
