@@ -5,11 +5,15 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from py4j.protocol import REFLECTION_COMMAND_NAME
+from pyspark.sql import functions as F
+
 from quorate.pipeline.session import local_settings, memory_share_mib, settings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
     from pyspark.sql import SparkSession
 
 ONE_JOB = """
@@ -57,6 +61,28 @@ def test_a_frame_that_is_asked_twice_answers_both_times(
     counts = [log.where(changes).count(), log.where(idle).count()]
     assert log.where(idle).unionByName(log.where(changes)).count() == sum(counts)
     assert log.count() > sum(counts) > counts[0] > 0
+
+
+def test_java_is_asked_once_for_a_name(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def describe() -> None:
+        spark.range(1).select(F.col("id"), F.array(F.lit(1), F.coalesce("id", F.lit(2))))
+
+    asked: list[str] = []
+    client = spark._jvm._gateway_client
+    send = client.send_command
+
+    def noted(command: str, *words: object, **named: object) -> str:
+        asked.append(command)
+        answer: str = send(command, *words, **named)
+        return answer
+
+    describe()
+    monkeypatch.setattr(client, "send_command", noted)
+    describe()
+    assert asked
+    assert not [command for command in asked if command.startswith(REFLECTION_COMMAND_NAME)]
 
 
 def test_times_are_utc(spark: SparkSession) -> None:

@@ -13,8 +13,9 @@ import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from py4j.java_gateway import JavaClass, JavaMember
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -30,6 +31,18 @@ _MEMORY_MIB_MIN: Final = 1024
 _MEMORY_MIB_MAX: Final = 8192
 _LAST_WORDS: Final = 5
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+# Names that PySpark asks Java for anew with each column and each list of columns.
+_ASKED_OFTEN: Final = ("PythonUtils", "functions", "org.apache.spark.sql.functions")
+
+
+class _Remembered(JavaClass):
+    """A class of Java whose methods are looked up once."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever Java has there
+        found = super().__getattr__(name)
+        if isinstance(found, JavaMember):
+            setattr(self, name, found)
+        return found
 
 
 @contextmanager
@@ -120,6 +133,7 @@ def _local(scratch: str, master: str, memory_mib: int) -> SparkSession:
             " found by JAVA_HOME or PATH"
         ) from error
     opened.sparkContext.setLogLevel("OFF")
+    _remember_names(opened)
     return opened
 
 
@@ -128,7 +142,22 @@ def _submitted() -> SparkSession:
     conf = SparkConf()
     for key, value in settings().items():
         conf.setIfMissing(key, value)
-    return SparkSession.builder.config(conf=conf).getOrCreate()
+    opened = SparkSession.builder.config(conf=conf).getOrCreate()
+    _remember_names(opened)
+    return opened
+
+
+def _remember_names(opened: SparkSession) -> None:
+    """Have Java look only once for the names that are asked for often.
+
+    For a name without a package it tries each package that could have it, and for each that has
+    not it searches all of Spark's jars.
+    """
+    jvm = opened._jvm
+    for name in _ASKED_OFTEN:
+        found = getattr(jvm, name)
+        if not isinstance(found, _Remembered):
+            setattr(jvm, name, _Remembered(found._fqn, found._gateway_client))
 
 
 def _stop(opened: SparkSession) -> None:
