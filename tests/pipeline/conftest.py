@@ -83,3 +83,15 @@ def spark(short_lived_java: None) -> Iterator[SparkSession]:
         for name, value in SMALL_FRAMES.items():
             opened.conf.set(name, value)
         yield opened
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_kept() -> Iterator[None]:
+    """What a job let Spark keep goes with its test: each plan is compared with all that is kept."""
+    yield
+    if find_spec("pyspark") is not None:
+        from pyspark.sql import SparkSession
+
+        opened = SparkSession.getActiveSession()
+        if opened is not None:
+            opened.catalog.clearCache()

@@ -61,8 +61,9 @@ SMALL_FRAMES = {
     # What it concludes about rows that are not there saves nothing where there are few.
     "spark.sql.constraintPropagation.enabled": "false",
 }
-# For their Java processes, which end before the second compiler's work pays.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# For their Java processes, which end before the second compiler's work pays. Alone the first one
+# gets so little room for code that it throws all of it out after some hundred queries.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 # A Thursday; every history of a test begins here.
 START_MS = 1_795_000_000_000
