@@ -221,8 +221,10 @@ class Story:
             raise AssertionError(f"it never comes: {self.do_state({})}")
 
     def _has_active_leader(self) -> bool:
+        """Who has replayed all before its epoch; a record of it is committed a moment later."""
         leader = self.world.leader()
-        return leader is not None and leader.application.is_active
+        start = None if leader is None or leader.progress is None else leader.progress.epoch_start
+        return leader is not None and start is not None and leader.application.applied >= start
 
     # --- clients ----------------------------------------------------------------------------------
 
@@ -287,10 +289,10 @@ class Story:
 
     def do_hang(self, given: dict[str, str]) -> None:
         """`hang N`: no flush of a node returns until `release N`."""
-        self.node(given).flushing.hang()
+        self.node(given).host.hang()
 
     def do_release(self, given: dict[str, str]) -> None:
-        self.node(given).flushing.release()
+        self.node(given).host.release()
 
     def do_stop(self, given: dict[str, str]) -> None:
         """`stop N`: ask a process to hand over and end."""

@@ -76,7 +76,7 @@ class Chaos:
             if node.status is Status.FAILED:
                 node.power_off()
             if node.status is Status.RUNNING:
-                node.flushing.release()
+                node.host.release()
             if node.is_paused:
                 node.resume()
             is_stopping = self._stopping.get(node.node_id) == node.incarnation
@@ -254,16 +254,16 @@ class Chaos:
     def hang_disk(self) -> None:
         """Flushes do not return for a while; what was to be flushed is not lost by that."""
         node = self._pick_running()
-        if node is None or node.flushing.is_hanging:
+        if node is None or node.host.is_hanging:
             return
         self.world.remark(f"the disk of node {node.node_id} hangs")
-        flushing = node.flushing
-        flushing.hang()
+        host = node.host
+        host.hang()
 
         def release() -> None:
-            if node.flushing is flushing and flushing.is_hanging:
+            if node.host is host and host.is_hanging:
                 self.world.remark(f"the disk of node {node.node_id} goes on")
-                flushing.release()
+                host.release()
 
         self.world.schedule(self._exponential(self.world.options.hang_ms * 1000), release)
 

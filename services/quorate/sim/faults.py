@@ -29,6 +29,8 @@ class Options:
     often one dies within a few of them when it votes, is elected or changes the voters.
     `moves_together` is how often several nodes move at one moment, which they may only where
     bootstrap servers are names that hold wherever a node is (`has_bootstrap_names`).
+    `between_rate` is how often a thread comes between two steps of another to the disk, when it
+    can; `linger_ms` is for how long a batch waits for more.
     `spoiled_snapshot_rate` is how often a fetched snapshot does not check.
     """
 
@@ -60,6 +62,7 @@ class Options:
     disk_fault_every_ms: int = 0
     hang_every_ms: int = 0
     hang_ms: int = 4000
+    between_rate: float = 0.0
     wipe_every_ms: int = 0
     voters_every_ms: int = 0
     shutdown_every_ms: int = 0
@@ -73,6 +76,7 @@ class Options:
     turns_every_ms: int = 0
     scale_every_ms: int = 0
     write_every_ms: int = 60
+    linger_ms: int = 0
     read_every_ms: int = 150
     follower_read_every_ms: int = 150
     record_bytes: int = 40
@@ -156,6 +160,8 @@ def draw_options(random: Random) -> Options:
         strangers_every_ms=draw.rarely(1000, 8000, 0.4),
         turns_every_ms=draw.rarely(3000, 15_000, 0.25),
         scale_every_ms=draw.rarely(3000, 15_000, 0.25),
+        linger_ms=draw.one((0, 0, 5, 100)),
+        between_rate=draw.one((0.0, 0.1, 0.5)),
     )
 
 

@@ -71,7 +71,7 @@ def is_caught_up(world: World) -> bool:
     for node in world.nodes.values():
         if node.status is not Status.RUNNING or node.is_healing:
             return False
-        if node.log.end != end or node.application.machine.applied != end.offset:
+        if node.log.end != end or node.application.applied != end.offset:
             return False
     return True
 

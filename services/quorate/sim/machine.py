@@ -1,19 +1,36 @@
-"""The replicated state machine of the simulation: sixteen keys, a count and a running checksum.
+"""What clients of the simulation have the controllers keep: sixteen configurations of all brokers.
 
-Small enough that a snapshot is a handful of records, strict enough that any record lost, doubled or
-swapped shows in the checksum.
+Operation n sets key n % 16 to a value that tells n, so that whatever is lost, doubled or swapped
+shows in the state or in the log. This model of it knows nothing of images: the simulator holds
+production's controllers to it.
 """
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+
+from quorate.controller.configs import ALL_BROKERS
+from quorate.controller.requests import (
+    AlterOperation,
+    ConfigAlteration,
+    ConfigChange,
+    ConfigResource,
+    IncrementalAlterConfigs,
+    ResourceType,
+)
+from quorate.records.metadata import ConfigRecord, decode_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from quorate.controller.image import MetadataImage
+
 KEYS: Final = 16
+# Some seeds' worth of records.
+_REMEMBERED: Final = 4096
+_EVERYBODY: Final = ConfigResource(ResourceType.BROKER, "")
 
 
 @dataclass(slots=True)
@@ -21,42 +38,52 @@ class Machine:
     """`applied` is the next offset wanted; everything below it is in the state."""
 
     applied: int = 0
-    count: int = 0
-    checksum: int = 0
-    content: dict[int, bytes] = field(default_factory=dict)
+    content: dict[str, str] = field(default_factory=dict)
 
-    def apply(self, offset: int, value: bytes) -> None:
-        """One record: the operation's number picks the key."""
-        self.count += 1
-        self.checksum = zlib.crc32(b"%d %b" % (offset, value), self.checksum)
-        self.content[operation_of(value) % KEYS] = value
+    def apply(self, value: bytes) -> None:
+        """One record."""
+        config = _config_of(value)
+        if config is not None:
+            assert config.value is not None, "nobody removes any"
+            self.content[config.name] = config.value
 
     def copy(self) -> Machine:
-        return Machine(self.applied, self.count, self.checksum, dict(self.content))
+        return Machine(self.applied, dict(self.content))
 
-    def records(self) -> list[bytes]:
-        """The state as the records of a snapshot."""
-        head = b"%d %d" % (self.count, self.checksum)
-        return [head, *(b"%d %b" % (key, self.content[key]) for key in sorted(self.content))]
+    def __str__(self) -> str:
+        newest = max((int(value.partition(":")[0]) for value in self.content.values()), default=-1)
+        return f"{len(self.content)} keys, operation {newest} is the newest"
+
+    @classmethod
+    def of(cls, image: MetadataImage) -> Machine:
+        """The same, as a controller holds it."""
+        return cls(image.position.end_offset, dict(image.config(ALL_BROKERS)))
 
     @classmethod
     def load(cls, applied: int, records: Iterable[bytes]) -> Machine:
-        """The state that a snapshot's records hold. Raises ValueError for other records."""
+        """The state that a snapshot's records hold."""
         machine = cls(applied)
-        for index, record in enumerate(records):
-            first, _, rest = record.partition(b" ")
-            if index == 0:
-                machine.count, machine.checksum = int(first), int(rest)
-            else:
-                machine.content[int(first)] = rest
+        for value in records:
+            machine.apply(value)
         return machine
 
 
-def encode_operation(operation: int, *, size_bytes: int) -> bytes:
-    """The record of one operation, padded to about `size_bytes`."""
-    return b"%d:" % operation + b"." * max(0, size_bytes - 8)
+def request_of(operations: tuple[int, ...], size_bytes: int) -> IncrementalAlterConfigs:
+    """The request of a client: operations that take effect together, each of about that size."""
+    changes = (
+        ConfigChange(f"k{number % KEYS}", AlterOperation.SET, f"{number}:{'.' * size_bytes}")
+        for number in operations
+    )
+    return IncrementalAlterConfigs((ConfigAlteration(_EVERYBODY, tuple(changes)),))
 
 
-def operation_of(value: bytes) -> int:
-    """Which operation a record belongs to."""
-    return int(value.partition(b":")[0])
+def operation_of(value: bytes) -> int | None:
+    """Which operation a record belongs to; None for a record of another kind."""
+    config = _config_of(value)
+    return None if config is None else int((config.value or "").partition(":")[0])
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _config_of(value: bytes) -> ConfigRecord | None:
+    record = decode_record(value)[0]
+    return record if isinstance(record, ConfigRecord) else None

@@ -55,6 +55,8 @@ class Oracle:
         for record in records_of(entry.data):
             value = record.value or b""
             operation = operation_of(value)
+            if operation is None:
+                continue
             offset = Offset(record.offset)
             if operation in self.committed_at:
                 first = self.committed_at[operation]
@@ -76,7 +78,7 @@ class Oracle:
         for at, value in self.values[bisect_left(self.values, nearest.applied, key=_offset) :]:
             if at >= offset:
                 break
-            state.apply(at, value)
+            state.apply(value)
         state.applied = offset
         self._states.insert(index, state)
         return state
@@ -133,9 +135,7 @@ class Oracle:
         expected = self.state_at(Offset(machine.applied))
         if machine != expected:
             raise Violation(
-                f"a read at offset {machine.applied} shows {machine.count} operations "
-                f"(checksum {machine.checksum:08x}), history has {expected.count} "
-                f"({expected.checksum:08x})"
+                f"a read at offset {machine.applied} shows {machine}, history has {expected}"
             )
 
 

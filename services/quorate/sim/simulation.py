@@ -7,10 +7,11 @@ not, or when the quorum does not heal once faults have stopped.
 from __future__ import annotations
 
 import gc
+import logging
 import multiprocessing
 import random
 import traceback
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -87,10 +88,11 @@ def run_seed(
     failure = None
     planted: AbstractContextManager[None] = plant(bug) if bug else nullcontext()
     try:
-        with planted:
+        with planted, _silence():
             _run(world, options)
     except Exception as error:  # whatever is raised is the seed's result
         failure = _describe(error)
+    world.end()
     return SeedResult(
         seed,
         str(options),
@@ -102,6 +104,18 @@ def run_seed(
         max((node.led_epoch or 0 for node in world.nodes.values()), default=0),
         bug,
     )
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What production's code logs is in the transcript, as notes of the core or as faults."""
+    log = logging.getLogger("quorate")
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _run(world: World, options: Options) -> None:

@@ -1,30 +1,82 @@
-"""The production storage code on a simulated disk: formatting and opening one node's directory."""
+"""The production storage code on a simulated disk: one node's directory, and who looks on."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.api import LogTruncated, SnapshotInstalled
 from quorate.records.batch import BatchHeader, CorruptBatchError, iter_batches
 from quorate.storage.flushed_end import newest_slot
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.layout import BOOTSTRAP_ID, FLUSHED_END, parse_checkpoint, parse_segment
 from quorate.storage.layout import LOG_DIR as LOG_DIR_NAME
 from quorate.storage.meta import MetaProperties
-from quorate.storage.recovery import StorageConfig
+from quorate.storage.recovery import StorageConfig, recover
 from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from quorate.records.ids import ClusterId, DirectoryId, NodeId
+    from quorate.raft.api import (
+        InstallSnapshot,
+        LogCleaned,
+        SnapshotRefused,
+        TruncateLog,
+        TruncationRefused,
+    )
+    from quorate.raft.messages import SnapshotInfo
+    from quorate.records.ids import ClusterId, DirectoryId, NodeId, Offset, OffsetAndEpoch
     from quorate.records.voters import VoterSet
     from quorate.sim.disk import SimulatedDisk
     from quorate.sim.faults import Options
+    from quorate.sim.node import SimulatedNode
     from quorate.storage.recovery import Recovered
 
 DATA_DIR: Final = "/data"
 LOG_DIR: Final = f"{DATA_DIR}/{LOG_DIR_NAME}"
 CACHE_BYTES: Final = 8192
+
+
+class WatchedStore(LogStore):
+    """Production's store; the invariants hear of what befalls the log."""
+
+    node: SimulatedNode
+
+    def truncate(self, effect: TruncateLog) -> LogTruncated | TruncationRefused:
+        self.node.world.watch.truncating(self.node, effect.to)
+        event = super().truncate(effect)
+        if isinstance(event, LogTruncated):
+            self.node.log.cut(effect.to.offset)
+        return event
+
+    def install(self, effect: InstallSnapshot) -> SnapshotInstalled | SnapshotRefused:
+        self.node.world.spoil(self.node, effect.snapshot_id)
+        event = super().install(effect)
+        if isinstance(event, SnapshotInstalled):
+            self.node.begin_log_at(event.snapshot.snapshot_id)
+        return event
+
+    def snapshot_stored(self, info: SnapshotInfo) -> None:
+        super().snapshot_stored(info)
+        self.node.world.watch.snapshot(self.node, info.snapshot_id)
+
+    def clean(
+        self,
+        replayed: Offset,
+        *,
+        now_ms: int | None = None,
+        pinned: frozenset[OffsetAndEpoch] = frozenset(),
+        report: Callable[[str], None] = print,
+    ) -> LogCleaned | None:
+        cleaned = super().clean(replayed, now_ms=now_ms, pinned=pinned, report=report)
+        if cleaned is not None:
+            self.node.world.watch.cleaned(self.node, cleaned)
+            self.node.log.drop_before(cleaned.log_start)
+        return cleaned
+
+    def forget_remembered_end(self) -> None:
+        super().forget_remembered_end()
+        self.node.healed()
 
 
 def format_disk(
@@ -46,7 +98,7 @@ def format_disk(
 
 def open_storage(
     disk: SimulatedDisk, node_id: NodeId, options: Options, static_voters: VoterSet
-) -> tuple[LogStore, Recovered]:
+) -> tuple[WatchedStore, Recovered]:
     """Recover the directory as a controller does when it starts."""
     config = StorageConfig(
         node_id=node_id,
@@ -56,7 +108,8 @@ def open_storage(
         retention_bytes=options.retention_bytes,
         retention_ms=-1,
     )
-    return LogStore.open(disk, DATA_DIR, config)
+    recovered = recover(disk, DATA_DIR, config)
+    return WatchedStore(disk, DATA_DIR, recovered, config), recovered
 
 
 def rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:

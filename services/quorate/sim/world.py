@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.raft.api import (
-    CallerGone,
     CallFailure,
     ProbeAnswered,
-    RequestReceived,
     ResponseReceived,
 )
 from quorate.raft.messages import AddRaftVoterRequest
@@ -85,6 +83,15 @@ class World:
         self._sequence = 0
         self._stuck = 0
         self._tokens = 0
+
+    def end(self) -> None:
+        """Nothing happens any more in any process."""
+        for node in self.running():
+            node.process.end()
+
+    def __del__(self) -> None:
+        # Their coroutines are thrown away next, and may not act any more.
+        self.end()
 
     # --- time -------------------------------------------------------------------------------------
 
@@ -242,7 +249,7 @@ class World:
         elif target.is_listening:
             token = self.next_token()
             target.callers[token] = caller
-            target.deliver(RequestReceived(token, request))
+            target.receive(token, request)
         elif target.refuses_connections:
             self.send_response(target, caller, CallFailure.DISCONNECTED)
 
@@ -296,6 +303,4 @@ class World:
             self.schedule(delay, lambda: self._hung_up(target, token))
 
     def _hung_up(self, target: SimulatedNode, token: ReplyToken) -> None:
-        if token in target.callers and target.is_listening:
-            del target.callers[token]
-            target.deliver(CallerGone(token))
+        target.hung_up(token)

@@ -2,20 +2,36 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.controller.controller import Controller
+from quorate.controller.decision import ControllerSettings
+from quorate.controller.requests import Caller
 from quorate.records.batch import encode_batch
-from quorate.records.ids import Epoch, Offset
+from quorate.records.ids import ClusterId, Epoch, Offset, TopicId
+from quorate.records.metadata import FeatureLevelRecord, encode_record
 from quorate.sim.logview import LogView
-from quorate.sim.machine import Machine, encode_operation
+from quorate.sim.machine import Machine, operation_of, request_of
 from quorate.sim.oracle import Oracle, Violation
 
 EPOCH = Epoch(1)
+# What is no client's doing, as the first record of each log.
+FEATURE = encode_record(FeatureLevelRecord(name="metadata.version", feature_level=25), 0)
+
+
+def value_of(operation: int) -> bytes:
+    """The record that a controller makes of an operation."""
+    settings = ControllerSettings(
+        cluster_id=ClusterId("cluster"), new_topic_id=lambda: TopicId(b"t" * 16)
+    )
+    controller = Controller(settings)
+    controller.activate(EPOCH, Offset(0), 0)
+    return controller.decide(request_of((operation,), 10), Caller("User:a", "b"), 0).values[0]
 
 
 def a_history(*operations: int) -> Oracle:
     """Each operation in a batch of its own, from offset 0."""
     view, oracle = LogView(), Oracle()
     for offset, operation in enumerate(operations):
-        values = [encode_operation(operation, size_bytes=10)]
+        values = [value_of(operation)]
         data = encode_batch(values, timestamp_ms=0, base_offset=offset, epoch=1)
         for entry in view.append(data, 0):
             oracle.commit(entry, EPOCH)
@@ -25,16 +41,23 @@ def a_history(*operations: int) -> Oracle:
 def test_states_are_those_of_the_prefixes() -> None:
     oracle = a_history(5, 6)
     expected = Machine(2)
-    for offset, operation in enumerate((5, 6)):
-        expected.apply(offset, encode_operation(operation, size_bytes=10))
+    for operation in (5, 6):
+        expected.apply(value_of(operation))
     assert oracle.state_at(Offset(2)) == expected
-    assert oracle.state_at(Offset(1)).count == 1
+    assert len(oracle.state_at(Offset(1)).content) == 1
     assert oracle.state_at(Offset(0)) == Machine(0)
 
 
-def test_a_snapshot_of_the_machine_is_loaded_back() -> None:
+def test_records_of_other_kinds_are_nobodys_operation() -> None:
+    machine = Machine()
+    machine.apply(FEATURE)
+    assert (operation_of(FEATURE), machine) == (None, Machine())
+    assert operation_of(value_of(21)) == 21
+
+
+def test_a_snapshot_holds_the_state() -> None:
     machine = a_history(5, 6, 21).state_at(Offset(3))
-    assert Machine.load(3, machine.records()) == machine
+    assert Machine.load(3, [FEATURE, value_of(6), value_of(21)]) == machine
 
 
 def test_no_operation_is_committed_twice() -> None:
@@ -71,7 +94,9 @@ def test_other_reads_never_go_back_for_one_client() -> None:
 
 def test_a_read_shows_history_and_nothing_else() -> None:
     oracle = a_history(5, 6)
-    with pytest.raises(Violation, match="shows 0 operations"):
+    with pytest.raises(
+        Violation, match=r"shows 0 keys, .* history has 2 keys, operation 6 is the newest"
+    ):
         oracle.read_answered(Machine(2), Offset(0))
 
 

@@ -26,7 +26,7 @@ class SnapshotsAreCheckedAndPinned(Invariant):
         self._sent_ms: dict[tuple[NodeId, int, OffsetAndEpoch], int] = {}
 
     def sending(self, node: SimulatedNode, part: SnapshotRange) -> None:
-        if part.snapshot_id not in node.application.checked:
+        if part.snapshot_id not in node.checked:
             raise Violation(
                 f"node {node.node_id} sends snapshot {part.snapshot_id} without a look at it"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.machine import Machine
 from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ class SnapshotEqualsPrefix(Invariant):
             raise Violation(
                 f"node {node.node_id} has a snapshot at {snapshot_id}, history ends {history.end}"
             )
-        machine, voters = node.application.read_snapshot(snapshot_id)
+        content = node.store.read_snapshot(snapshot_id)
+        machine, voters = Machine.load(snapshot_id.offset, content.records), content.voters
         expected = history.state_at(snapshot_id.offset)
         if machine != expected:
             raise Violation(
-                f"snapshot {snapshot_id} of node {node.node_id} holds {machine.count} operations "
-                f"(checksum {machine.checksum:08x}), its prefix has {expected.count} "
-                f"({expected.checksum:08x})"
+                f"snapshot {snapshot_id} of node {node.node_id} holds {machine}, "
+                f"its prefix has {expected}"
             )
         expected_voters: VoterSet | None = history.voters_at(snapshot_id.offset)
         if any(voter.key.directory_id is None for voter in expected_voters or ()):

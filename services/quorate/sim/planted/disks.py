@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from quorate.consensus.snapshotting import Snapshotter
 from quorate.raft.offering import Offering
 from quorate.raft.replica import Replica
 from quorate.records.ids import Offset
-from quorate.sim.application import Application
 from quorate.sim.node import SimulatedNode
 from quorate.sim.planted.bug import Bug, Patch, always
+from quorate.storage.snapshot_writer import SnapshotWriter
+from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from quorate.controller.image import MetadataImage
     from quorate.raft.api import RaftConfig, Random, RecoveredState
+    from quorate.records.ids import OffsetAndEpoch
+    from quorate.storage.log import MetadataLog
 
 _recover = SimulatedNode._recover
 _init = Replica.__init__
@@ -34,9 +42,35 @@ def _start_below_snapshot(
     self.high_watermark = Offset(0)
 
 
-def _with_a_hole(self: Application) -> list[bytes]:
-    records = self.machine.records()
-    return records[:1] + records[2:]
+_append = SnapshotWriter.append
+_consider = Snapshotter.consider
+_begin_snapshot = LogStore.begin_snapshot
+
+
+def _with_a_hole(self: SnapshotWriter, records: Iterable[bytes]) -> None:
+    values = list(records)
+    _append(self, values[:1] + values[2:])
+
+
+@contextmanager
+def _taken_for_flushed(log: MetadataLog) -> Iterator[None]:
+    flushed, log.state.flushed = log.state.flushed, log.end.offset
+    try:
+        yield
+    finally:
+        log.state.flushed = flushed
+
+
+def _consider_unflushed(self: Snapshotter, image: MetadataImage) -> None:
+    with _taken_for_flushed(self._store.log):
+        _consider(self, image)
+
+
+def _begin_unflushed(
+    self: LogStore, snapshot_id: OffsetAndEpoch, *, timestamp_ms: int
+) -> SnapshotWriter:
+    with _taken_for_flushed(self.log):
+        return _begin_snapshot(self, snapshot_id, timestamp_ms=timestamp_ms)
 
 
 BUGS: Final = (
@@ -56,7 +90,10 @@ BUGS: Final = (
         "snapshot-beyond-flush",
         "a snapshot covers what its own replica has not flushed (rule 15)",
         (3, 6),
-        (Patch(Application, "may_snapshot", always(answer=True)),),
+        (
+            Patch(Snapshotter, "consider", _consider_unflushed),
+            Patch(LogStore, "begin_snapshot", _begin_unflushed),
+        ),
     ),
     Bug(
         "hung-disk-leads",
@@ -80,6 +117,6 @@ BUGS: Final = (
         "snapshot-with-a-hole",
         "a snapshot lacks one record",
         (3, 5),
-        (Patch(Application, "records", _with_a_hole),),
+        (Patch(SnapshotWriter, "append", _with_a_hole),),
     ),
 )

@@ -10,8 +10,8 @@ from quorate.raft.elections import Elections
 from quorate.raft.messages import ElectionState, VoteRefusal
 from quorate.raft.replica import Replica
 from quorate.raft.roles import Follower, Prospective, Unattached
-from quorate.sim.node import SimulatedNode
 from quorate.sim.planted.bug import Bug, Patch, always
+from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:
     from quorate.raft.api import SaveElection
@@ -20,15 +20,18 @@ if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch
 
 
-def _save_no_votes(self: SimulatedNode, effect: SaveElection) -> None:
-    state = effect.state
-    if state.voted is None or state.voted == self.key:
-        self.store.save_election(effect)
+_save_election = LogStore.save_election
 
 
-def _save_no_leadership(self: SimulatedNode, effect: SaveElection) -> None:
-    if effect.state.leader_id != self.node_id:
-        self.store.save_election(effect)
+def _save_no_votes(self: LogStore, effect: SaveElection) -> None:
+    state, own = effect.state, self.log._meta.directory_id
+    if state.voted is None or state.voted.directory_id == own:
+        _save_election(self, effect)
+
+
+def _save_no_leadership(self: LogStore, effect: SaveElection) -> None:
+    if effect.state.leader_id != self.log._meta.node_id:
+        _save_election(self, effect)
 
 
 def _grant_again(self: Elections, request: VoteRequest) -> WhyNot | None:
@@ -92,13 +95,13 @@ BUGS: Final = (
         "vote-not-persisted",
         "a vote is granted without being saved",
         (1, 2),
-        (Patch(SimulatedNode, "save", _save_no_votes),),
+        (Patch(LogStore, "save_election", _save_no_votes),),
     ),
     Bug(
         "leadership-not-persisted",
         "a leader does not save that it leads, so it restarts as a candidate of the same epoch",
         (15, 21),
-        (Patch(SimulatedNode, "save", _save_no_leadership),),
+        (Patch(LogStore, "save_election", _save_no_leadership),),
     ),
     Bug(
         "up-to-date-check-dropped",

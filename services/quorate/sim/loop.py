@@ -1,0 +1,231 @@
+"""An asyncio event loop in simulated time: production's tasks, timers and futures run on it.
+
+It has no selector, no threads and no clock of its own. A turn runs what is ready, in the order in
+which it became so; what that makes ready comes in the next turn, a few microseconds later. When
+nothing is ready time passes for others, until a timer is due or somebody from outside, a message
+or a disk, asks for a turn. The same calls give the same order, in any process.
+
+Whatever else an event loop can do (sockets, signals, processes, threads) is refused by the class
+above: nothing of that may happen in a simulation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import warnings
+from asyncio.events import _get_running_loop, _set_running_loop
+from collections import deque
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, TypeVarTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Generator
+    from contextvars import Context
+    from typing import Unpack
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+MILLION: Final = 1_000_000
+# From the end of one turn to the next where something is ready.
+TURN_US: Final = 10
+# A process that has not rested for so many turns will never rest.
+TURNS_WITHOUT_REST_MAX: Final = 20_000
+# So many tasks are remembered before those that are over are forgotten.
+TASKS_MIN: Final = 32
+
+
+class Timeline(Protocol):
+    """The clock of the machine that a loop runs on, in microseconds; it may run fast or slow."""
+
+    @property
+    def now_us(self) -> int: ...
+
+    def at(self, when_us: int, action: Callable[[], None]) -> None:
+        """Have `action` done at that time."""
+        ...
+
+
+class SimulatedLoop(asyncio.AbstractEventLoop):
+    """The loop of one process. Closed, as by a kill, it runs nothing any more, in silence."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._ready: deque[asyncio.Handle] = deque()
+        self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
+        self._count = 0
+        self._alarm_us: int | None = None
+        self._is_in_turn = self._is_paused = self._is_closed = False
+        self._error: BaseException | None = None
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._tasks_max = TASKS_MIN
+        self._turns_without_rest = 0
+
+    # --- turns ------------------------------------------------------------------------------------
+
+    def run(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
+        """Something from outside: a turn that has it, now unless the process is paused."""
+        self.call_soon(callback, *args)
+        self.turn()
+
+    def turn(self) -> None:
+        """What is ready and what is due, once. Raises what a callback raised."""
+        if self._is_closed or self._is_paused or self._is_in_turn:
+            return
+        self._count_turns()
+        now_us = self._timeline.now_us
+        while self._timers and self._timers[0][0] <= now_us:
+            self._ready.append(heapq.heappop(self._timers)[2])
+        outer = _get_running_loop()
+        _set_running_loop(self)
+        self._is_in_turn = True
+        try:
+            for _ in range(len(self._ready)):
+                handle = self._ready.popleft()
+                if not handle.cancelled():
+                    handle._run()
+                if self._error is not None:
+                    error, self._error = self._error, None
+                    raise error
+                if self._is_closed:
+                    return
+        finally:
+            self._is_in_turn = False
+            _set_running_loop(outer)
+        self._ask_for_turn()
+
+    def _count_turns(self) -> None:
+        self._turns_without_rest = self._turns_without_rest + 1 if self._ready else 0
+        if self._turns_without_rest > TURNS_WITHOUT_REST_MAX:
+            raise RuntimeError("a process never rests: something is ready in each turn")
+
+    def _ask_for_turn(self) -> None:
+        """One entry in the timeline is enough as long as it is not later than the next turn."""
+        if self._is_in_turn or self._is_paused or self._is_closed:
+            return
+        if self._ready:
+            when_us = self._timeline.now_us + TURN_US
+        else:
+            while self._timers and self._timers[0][2].cancelled():
+                heapq.heappop(self._timers)
+            if not self._timers:
+                return
+            when_us = max(self._timers[0][0], self._timeline.now_us)
+        if self._alarm_us is None or when_us < self._alarm_us:
+            self._alarm_us = when_us
+            self._timeline.at(when_us, partial(self._ring, when_us))
+
+    def _ring(self, when_us: int) -> None:
+        if when_us == self._alarm_us:
+            self._alarm_us = None
+            self.turn()
+
+    def pause(self) -> None:
+        """No turn comes until `resume`."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Go on; what was due meanwhile is due now."""
+        self._is_paused, self._alarm_us = False, None
+        self.turn()
+
+    def fail(self, error: BaseException) -> None:
+        """Have the turn end with this error, whatever the callback makes of it."""
+        if not self._is_closed and self._error is None:
+            self._error = error
+
+    def close(self) -> None:
+        """The process is gone."""
+        self._is_closed = True
+        self._ready.clear()
+        self._timers.clear()
+        # What a coroutine does at its end it does now, and not when its memory is wanted. Some were
+        # to wait for others that never began.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            for task in self._tasks:
+                with suppress(ValueError):  # the one that runs just now
+                    task.get_coro().close()
+            self._tasks.clear()
+
+    # --- what asyncio asks of a loop --------------------------------------------------------------
+
+    def time(self) -> float:
+        return self._timeline.now_us / MILLION
+
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        if not self._is_closed:
+            self._ready.append(handle)
+            self._ask_for_turn()
+        return handle
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        when_us = self._timeline.now_us + round(delay * MILLION)
+        return self._at(
+            when_us, asyncio.TimerHandle(when_us / MILLION, callback, args, self, context)
+        )
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        return self._at(round(when * MILLION), timer)
+
+    def _at(self, when_us: int, timer: asyncio.TimerHandle) -> asyncio.TimerHandle:
+        if not self._is_closed:
+            self._count += 1
+            heapq.heappush(self._timers, (when_us, self._count, timer))
+            self._ask_for_turn()
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """It stays until its time has come, and is passed over then."""
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(
+        self,
+        coro: Generator[Any, None, T] | Coroutine[Any, Any, T],
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+    ) -> asyncio.Task[T]:
+        task = asyncio.Task(coro, loop=self, name=name, context=context)
+        if len(self._tasks) >= self._tasks_max:
+            self._tasks = [task for task in self._tasks if not task.done()]
+            self._tasks_max = max(TASKS_MIN, 2 * len(self._tasks))
+        self._tasks.append(task)
+        return task
+
+    def is_running(self) -> bool:
+        return self._is_in_turn
+
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def get_debug(self) -> bool:
+        return False
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """What a callback raises ends the turn. The rest, told when objects go, is as in a log."""
+        if "handle" in context:
+            self.fail(context["exception"])

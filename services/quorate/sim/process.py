@@ -1,0 +1,217 @@
+"""One life of a simulated controller: production's driver on a simulated machine.
+
+What the driver has on its sides is here: the way to the peers, the callers whose requests it
+answers, and those who look on. A process may die before whatever leaves it or reaches its disk.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from quorate.consensus.driver import Ending, RaftDriver
+from quorate.consensus.observing import Observers
+from quorate.raft import api
+from quorate.raft.batches import batch_infos
+from quorate.raft.messages import (
+    FetchedBatches,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    MembershipRequest,
+    MembershipResponse,
+    PeerResponse,
+    SnapshotRange,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.records.control import KRaftVoters
+from quorate.sim.application import Application
+from quorate.sim.host import SimulatedHost
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from quorate.raft.messages import Request, Response
+    from quorate.records.ids import ReplyToken
+    from quorate.sim.node import SimulatedNode
+
+
+class WatchedDriver(RaftDriver):
+    """Production's driver. Its tokens are the world's: in a transcript no two are the same."""
+
+    node: SimulatedNode
+    token: ReplyToken | None = None
+
+    def next_token(self) -> ReplyToken:
+        token, self.token = self.token, None
+        return self.node.world.next_token() if token is None else token
+
+    def _reply(self, token: ReplyToken, response: Response) -> None:
+        if isinstance(response, MembershipResponse):
+            # Now: in the turn in which it leaves, the next change may have begun.
+            self.node.world.watch.answering(self.node, token, response)
+        super()._reply(token, response)
+
+
+class Witness(Observers):
+    """Tells transcript and invariants what a driver does. Unlike production's it may raise."""
+
+    def __init__(self, node: SimulatedNode) -> None:
+        super().__init__()
+        self._node = node
+        self._saving: api.SaveElection | None = None
+
+    def submitted(self, token: ReplyToken, request: Request) -> None:
+        """Its step comes, too."""
+
+    def stepped(self, event: api.Event | None, update: api.Update) -> None:
+        node, world = self._node, self._node.world
+        watch = world.watch
+        if isinstance(event, api.RequestReceived):
+            request = event.request
+            if isinstance(request, FetchRequest | FetchSnapshotRequest):
+                watch.fetching(node, request)
+            elif isinstance(request, MembershipRequest):
+                watch.asked(node, event.token, request)
+        elif isinstance(event, api.SnapshotChecked):
+            node.checked.add(event.snapshot_id)
+        world.transcript.add(world.now_us, node.node_id, event or "start", update)
+        if isinstance(event, api.ResponseReceived) and isinstance(event.response, FetchResponse):
+            watch.heard_leader(node)
+        if any(map(_changes_voters, update.effects)):
+            world.tempt_fate()
+        for effect in update.effects:
+            match effect:
+                case api.SendReply(response=FetchSnapshotResponse(chunk=SnapshotRange() as part)):
+                    watch.sending(node, part)
+
+    def saving(self, effect: api.SaveElection) -> None:
+        self._node.world.tempt_fate()
+        self._saving = effect
+
+    def saved(self, saving: asyncio.Future[None]) -> None:
+        node, effect = self._node, self._saving
+        if effect is None or saving.cancelled() or saving.exception() is not None:
+            return
+        if effect.state.voted == node.key:
+            node.world.watch.voted(node, effect.state.epoch, node.key)
+
+    def ended(self) -> None:
+        """The process tells."""
+
+
+class Process:
+    """From the start of a core to the end of its process."""
+
+    def __init__(self, node: SimulatedNode) -> None:
+        self._node = node
+        self.host = SimulatedHost(node)
+        self.driver: WatchedDriver
+
+    def begin(self) -> None:
+        """Take up the role that the disk tells."""
+        self.host.loop.run(self._begin)
+
+    def _begin(self) -> None:
+        node = self._node
+        witness = Witness(node)
+        self.driver = WatchedDriver(node.core, node.store, self._ended, witness, self.host)
+        self.driver.node = node
+        node.application = application = Application(node)
+        self.driver.start(self, application)
+        application.begin(node.newest_snapshot)
+        application.keep_house()
+
+    def deliver(self, work: api.Event) -> None:
+        """Something happens: a turn of the loop, once it has one."""
+        self.host.loop.run(self.driver.deliver, work)
+
+    # --- callers ----------------------------------------------------------------------------------
+
+    def receive(self, token: ReplyToken, request: Request) -> None:
+        """A request came; whoever waits for its answer is among the node's callers."""
+        self.host.loop.run(self._submit, token, request)
+
+    def _submit(self, token: ReplyToken, request: Request) -> None:
+        self.driver.token = token
+        _, answer = self.driver.submit(request)
+        answer.add_done_callback(partial(self._answered, token, request))
+
+    def hung_up(self, token: ReplyToken) -> None:
+        """Nobody waits for that answer any more."""
+        self.host.loop.run(self.driver.gone, token)
+
+    def _answered(
+        self, token: ReplyToken, request: Request, answer: asyncio.Future[Response]
+    ) -> None:
+        node = self._node
+        world = node.world
+        node.may_die()
+        caller = node.callers.pop(token, None)
+        if answer.cancelled():
+            if caller is not None:
+                world.send_response(node, caller, api.CallFailure.DISCONNECTED)
+            return
+        response = answer.result()
+        is_granted = isinstance(response, VoteResponse) and response.vote_granted
+        if isinstance(request, VoteRequest) and not request.pre_vote and is_granted:
+            world.watch.voted(node, request.replica_epoch, request.replica)
+        if isinstance(response, MembershipResponse) and caller is None:
+            world.answers[token] = response
+        if caller is not None:
+            world.send_response(node, caller, _parsed(response))
+
+    # --- peers ------------------------------------------------------------------------------------
+
+    def send(self, effect: api.SendRequest) -> None:
+        """Production's way to the peers."""
+        self._node.may_die()
+        self._node.world.send_request(self._node, effect)
+
+    def probe(self, effect: api.ProbeLeader) -> None:
+        """The same, for a plain connect."""
+        self._node.may_die()
+        self._node.world.send_probe(self._node, effect.call, effect.to)
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def end(self) -> None:
+        """Nothing of it runs any more, not even what coroutines do when they are thrown away."""
+        if self.driver.ending is None:
+            self.driver.ending = Ending.STOPPED
+        self.host.loop.close()
+
+    def _ended(self, ending: Ending, message: str) -> None:
+        node = self._node
+        match ending:
+            case Ending.STOPPED | Ending.LATE:
+                node.world.process_stopped(node)
+            case Ending.DAMAGED:
+                node.world.remark(f"node {node.node_id}: {message}")
+                node.world.process_stopped(node)
+            case Ending.DISK_FAILED:
+                node.fail(message)
+            case _:
+                error = sys.exc_info()[1]
+                self.host.loop.fail(Violation(message) if error is None else error)
+
+
+def _changes_voters(effect: api.Effect) -> bool:
+    match effect:
+        case api.AppendToLog(payload=api.ControlBatch(records=records)):
+            return any(isinstance(record, KRaftVoters) for record in records)
+    return False
+
+
+def _parsed(response: Response) -> PeerResponse:
+    """As the client of production hands it to the core: with what the batches are."""
+    assert isinstance(response, PeerResponse), "peers are sent nothing else"
+    match response:
+        case FetchResponse(records=FetchedBatches(data=data)):
+            return replace(response, records=batch_infos(data) if data else None)
+    return response

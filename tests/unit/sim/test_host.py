@@ -1,0 +1,102 @@
+"""The machine below one life of a simulated process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.consensus.disk_calls import DiskCalls
+from quorate.sim.faults import Options
+from quorate.sim.host import QUICK_US
+from quorate.sim.quorum import build
+from quorate.sim.world import World
+
+if TYPE_CHECKING:
+    from quorate.sim.node import SimulatedNode
+
+FSYNC_US = 1000
+
+
+@pytest.fixture
+def node() -> SimulatedNode:
+    """The only voter: it leads, and nothing happens but what a test asks for."""
+    world = World(1, replace(Options(), voters=1, fsync_us=FSYNC_US))
+    build(world)
+    world.run(5000)
+    return next(iter(world.nodes.values()))
+
+
+def calls_of(node: SimulatedNode, name: str, *names: str) -> list[tuple[str, int]]:
+    """Has calls made in a thread of that name: each with when it was, counted from now."""
+    world = node.world
+    made: list[tuple[str, int]] = []
+    began_us = world.now_us
+    queue = node.host.disk_queue(name, DiskCalls(node.host.work_s))
+
+    def note(what: str) -> None:
+        made.append((what, world.now_us - began_us))
+
+    def ask() -> None:
+        for what in names:
+            queue.run(what, partial(note, what))
+
+    node.host.loop.run(ask)
+    return made
+
+
+def test_a_call_is_made_at_the_end_of_the_time_that_it_takes(node: SimulatedNode) -> None:
+    made = calls_of(node, "disk", "one", "two")
+    assert made == []
+    node.world.run(node.world.now_ms + 10)
+    assert made == [("one", FSYNC_US), ("two", 2 * FSYNC_US)]
+
+
+def test_reads_are_quick(node: SimulatedNode) -> None:
+    made = calls_of(node, "read", "one")
+    node.world.run(node.world.now_ms + 10)
+    assert made == [("one", QUICK_US)]
+
+
+def test_no_call_returns_while_the_disk_hangs(node: SimulatedNode) -> None:
+    made = calls_of(node, "disk", "one")
+    node.host.hang()
+    node.world.run(node.world.now_ms + 100)
+    assert made == []
+    node.host.release()
+    assert [what for what, _ in made] == ["one"]
+
+
+def test_a_paused_process_hears_of_its_disk_when_it_goes_on(node: SimulatedNode) -> None:
+    made = calls_of(node, "disk", "one")
+    node.pause()
+    node.world.run(node.world.now_ms + 100)
+    assert made == []
+    node.resume()
+    assert [what for what, _ in made] == ["one"]
+
+
+def test_the_calls_of_a_process_end_with_it(node: SimulatedNode) -> None:
+    made = calls_of(node, "disk", "one")
+    node.kill()
+    node.world.run(node.world.now_ms + 100)
+    assert made == []
+
+
+def test_what_a_call_raises_is_what_its_caller_hears(node: SimulatedNode) -> None:
+    def fail() -> None:
+        raise OSError("no such disk")
+
+    queue = node.host.disk_queue("disk", DiskCalls(node.host.work_s))
+    future = queue.run("a call", fail)
+    node.world.run(node.world.now_ms + 10)
+    assert str(future.exception()) == "no such disk"
+
+
+def test_a_flush_takes_its_time_by_its_own_clock(node: SimulatedNode) -> None:
+    times = node.driver.flush_times
+    node.application.propose((1,), 10)
+    node.world.run(node.world.now_ms + 10)
+    assert times.quantile_s(1.0) == pytest.approx(FSYNC_US / 1e6)
