@@ -9,7 +9,17 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.planted import addresses, deciding, disks, membership, replication, votes
+from quorate.sim.planted import (
+    addresses,
+    controlling,
+    deciding,
+    disks,
+    driving,
+    membership,
+    replication,
+    votes,
+)
+
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +32,8 @@ BUGS: Final[dict[str, Bug]] = {
         *votes.BUGS,
         *replication.BUGS,
         *disks.BUGS,
+        *driving.BUGS,
+        *controlling.BUGS,
         *membership.BUGS,
         *addresses.BUGS,
         *deciding.BUGS,
