@@ -24,6 +24,7 @@ from quorate.sim.invariants.monotonic import Monotonic
 from quorate.sim.invariants.offering import SnapshotsAreCheckedAndPinned
 from quorate.sim.invariants.pre_vote import HealthyLeaderKeepsEpoch
 from quorate.sim.invariants.snapshots import SnapshotEqualsPrefix
+from quorate.sim.invariants.soundness import SoundDisksAreFoundSound
 from quorate.sim.invariants.state_machine_safety import StateMachineSafety
 from quorate.sim.invariants.stopping import WhoStopsBeginsNothing
 from quorate.sim.invariants.truncation import NoTruncationOfCommitted
@@ -59,4 +60,5 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     EpochsRiseByElections,
     SnapshotsAreCheckedAndPinned,
     OverlayDecidesAsImages,
+    SoundDisksAreFoundSound,
 )

@@ -20,7 +20,6 @@ from quorate.sim.planted import (
     votes,
 )
 
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
