@@ -112,6 +112,7 @@ class Process:
         self._node = node
         self.host = SimulatedHost(node)
         self.driver: WatchedDriver
+        self._has_begun = False
 
     def begin(self) -> None:
         """Take up the role that the disk tells."""
@@ -122,6 +123,7 @@ class Process:
         witness = Witness(node)
         self.driver = WatchedDriver(node.core, node.store, self._ended, witness, self.host)
         self.driver.node = node
+        self._has_begun = True
         node.application = application = Application(node)
         self.driver.start(self, application)
         application.begin(node.newest_snapshot)
@@ -182,7 +184,7 @@ class Process:
 
     def end(self) -> None:
         """Nothing of it runs any more, not even what coroutines do when they are thrown away."""
-        if self.driver.ending is None:
+        if self._has_begun and self.driver.ending is None:
             self.driver.ending = Ending.STOPPED
         self.host.loop.close()
 

@@ -11,6 +11,7 @@ import pytest
 from quorate.consensus.disk_calls import DiskCalls
 from quorate.sim.faults import Options
 from quorate.sim.host import QUICK_US
+from quorate.sim.process import Process
 from quorate.sim.quorum import build
 from quorate.sim.world import World
 
@@ -100,3 +101,9 @@ def test_a_flush_takes_its_time_by_its_own_clock(node: SimulatedNode) -> None:
     node.application.propose((1,), 10)
     node.world.run(node.world.now_ms + 10)
     assert times.quantile_s(1.0) == pytest.approx(FSYNC_US / 1e6)
+
+
+def test_a_process_may_end_before_it_has_begun(node: SimulatedNode) -> None:
+    process = Process(node)
+    process.end()
+    assert process.host.loop.is_closed()
