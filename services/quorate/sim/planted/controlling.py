@@ -45,31 +45,31 @@ BUGS: Final = (
     Bug(
         "answers-before-commit",
         "a write is acknowledged when it is decided",
-        (),
+        (1, 2),
         (Patch(HeldReplies, "hold", _answer_at_once),),
     ),
     Bug(
         "deposed-controller-acknowledges",
         "a controller that stops leading acknowledges what it still holds back",
-        (),
+        (1,),
         (Patch(HeldReplies, "fail", _succeed),),
     ),
     Bug(
         "sent-counts-as-unsent",
         "a controller that stops leading refuses what it has proposed, too (rule 20)",
-        (),
+        (1,),
         (Patch(Proposer, "base_offset", property(always(answer=Offset(0)))),),
     ),
     Bug(
         "image-beyond-commit",
         "a leader's reads show what is in its log, committed or not",
-        (),
+        (1,),
         (Patch(MetadataApplication, "_commit", _commit_all),),
     ),
     Bug(
         "controller-reads-unconfirmed",
         "the controller answers current reads without asking the core (rule 19)",
-        (),
+        (1, 2),
         (Patch(Reading, "_current_offset", _unconfirmed),),
     ),
 )
