@@ -305,8 +305,7 @@ class Story:
         """`rot N byte=100`: flip a bit of a stopped node's first segment."""
         node = self.node(given)
         segment = min(name for name in node.disk.files(LOG_DIR) if name.endswith(".log"))
-        node.disk.rot(f"{LOG_DIR}/{segment}", int(given["byte"]), 1)
-        node.was_damaged = True
+        node.rot(segment, int(given["byte"]), 1)
 
     # --- changes ----------------------------------------------------------------------------------
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FOLLOWER = NodeId(3)
 PATIENCE_MS = 20_000
+# A byte of its records.
+FIRST_BATCH = 70
 
 
 def a_quorum(*, batches: int, snapshot_every: int = 0) -> World:
@@ -36,8 +38,7 @@ def damage_and_heal(world: World, name: str, position: int) -> None:
     """Flip one bit of a file of the follower while it is down; wait until it is whole again."""
     node = world.nodes[FOLLOWER]
     node.kill()
-    node.disk.rot(f"{LOG_DIR}/{name}", position, 1 << position % 8)
-    node.was_damaged = True
+    node.rot(name, position, 1 << position % 8)
     world.transcript.lines.clear()
     node.start()
     assert node.progress is not None, f"byte {position} of {name}: it did not start"
@@ -65,6 +66,26 @@ def contents(world: World) -> list[bytes]:
         names = [name for name in node.disk.files(LOG_DIR) if name.endswith(".log")]
         logs.append(b"".join(node.disk.read(f"{LOG_DIR}/{name}") for name in names))
     return logs
+
+
+def test_what_rots_while_a_log_heals_is_damage_of_its_own() -> None:
+    world = a_quorum(batches=5)
+    node = world.nodes[FOLLOWER]
+    ((name, size),) = files(world, ".log").items()
+    node.kill()
+    node.rot(name, size - 1, 1)
+    node.start()
+    assert node.is_healing
+    limit = world.now_ms + PATIENCE_MS
+    assert world.run(limit, stop=lambda: node.application.applied > 1)
+    # Nothing reads the first batch again before the next start.
+    node.rot(name, FIRST_BATCH, 1)
+    assert node.is_healing
+    assert world.run(limit, stop=lambda: is_caught_up(world) and not node.is_healing)
+    node.kill()
+    node.start()
+    assert node.is_healing
+    assert world.run(world.now_ms + PATIENCE_MS, stop=lambda: is_caught_up(world))
 
 
 def test_every_byte_of_a_log() -> None:

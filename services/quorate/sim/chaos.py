@@ -16,7 +16,7 @@ from quorate.sim.configuring import is_lost
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.quorum import replace_disk
 from quorate.sim.scaling import Scaling
-from quorate.sim.storage import LOG_DIR, rottable
+from quorate.sim.storage import rottable
 from quorate.sim.strangers import lie_to, take_over
 from quorate.sim.turns import Turns
 
@@ -289,8 +289,7 @@ class Chaos:
         for name, count in places:
             if at < count:
                 mask = 1 << int(self.world.random.random() * 8)
-                node.disk.rot(f"{LOG_DIR}/{name}", at, mask)
-                node.is_rotten = node.was_damaged = True
+                node.rot(name, at, mask)
                 self.world.remark(f"node {node.node_id}: byte {at} of {name} rots")
                 break
             at -= count

@@ -121,6 +121,9 @@ class SimulatedHost(Host):
     def go_on(self) -> None:
         """The process was paused, or the disk hung: calls have ended meanwhile."""
         for thread in self._threads.values():
+            if self.loop.is_closed():
+                # No thread of a process that is gone does anything more.
+                return
             if thread.first is not None and thread.first.is_due:
                 thread.end(thread.first)
 

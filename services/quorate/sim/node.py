@@ -188,6 +188,11 @@ class SimulatedNode:
         self._end(Status.OFF)
         self.disk.lose_power(self.world.random, self.world.draw_survival())
 
+    def rot(self, name: str, position: int, mask: int) -> None:
+        """Bits of one byte of a file of the log flip, and nobody has noticed yet."""
+        self.disk.rot(f"{LOG_DIR}/{name}", position, mask)
+        self.is_rotten = self.was_damaged = True
+
     def replace_disk(self, directory_id: DirectoryId) -> None:
         """A new, empty disk; whoever formats it next is another replica."""
         self.disk.wipe()
@@ -281,8 +286,8 @@ class SimulatedNode:
         self.world.watch.snapshot(self, snapshot_id)
 
     def healed(self) -> None:
-        """The log has reached what it once was."""
-        self.is_healing = self.was_damaged = False
+        """The log has reached what it once was; bits that rotted meanwhile are still unnoticed."""
+        self.is_healing, self.was_damaged = False, self.is_rotten
         self.world.remark(f"node {self.node_id} is whole again")
 
     # --- dying ------------------------------------------------------------------------------------

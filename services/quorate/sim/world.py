@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import random
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -91,7 +92,8 @@ class World:
 
     def __del__(self) -> None:
         # Their coroutines are thrown away next, and may not act any more.
-        self.end()
+        if not sys.is_finalizing():
+            self.end()
 
     # --- time -------------------------------------------------------------------------------------
 

@@ -86,6 +86,16 @@ def test_the_calls_of_a_process_end_with_it(node: SimulatedNode) -> None:
     assert made == []
 
 
+def test_a_disk_that_goes_on_does_nothing_for_a_process_that_is_gone(node: SimulatedNode) -> None:
+    made = calls_of(node, "disk", "one")
+    host = node.host
+    host.hang()
+    node.world.run(node.world.now_ms + 100)
+    node.kill()
+    host.release()
+    assert made == []
+
+
 def test_what_a_call_raises_is_what_its_caller_hears(node: SimulatedNode) -> None:
     def fail() -> None:
         raise OSError("no such disk")
