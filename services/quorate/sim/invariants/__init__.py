@@ -23,6 +23,7 @@ from quorate.sim.invariants.majorities import MajoritiesMeet
 from quorate.sim.invariants.monotonic import Monotonic
 from quorate.sim.invariants.offering import SnapshotsAreCheckedAndPinned
 from quorate.sim.invariants.pre_vote import HealthyLeaderKeepsEpoch
+from quorate.sim.invariants.removed import RemovedLeadersResign
 from quorate.sim.invariants.snapshots import SnapshotEqualsPrefix
 from quorate.sim.invariants.soundness import SoundDisksAreFoundSound
 from quorate.sim.invariants.state_machine_safety import StateMachineSafety
@@ -61,4 +62,5 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     SnapshotsAreCheckedAndPinned,
     OverlayDecidesAsImages,
     SoundDisksAreFoundSound,
+    RemovedLeadersResign,
 )
