@@ -84,6 +84,7 @@ class Witness(Observers):
         if isinstance(event, api.ResponseReceived) and isinstance(event.response, FetchResponse):
             watch.heard_leader(node)
         if any(map(_changes_voters, update.effects)):
+            watch.changing(node)
             world.tempt_fate()
         for effect in update.effects:
             match effect:

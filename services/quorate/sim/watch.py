@@ -86,6 +86,10 @@ class Watch(Invariant):
         for watcher in self._listening["answering"]:
             watcher.answering(node, token, response)
 
+    def changing(self, node: SimulatedNode) -> None:
+        for watcher in self._listening["changing"]:
+            watcher.changing(node)
+
     def joining(self, node: SimulatedNode, request: AddRaftVoterRequest) -> None:
         for watcher in self._listening["joining"]:
             watcher.joining(node, request)

@@ -68,6 +68,9 @@ class Invariant:
     ) -> None:
         """The answer to such a request is about to leave the process."""
 
+    def changing(self, node: SimulatedNode) -> None:
+        """A leader has decided on another set of voters, and is about to write it."""
+
     def joining(self, node: SimulatedNode, request: AddRaftVoterRequest) -> None:
         """A process asks to become a voter, of itself."""
 

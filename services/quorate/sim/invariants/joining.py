@@ -25,26 +25,34 @@ if TYPE_CHECKING:
 
 
 class NewVotersHaveTheLog(Invariant):
-    """Whoever is added holds on its platter what the leader knew to be committed when elected.
+    """Whoever is added has on its platter what its leader knew committed a fetch timeout before.
 
-    A voter that had to fetch all of that first would hold up every commit that needs it. Source:
-    KIP-853, "AddVoter", with rule 4: observers are measured against the high watermark.
+    And, if that is more, what it knew when it was elected. A voter that had to fetch all of that
+    first would hold up every commit that needs it. Source: KIP-853, "AddVoter", with rule 4:
+    observers are measured against the high watermark.
     """
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._known: dict[tuple[NodeId, Epoch], Offset] = {}
+        # Of each leader, since when it knows of which commits.
+        self._known: dict[tuple[NodeId, Epoch], list[tuple[Millis, Offset]]] = {}
+        self._decided_ms: dict[NodeId, Millis] = {}
 
     def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
         if progress.is_leader and progress.high_watermark is not None:
-            self._known.setdefault((node.node_id, progress.epoch), progress.high_watermark)
+            known = self._known.setdefault((node.node_id, progress.epoch), [])
+            known.append((node.local_ms, progress.high_watermark))
+
+    def changing(self, node: SimulatedNode) -> None:
+        # What is decided may be written much later, when a disk hangs.
+        self._decided_ms[node.node_id] = node.local_ms
 
     def appended(self, node: SimulatedNode, entry: Entry) -> None:
         progress = node.progress
         if entry.voters is None or progress is None or not progress.is_leader:
             return
         before = node.log.voters_below(entry.base)
-        needed = self._known[node.node_id, progress.epoch]
+        needed = self._needed(node, progress.epoch)
         for voter in entry.voters:
             other = self.world.nodes[voter.key.node_id]
             is_new = not holds(before, voter.key)
@@ -53,8 +61,14 @@ class NewVotersHaveTheLog(Invariant):
             if other.safe_end() < needed:
                 raise Violation(
                     f"leader {node.node_id} makes {other.node_id} a voter, whose log ends at "
-                    f"{other.log.end}; {needed} was committed when it was elected"
+                    f"{other.log.end}; it knew in time that {needed} was committed"
                 )
+
+    def _needed(self, node: SimulatedNode, epoch: Epoch) -> Offset:
+        known = self._known[node.node_id, epoch]
+        until_ms = self._decided_ms[node.node_id] - self.world.options.fetch_timeout_ms
+        at_election = known[0][1]
+        return max([at_election, *(offset for since_ms, offset in known if since_ms < until_ms)])
 
 
 class LivingVotersStay(Invariant):
