@@ -77,13 +77,13 @@ BUGS: Final = (
     Bug(
         "recovery-without-flush",
         "what a killed process left in the page cache is taken for flushed (rule 13)",
-        (28,),
+        (1795430132,),
         (Patch(SimulatedNode, "_recover", _recover_without_flush),),
     ),
     Bug(
         "starts-below-snapshot",
         "after a restart the high watermark starts below the newest snapshot (rule 15)",
-        (3, 5),
+        (3,),
         (Patch(Replica, "__init__", _start_below_snapshot),),
     ),
     Bug(
@@ -104,7 +104,7 @@ BUGS: Final = (
     Bug(
         "serves-unchecked-snapshot",
         "a leader sends snapshots without a look at them (rule 30)",
-        (7, 3),
+        (7,),
         (Patch(Offering, "_is_sound", always(answer=True)),),
     ),
     Bug(

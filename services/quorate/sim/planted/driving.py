@@ -44,7 +44,7 @@ BUGS: Final = (
     Bug(
         "votes-before-saved",
         "the driver goes on while the election state is on its way to the disk",
-        (2, 1),
+        (2,),
         (Patch(RaftDriver, "_save", _save_beside),),
     ),
     Bug(

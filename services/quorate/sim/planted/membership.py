@@ -122,13 +122,13 @@ BUGS: Final = (
     Bug(
         "second-change-while-pending",
         "a leader begins a change of the voters before the last one is committed",
-        (6,),
+        (1795430132,),
         (Patch(Changes, "why_pending", always(answer=None)),),
     ),
     Bug(
         "change-before-epoch-commit",
         "a new leader changes the voters before a record of its epoch is committed",
-        (5,),
+        (1795430132,),
         (
             Patch(Changes, "why_uncommitted", always(answer=None)),
             Patch(Changes, "why_not_now", _change_at_once),
@@ -149,13 +149,13 @@ BUGS: Final = (
     Bug(
         "new-voter-lags",
         "a replica becomes a voter, and is counted, before it has caught up (rule 4)",
-        (4,),
+        (1795431102,),
         (Patch(Changes, "why_lagging", always(answer=None)),),
     ),
     Bug(
         "one-id-two-directories",
         "a node whose old disk still votes is added with its new one",
-        (4, 9),
+        (1795430755,),
         (Patch(Adding, "why_duplicate", always(answer=None)),),
         world={**_DISKS_LOST, "voters_every_ms": 1000, "auto_join": False},
     ),
@@ -174,14 +174,14 @@ BUGS: Final = (
     Bug(
         "auto-join-evicts-the-living",
         "a voter that fetches is removed for another disk with its node id (rule 6)",
-        (15, 18),
+        (18,),
         (Patch(Removing, "_why_not", _evict),),
         world={**_DISKS_LOST, "voters_every_ms": 1500, "auto_join": True},
     ),
     Bug(
         "decommissioned-comes-back",
         "a voter that was removed on purpose joins again by itself (rule 7)",
-        (6,),
+        (1795430758,),
         (
             Patch(Joining, "is_unwanted", always(answer=False)),
             Patch(Adding, "why_not", _welcome_back),
@@ -190,7 +190,7 @@ BUGS: Final = (
     Bug(
         "scaled-away-rejoins-at-once",
         "a voter whose pod is scaled away joins again before its process ends (rule 7)",
-        (1, 3),
+        (1795430755,),
         (Patch(Joining, "has_left", always(answer=False)),),
         world=_SCALED_AWAY,
     ),

@@ -142,7 +142,7 @@ BUGS: Final = (
     Bug(
         "stale-flush-counts",
         "a flush that began before the log was cut counts for what was appended since (rule 14)",
-        (28, 29),
+        (1795430151,),
         (
             Patch(RaftCore, "is_current", always(answer=True)),
             # Our followers fetch only when nothing waits for a flush; one that claims no more than
@@ -155,13 +155,13 @@ BUGS: Final = (
     Bug(
         "view-of-arrival",
         "whether a replica is served as a voter is decided at its first Fetch (rule 3)",
-        (6, 9),
+        (6,),
         (Patch(Leading, "readable_end", _view_of_arrival),),
     ),
     Bug(
         "voters-not-rolled-back",
         "a voter set stays in force although the record that brought it was cut",
-        (67,),
+        (1795431210,),
         (Patch(LogState, "truncate", _keep_voters),),
     ),
     Bug(
