@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 BRIEFLY_S: Final = 0.002
 # So long the next batch waits for the flush of the last one.
 PATIENCE_S: Final = 0.005
+# The one call in the queue of others that nobody waits for.
+SYNCING_END: Final = "the flush of flushed-end"
 
 
 class LogFlushing:
@@ -122,7 +124,7 @@ class LogFlushing:
         """Bound what a power cut takes from the flushed end, beside everything else."""
         self._syncing = None
         if self._driver.ending is None:
-            sync = self._disk.run("the flush of flushed-end", self._log.sync_flushed_end)
+            sync = self._disk.run(SYNCING_END, self._log.sync_flushed_end)
             sync.add_done_callback(self._synced)
 
     def _synced(self, sync: asyncio.Future[None]) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from quorate.consensus.driver import WRITING_CHUNK
+from quorate.consensus.flushing import SYNCING_END
 from quorate.consensus.host import Host
 from quorate.sim.loop import MILLION, SimulatedLoop
 from quorate.sim.oracle import Violation
@@ -164,7 +165,7 @@ class SimulatedHost(Host):
     @property
     def _waits_for_disk(self) -> bool:
         """Whether the core is not stepped until the disk has answered."""
-        return self._threads["disk"].first is not None or self.node.driver.has_log_alone
+        return self._threads["disk"].is_waited_for or self.node.driver.has_log_alone
 
 
 class SimulatedThread:
@@ -180,6 +181,11 @@ class SimulatedThread:
     def first(self) -> Call | None:
         """The call under way."""
         return self._waiting[0] if self._waiting else None
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether a call is under way, or behind another, that effects have to wait for."""
+        return any(call.what != SYNCING_END for call in self._waiting)
 
     def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:
         """Make a call after those before it. No time passes where the loop waits for it."""

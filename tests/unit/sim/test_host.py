@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.consensus.disk_calls import DiskCalls
+from quorate.consensus.flushing import SYNCING_END
 from quorate.sim.faults import Options
 from quorate.sim.host import QUICK_US
 from quorate.sim.process import Process
@@ -111,6 +112,14 @@ def test_a_flush_takes_its_time_by_its_own_clock(node: SimulatedNode) -> None:
     node.application.propose((1,), 10)
     node.world.run(node.world.now_ms + 10)
     assert times.quantile_s(1.0) == pytest.approx(FSYNC_US / 1e6)
+
+
+def test_no_effect_waits_for_the_flush_of_the_flushed_end(node: SimulatedNode) -> None:
+    queue = node.host.disk_queue("disk", DiskCalls(node.host.work_s))
+    node.host.loop.run(queue.run, SYNCING_END, int)
+    assert not queue.is_waited_for
+    node.host.loop.run(queue.run, "saving quorum-state", int)
+    assert queue.is_waited_for
 
 
 def test_a_process_may_end_before_it_has_begun(node: SimulatedNode) -> None:
