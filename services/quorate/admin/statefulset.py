@@ -28,14 +28,14 @@ log = logging.getLogger(__name__)
 # Kubernetes mounts them there; the token is renewed while the pod runs, so it is read each time.
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 LOOK_UP_S: Final = 3.0
-# Whoever waits looks again after that.
+# A controller that waits looks again after that.
 LOOK_AGAIN_S: Final = 2.0
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
 GONE: Final = 404
 # The account of the pod or its right is gone: in an uninstall they go with the StatefulSet.
 WITHDRAWN: Final = (401, 403)
 # For that long, though: an API server that starts knows nobody until it has read who there is, and
-# whoever waits for its turn would stop at that moment, all of them.
+# all controllers that wait for their turn would stop at that moment.
 WITHDRAWN_S: Final = 5.0
 
 
@@ -132,7 +132,7 @@ class FateOfPod:
         return now_s - first_s >= WITHDRAWN_S
 
     async def look_again(self) -> Fate | None:
-        """The same for whoever asks all the time: what was found out a moment ago still holds."""
+        """The same for callers that ask all the time: what was said a moment ago still holds."""
         if self._looked_at is None or self._clock() - self._looked_at >= LOOK_AGAIN_S:
             self._newest = await self.look()
             self._looked_at = self._clock()

@@ -181,7 +181,7 @@ class _Stopping:
     async def run(self) -> Prepared:
         """Step by step until it is ready. Raises AdminError."""
         while True:
-            # Whoever waits may be scaled away meanwhile, or wanted again.
+            # A controller that waits may be scaled away meanwhile, or wanted again.
             self._fate = await self._look_at_fate() or self._fate
             if self._fate is Fate.ALL_GO:
                 words = "all pods of its StatefulSet stop"

@@ -1,6 +1,6 @@
 """The decision: from what is desired and one look, one action with its reason, or a wait.
 
-A pure function: whoever asks again after a crash, with the same cluster before it, hears the same.
+A pure function: asked again after a crash, with the same cluster before it, it says the same.
 """
 
 from __future__ import annotations

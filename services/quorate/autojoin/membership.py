@@ -142,7 +142,7 @@ def _departures(view: View, memory: Memory) -> Iterator[Action | Wait]:
             continue
         cause = Cause.GHOST if pod is None else Cause.SCALE_DOWN
         removal = _removal(view, state, cause, f"{view.desired.replicas} replicas are wanted")
-        # Its own hook hands over while it ends; whoever does not end yet has to be told.
+        # Its own hook hands over while it ends; a leader that does not end yet has to be told.
         if isinstance(removal, RemoveVoter) and leads and pod is not None and not pod.is_deleting:
             yield _hand_over_from(view, state) or removal
         else:

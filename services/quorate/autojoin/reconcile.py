@@ -1,4 +1,4 @@
-"""One pass: look, decide, note, act, tell. Whoever calls it again goes on where it ended.
+"""One pass: look, decide, note, act, tell. The next one goes on where it ended.
 
 Nothing is held between two calls, so it may die at any line. What has to be remembered is noted in
 the cluster before the action that needs it.

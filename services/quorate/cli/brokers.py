@@ -130,7 +130,7 @@ def _print_registered(registrations: Sequence[Registration], output: str) -> Non
         print_json({"brokers": brokers})
         return
     for registration in registrations:
-        # Flushed, because whoever started this process waits for these lines.
+        # Flushed, because the program that started this one waits for these lines.
         print(
             f"Registered broker {registration.request.broker_id} with epoch {registration.epoch}.",
             flush=True,
@@ -182,7 +182,7 @@ async def _beat_one(client: ControllerClient, registration: Registration) -> Reg
         return registration
     assert isinstance(reply, BrokerHeartbeatReply)
     if reply.error in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED):
-        # As a broker does: whoever forgot or replaced this registration gets it anew.
+        # As a broker does: a quorum that forgot or replaced this registration gets it anew.
         return await _register_one(client, request)
     if reply.error is not ErrorCode.NONE:
         raise CommandError(f"broker {request.broker_id}: {item_error(reply.error, reply.message)}")

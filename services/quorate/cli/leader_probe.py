@@ -1,7 +1,8 @@
 """Asks whether anybody leads, before a command makes a quorum that must not have a rival.
 
-Silence counts only where nobody listens. Whoever accepts a connection and gives no answer that can
-be understood may be a leader that is stopped, overloaded or speaks otherwise: that is not judged.
+Silence counts only where nobody listens. A process that accepts a connection and gives no answer
+that can be understood may be a leader that is stopped, overloaded or speaks otherwise: that is not
+judged.
 """
 
 from __future__ import annotations

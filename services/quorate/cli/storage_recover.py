@@ -1,7 +1,7 @@
 """`quorate storage recover`: a quorum of one out of the disks that are left (rule 23).
 
 Without `--execute` it looks, asks and says what it would do. What it gives up cannot be had back,
-so it refuses wherever somebody may lead, whoever holds a directory, and what it cannot judge.
+so it refuses wherever somebody may lead or hold a directory, and what it cannot judge.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ async def _run(quorum: LocalQuorum) -> None:
 
 
 def _print_line(line: str) -> None:
-    # Flushed, because whoever started this process may wait for the line.
+    # Flushed, because the program that started this one may wait for the line.
     print(line, flush=True)
 
 

@@ -1,8 +1,8 @@
 """A client of the admin API: changes of the quorum through the sidecar of any controller.
 
 Whatever goes wrong is an AdminError with a reason in one word: those of docs/admin.md, and
-NO_ANSWER where no sidecar could be asked. A change whose answer is lost is OUTCOME_UNKNOWN: whoever
-wants it describes the quorum before it is asked for again.
+NO_ANSWER where no sidecar could be asked. A change whose answer is lost is OUTCOME_UNKNOWN:
+describe the quorum before you ask for it again.
 """
 
 # ruff: noqa: ANN401 - one call serves every method, whatever its message
@@ -150,7 +150,7 @@ class AdminClient:
         servers = list(self._servers)
         for position, server in enumerate(servers):
             left_s = max(0.001, deadline - loop.time())
-            # Who is silent leaves the others their part of the time.
+            # A server that is silent leaves the others their part of the time.
             attempt_s = left_s / (len(servers) - position) if is_read else left_s
             stub = admin_pb2_grpc.AdminStub(self._channels.get(*server))
             try:

@@ -1,4 +1,4 @@
-"""Asking many servers the same thing at once, and whomever they name."""
+"""Asking many servers the same thing at once, and the servers that they name."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ async def ask_everybody(
 ) -> dict[Address, T]:
     """What each says, in the order in which they were asked, each once.
 
-    An answer that is enough ends it: then it is among what is returned, and who has not answered
-    is not waited for. Raises what `ask` does.
+    An answer that is enough ends it: then it is among what is returned, and nobody else is waited
+    for. Raises what `ask` does.
     """
     tasks: dict[Address, asyncio.Task[T]] = {}
 

@@ -120,7 +120,7 @@ class ControllerCalls:
         transport: Transport = Transport.GRPCIO,
         forwards: bool = False,
     ) -> None:
-        """Plaintext without `tls`. One that forwards calls for whoever calls this process."""
+        """Plaintext without `tls`. One that forwards calls for the callers of this process."""
         self._tls = tls
         self._forwards = forwards
         self._channels = ChannelPool(tls, drain_s=drain_s, transport=transport)
@@ -317,7 +317,7 @@ class ControllerCalls:
 
 
 def _unread(data: bytes) -> m.FetchedBatches:
-    """Whoever reads the batches checks them."""
+    """The batches unread: they are checked where they are read."""
     return m.FetchedBatches(data, ())
 
 

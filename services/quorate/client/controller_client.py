@@ -50,7 +50,7 @@ class ControllerClient(ControllerCalls):
         transport: Transport = Transport.GRPCIO,
         forwards: bool = False,
     ) -> None:
-        """Plaintext without `tls`. One that forwards calls for whoever calls this process."""
+        """Plaintext without `tls`. One that forwards calls for the callers of this process."""
         if not servers:
             raise ValueError("no server to ask: give at least one HOST:PORT")
         self._timeout_s = timeout_ms / 1000
@@ -178,7 +178,7 @@ class ControllerClient(ControllerCalls):
                 said[server] = str(redirect)
                 finder.named(server, redirect)
             except OutcomeUnknownError:
-                # It may stand still: whoever asks again begins with the next server.
+                # It may stand still: the next attempt begins with the next server.
                 finder.forget()
                 raise
             except NoAnswerError as error:

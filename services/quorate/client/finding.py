@@ -1,7 +1,7 @@
-"""Finding the leader, for every client: whoever led last is asked first, then everybody else.
+"""Finding the leader, for every client: the last leader is asked first, then everybody else.
 
 The nearest controller comes first in `servers`. It need not run: the others' addresses are
-remembered from what leaders said. Who stands still is left once somebody else leads
+remembered from what leaders said. A leader that stands still is left once somebody else leads
 (client/silence.py).
 """
 
@@ -80,7 +80,7 @@ class LeaderFinder:
             self._leader, self._epoch = leader, epoch
 
     def forget(self) -> None:
-        """Whoever led does so no more."""
+        """The last leader leads no more."""
         self._leader = self._epoch = None
 
     async def call(
@@ -131,7 +131,7 @@ class LeaderFinder:
                 return found
             self.forget()
             if timeout_s < ASK_TIMEOUT_S:
-                # Who did not answer in what was left of the time may have done so before.
+                # A server without an answer in what was left of the time may have answered before.
                 said |= {k: v for k, v in answers.items() if isinstance(said.get(k, ""), str)}
             answers = said
             if not await backoff.wait():

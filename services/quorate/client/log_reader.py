@@ -1,7 +1,7 @@
 """Reading the log of a running quorum without being one of its replicas.
 
 A Fetch that names no replica is served by the leader up to the high watermark and acknowledges
-nothing, so whoever reads this way neither counts nor is waited for.
+nothing, so such a reader neither counts nor is waited for.
 """
 
 from __future__ import annotations

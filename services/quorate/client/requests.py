@@ -72,7 +72,7 @@ def _voter(key: ReplicaKey, quorum: m.DescribeQuorumResponse) -> ReplicaKey:
 
 
 def _observer(key: ReplicaKey, quorum: m.DescribeQuorumResponse) -> m.ReplicaState | None:
-    """Who is to be added, as far as the leader knows it."""
+    """The replica that is to be added, as far as the leader knows it."""
     if key.directory_id is not None:
         return next((state for state in quorum.observers if state.key == key), None)
     observers = [state for state in quorum.observers if state.key.node_id == key.node_id]
@@ -134,7 +134,7 @@ def _is_as_asked(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse)
         case m.TransferLeadershipRequest():
             return quorum.leader.leader_id == request.to.node_id
         case m.TakeLeaveRequest():
-            # No log holds it, and who asks twice is given it twice.
+            # No log holds it, and a voter that asks twice is given it twice.
             return False
         case _:
             assert_never(request)

@@ -3,7 +3,7 @@
 A process that stands still keeps its connections, and for as long as its voters wait for it they
 name it as the leader. So a call that has no answer after a second asks the other servers who leads,
 one a second, and is given up once a leader of a later epoch is named. A server that was silent is
-not believed to lead in that epoch, whoever says so, until it has had time to come back.
+not believed to lead in that epoch, whatever others say, until it has had time to come back.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Silence:
 
 
 class SilentServers:
-    """Who did not answer lately."""
+    """The servers that did not answer lately."""
 
     def __init__(self) -> None:
         self._silences: dict[Address, _Silence] = {}

@@ -10,7 +10,7 @@ from quorate.raft.backoff import backoff_ms
 
 RETRY_FIRST_MS: Final = 50
 RETRY_LONGEST_MS: Final = 500
-# In less time than this there may be no answer from whoever is well: what was said before counts.
+# In less time than this a healthy server may give no answer: what was said before counts.
 FAIR_S: Final = 0.2
 _RANDOM: Final = random.SystemRandom()
 

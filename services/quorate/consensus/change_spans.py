@@ -1,7 +1,7 @@
 """Spans of changes of the voters, at the leader: checked, appended, committed.
 
-`kraft.voter_change` is a child of the call that asked for the change, and so of whoever made that
-call; it ends when the change is committed, which may be after the call was answered.
+`kraft.voter_change` is a child of the call that asked for the change, and so of its
+caller's span; it ends when the change is committed, which may be after the call was answered.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ChangeSpans:
         return span
 
     def progressed(self, high_watermark: Offset | None) -> None:
-        """It is finished when the high watermark passes it, whoever has been told or not."""
+        """It is finished when the high watermark passes it, whether anybody was told or not."""
         offset = self._offset
         if offset is not None and high_watermark is not None and high_watermark > offset:
             self.committed()
@@ -80,7 +80,7 @@ class ChangeSpans:
             self._end()
 
     def answered(self, token: ReplyToken, response: MembershipResponse) -> None:
-        """Whoever asked was told; where that is a refusal, nothing comes after it."""
+        """The caller was told; where that is a refusal, nothing comes after it."""
         if self._span is None or token != self._token or response.error is ErrorCode.NONE:
             return
         reason = response.error.name if response.reason is None else response.reason.value

@@ -89,7 +89,7 @@ class _Job(Generic[T]):
         self._loop = loop
         self._work = work
         self._outcome: tuple[T | None, BaseException | None] = (None, None)
-        # Held until the work is over, by whoever waits for it in place.
+        # Held until the work is over, by the caller that waits for it in place.
         self._over = threading.Lock()
         self._over.acquire()
         self._state = threading.Lock()
@@ -140,7 +140,7 @@ class DiskThread:
         self._calls = calls
         self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
         threading.Thread(target=_work_off, args=(self._jobs, calls), name=name, daemon=True).start()
-        # Whoever could not be put together leaves no thread behind.
+        # An owner that could not be put together leaves no thread behind.
         weakref.finalize(self, self._jobs.put, None)
 
     def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:

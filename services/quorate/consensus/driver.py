@@ -101,7 +101,7 @@ class RaftDriver:
         self._reader = self.host.disk_queue("read", self.disk_calls)
         self._reads: dict[asyncio.Future[Any], asyncio.Future[Any]] = {}
         self._flushing = LogFlushing(self, self._disk)
-        # Whoever wakes the loop has a context of its own, which what comes later is no part of.
+        # The caller that wakes the loop has a context of its own, of which later work is no part.
         self._context = copy_context()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = Millis(0)
@@ -355,7 +355,7 @@ class RaftDriver:
         return saving
 
     def _stand(self) -> None:
-        """The disk has not answered in time: whoever waits for the core waits in vain."""
+        """The disk has not answered in time: nobody who waits for the core gets an answer."""
         if self.ending is not None:
             return
         self.is_standing = True
@@ -454,7 +454,7 @@ class RaftDriver:
     async def close(self, limit_s: float | None = None) -> bool:
         """Wait for the disk, then close the files; False where it did not answer within the limit.
 
-        Files of a disk that hangs stay open: whoever waits for them in a thread still uses them.
+        Files of a disk that hangs stay open: a thread that waits for one still uses it.
         """
         self._end(Ending.STOPPED, "closed")
         try:

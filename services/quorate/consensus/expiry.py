@@ -84,7 +84,7 @@ class Expiry:
         self._timer = self._loop.call_later((self._timer_ms - now_ms) / 1000, self._expire)
 
     def stop(self) -> None:
-        """Leadership is lost; whoever is active next finds what was left undone."""
+        """Leadership is lost; the next active controller finds what was left undone."""
         self._awaited = None
         if self._timer is not None:
             self._timer.cancel()
@@ -96,7 +96,7 @@ class Expiry:
         if not self._controller.is_active or driver.ending is not None or driver.is_stopping:
             return
         if self._controller.is_deciding:
-            # Whoever decides arms the timer when that is over.
+            # The decision under way arms the timer when it is over.
             return
         now_ms = driver.host.monotonic_ms()
         try:
@@ -119,7 +119,7 @@ class Expiry:
         self.arm()
 
     def _undecided(self, now_ms: int, error: Exception) -> None:
-        """Nothing was counted as appended. Whoever is silent is fenced later than it should be."""
+        """Nothing was counted as appended. Silent brokers are fenced later than they should be."""
         about = {"repeats": ("sessions", type(error))}
         log.error("no decision on the brokers' sessions", exc_info=error, extra=about)
         self._failures += 1

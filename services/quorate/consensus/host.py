@@ -38,7 +38,7 @@ class Host:
         return time.perf_counter()
 
     def collect_garbage(self) -> None:
-        """Let the interpreter look for circles; whoever replaces much asks for it."""
+        """Let the interpreter look for circles; code that replaces much asks for it."""
         gc.collect()
 
     def disk_queue(self, name: str, calls: DiskCalls) -> DiskQueue:

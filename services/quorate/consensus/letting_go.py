@@ -51,7 +51,7 @@ class LettingGo:
 
     async def _go_on(self) -> None:
         pace = Pace(SERVING_SHARE, clock=self._clock)
-        # Whoever gave it up still runs, and may hold it to the end of its turn.
+        # The code that gave it up still runs, and may hold it to the end of its turn.
         await asyncio.sleep(0)
         while self._images:
             for _ in let_go_in_slices(self._images.popleft()):

@@ -223,8 +223,8 @@ class Node:
         if ending is not Ending.STOPPED:
             log.error("the core has stopped: %s", message, extra={"ending": ending.name})
         if self._server is not None:
-            # Peers fail over as soon as the listener refuses them (rule 17). Who stops in order has
-            # replies to send of what it has committed.
+            # Peers fail over as soon as the listener refuses them (rule 17). A node that stops in
+            # order has replies to send of what it has committed.
             is_orderly = ending in (Ending.STOPPED, Ending.LATE)
             self._spawn(self._server.stop(_STOP_GRACE_S if is_orderly else None))
         self._spawn(self._tell_health())
@@ -295,7 +295,7 @@ class Node:
                 log.warning(slow)
 
     def _look_on(self) -> None:
-        """Look how much room there is, also on a full disk: who makes some sees the metrics."""
+        """Look how much room there is, also on a full disk: those who make some see the metrics."""
         if self._ticks % _SPACE_EVERY == 0:
             self.check_space()
         self._ticks += 1
@@ -405,7 +405,7 @@ def make_spans(config: api.RaftConfig) -> RaftSpans | None:
 
 
 def make_observers(core: RaftCore, spans: RaftSpans | None, meters: RaftMeters) -> Observers:
-    """Who looks on at a driver: the spans first, whose ids the log lines have."""
+    """All that look on at a driver: the spans first, whose ids the log lines have."""
 
     def epoch() -> Epoch:
         return core.replica.epoch

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from quorate.raft import messages as m
     from quorate.records.ids import Epoch, ReplyToken
 
-# Notes are the driver's own words, whoever writes them down.
+# Notes are the driver's own words, although they are written down here.
 log = logging.getLogger("quorate.consensus.driver")
 
 
 class Observer:
-    """Whoever looks on; all calls come from the loop, in the order in which things happen.
+    """One that looks on; all calls come from the loop, in the order in which things happen.
 
     A step is told as a whole, before the first of its effects is performed. There are thousands a
     second, so an observer finds out quickly that it does not care for one.

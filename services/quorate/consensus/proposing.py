@@ -104,7 +104,7 @@ class Proposer:
         """Whether the clients of the last batch are still sending their next requests.
 
         Cutting at each commit what had arrived by then settles, under load, into many small
-        batches, each as dear as a large one. Who was alone in the last batch waits for nobody.
+        batches, each as dear as a large one. A write alone in the last batch waits for nobody.
         """
         if self._sent_last <= 1 or self._gathered >= self._expected:
             return False

@@ -165,7 +165,7 @@ class RaftSpans(Observer):
             self._changes.lost()
         if values["to_role"] == "follower" and call is not None:
             call.add_event("follower.transitioned", {"from": str(values["from_role"])})
-        # Whoever has something to tell of it may be about to die.
+        # A process that has something to tell of it may be about to die.
         self._tracing.flush()
 
     def _asked_for(self, effect: api.Effect) -> None:

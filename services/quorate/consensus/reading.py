@@ -38,7 +38,7 @@ _BEHIND: Final = (
 
 
 class Reading:
-    """Who waits for an image, or for the word of a majority. Everything is on the event loop."""
+    """Reads that wait for an image, or for the word of a majority; all on the event loop."""
 
     def __init__(
         self,

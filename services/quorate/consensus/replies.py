@@ -89,7 +89,7 @@ class HeldReplies:
 
 
 class Arrivals:
-    """Who waits until everything below an offset is part of the image."""
+    """Callers that wait until everything below an offset is part of the image."""
 
     def __init__(self) -> None:
         self._waiting: dict[asyncio.Future[None], Offset] = {}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FIRST_S: Final = 0.1
 LONGEST_S: Final = 60.0
 SHORTAGE_S: Final = 1.0
-# Who ran for that long has healed, and what ends it then is something new.
+# A node that ran for that long has healed, and what ends it then is something new.
 LASTING_S: Final = 300.0
 
 
@@ -35,8 +35,9 @@ class Restarts:
         return wait_s / 2 * (1 + self._random.random())
 
     def shortage_wait_s(self) -> float:
-        """The wait of who ran short, and whose connections are all closed.
+        """The wait of a process that ran short, and whose connections are all closed.
 
-        Whoever held too much gets a moment, and no longer one each time: the disk is healthy.
+        Others get a moment to give back what they hold, and no longer one each time: the disk is
+        healthy.
         """
         return SHORTAGE_S * (1 + self._random.random())

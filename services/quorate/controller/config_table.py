@@ -147,5 +147,5 @@ SENSITIVE: Final = re.compile(r"password|secret|jaas|private\.?key|keystore\.key
 
 
 def is_sensitive(name: str) -> bool:
-    """Whether a configuration's value is withheld from whoever describes it."""
+    """Whether a configuration's value is withheld where it is described."""
     return name not in TOPIC_CONFIGS and SENSITIVE.search(name.lower()) is not None

@@ -1,6 +1,6 @@
 """Changes on their way into an image: old image + delta = new image.
 
-A delta belongs to whoever replays; nobody else sees it. The subjects' replay functions write
+A delta belongs to the code that replays; nobody else sees it. The subjects' replay functions write
 through it, `apply` freezes the result.
 """
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def needs_look(active: frozenset[int]) -> Callable[[Chunk], Bits]:
     """Which partitions may have to change when these brokers may lead, as columns.
 
-    Whose leader may not, who has one out of sync that is listed in sync beside others that are,
-    and who has no leader although somebody may lead.
+    Those whose leader may not lead, those with a replica out of sync that is listed in sync beside
+    others that are, and those without a leader although somebody may lead.
     """
     # A last id that no broker has keeps every place that is looked up inside the array.
     ids = np.array([*sorted(active), np.iinfo(np.int32).max], dtype=np.int32)

@@ -2,7 +2,7 @@
 
 A new image shares with the old one whatever did not change (persistent maps, partition tables), so
 that keeping both the committed and the speculative image costs next to nothing. The maps iterate in
-no useful order: whoever lists sorts.
+no useful order: lists are sorted where they are made.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ KEYS_SLICE: Final = 256
 
 
 def let_go_in_slices(image: MetadataImage) -> Slices[None]:
-    """Free what nobody else holds, with pauses. Whoever calls may not keep the image either."""
+    """Free what nobody else holds, with pauses. The caller may not keep the image either."""
     maps: list[Map[Any, Any]] = [
         image.brokers.by_id,
         image.rows,

@@ -81,7 +81,7 @@ def replay_row(delta: MetadataDelta, record: RowRecord) -> None:
 
 
 def replay_producer_ids(delta: MetadataDelta, record: ProducerIdsRecord) -> None:
-    """Set which ids come next; who got the last ones is history, and in no snapshot of Kafka's."""
+    """Set which ids come next; the broker that got the last ones is in no snapshot of Kafka's."""
     replay_row(delta, replace(record, broker_id=-1, broker_epoch=-1))
 
 

@@ -79,9 +79,9 @@ class Cursor:
 
 @value
 class ListTopics:
-    """All topics, in order of their names, a page of at most so many; 0 is whoever knows no pages.
+    """All topics, in order of their names, a page of at most so many; 0 is a client without pages.
 
-    To that one an answer that takes several is refused: a part must not be taken for the whole.
+    To such a client an answer of several is refused: a part must not be taken for the whole.
     """
 
     cursor: Cursor | None = None

@@ -7,7 +7,7 @@ may lead is always taken from the newest image: a broker that goes while a pass 
 for the rest of it, and another pass follows for what lay before.
 
 Nothing of this is in the log. A partition that was not reached yet says so itself, by a leader or
-a replica in sync that is not active, and whoever is the active controller next looks at all.
+a replica in sync that is not active, and the next active controller looks at all.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def settle(
 ) -> Outcome:
     """Change the standing of brokers, then leaders and ISRs as far as one slice goes.
 
-    The records about the brokers come first: what is left to do follows from them, for whoever is
-    the active controller then. `active` is who may lead once they are replayed.
+    The records about the brokers come first: what is left to do follows from them, whichever is the
+    active controller then. `active` are the brokers that may lead once they are replayed.
     """
     proposal = Proposal(metadata_version(context.view.features))
     proposal.add(tuple(records))

@@ -1,4 +1,4 @@
-"""Long work cut into slices, by whoever does it: each yield is a place where others may run."""
+"""Long work that is cut into slices: each yield is a place where others may run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Ends with the result; whoever drives it lets others run at each yield, or at some of them.
+# Ends with the result; the driving loop lets others run at each yield, or at some of them.
 Slices: TypeAlias = "Generator[None, None, T]"
 
 

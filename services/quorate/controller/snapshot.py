@@ -2,8 +2,8 @@
 
 Records come in Kafka's order (features, brokers, controllers, topics with their partitions,
 configurations, the rest) and, where Kafka's order is that of a hash map, sorted: equal images give
-equal snapshots. They come in slices, so that whoever writes or loads a large one can let others run
-in between.
+equal snapshots. They come in slices, so that others can run while a large one is written or
+loaded.
 """
 
 from __future__ import annotations

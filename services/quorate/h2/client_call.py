@@ -141,7 +141,7 @@ class ClientCall(
                     await self.write(request)
             await self.done_writing()
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            # Whoever reads the answers finds the reason.
+            # The reader of the answers finds the reason.
             return
 
     def begin(self, link: ClientLink, *, bytes_max: int, has_waited: bool = False) -> None:
@@ -339,7 +339,7 @@ class ClientCall(
 
     @contextmanager
     def _cancelling(self) -> Iterator[None]:
-        """Whoever is cancelled while it waits for the call cancels it."""
+        """A task that is cancelled while it waits for the call cancels it."""
         try:
             yield
         except asyncio.CancelledError:
@@ -430,6 +430,6 @@ class ClientCall(
 
 
 async def _until(happened: asyncio.Future[None]) -> None:
-    """Wait for what others may wait for, too: whoever is cancelled leaves it to them."""
+    """Wait for what others may wait for, too: one that is cancelled leaves it to them."""
     if not happened.done():
         await asyncio.shield(happened)

@@ -315,7 +315,7 @@ class Connection(Sender):
             self.unread > limits.unread_bytes_max
             or self._unread_in_all.size > limits.unread_in_all_bytes_max
         )
-        # Whoever has read everything may go on, whatever the others hold.
+        # A stream whose bytes are all read may go on, whatever the others hold.
         if not self.unread or not is_much:
             self._in_window += self._ungranted
             self._put_window(0, self._ungranted)

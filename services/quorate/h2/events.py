@@ -1,4 +1,4 @@
-"""What a connection tells whoever drives it."""
+"""What a connection tells its driver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class HeadersReceived(NamedTuple):
 
 
 class DataReceived(NamedTuple):
-    """Bytes of a body. Who has read them says so, or no more will come."""
+    """Bytes of a body. Their reader says when it has read them, or no more will come."""
 
     stream_id: int
     data: bytes

@@ -56,7 +56,7 @@ class Fields:
         self.content_length: int | None = None
         self.wrong: str | None = None
         self.code = ErrorCode.PROTOCOL_ERROR
-        # Whatever whoever reads the fields makes of them, for the next one with the same.
+        # Whatever a reader makes of the fields, for the next one with the same.
         self.meaning: Any = None
 
 

@@ -70,7 +70,7 @@ class Taker(Protocol):
 
 
 class HandsOver(ABC):
-    """The messages of a call, by callback for who wants it so."""
+    """The messages of a call, by callback for handlers that want it so."""
 
     __slots__ = ()
 
@@ -208,7 +208,7 @@ class HotStream:
         self._loop.call_soon(self._news)
 
     def finish(self, error: BaseException | None = None) -> None:
-        # Whoever is in the middle of taking stops at that, too.
+        # A loop in the middle of taking stops at that, too.
         self._is_taking, self._left = False, 0
         if self._ended.done():
             return

@@ -62,7 +62,7 @@ class Inbox:
         self._news_of: Callable[[], None] | None = None
 
     def watch(self, news: Callable[[], None] | None) -> None:
-        """Call this whenever something has come, for who takes messages without waiting."""
+        """Call this whenever something has come, for those that take messages without waiting."""
         self._news_of = news
 
     @property
@@ -99,7 +99,7 @@ class Inbox:
             self._unsettled += size - known
             return message
         if not self._has_all:
-            # Whoever waits for a message has room for the whole of it.
+            # A reader that waits for a message has room for the whole of it.
             self._unsettled += len(reader) - self._granted
             self._granted = len(reader)
         elif len(reader):

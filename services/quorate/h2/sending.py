@@ -124,7 +124,7 @@ class Sender:
         return not stream.queued
 
     def pause(self) -> None:
-        """Send no bodies until `resume`: whoever should read does not."""
+        """Send no bodies until `resume`: the peer does not read."""
         self._is_paused = True
 
     def resume(self) -> None:

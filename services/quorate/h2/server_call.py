@@ -170,7 +170,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
     async def _run(self) -> None:
         try:
             await self._serve_or_refuse()
-            # A call lasts until its answer has left: whoever reads nothing holds it.
+            # A call lasts until its answer has left: a client that reads nothing holds it.
             while not self._is_cancelled and self._connection.queued(self._stream_id):
                 await self._room()
         except asyncio.CancelledError as error:

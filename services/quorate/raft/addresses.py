@@ -141,14 +141,14 @@ class Addresses:
             stated.turn = peers[(peers.index(to) + 1) % len(peers)]
 
     def answered(self, by: Peer, now: Millis) -> None:
-        """Whoever is there is the voter that was meant: this is the way."""
+        """The voter that was meant is there: this is the way."""
         stated = self._stated.get(by.node_id)
         if stated is not None:
             stated.turn = stated.answered = by
             stated.answered_ms = now
 
     def is_another(self, by: Peer) -> None:
-        """Whoever is there is somebody else now."""
+        """Somebody else is there now."""
         stated = self._stated.get(by.node_id)
         if stated is not None and stated.answered == by:
             stated.answered = None

@@ -118,7 +118,7 @@ class Announcements:
         if not isinstance(role, Resigned) or call.epoch != r.epoch:
             return
         if isinstance(response, CallFailure) or r.is_stopping:
-            # Who waits for a successor to stop asks on: the others may all be stopping, too.
+            # A leader that waits for a successor to stop asks on: all others may be stopping, too.
             backoff = r.config.retry_backoff_ms * 5
             r.calls.back_off(CallKind.END_QUORUM_EPOCH, call.to, r.after(backoff))
         if isinstance(response, CallFailure):
@@ -138,7 +138,7 @@ class Announcements:
             info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
             r.learn(info, "BeginQuorumEpoch")
             self._leader_lives(request.leader_id)
-            # Rule 27: whoever it was meant for, it says who leads.
+            # Rule 27: it says who leads, even where it was meant for another replica.
             if voter.node_id != r.node_id or voter.directory_id not in (None, r.key.directory_id):
                 error = ErrorCode.INVALID_VOTER_KEY
         return BeginQuorumEpochResponse(error, r.believing.told_with(error))

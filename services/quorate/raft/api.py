@@ -118,7 +118,7 @@ class RequestReceived:
 
 @value
 class CallerGone:
-    """Whoever waited for `token` hung up: a parked Fetch or a read needs no answer any more."""
+    """The caller behind `token` hung up: a parked Fetch or a read needs no answer any more."""
 
     token: ReplyToken
 

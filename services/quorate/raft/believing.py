@@ -35,7 +35,7 @@ JUMP_REGAINED_PER_SECOND: Final = 100
 # away for long, of a new one. Even so half of all epochs are out of reach.
 ASKED_MAX: Final = 2**30
 ASKED_KINDS: Final = (CallKind.VOTE, CallKind.DISCOVERY)
-# Who answers so has not looked at what was asked: it may be anybody.
+# A peer that answers so has not looked at what was asked: it may be anybody.
 REFUSED_OUTRIGHT: Final = (
     ErrorCode.INCONSISTENT_CLUSTER_ID,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,

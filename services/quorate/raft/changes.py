@@ -41,7 +41,7 @@ class Changes:
     # --- may it begin? ----------------------------------------------------------------------------
 
     def why_not_leader(self, cluster_id: ClusterId | None) -> Obstacle | None:
-        """Whoever asks must mean this cluster, and its leader."""
+        """The caller must mean this cluster, and its leader."""
         r = self.r
         if cluster_id is not None and cluster_id != r.config.cluster_id:
             return Obstacle(
@@ -206,7 +206,7 @@ class Changes:
     def append(
         self, pending: PendingChange | None, *before: ControlRecord, voters: VoterSet
     ) -> None:
-        """Append the set of a change; `pending` is for whoever waits until it is committed."""
+        """Append the set of a change; `pending` is for callers that wait until it is committed."""
         role = self.r.role
         assert isinstance(role, Leader)
         role.pending = pending
@@ -215,7 +215,7 @@ class Changes:
         self.leading.append_voters(*before, KRaftVoters(voters))
 
     def expire(self) -> None:
-        """Who has waited for too long is told so; what was appended stays in force."""
+        """Tell callers that have waited for too long; what was appended stays in force."""
         r = self.r
         role = r.role
         if not isinstance(role, Leader) or role.pending is None or role.pending.deadline > r.now:
@@ -248,7 +248,7 @@ class Changes:
         self.r.refuse(pending.token, obstacle)
 
     def add_deadlines(self, due: list[Millis]) -> None:
-        """When whoever waits for the pending change is told that it takes too long."""
+        """When the caller that waits for the pending change is told that it takes too long."""
         role = self.r.role
         if isinstance(role, Leader) and role.pending is not None:
             due.append(role.pending.deadline)

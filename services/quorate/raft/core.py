@@ -254,7 +254,7 @@ class RaftCore:
             return
         there = r.addresses.hear(request, r.possible_voter_sets)
         if there is not None and not isinstance(r.role, Leader):
-            # Who answers where it was asked does so long before that.
+            # A peer that answers where it was asked does so long before that.
             asked_by = Millis(r.now - r.config.election_timeout_ms // MOVED_SHARE)
             if r.calls.give_up(there, TAKES_TURNS, asked_by):
                 r.addresses.prefer(there)

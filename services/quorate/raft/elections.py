@@ -75,7 +75,7 @@ class Elections:
         if request.replica_epoch > r.epoch:
             why = f"{kind} of {nominee} in a higher epoch"
             r.become_unattached(request.replica_epoch, Cause.HIGHER_EPOCH, why)
-        # Rule 27: whoever it was meant for, its epoch is known now.
+        # Rule 27: its epoch is known now, even where it was meant for another replica.
         if not self._is_meant_for_us(request):
             return self._refuse(VoteRefusal.INVALID_VOTER_KEY, ErrorCode.INVALID_VOTER_KEY)
         if request.pre_vote and isinstance(r.role, Prospective):
@@ -102,7 +102,7 @@ class Elections:
         role.rival_ms = r.now
 
     def _promise(self, nominee: NodeId) -> None:
-        """Who gives its pre-vote to a rival gives up its own round, and begins another later."""
+        """Give a rival the pre-vote, give up the own round, and begin another later."""
         self.promises.give(nominee)
         if isinstance(self.r.role, Prospective):
             self._begin_anew(self.r.role)
@@ -116,7 +116,7 @@ class Elections:
         """Whether the request names this replica, without its directory at kraft.version 0.
 
         An upgrade at the end of this log alone does not count: it may have been lost with its
-        leader, and whoever could cut it off never heard of directories.
+        leader, and a leader that could cut it off never heard of directories.
         """
         r, voter = self.r, request.voter
         if voter.node_id != r.node_id:
@@ -171,7 +171,7 @@ class Elections:
         return self.promises.reason_to_refuse(rival, is_rival=is_rival)
 
     def _goes_first(self, request: VoteRequest) -> bool:
-        """Whether this nominee is ahead of that one; who has to wait for its disk lets it pass."""
+        """Whether this nominee is ahead of that one; one that waits for its disk lets it pass."""
         log = self.r.log
         is_ahead = (log.end, self.r.node_id) > (request.last, request.replica.node_id)
         return is_ahead and log.flushed >= log.end.offset

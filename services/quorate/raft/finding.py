@@ -1,4 +1,4 @@
-"""Whoever has no leader that answers asks everywhere who leads (rule 26).
+"""A replica without a leader that answers asks everywhere who leads (rule 26).
 
 The voters, by every address that is known of them, and the bootstrap servers, one after the other.
 To know the name of a leader is not to have one: it may be dead, gone from the voters, or elsewhere;
@@ -59,8 +59,8 @@ class Finding:
     def is_lost(self) -> bool:
         """Whether this replica has no leader that answers it.
 
-        An election comes first: whoever just missed its leader asks for pre-votes, and only when
-        that has led nowhere for somebody who knows more.
+        An election comes first: a voter that just missed its leader asks for pre-votes, and only
+        when that has led nowhere for somebody who knows more.
         """
         match self.r.role:
             case Unattached():

@@ -1,9 +1,9 @@
 """Auto-join: an observer that is a controller asks to become a voter (KIP-853, "auto joining").
 
 It first has the voter removed that has its node id and another directory: its own disk of before.
-The leader decides: it refuses while that voter is alive (rule 6), and whoever was decommissioned
-does not come back by itself (rule 7), so that one does not even ask. Nor does a process that was
-removed while it ran: whoever's pod is scaled away is about to be stopped, and may ask when it is
+The leader decides: it refuses while that voter is alive (rule 6), and a decommissioned voter does
+not come back by itself (rule 7), so that one does not even ask. Nor does a process that was
+removed while it ran: one whose pod is scaled away is about to be stopped, and may ask when it is
 started again.
 """
 
@@ -88,7 +88,7 @@ class Joining:
         return not is_behind and not r.is_healing and not is_kept_away
 
     def is_unwanted(self) -> bool:
-        """Rule 7: who was removed on purpose does not come back by itself."""
+        """Rule 7: a voter that was removed on purpose does not come back by itself."""
         return self.r.key in self.r.voters.decommissioned
 
     def has_left(self) -> bool:

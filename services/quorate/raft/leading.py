@@ -87,7 +87,7 @@ class Leading:
         role.heard.clear()
         role.check_quorum_deadline = r.check_quorum_deadline()
         role.begin_epoch_deadline = r.now
-        # Rule 3: who waits as an observer may be a voter now, and its Fetch commits this record.
+        # Rule 3: an observer that waits may be a voter now, and its Fetch commits this record.
         self.serve_parked()
         self.update_high_watermark()
 
@@ -125,7 +125,7 @@ class Leading:
             case NeedsSnapshot(snapshot_id=snapshot_id):
                 self._reply(role, token, snapshot_id=snapshot_id)
             case Valid():
-                # Who has another log, or none of it, does not follow yet: check-quorum is about
+                # A replica with another log, or none, does not follow yet: check-quorum is about
                 # those who could commit what is appended now.
                 self._heard(role, key)
                 self._acknowledge(role, key, request, is_voter=is_voter)
@@ -248,7 +248,7 @@ class Leading:
     def _wants_high_watermark(self, role: Leader, fetch: ParkedFetch) -> bool:
         """Whether the high watermark alone is news to it (KIP-1166).
 
-        Who sends none is told once: it may never send one, and would be answered without end.
+        One that sends none is told once: it may never send one, and would be answered without end.
         """
         known, has = self._known_high_watermark(role), fetch.request.high_watermark
         if has >= known:
@@ -411,7 +411,7 @@ class Leading:
         if not isinstance(role, Leader):
             return
         others = [voter for voter in self.r.voters if voter.key.node_id != self.r.node_id]
-        # Who has leave to stop would have to hand over again.
+        # A voter that has leave to stop would have to hand over again.
         others.sort(
             key=lambda v: (
                 v.key != first,

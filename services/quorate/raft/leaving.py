@@ -1,9 +1,9 @@
 """TakeLeave: voters that are to stop, and stay voters, go one after the other; not in Kafka.
 
-The leader gives leave while a majority of the voters stays without whoever asks, and without all
-that have leave and are not back. Leaves are the leader's memory and die with it: a new leader gives
-none before those that had one of its predecessor have gone silent, and nobody hands over before
-(docs/decisions/0005-stopping-in-turn.md).
+The leader gives leave while a majority of the voters stays without the one that asks and without
+all that have leave and are not back. Leaves are the leader's memory and die with it: a new leader
+gives none before those that had one of its predecessor have gone silent, and nobody hands over
+before (docs/decisions/0005-stopping-in-turn.md).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # A voter that has leave, and neither stops nor goes silent, counts again after that.
 LEAVE_MS: Final = 30_000
-# Of the fetch timeout: who has not been heard for so long is gone. Who runs fetches twice as often.
+# Of the fetch timeout: a voter not heard for so long is gone. One that runs fetches twice as often.
 SILENCE_SHARE: Final = 2
 
 
@@ -60,7 +60,7 @@ def heard(replica: Replica, role: Leader, key: ReplicaKey, last_fetch_ms: Millis
 
 
 def leaving(replica: Replica, role: Leader) -> Iterator[ReplicaKey]:
-    """Who else has leave and still fetches: no later leader could tell it from one that stays."""
+    """Voters with leave that still fetch: no later leader could tell them from those that stay."""
     for key in role.leaves:
         progress = role.progress.get(key)
         if (
@@ -81,7 +81,7 @@ class Leaving:
         self.r = changes.r
 
     def handle(self, token: ReplyToken, request: TakeLeaveRequest) -> None:
-        """Give leave or say what to wait for; whoever asks again has not stopped, so it may."""
+        """Give leave or say what to wait for; one that asks again has not stopped, so it may."""
         r = self.r
         obstacle = self.changes.why_not_leader(request.cluster_id)
         if obstacle is not None:
@@ -125,7 +125,7 @@ class Leaving:
         obstacle = self.changes.why_uncommitted(role) or self.changes.why_pending(role)
         if obstacle is not None:
             return obstacle
-        # Whoever had leave of the leader before may fetch from this one first. It is given as long
+        # A voter with leave of the leader before may fetch from this one first. It is given as long
         # to stop as a leader is to be missed, and the time after which it is silent.
         age, known_ms = r.now - role.elected_ms, r.config.fetch_timeout_ms * 3 // 2
         if age < known_ms:

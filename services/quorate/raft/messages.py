@@ -90,7 +90,7 @@ class VoteRequest:
 
 
 class VoteRefusal(Enum):
-    """Why a vote or a pre-vote is not granted, for whoever looks into an election afterwards."""
+    """Why a vote or a pre-vote is not granted, for people who look into an election afterwards."""
 
     LOG_BEHIND = "log_behind"
     ALREADY_VOTED = "already_voted"
@@ -349,7 +349,7 @@ class AddRaftVoterRequest:
 
 @value
 class RemoveRaftVoterRequest:
-    """Whoever is removed is decommissioned (rule 7), but for one whose pod is scaled away."""
+    """A voter that is removed is decommissioned (rule 7), unless its pod is scaled away."""
 
     cluster_id: ClusterId
     voter: ReplicaKey

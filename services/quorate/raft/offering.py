@@ -46,7 +46,7 @@ class Offering:
         self._fetched[snapshot_id] = r.now
         if progress is not None and request.position == 0:
             if progress.has_fetched == snapshot_id:
-                # Who had the whole of it and comes back may have found it damaged.
+                # A replica that had the whole of it and comes back may have found it damaged.
                 self._sound.discard(snapshot_id)
             progress.has_fetched = None
         if not self._is_sound(snapshot_id):
@@ -69,7 +69,7 @@ class Offering:
         )
 
     def _is_sound(self, snapshot_id: OffsetAndEpoch) -> bool:
-        """Whether it has been checked; who does not know has it checked."""
+        """Whether it has been checked; where that is not known, it is checked now."""
         if snapshot_id in self._sound:
             return True
         if snapshot_id not in self._checking and snapshot_id not in self._unsound:

@@ -1,7 +1,7 @@
 """Pre-votes as promises: of rivals that miss the leader at one moment, one goes first.
 
 A voter gives its pre-vote to one nominee at a time. The nominee has it for a moment, which begins
-anew each time that it asks, and has its turn for a while; after that who else wants it comes first
+anew each time that it asks, and has its turn for a while; after that a rival comes first
 (docs/decisions/0003-pre-vote-is-a-promise.md).
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.records.ids import Epoch, NodeId
 
-# Parts of the election timeout: how long a pre-vote is promised to who asked last, how long a
+# Parts of the election timeout: how long a pre-vote is promised to the last that asked, how long a
 # nominee may have that prolonged while others wait, and how soon an answered nominee asks again.
 PROMISE_SHARE: Final = 8
 TURN_SHARE: Final = 4
@@ -87,7 +87,7 @@ class Promises:
 
     @property
     def silent_until(self) -> Millis | None:
-        """Until when this replica asks nobody, so that who has its pre-vote is first."""
+        """Until when this replica asks nobody, so that the holder of its pre-vote is first."""
         promise = self._current()
         if promise is None:
             return None
@@ -98,5 +98,5 @@ class Promises:
         promise, election = self.newest, self.r.election
         if promise is None or promise.epoch != election.epoch:
             return None
-        # Who leads this epoch had what it was promised; whoever follows it is bound no more.
+        # The leader of this epoch had what it was promised; its followers are bound no more.
         return None if promise.nominee == election.leader_id else promise

@@ -57,7 +57,7 @@ class Reads:
         self._answer_confirmed(role)
 
     def drop(self, role: Leader, token: ReplyToken) -> None:
-        """Whoever asked is gone."""
+        """The caller is gone."""
         role.reads.pop(token, None)
 
     def confirmed_round(self, role: Leader) -> int:

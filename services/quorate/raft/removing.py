@@ -1,7 +1,7 @@
 """RemoveRaftVoter: a voter leaves, the leader itself too (KIP-853, "RemoveVoter").
 
-A removed leader leads until the removal is committed, counts itself nowhere, then resigns. Whoever
-is removed is decommissioned: it does not come back by itself (rule 7). Not so one whose pod is
+A removed leader leads until the removal is committed, counts itself nowhere, then resigns. A voter
+that is removed is decommissioned: it does not come back by itself (rule 7). Not so one whose pod is
 scaled away: nobody has decided anything about its disk.
 """
 

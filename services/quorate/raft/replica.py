@@ -325,7 +325,7 @@ class Replica:
         assert (type(old), type(role)) in TRANSITIONS, (old, role)
         if isinstance(old, Leader):
             end_waiting(self, old)
-        # Whoever was asked who leads may still say so: a far one answers later than a round lasts.
+        # A peer that was asked who leads may still say so: a far one answers after the round.
         self.calls.abandon(*(set(CallKind) - {CallKind.PROBE, CallKind.DISCOVERY}))
         self.calls.clear_backoff()
         names = f"{role_name(old)} becomes {role_name(role)}"
@@ -459,7 +459,7 @@ class Replica:
         self._enter(self.resigned(preferred), cause, why)
 
     def resigned(self, preferred: tuple[ReplicaKey, ...]) -> Resigned:
-        """The role of who led this epoch and tells all other voters that it is over."""
+        """The role of a leader that ended its epoch and tells all other voters so."""
         others = {v.key.node_id: None for v in self.voters if v.key.node_id != self.node_id}
         return Resigned(self.after(self.draw_election_timeout()), others, preferred)
 

@@ -2,7 +2,7 @@
 
 It neither campaigns nor joins any more. A leader takes no more records, waits until those that it
 has are committed, hands over by EndQuorumEpoch, and ends when somebody else leads; everybody else
-ends at once. Who runs out of time says so.
+ends at once. One that runs out of time says so.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Upgrading:
         r = self.r
         target = request.kraft_version
         obstacle = self.changes.why_not_leader(None) or self._why_impossible(target)
-        # Who asks once more while the upgrade is on its way must not be told that it is done.
+        # A caller that asks again while the upgrade is on its way must not hear that it is done.
         is_done = target == r.log.kraft_version and r.log.kraft_version_offset < r.high_watermark
         if obstacle is None and not is_done:
             assert isinstance(r.role, Leader)

@@ -109,7 +109,7 @@ class VoterSet:
     def with_voter(self, voter: Voter) -> VoterSet:
         """This set with `voter` added, or replaced where its node id is already here.
 
-        Whoever is added is decommissioned no longer.
+        A voter that is added is decommissioned no longer.
         """
         others = (v for v in self.voters if v.key.node_id != voter.key.node_id)
         gone = tuple(key for key in self.decommissioned if key != voter.key)

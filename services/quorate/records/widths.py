@@ -1,4 +1,4 @@
-"""What fits into the fields of Kafka's records, for whoever decides what goes into the log.
+"""What fits into the fields of Kafka's records, for the code that decides what the log gets.
 
 A reader here takes longer strings than Kafka's own, which refuses them: what was once written must
 stay readable. So it is the doors that have to be tight, and this is their measure.

@@ -239,7 +239,7 @@ def _time(context: Context, timeout_ms: int) -> float | None:
 
 
 def _in_words(request: Any) -> str:  # noqa: ANN401
-    """A request for the log, on one short line: whoever calls chooses how much it holds."""
+    """A request for the log, on one short line: its caller chooses how much it holds."""
     size: int = request.ByteSize()
     if size > WORDS_BYTES_MAX:
         return f"{size} bytes"

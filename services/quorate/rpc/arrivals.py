@@ -1,4 +1,4 @@
-"""Requests that are on their way: so many at once, and whoever dawdles makes room for others.
+"""Requests that are on their way: so many at once, and those that dawdle make room for others.
 
 While a message is being received gRPC makes room for all of it, up to the largest that a listener
 takes; before that a call holds a window of 64 KiB. So few are received at once, the others wait

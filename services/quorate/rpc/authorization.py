@@ -74,7 +74,7 @@ _READS: Final = ("/Read", "/FetchSnapshot", "/DescribeQuorum")
 # What peers send by themselves and operators by hand.
 _PEER_OR_ALTER: Final = Need((Operation.CLUSTER_ACTION, Operation.ALTER))
 _DESCRIBE: Final = Need((Operation.DESCRIBE,))
-# Whoever may fetch the log may know who leads: a rescue asks with a controller's certificate.
+# A caller that may fetch the log may know who leads: a rescue has a controller's certificate.
 _PEER_OR_DESCRIBE: Final = Need((Operation.CLUSTER_ACTION, Operation.DESCRIBE))
 
 _WRITES: Final[Mapping[str, Need]] = {
@@ -186,7 +186,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         serializer = handler.response_serializer
         if handler.request_streaming and handler.response_streaming:
             stream = cast("Stream", handler.stream_stream)
-            # Who is judged by nothing needs no guard: each message would pass through it.
+            # Callers that nothing judges need no guard: each message would pass through it.
             guarded = self._stream(method, stream) if self._has_names else stream
             if not takes_own_places(method):
                 guarded = self._counted(method, guarded)

@@ -63,7 +63,7 @@ SERVER_OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
     # Peers hold a Fetch stream; a connection that carries nothing holds a descriptor.
     ("grpc.max_connection_idle_ms", 300_000),
-    # Whoever connects and says nothing holds a descriptor for this long.
+    # A client that connects and says nothing holds a descriptor for this long.
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.server.max_pending_requests", 100_000),
     ("grpc.server.max_pending_requests_hard_limit", 200_000),
@@ -209,7 +209,7 @@ async def drain(channel: grpc.aio.Channel, grace_s: float) -> None:
     try:
         await channel.close(grace_s)
     finally:
-        # Whoever cancels the wait ends the calls, too; after a whole wait nothing is left.
+        # A wait that is cancelled ends the calls, too; after a whole wait nothing is left.
         await channel.close()
 
 

@@ -134,6 +134,6 @@ def pb_transfer_leadership(value: m.TransferLeadershipRequest) -> pb.TransferLea
 
 
 def key_in(value: raft_pb2.ReplicaKey) -> ReplicaKey:
-    """Who an answer says it was done to."""
+    """The replica that an answer says it was done to."""
     directory = value.directory_id if value.HasField("directory_id") else None
     return key_of(value.id, directory, "voter")

@@ -20,7 +20,7 @@ _QUIET_S: Final = 0.05
 
 
 class Listener:
-    """What every server of ours has in common; the services are added by whoever makes it."""
+    """What every server of ours has in common; its maker adds the services."""
 
     def __init__(self, server: grpc.aio.Server, guard: CallerInterceptor) -> None:
         self._server = server

@@ -33,7 +33,7 @@ _RAW: Final = "/quorate.raw.v1.RawLog/"
 _OF_PEERS: Final = frozenset(
     (_FETCH_ONCE, *(_RAFT + name for name in ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch")))
 )
-# Who fetches, and what a stream of writes has not been told, is known to the services only.
+# Which replica fetches, and what a stream of writes has not been told, only the services know.
 _OWN_PLACES: Final = frozenset((_RAFT + "Fetch", _CONTROLLER + "WriteStream", _RAW + "Append"))
 
 
@@ -58,7 +58,7 @@ class Places:
             "fetches of snapshots", calls_max=OTHERS_MAX, pool=Pool(ANSWERS_BYTES_MAX)
         )
         self._others = Admission("calls", calls_max=OTHERS_MAX, pool=Pool(SMALL_ONES_BYTES_MAX))
-        # Who fetches may leave his answers unread; votes need neither place nor bytes of his.
+        # A fetching replica may leave answers unread; votes need neither its place nor its bytes.
         self._fetches = Admission(
             "single fetches", calls_max=CALLS_MAX, pool=Pool(UNANSWERED_BYTES_MAX)
         )
@@ -69,7 +69,7 @@ class Places:
         self._of_peers = Arrivals(at_once=ARRIVALS_MAX, patience_s=0)
 
     def of(self, method: str) -> Admission:
-        """Who counts the calls of a method."""
+        """What counts the calls of a method."""
         if method == _FETCH_ONCE:
             return self._fetches
         if is_of_peers(method):

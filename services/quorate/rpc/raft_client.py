@@ -105,7 +105,7 @@ class RaftClient:
         link = self._link(effect.to)
         if isinstance(effect.request, m.FetchRequest):
             if effect.request.max_wait_ms and link.stream is None:
-                # A question who leads leaves the rest alone. Whoever fetches does so in one place.
+                # A question who leads leaves the rest alone. A follower fetches in one place.
                 self._let_go(link, with_fetches=True)
             if link.door is not None and not link.writes:
                 self._fetches(link, effect.call, effect.request)

@@ -43,7 +43,7 @@ class RawLogError(Exception):
 
 
 class Waiter(Protocol):
-    """Who is told of commits; all calls come from the loop."""
+    """One that is told of commits; all calls come from the loop."""
 
     def committed(self, high_watermark: int) -> None: ...
 

@@ -141,7 +141,7 @@ class ClientSpans(grpc.aio.UnaryUnaryClientInterceptor):
             response = await call
             span.set_attributes(told_by_answer(request, response))
         except grpc.aio.AioRpcError as error:
-            # Whoever waits for the call finds the error there.
+            # The code that waits for the call finds the error there.
             finish(span, error.code(), error.details() or "", is_error=True)
             assert call is not None
             return call
@@ -323,7 +323,7 @@ def told_by_request(request: Any) -> dict[str, Value]:  # noqa: ANN401 - of any 
                 "kraft.vote.pre_vote": request.pre_vote,
                 "kraft.vote.candidate_id": request.replica_id,
                 "kraft.vote.voter_id": request.voter_id,
-                # The epoch that is sought: whoever asks beforehand is in the one before it.
+                # The epoch that is sought: a nominee that asks beforehand is in the one before it.
                 "kraft.epoch": request.replica_epoch + request.pre_vote,
                 "kraft.log.end_offset": request.last_offset,
                 "kraft.log.last_epoch": request.last_offset_epoch,

@@ -129,8 +129,8 @@ def _read_many(source: Source, owner: str, field: Any, value: str) -> str:
         check = source.outer(check_count, "check_count")
         with source.block(f"if len({values}) > {limit}:"):
             source.line(f"{check}({where!r}, len({values}), {limit})")
-    # A slice is a list, made at once; whoever asks the container itself for one item after the
-    # other is told of its end by an exception.
+    # A slice is a list, made at once; a loop over the container itself is told of its end by an
+    # exception.
     if field.message_type is None and not _is_bounded_text(owner, field):
         return f"tuple({values}[:])"
     items, item = source.local("items"), source.local("item")

@@ -35,7 +35,7 @@ class WriteBudget:
         return self.writes >= SHARED_WRITES or self.bytes >= SHARED_BYTES
 
     def wake(self) -> None:
-        """Streams wait in the order in which they came; whoever finds no room waits again."""
+        """Streams wait in the order in which they came; one that finds no room waits again."""
         for _ in range(len(self.windows)):
             self.windows.popleft().wake()
 

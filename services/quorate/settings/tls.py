@@ -1,7 +1,7 @@
 """Which files TLS is made of: Kafka's `ssl.*` settings, and two of our own.
 
 A key may be given for one listener, as in Kafka: `listener.name.grpc.ssl.keystore.location`. The
-files themselves are read later: whoever formats a directory may not see them.
+files themselves are read later: the user that formats a directory may not see them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where spans are sent, and how many of them: Kafka has no names for it, OpenTelemetry has.
 
 Its variables are read as they are (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SDK_DISABLED` and so on),
-so that whoever traces other programs has nothing to learn; a key of ours comes before them.
+so that people who trace other programs have nothing to learn; a key of ours comes before them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ENDPOINT: Final = "tracing.otlp.endpoint"
 FETCH_RATIO: Final = "tracing.fetch.ratio"
 WRITE_RATIO: Final = "tracing.write.ratio"
 WRITE_RATIO_DEFAULT: Final = 0.01
-# Of a URL without one: that of OTLP, and that of whoever is reached by TLS through the internet.
+# Of a URL without one: that of OTLP, and that of a collector reached by TLS through the internet.
 _PORTS: Final = {"http": 4317, "https": 443}
 _ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 

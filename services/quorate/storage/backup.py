@@ -1,7 +1,7 @@
 """What a backup of a directory consists of: its newest snapshot, and the log behind that.
 
 Only reads, and takes no lock: a controller may append, cut and clean meanwhile. All files are open
-before the first is read, and whoever finds a gap looks again. What lies below the high watermark is
+before the first is read, and where there is a gap they are looked up again. What is committed is
 never cut, so a backup that ends there is sound whatever goes on.
 """
 

@@ -28,7 +28,7 @@ def snapshots_to_keep(
 
     A snapshot goes when log and snapshots together are above `retention_bytes` (negative: no
     limit) or when it is too old, as long as a newer one is there that has been replayed. One that
-    is `pinned` stays, and so do those after it: whoever fetches it needs the log from there on.
+    is `pinned` stays, and so do those after it: its fetcher needs the log from there on.
     """
     oldest = 0
     while oldest + 1 < len(stored) and stored[oldest + 1].snapshot_id.offset <= replayed:

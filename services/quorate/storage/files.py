@@ -116,7 +116,7 @@ class OsFileSystem:
             return OsFile(_open(path, flags | os.O_CREAT if create else flags))
         except OSError as error:
             # Snapshots have mode 0400: readable, and never to be written again. A surviving disk
-            # may be mounted read-only by whoever wants to compare it.
+            # may be mounted read-only by somebody who wants to compare it.
             if not isinstance(error, PermissionError) and error.errno != errno.EROFS:
                 raise
         except UnfitFileError as error:

@@ -62,7 +62,7 @@ def write_healing(fs: FileSystem, path: str, healing: Healing) -> None:
 
 
 def encode_healing(healing: Healing) -> bytes:
-    """The file's bytes: JSON, for whoever looks into a directory that heals."""
+    """The file's bytes: JSON, for people who look into a directory that heals."""
     end = healing.remembered_end
     fields: dict[str, Any] = {
         "version": 1,

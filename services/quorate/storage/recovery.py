@@ -361,7 +361,7 @@ class _Recovery:
     def _election(self, found: Found, end: OffsetAndEpoch) -> ElectionState | None:
         """What quorum-state says, unless the log of a stock directory is ahead of it: it wins.
 
-        Such a replica cannot have voted in the log's epoch for anybody but who led it: no other
+        Such a replica cannot have voted in the log's epoch for anybody but its leader: no other
         nominee of that epoch has a log with records of it, and only such a log gets this vote.
         """
         election = found.election

@@ -108,7 +108,7 @@ class Repair:
         return [f"{path} was missing: written anew"] if was_missing else []
 
     def set_snapshot_aside(self, snapshots: SnapshotStore, snapshot_id: OffsetAndEpoch) -> None:
-        """Keep a damaged snapshot for whoever wants to look, under a name that nothing reads."""
+        """Keep a damaged snapshot for people to look at, under a name that nothing reads."""
         self.aside.move(snapshots.path(snapshot_id))
 
     def open_log(

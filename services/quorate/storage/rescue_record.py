@@ -131,7 +131,7 @@ def refuse_unfinished(fs: FileSystem, metadata_log_dir: str) -> None:
 
 
 def encode_plan(plan: RescuePlan) -> bytes:
-    """The file's bytes: JSON, for whoever asks later what was done."""
+    """The file's bytes: JSON, for people who ask later what was done."""
     started = datetime.fromtimestamp(plan.started_ms / 1000, UTC)
     fields: dict[str, Any] = {
         "version": _VERSION,

@@ -1,4 +1,4 @@
-"""Damaged files are kept for whoever wants to look, under names that nothing reads.
+"""Damaged files are kept for people to look at, under names that nothing reads.
 
 What one recovery sets aside belongs together: that is an episode, whose number is in the names. A
 disk that goes on rotting must not fill up with copies, so those of the newest few are kept.

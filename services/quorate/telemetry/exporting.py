@@ -1,8 +1,8 @@
 """Spans on their way to the collector: a bounded queue, and a thread of its own that empties it.
 
-Whoever ends a span appends it to the queue and goes on. A collector that is dead, hangs or is slow
-keeps only the thread waiting: the queue fills, what has no room is dropped and counted, and one
-line a minute says so (rule 32).
+The code that ends a span appends it to the queue and goes on. A collector that is dead, hangs or is
+slow keeps only the thread waiting: the queue fills, what has no room is dropped and counted, and
+one line a minute says so (rule 32).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class SpanQueue(SpanProcessor):
         """How many wait."""
         return len(self._queue)
 
-    # --- called by whoever makes spans ------------------------------------------------------------
+    # --- called by those that make spans ----------------------------------------------------------
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Nothing happens before a span ends."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CONNECTIONS_MAX: Final = 16
-# Whoever says nothing, or does not read his answer, for this long.
+# For this long a client may say nothing, or leave its answer unread.
 SILENCE_S: Final = 5.0
 # Until the thread of a connection that was ended has noticed.
 _PATIENCE_S: Final = 1.0

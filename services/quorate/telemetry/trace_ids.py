@@ -1,6 +1,6 @@
 """Trace ids that can be told beforehand: one trace for each epoch that somebody seeks to lead.
 
-Rivals for one epoch, and who votes for them, draw into one trace without having agreed on it, and
+Rivals for one epoch, and their voters, draw into one trace without having agreed on it, and
 `quorate trace-id` finds it in Jaeger by the number of the epoch alone.
 """
 

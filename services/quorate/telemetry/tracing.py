@@ -1,8 +1,8 @@
 """Whether this process makes spans, and the little that code needs that makes them in passing.
 
 Off unless `start` was given settings. Nothing of OpenTelemetry is loaded before that: it takes
-memory, and a while. So whoever makes spans asks `active()` first, and imports OpenTelemetry behind
-it; the functions here do so by themselves, and do nothing where tracing is off.
+memory, and a while. So code that makes spans asks `active()` first, and imports OpenTelemetry
+behind it; the functions here do so by themselves, and do nothing where tracing is off.
 
 The span that is current travels in OpenTelemetry's context, which is a context variable: a task
 that is created inherits it, and so do the calls that it makes (rpc/spans.py). Work that serves many
@@ -64,7 +64,7 @@ def start(
 
 
 def use(tracing: Tracing | None) -> None:
-    """Trace with this one, or not at all; it is for whoever looks at the spans himself."""
+    """Trace with this one, or not at all; it is for callers that look at the spans themselves."""
     global _active
     _active = tracing
 
@@ -83,7 +83,7 @@ def active() -> Tracing | None:
 
 
 def flush() -> None:
-    """Ask for what there is to be sent now: who changes its role may be about to die."""
+    """Ask for what there is to be sent now: a process that changes its role may be about to die."""
     if _active is not None:
         _active.flush()
 

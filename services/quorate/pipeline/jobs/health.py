@@ -145,7 +145,7 @@ def _ends(log: DataFrame) -> DataFrame:
 
 
 def _snapshot_time(log: DataFrame) -> DataFrame:
-    """From a snapshot's header to its footer, by the clock of who wrote it.
+    """From a snapshot's header to its footer, by the clock of its writer.
 
     Kafka stamps them when they are written; Quorate stamps a snapshot with one time.
     """

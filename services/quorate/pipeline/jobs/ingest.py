@@ -2,7 +2,7 @@
 
 Spark's file sink notes in the output which files belong to which batch, and its checkpoint which
 offsets a batch has. A batch that was cut short is written anew from the same offsets, and files of
-the attempt before are in no batch's note: whoever reads the directory with Spark sees none of them.
+the attempt before are in no batch's note: Spark, when it reads the directory, sees none of them.
 """
 
 from __future__ import annotations

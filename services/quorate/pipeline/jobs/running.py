@@ -39,7 +39,7 @@ _TYPED_OPTIONS: Final = {
     "columns": "offset,leader_epoch,timestamp,is_control,record_type,payload,segment,crc_valid,"
     "source_node",
 }
-# Who compares directories wants all that they hold. A live quorum gives what is committed only.
+# A comparison of directories wants all that they hold. A live quorum gives what is committed only.
 UNCOMMITTED: Final = {"isolation": "read_uncommitted"}
 # What Python said last in the traceback of a worker: the error's class and its sentence.
 _RAISED: Final = re.compile(r"^(?:[\w.]*\.)?\w*(?:Error|Exception): (.+)$", re.MULTILINE)

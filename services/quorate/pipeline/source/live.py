@@ -1,4 +1,4 @@
-"""A live quorum as a source: what is committed, fetched from whoever leads.
+"""A live quorum as a source: what is committed, fetched from its leader.
 
 Everything here blocks: Spark's workers are processes of their own, with nothing else to do.
 """
@@ -151,7 +151,7 @@ class LiveLog:
 
 @contextmanager
 def live_log(options: Options) -> Iterator[LiveLog]:
-    """A LiveLog that is closed behind whoever reads it."""
+    """A LiveLog that is closed behind its reader."""
     log = LiveLog(options)
     try:
         yield log

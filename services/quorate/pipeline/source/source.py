@@ -40,14 +40,14 @@ class KraftDataSource(DataSource):
         return spark_schema(options.columns, options.record_types)
 
     def reader(self, schema: StructType) -> KraftReader:
-        """Whoever reads a batch: it takes filters where Spark is about to hand them over."""
+        """The reader of a batch: it takes filters where Spark is about to hand them over."""
         from quorate.pipeline.source.batch_reader import KraftReader, PushingReader
 
         options = parse_options(self.options)
         return PushingReader(options) if _PUSHDOWN in sys.modules else KraftReader(options)
 
     def streamReader(self, schema: StructType) -> KraftStreamReader:
-        """Whoever follows the log."""
+        """The reader that follows the log."""
         from quorate.pipeline.source.stream_reader import KraftStreamReader
 
         return KraftStreamReader(parse_options(self.options))

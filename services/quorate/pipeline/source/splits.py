@@ -2,7 +2,7 @@
 
 A file is cut near every so many bytes, at the next place where a whole batch checks and its offset
 can stand there. Each part knows with which offset it begins, and which one must follow it: what is
-missing between two parts is noticed by whoever reads the first.
+missing between two parts is noticed by the reader of the first.
 """
 
 from __future__ import annotations
