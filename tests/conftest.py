@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 VARIABLE = "QUORATE_KAFKA_FIXTURES"
 VARIABLE_OF_TRANSPORT = environment_name(TRANSPORT)
 
-# What the environment says of tracing is meant for whoever runs the tests, not for what they start.
+# What the environment says of tracing is meant for the run of the tests, not for what they start.
 for name in [name for name in os.environ if name.startswith("OTEL_")]:
     del os.environ[name]
 
@@ -118,7 +118,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def root_logger() -> Iterator[logging.Logger]:
-    """The root logger, put back as it was: whoever configures logs does it to the whole process."""
+    """The root logger, put back as it was: logs are configured for the whole process."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield root

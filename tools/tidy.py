@@ -153,7 +153,7 @@ def names_mean_something(tree: Tree) -> Iterator[str]:
 
 
 def unit_tests_mirror_the_package(tree: Tree) -> Iterator[str]:
-    """Whoever reads a module knows where its tests are, and the reverse.
+    """A reader of a module knows where its tests are, and the reverse.
 
     A module whose work is sockets or processes may have its tests at the same place below
     tests/integration; those of the pipeline, which need Spark, lie below tests/pipeline. The

@@ -87,12 +87,12 @@ Open: TypeAlias = "Callable[[tuple[str, int]], Offers]"
 
 
 def open_puts(address: tuple[str, int]) -> Offers:
-    """etcd's: who has no leader keeps the call."""
+    """etcd's: a member without a leader keeps the call."""
     return CallOffers(address, payloads.PUT_PATH, payloads.puts()())
 
 
 def open_appends(address: tuple[str, int]) -> Offers:
-    """Opaque records: who does not lead refuses."""
+    """Opaque records: a controller that does not lead refuses."""
     return CallOffers(address, payloads.APPEND_ONCE_PATH, payloads.append_once(1)())
 
 
@@ -156,7 +156,7 @@ def settled(members: Members) -> int:
     deadline = time.monotonic() + LIMIT_S
     while not all(is_listening(members.address(member)) for member in range(members.count)):
         _pass(deadline, members)
-    # Whoever has just come back reads its log for a while, and does not say when it has.
+    # A member that has just come back reads its log for a while, and does not say when it has.
     time.sleep(members.settles_s)
     if not isinstance(members, QuorateMembers):
         return members.leader()

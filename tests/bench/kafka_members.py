@@ -102,7 +102,7 @@ class KafkaMembers(Members):
         return HOST, self._ports[member]
 
     def find_leader(self) -> int | None:
-        """The active controller: who does not send the caller elsewhere."""
+        """The active controller: the one that does not send the caller elsewhere."""
         request = kafka_wire.alter_config("none", "retention.ms", "1", validate_only=True)
         for member in range(self.count):
             with suppress(OSError):

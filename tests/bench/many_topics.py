@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TOPICS: Final = 20_000
 _IN_FLIGHT: Final = 64
-# Whoever comes back reads its log, or a snapshot with all the topics.
+# A controller that comes back reads its log, or a snapshot with all the topics.
 _SETTLES_S: Final = 4.0
 
 

@@ -73,7 +73,7 @@ class Quorum:
         return self.step(api.RequestReceived(ReplyToken(self.token), request))
 
     def answered(self, update: api.Update) -> list[int]:
-        """Who was answered with a Fetch response, and will fetch again."""
+        """The observers that were answered with a Fetch response, and will fetch again."""
         nodes = []
         for effect in update.effects:
             if isinstance(effect, api.SendReply) and isinstance(effect.response, m.FetchResponse):

@@ -80,7 +80,7 @@ class Cluster(Controllers):
             )
 
     def _configure(self, node: NodePlan) -> None:
-        """Who starts is told where everybody is now; who runs has what it was told."""
+        """A process that starts is told where all are now; one that runs has what it was told."""
         told = {i: f"{self.network.told_address(i)}:{PORT}" for i in self.nodes}
         properties = node.properties(",".join(told.values())) | {
             "listeners": f"{LISTENER}://:{PORT}",

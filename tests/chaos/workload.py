@@ -171,7 +171,7 @@ class Workload:
     async def _read(self, client: ControllerClient, number: int, key: str) -> int:
         """A current read; the offset that it reflects, 0 if there was no answer.
 
-        Half of them ask one node only: who takes itself for the leader has to know that it is.
+        Half of them ask one node only: one that takes itself for the leader has to know that it is.
         """
         asked = None
         if self._random.random() < 0.5 and not self.is_over:

@@ -97,7 +97,7 @@ class Pods:
         for name, content in self._certificates.items():
             (tls / name).write_bytes(content)
         (folder / "hosts").write_text(self._hosts())
-        # Whoever asks for more than the file knows is refused at once.
+        # A request for more than the file knows is refused at once.
         (folder / "resolv.conf").write_text("nameserver 127.0.0.1\n")
 
     def _moved(self, ordinal: int, text: str) -> str:

@@ -262,7 +262,7 @@ def test_the_hook_before_a_restart_hands_over_and_removes_nobody(pods: Pods) -> 
             # Another election came before, and whom the hook was for led no more.
             assert epochs > 0, said
             return said
-        # Whoever leads again was elected again.
+        # A leader that leads again was elected again.
         assert epochs > (after["LeaderId"] == before["LeaderId"])
         return True
 
@@ -285,7 +285,7 @@ def test_the_hook_removes_the_voter_of_a_pod_that_is_scaled_away(
     assert pods.stop(2, "controller") == 0
     assert pods.stop(2, "admin") == 0
 
-    # Its claim goes with it, and who is scaled up again has an empty disk.
+    # Its claim goes with it, and a pod that is scaled up again has an empty disk.
     scale(3)
     pods.wipe(2)
     pods.begin(2)

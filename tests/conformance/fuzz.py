@@ -101,7 +101,7 @@ class Fuzzer:
         self.tally = Tally()
 
     def talk(self, port: int, conversations: int) -> None:
-        """So many conversations with whoever listens there, one after another."""
+        """So many conversations with the server that listens there, one after another."""
         for _ in range(conversations):
             kind, is_after = self._random.choices(
                 (("random", False), ("random", True), ("mutated", True), ("grammar", True)),

@@ -80,7 +80,7 @@ async def test_an_attack_disturbs_nobody_and_is_bounded(
             reads_nothing=attack.reads_nothing,
             tls=context_of(folder),
         ) as abuser:
-            # Whoever is cut off cannot go on.
+            # A client that is cut off cannot go on.
             with suppress(ConnectionError):
                 async with asyncio.timeout(ANSWER_S):
                     await attack.run(abuser)
@@ -115,7 +115,7 @@ def _judge(attack: Attack, abuser: RawConnection) -> None:
 async def test_a_path_that_is_no_text_ends_one_call_at_most(
     transport: str, certificates: Path
 ) -> None:
-    """grpcio ends its listener: whoever may connect may take a controller from its clients."""
+    """grpcio ends its listener: anybody who may connect may take a controller from its clients."""
     with Served(transport, certificates) as own:
         async with RawConnection(
             (HOST, own.address.port), source=ABUSER, tls=context_of(certificates)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 # A kubelet brings a Secret to its pods within its period of a minute and what it caches.
 ROTATED_WITHIN_S = 600.0
-# What a server shows to whoever connects.
+# What a server shows to its clients.
 SHOWN = """
 import ssl, sys
 host, port = sys.argv[1], int(sys.argv[2])

@@ -34,6 +34,6 @@ def test_it_hands_over_and_stays_a_voter(cluster: Cluster) -> None:
     after = release.status()
     # It was restarted, not scaled away: it hands over, and stays a voter with its disk.
     epochs = after["LeaderEpoch"] - before["LeaderEpoch"]
-    # Whoever leads again was elected again.
+    # A leader that leads again was elected again.
     assert epochs > (after["LeaderId"] == leader)
     assert after["CurrentVoters"] == before["CurrentVoters"]

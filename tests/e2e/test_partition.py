@@ -47,6 +47,6 @@ def test_whoever_comes_back_disturbs_nobody(cluster: Cluster, nodes: Nodes) -> N
     # The node that is back resolves no names until it has heard that its resolver is ready again,
     # some seconds after its controller is: so another one is asked.
     after = others.status()
-    # Whoever comes back has heard nothing and must not disturb whoever leads.
+    # A node that comes back has heard nothing and must not disturb the leader.
     assert (after["LeaderId"], after["LeaderEpoch"]) == (away["LeaderId"], away["LeaderEpoch"])
     assert after["CurrentVoters"] == before["CurrentVoters"]

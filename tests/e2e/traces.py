@@ -17,7 +17,7 @@ ANSWERS_WITHIN_S: Final = 30.0
 
 @dataclass(frozen=True)
 class Span:
-    """One span; `tags` are its own, `process` those of whoever made it."""
+    """One span; `tags` are its own, `process` those of its maker."""
 
     name: str
     service: str

@@ -63,7 +63,7 @@ FAST: Final = {
     # For who ends in order the machine may be busy with others who do.
     "shutdown.timeout.ms": "5000",
 }
-# For whoever says who leads: a machine that stands still for seconds makes no election. A leader
+# For all that say who leads: a machine that stands still for seconds makes no election. A leader
 # that dies is replaced as fast, because its port refuses connections.
 STEADY: Final = FAST | {"controller.quorum.fetch.timeout.ms": "6000"}
 SMALL_LOG: Final = {
@@ -91,7 +91,7 @@ class Controllers:
             await asyncio.gather(*(self.start(node_id) for node_id in self.nodes))
             await self.everybody_fetches()
         except BaseException as error:
-            # Whoever is not entered is not left either.
+            # What was not entered is not left either.
             await self.__aexit__(type(error), error, None)
             raise
         return self
@@ -133,7 +133,7 @@ class Controllers:
 
     async def kill(self, *node_ids: int) -> None:
         """kill -9, and wait until they are gone."""
-        # Out of the list first: whoever watches it sees no process that ended by itself.
+        # Out of the list first: watchers of it see no process that ended by itself.
         victims = [self.processes.pop(node_id) for node_id in node_ids]
         for process in victims:
             process.kill()

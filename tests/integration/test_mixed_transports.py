@@ -39,7 +39,7 @@ async def test_controllers_and_clients_may_differ_in_who_speaks_for_them(tmp_pat
         for node_id in quorum.nodes:
             names = {topic.name for topic in await quorum.topics_at(node_id, high_watermark)}
             assert names == {f"{i}-{transport}" for i in (1, 2) for transport in Transport}
-        # One that was away follows whoever speaks otherwise.
+        # One that was away follows a leader that speaks otherwise.
         await quorum.stop(1)
         await quorum.leader()
         await quorum.create(NewTopic("while-it-was-away"))

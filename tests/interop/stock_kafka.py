@@ -1,6 +1,6 @@
 """Stock Kafka in processes of its own: tools that run to their end, and servers on loopback.
 
-Each of them has a bounded heap and a bounded time, and is ended by whoever started it.
+Each of them has a bounded heap and a bounded time, and is ended by the test that started it.
 """
 
 from __future__ import annotations
@@ -158,6 +158,6 @@ class StockServer:
 
 
 def write_properties(path: Path, properties: Mapping[str, object]) -> Path:
-    """A properties file; `path`, for whoever needs it next."""
+    """A properties file; `path`, for the next that needs it."""
     path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
     return path

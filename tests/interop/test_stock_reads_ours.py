@@ -212,7 +212,7 @@ def test_stock_reads_the_configs_that_our_leader_described(files: OurFiles, imag
 
 
 def test_stock_skips_what_is_ours_in_a_voter_set(stock: StockKafka, tmp_path: Path) -> None:
-    """Who is decommissioned stands in a tagged field that stock does not know."""
+    """A decommissioned voter stands in a tagged field that stock does not know."""
     one, gone = (
         Voter(ReplicaKey(NodeId(i), DirectoryId(bytes([i]) * 16)), (Endpoint("GRPC", "h", 9094),))
         for i in (1, 2)

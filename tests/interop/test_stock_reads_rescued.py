@@ -53,7 +53,7 @@ def test_stock_reads_a_recovered_log_and_one_that_was_restored(
     assert sum("KRaftVoters" in line for line in mine) == 2 + 3
     said = stock.dump_log(*logs)
     assert (said.status, said.stderr) == (0, "")
-    # Who is decommissioned stands in a tagged field that stock skips.
+    # A decommissioned voter stands in a tagged field that stock skips.
     assert [re.sub(r',"decommissioned":\[[^]]*\]', "", line) for line in mine] == content(
         said.stdout
     )

@@ -124,7 +124,7 @@ class StandaloneCluster:
                 )
             master.await_line("Registering worker", WORKERS)
         except BaseException:
-            # Whoever is not entered is not left either.
+            # What was not entered is not left either.
             self.__exit__()
             raise
         return self

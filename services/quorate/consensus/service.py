@@ -177,7 +177,7 @@ async def _serve(
 
 
 def _stop_with_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """Stop at the end of standard input: whoever started this process is gone."""
+    """Stop at the end of standard input: the program that started this one is gone."""
     descriptor = sys.stdin.fileno()
 
     def readable() -> None:

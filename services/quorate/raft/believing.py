@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch
 
 EPOCH_MAX: Final = 2**31 - 1
-# Above this no epoch is believed, from whomever or whatever it comes: what is left beyond it is
+# Above this no epoch is believed, wherever it comes from: what is left beyond it is
 # enough for an election every second for half a year.
 EPOCH_BELIEVED_MAX: Final = EPOCH_MAX - 2**24
 # An election every second for twelve days, or a thousand recoveries, explain such a jump.

@@ -122,7 +122,7 @@ class Tracing:
         links: Sequence[Link] = (),
         start_ns: int | None = None,
     ) -> Span:
-        """Begin a span, of the current context without `parent`. Whoever begins it ends it."""
+        """Begin a span, of the current context without `parent`. The caller ends it."""
         return self.tracer.start_span(
             name, parent, kind, attributes, links, start_time=start_ns, record_exception=False
         )

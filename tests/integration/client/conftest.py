@@ -60,7 +60,7 @@ async def membership(quorum: ScriptedQuorum) -> AsyncIterator[MembershipClient]:
 async def sidecar(
     membership: MembershipClient, timeout_ms: int = TIMEOUT_MS, pod: FateOfPod | None = None
 ) -> AsyncIterator[Beside]:
-    """One that serves the admin API. Whoever names no time of his own waits so long."""
+    """One that serves the admin API. A caller that names no time of its own waits so long."""
     records: list[CallRecord] = []
     handler = Sidecar(membership, NodeId(1), timeout_ms, pod)
     server = AdminServer(

@@ -1,7 +1,7 @@
 """A quorum of real processes whose voters come and go.
 
-Node 1 is formatted as the only voter; whoever comes later has an empty directory of its own and
-joins. Clients write all the while, and what they were told is kept.
+Node 1 is formatted as the only voter; nodes that come later have empty directories of their own and
+join. Clients write all the while, and what they were told is kept.
 """
 
 from __future__ import annotations

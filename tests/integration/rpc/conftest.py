@@ -109,7 +109,7 @@ class ControllerByHand:
 
 @dataclass(slots=True)
 class Served:
-    """A listening server and who answers for it."""
+    """A listening server and what answers for it."""
 
     raft: RaftByHand
     controller: ControllerByHand

@@ -304,7 +304,7 @@ async def test_a_stream_without_an_answer_ends_and_the_next_fetch_has_a_fresh_on
 
 
 async def test_a_fetch_after_one_that_never_left_is_reported_too() -> None:
-    """Whoever takes no connection, or has no address yet, must not keep the next Fetch waiting."""
+    """A peer without connection or address yet must not keep the next Fetch waiting."""
     with socket.create_server((HOST, 0)) as mute:
         port = mute.getsockname()[1]
         # Less than a connection may take, so that the stream is given up before it has begun.

@@ -333,7 +333,7 @@ async def test_membership_answers_carry_what_the_core_said(
 async def test_an_answer_that_is_given_up_ends_its_call_with_a_status(
     served: Served, channel: grpc.aio.Channel
 ) -> None:
-    """A disk that hangs leaves the listener open: whoever asked must not wait for ever."""
+    """A disk that hangs leaves the listener open: its callers must not wait for ever."""
     stub = raft_pb2_grpc.RaftStub(channel)
     stream, unary = stub.Fetch(), stub.DescribeQuorum(pb.DescribeQuorumRequest())
     await stream.write(fetch_from(2, 10))

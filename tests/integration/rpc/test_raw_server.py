@@ -119,7 +119,7 @@ async def test_a_stream_is_read_no_further_than_there_is_room(
         await call.write(pb.AppendRequest(sequence=sequence, records=[bytes(1000)]))
     for committed in range(1, 8):
         await log.until(committed + 2)
-        # Whoever answers has had a turn for what lies in the socket, too.
+        # A server that answers has had a turn for what lies in the socket, too.
         log.commit(committed)
         answer = await call.read()
         assert isinstance(answer, pb.AppendResponse)

@@ -99,7 +99,7 @@ async def test_a_vote_has_a_span_on_each_end_of_one_trace(
         "kraft.vote.candidate_id": 2,
         "kraft.vote.voter_id": 1,
         "kraft.vote.granted": True,
-        # Whoever only asks seeks the epoch after the one that it is in.
+        # A nominee that only asks seeks the epoch after the one that it is in.
         "kraft.epoch": 4,
         "kraft.log.end_offset": 7,
         "kraft.log.last_epoch": 2,

@@ -65,7 +65,7 @@ class Stores:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Write at once, as whoever rotates certificates has to."""
+    """Write at once, as every rotation of certificates has to."""
     new = path.with_suffix(".new")
     new.write_bytes(data)
     new.rename(path)

@@ -180,7 +180,7 @@ async def test_an_admin_service_calls_for_others_and_nobody_else_does(
     # It is judged as that one, who may do less than others may.
     refused = await refusal(write("admin", "User:CN=viewer"))
     assert refused.metadata["principal"] == "User:CN=viewer"
-    # A super user, too, would lend its rights to whoever it names.
+    # A super user, too, would lend its rights to all that it names.
     for party in ("root", "stranger"):
         refused = await refusal(write(party, "User:CN=creator"))
         assert (refused.code, refused.reason, refused.metadata) == (
@@ -257,7 +257,7 @@ async def test_without_reflection_and_for_unknown_methods_nothing_is_there(
 async def test_nothing_large_is_decoded_for_somebody_who_may_not_call(
     guarded: Served, stores: Stores, party: str
 ) -> None:
-    # It cannot be decoded: whoever tried would say so.
+    # It cannot be decoded: a server that tried would say so.
     noise = b"\xff" * (SMALL_BYTES_MAX + 1)
     async with calling(guarded, stores, party) as channel:
         write: Any = channel.unary_unary("/quorate.controller.v1.Controller/Write")

@@ -1,4 +1,4 @@
-"""The admin sidecar behind mutual TLS calls controllers for whoever calls it."""
+"""The admin sidecar behind mutual TLS calls controllers for its callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A live quorum that wants a certificate of whoever asks, read by Spark's own processes."""
+"""A live quorum that wants a certificate of its clients, read by Spark's own processes."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_the_next_step_follows_from_the_quorum(
 ) -> None:
     assert next_step(described, OWN, Fate.RETURNS, may_go=False) == first
     assert next_step(described, OWN, Fate.RETURNS, may_go=True) == with_leave
-    # Whoever is removed need not be spared: it counts no more.
+    # A voter that is removed need not be spared: it counts no more.
     removed = next_step(described, OWN, Fate.SCALED_AWAY, may_go=False)
     assert next_step(described, OWN, Fate.GOES_FOR_GOOD, may_go=False) == removed
     assert removed == (scaled_away or with_leave)

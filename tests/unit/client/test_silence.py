@@ -137,7 +137,7 @@ async def test_a_silent_server_is_believed_in_a_later_epoch_only(
     assert silent.has(A)
     assert silent.leads_no_more(A, Epoch(5))
     assert not silent.leads_no_more(A, Epoch(6))
-    # Whoever first names it knows in which epoch it was silent.
+    # The first that names it knows in which epoch it was silent.
     assert silent.leads_no_more(B, Epoch(7))
     assert not silent.leads_no_more(B, Epoch(8))
     silent.discard(A)

@@ -1,4 +1,4 @@
-"""Who gives up an image that was kept for long leaves it to be freed in slices."""
+"""An image that was kept for long and is given up is freed in slices."""
 
 from __future__ import annotations
 

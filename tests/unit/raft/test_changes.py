@@ -1,4 +1,4 @@
-"""When a change of the voters may begin, and when whoever waits for it is answered."""
+"""When a change of the voters may begin, and when the caller that waits for it is answered."""
 
 from __future__ import annotations
 

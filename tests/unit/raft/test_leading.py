@@ -122,7 +122,7 @@ def test_a_diverging_replica_is_told_where_the_epoch_ends() -> None:
 
 
 def test_check_quorum_counts_only_those_whose_log_fits() -> None:
-    """Who is told to cut, or sent to a snapshot, could commit nothing yet."""
+    """A replica that is told to cut, or sent to a snapshot, could commit nothing yet."""
     core = cores.leader()
     role = core.replica.role
     assert isinstance(role, Leader)

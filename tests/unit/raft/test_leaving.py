@@ -85,7 +85,7 @@ def test_whoever_asks_again_is_answered_anew() -> None:
     assert quorum.may_stop(2)
     assert quorum.may_stop(2)
     quorum.passes(SILENCE_MS, 2)
-    # Voter 3 has died meanwhile: who has not stopped yet is told, and is no reason to wait for.
+    # Voter 3 has died meanwhile: one that has not stopped yet is told, and is not waited for.
     assert not quorum.may_stop(2)
     quorum.fetch(3)
     assert quorum.may_stop(3)

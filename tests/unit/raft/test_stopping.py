@@ -1,4 +1,4 @@
-"""Rule 25: who was asked to stop finishes what it began, and begins nothing."""
+"""Rule 25: a replica that was asked to stop finishes what it began, and begins nothing."""
 
 from __future__ import annotations
 

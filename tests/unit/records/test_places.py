@@ -77,7 +77,7 @@ def test_a_byte_that_breaks_a_record_is_not_passed_over(data: st.DataObject) -> 
             places = record_places(bytes(buffer), [(0, header)])
         except CorruptBatchError:
             return
-        # Whoever asks leaves such a batch to the reader, which says what is wrong.
+        # The caller leaves such a batch to the reader, which says what is wrong.
         assert not places.is_plain.all()
         return
     places = record_places(bytes(buffer), [(0, header)])

@@ -1,4 +1,4 @@
-"""A Fetch and its answer, for who serves them."""
+"""A Fetch and its answer, for tests that serve them."""
 
 from __future__ import annotations
 

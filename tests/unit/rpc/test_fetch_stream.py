@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """The door of a stream, and who answers its requests, by hand."""
+    """The door of a stream, and the answers to its requests, by hand."""
 
     def __init__(self) -> None:
         self.asked: list[m.FetchRequest] = []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """The door of a stream, and who decides on its writes, by hand."""
+    """The door of a stream, and the decisions on its writes, by hand."""
 
     def __init__(self, budget: WriteBudget | None = None) -> None:
         self.budget = budget or WriteBudget()

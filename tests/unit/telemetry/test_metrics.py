@@ -67,7 +67,7 @@ async def test_numbers_are_served_by_name_and_node() -> None:
 
 
 def test_a_stop_is_not_noticed_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever stops the server stands still for it."""
+    """The caller that stops the server stands still for it."""
     intervals: list[float] = []
     serving = threading.Event()
     serve_forever = ScrapeServer.serve_forever

@@ -110,9 +110,9 @@ def make_authority(name: str) -> Pair:
 
 
 def issue(authority: Pair, name: str, dns_names: list[str], valid_for: dt.timedelta) -> Pair:
-    """A certificate for servers and clients, its key, and whoever vouches for it."""
+    """A certificate for servers and clients, its key, and the authority that vouches for it."""
     issuer = x509.load_pem_x509_certificate(authority["tls.crt"])
-    # Whoever brings an authority along may have a key of RSA.
+    # An authority that was brought along may have a key of RSA.
     issuers_key = serialization.load_pem_private_key(authority["tls.key"], None)
     key = ec.generate_private_key(ec.SECP256R1())
     loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))

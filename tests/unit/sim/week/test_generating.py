@@ -1,4 +1,4 @@
-"""Weeks as they come out, read back as whoever analyses them would read them."""
+"""Weeks as they come out, read back as an analysis would read them."""
 
 from __future__ import annotations
 
