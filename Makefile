@@ -52,7 +52,7 @@ fix: $(INSTALLED)  ## repair what the linter and the formatter can
 sim: $(INSTALLED)  ## simulate seeds 1 to SEEDS=200, or replay SEED=n
 	$(BIN)/quorate simulate --seeds $(RANGE)
 
-chaos: $(INSTALLED)  ## harm CONTROLLERS=3 real processes for DURATION_S=60, as root; CHAOS_SEED=n to draw the same, TRANSPORT=h2
+chaos: $(INSTALLED)  ## harm CONTROLLERS=3 real processes for DURATION_S=60, as root; CHAOS_SEED=n to draw the same, TRANSPORT=grpcio
 	GRPC_VERBOSITY=none $(BIN)/python -m pytest -s tests/chaos/test_chaos.py --chaos-seconds=$(DURATION_S) --chaos-controllers=$(CONTROLLERS) $(if $(TRANSPORT),--transport=$(TRANSPORT)) $(ARGS) $(if $(CHAOS_SEED),--chaos-seed=$(CHAOS_SEED))
 
 kafka: $(INSTALLED)  ## let Maven copy stock Kafka's jars, for interop and the tests that need them

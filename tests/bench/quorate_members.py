@@ -11,7 +11,7 @@ import grpc
 
 from quorate.cli.local_quorum import prepare
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
-from quorate.settings.transport import TRANSPORT, Transport
+from quorate.settings.transport import DEFAULT_TRANSPORT, TRANSPORT, Transport
 from tests.bench.processes import Members
 from tests.integration.quorum import free_quorum
 
@@ -30,11 +30,11 @@ class QuorateMembers(Members):
         *,
         is_raw: bool = False,
         overrides: Mapping[str, str] | None = None,
-        transport: Transport = Transport.GRPCIO,
+        transport: Transport = DEFAULT_TRANSPORT,
     ) -> None:
         super().__init__(root, count)
         self.name = "quorate-raw" if is_raw else "quorate"
-        if transport is not Transport.GRPCIO:
+        if transport is not DEFAULT_TRANSPORT:
             self.name += f"-{transport}"
         self._is_raw = is_raw
         self.quorum = free_quorum(root / self.name, count)

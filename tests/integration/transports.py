@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from quorate.settings.properties import environment_name
-from quorate.settings.transport import TRANSPORT, Transport
+from quorate.settings.transport import DEFAULT_TRANSPORT, TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ EACH: Final = pytest.mark.usefixtures("transport")
 
 def chosen() -> Transport:
     """The transport of the test that runs."""
-    return Transport(os.environ.get(VARIABLE, Transport.GRPCIO))
+    return Transport(os.environ.get(VARIABLE, DEFAULT_TRANSPORT))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from quorate.client.admin_client import AdminClient
 from quorate.client.calls import ControllerCalls
 from quorate.records.ids import ClusterId, NodeId, ReplicaKey
 from quorate.rpc.admin_errors import AdminError
-from quorate.settings.transport import Transport
+from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ class PodQuorum:
         admin_port: int,
         timeout_s: float,
         tls: TlsFiles | None = None,
-        transport: Transport = Transport.GRPCIO,
+        transport: Transport = DEFAULT_TRANSPORT,
     ) -> None:
         self._namespace = namespace
         self._controller_port = controller_port

@@ -22,7 +22,7 @@ from quorate.client.controller_client import ControllerClient
 from quorate.records.errors import ErrorCode
 from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.tls import TlsError
-from quorate.settings.transport import Transport
+from quorate.settings.transport import DEFAULT_TRANSPORT
 
 if TYPE_CHECKING:
     import argparse
@@ -74,7 +74,7 @@ def kind_for(arguments: argparse.Namespace, configs: Iterable[ControllerConfig])
     known = list(configs)
     settings = next((config.tls for config in known if config.tls is not None), None)
     try:
-        transport = next((config.transport for config in known), Transport.GRPCIO)
+        transport = next((config.transport for config in known), DEFAULT_TRANSPORT)
         return ChannelKind(open_tls(settings), transport)
     except TlsError as error:
         raise CommandError(str(error)) from error

@@ -27,7 +27,7 @@ from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from quorate.rpc.refusals import never_sent, words_of
-from quorate.settings.transport import Transport
+from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,7 +61,7 @@ class AdminClient:
         *,
         timeout_s: float = TIMEOUT_S,
         tls: TlsFiles | None = None,
-        transport: Transport = Transport.GRPCIO,
+        transport: Transport = DEFAULT_TRANSPORT,
     ) -> None:
         """Plaintext without `tls`."""
         if not servers:

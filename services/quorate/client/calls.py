@@ -21,7 +21,7 @@ from quorate.rpc.channels import ChannelPool
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.refusals import never_sent, refusal_of, words_of
-from quorate.settings.transport import Transport
+from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,7 +117,7 @@ class ControllerCalls:
         *,
         drain_s: float,
         tls: TlsFiles | None = None,
-        transport: Transport = Transport.GRPCIO,
+        transport: Transport = DEFAULT_TRANSPORT,
         forwards: bool = False,
     ) -> None:
         """Plaintext without `tls`. One that forwards calls for the callers of this process."""

@@ -24,7 +24,7 @@ from quorate.client.finding import LeaderFinder
 from quorate.client.silence import ReplacedError
 from quorate.client.waiting import FAIR_S, Backoff
 from quorate.rpc import pages
-from quorate.settings.transport import Transport
+from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -47,7 +47,7 @@ class ControllerClient(ControllerCalls):
         *,
         timeout_ms: int = 30_000,
         tls: TlsFiles | None = None,
-        transport: Transport = Transport.GRPCIO,
+        transport: Transport = DEFAULT_TRANSPORT,
         forwards: bool = False,
     ) -> None:
         """Plaintext without `tls`. One that forwards calls for the callers of this process."""

@@ -16,7 +16,7 @@ from quorate.client.waiting import Backoff
 from quorate.raft.messages import FetchRequest, FetchSnapshotRequest
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset
-from quorate.settings.transport import Transport
+from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -67,7 +67,7 @@ class LogReader:
         *,
         timeout_ms: int,
         tls: TlsFiles | None = None,
-        transport: Transport = Transport.GRPCIO,
+        transport: Transport = DEFAULT_TRANSPORT,
     ) -> None:
         self._timeout_s = timeout_ms / 1000
         self._calls = ControllerCalls(drain_s=self._timeout_s, tls=tls, transport=transport)

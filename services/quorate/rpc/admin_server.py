@@ -23,7 +23,7 @@ from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.health import enable_reflection
 from quorate.rpc.listener import Listener
-from quorate.settings.transport import Transport
+from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -255,7 +255,7 @@ class AdminServer(Listener):
         *,
         has_reflection: bool,
         guard: CallerInterceptor | None = None,
-        transport: Transport = Transport.GRPCIO,
+        transport: Transport = DEFAULT_TRANSPORT,
     ) -> None:
         guard = guard or CallerInterceptor(None, has_names=False)
         server = make_server(

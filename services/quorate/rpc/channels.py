@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import grpc.aio
 
-from quorate.settings.transport import Transport
+from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class ChannelKind:
     """How the channels of a client are made: plaintext without `tls`."""
 
     tls: TlsFiles | None = None
-    transport: Transport = Transport.GRPCIO
+    transport: Transport = DEFAULT_TRANSPORT
 
 
 def open_channel(
@@ -121,7 +121,7 @@ def open_channel(
     *,
     tls: TlsFiles | None = None,
     connect_timeout_ms: int = CONNECT_MS,
-    transport: Transport = Transport.GRPCIO,
+    transport: Transport = DEFAULT_TRANSPORT,
 ) -> grpc.aio.Channel:
     """A channel that reconnects quickly; plaintext without `tls`."""
     if transport is Transport.H2:
@@ -224,7 +224,7 @@ class ChannelPool:
         tls: TlsFiles | None = None,
         *,
         drain_s: float,
-        transport: Transport = Transport.GRPCIO,
+        transport: Transport = DEFAULT_TRANSPORT,
     ) -> None:
         self._tls = tls
         self._transport = transport
@@ -264,7 +264,7 @@ def make_server(
     interceptors: Sequence[grpc.aio.ServerInterceptor],
     *,
     received_bytes_max: int,
-    transport: Transport = Transport.GRPCIO,
+    transport: Transport = DEFAULT_TRANSPORT,
 ) -> grpc.aio.Server:
     """A server without services or ports yet. It receives no message that is larger.
 

@@ -15,7 +15,7 @@ from grpc_reflection.v1alpha import reflection
 
 from quorate.rpc.authorization import CallerInterceptor
 from quorate.rpc.channels import bind, make_server
-from quorate.settings.transport import Transport
+from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -68,7 +68,7 @@ class _HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
 class HealthServer:
     """Three answers, each serving or not."""
 
-    def __init__(self, transport: Transport = Transport.GRPCIO) -> None:
+    def __init__(self, transport: Transport = DEFAULT_TRANSPORT) -> None:
         self._servicer = _HealthServicer()
         # Anybody may ask, in so many calls.
         guard = CallerInterceptor(None, has_names=False)

@@ -27,7 +27,7 @@ from quorate.rpc.channels import connect_ms, drain, fetch_spans, open_channel
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
 from quorate.rpc.refusals import handshake_words, words_of
-from quorate.settings.transport import Transport
+from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -85,7 +85,7 @@ class RaftClient:
         parse_batches: Callable[[bytes], m.FetchedBatches],
         request_timeout_ms: int,
         tls: TlsFiles | None = None,
-        transport: Transport = Transport.GRPCIO,
+        transport: Transport = DEFAULT_TRANSPORT,
     ) -> None:
         """Plaintext without `tls`."""
         self._transport = transport

@@ -13,7 +13,7 @@ from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
 from quorate.rpc.health import enable_reflection
 from quorate.rpc.listener import Listener
 from quorate.rpc.raw_server import RawService
-from quorate.settings.transport import Transport
+from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
     from quorate.rpc.controller_server import ControllerService
@@ -34,7 +34,7 @@ class ControllerServer(Listener):
         *,
         has_reflection: bool,
         guard: CallerInterceptor | None = None,
-        transport: Transport = Transport.GRPCIO,
+        transport: Transport = DEFAULT_TRANSPORT,
     ) -> None:
         guard = guard or CallerInterceptor(None, has_names=False)
         size = MESSAGE_BYTES_MAX if isinstance(service, RawService) else REQUEST_BYTES_MAX

@@ -14,8 +14,11 @@ TRANSPORT: Final = "grpc.transport"
 class Transport(StrEnum):
     """The default comes first."""
 
-    GRPCIO = "grpcio"
     H2 = "h2"
+    GRPCIO = "grpcio"
+
+
+DEFAULT_TRANSPORT: Final = Transport.H2
 
 
 def read_transport(settings: Settings) -> Transport:

@@ -23,7 +23,7 @@ def test_a_node_id_is_enough() -> None:
     assert (config.request_timeout_ms, config.shutdown_timeout_ms) == (30_000, 5_000)
     assert (config.tls, config.access) == (None, None)
     assert not config.has_reflection
-    assert config.transport == "grpcio"
+    assert config.transport == "h2"
     assert (config.log_level, config.log_format, config.warnings) == ("INFO", "key-value", ())
 
 

@@ -21,13 +21,13 @@ def test_the_environment_is_enough() -> None:
     assert (config.admin_port, config.controller_port) == (9095, 9094)
     assert (config.ghost_delay_ms, config.interval_ms) == (60_000, 5_000)
     assert config.tls is None
-    assert config.transport == "grpcio"
+    assert config.transport == "h2"
     assert config.warnings == ()
 
 
 def test_who_speaks_to_the_quorum_may_be_said() -> None:
-    named = {"autojoin.statefulset": "q", "grpc.transport": "h2"}
-    assert read_config(named, {}, namespace="ns").transport == "h2"
+    named = {"autojoin.statefulset": "q", "grpc.transport": "grpcio"}
+    assert read_config(named, {}, namespace="ns").transport == "grpcio"
 
 
 def test_a_namespace_may_be_named() -> None:

@@ -34,8 +34,8 @@ def test_the_least_settings_get_kafkas_defaults() -> None:
 
 
 def test_who_speaks_grpc_is_a_setting() -> None:
-    assert read_config(LEAST, {}).transport == "grpcio"
-    assert read_config({**LEAST, "grpc.transport": "h2"}, {}).transport == "h2"
+    assert read_config(LEAST, {}).transport == "h2"
+    assert read_config({**LEAST, "grpc.transport": "grpcio"}, {}).transport == "grpcio"
 
 
 def test_unknown_keys_warn() -> None:
