@@ -153,6 +153,10 @@ class Network:
             self._rule("add", source, target)
             self.blocked.add((source, target))
 
+    def silence(self, node: int) -> None:
+        """From now on, and for good, nothing that it sends arrives anywhere."""
+        run("ip", "-n", self._hub, "rule", "add", "from", f"{self._at(node, 0)}/28", "blackhole")
+
     def heal(self) -> None:
         """Everything arrives again."""
         for source, target in sorted(self.blocked):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import time
 from typing import TYPE_CHECKING, Final, cast
 
@@ -107,9 +108,23 @@ class ClientLink(asyncio.Protocol):
             self._why = "the server does not agree on h2"
             self.cut()
             return
+        self._bound_silence()
         self.connection.start()
         self._flush()
         self._timer = self._loop.call_later(self._ping_every_s, self._look)
+
+    def _bound_silence(self) -> None:
+        """Let the kernel end the connection once nobody takes what was sent.
+
+        A host that has gone acknowledges nothing, whereas one whose process stands still does: so
+        a call learns of it long before a ping is due, and the next one connects anew.
+        """
+        if self._transport is None or not hasattr(socket, "TCP_USER_TIMEOUT"):
+            return
+        link = self._transport.get_extra_info("socket")
+        if link is not None and link.family in (socket.AF_INET, socket.AF_INET6):
+            patience_ms = max(1, round(self._ping_patience_s * 1000))
+            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience_ms)
 
     def data_received(self, data: bytes) -> None:
         self._heard_s = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import grpc
 import pytest
@@ -135,6 +136,13 @@ async def test_a_silent_server_is_pinged_and_left() -> None:
     await gone
     assert frame(frames.PING, 0, 0, bytes(8)) in bytes(transport.written)
     link.connection_lost(None)
+
+
+async def test_what_nobody_takes_ends_the_connection_as_soon_as_a_ping_would() -> None:
+    with socket.socket() as link:
+        Server(socket=link)
+        # The link of `Server` waits 50 s for the answer to a ping.
+        assert link.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 50_000
 
 
 async def test_bodies_wait_while_the_socket_is_full() -> None:
