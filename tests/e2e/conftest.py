@@ -7,7 +7,7 @@ import os
 import secrets
 import shlex
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -15,14 +15,28 @@ from tests.e2e.cluster import Cluster
 from tests.e2e.nodes import Nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
+
+FAILED: Final = pytest.StashKey[bool]()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Without --e2e these tests do not exist: they need a cluster and minutes."""
     del collection_path
     return None if config.getoption("--e2e") else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test's fixtures learn whether it failed: the session counts other tests, too."""
+    del call
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
 
 
 @pytest.hookimpl(trylast=True)
@@ -105,7 +119,7 @@ def cluster(turn: None, image: str, request: pytest.FixtureRequest) -> Iterator[
     cluster.kubectl("label", "namespace", cluster.namespace, standard, namespaced=False)
     try:
         yield cluster
-        if request.session.testsfailed:
+        if request.node.stash.get(FAILED, False):
             cluster.show()
     finally:
         cluster.kubectl("delete", "namespace", cluster.namespace, "--wait=false", namespaced=False)
