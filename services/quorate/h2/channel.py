@@ -137,11 +137,10 @@ class Channel(grpc.aio.Channel):
                     server_hostname=self._host if self._context is not None else None,
                 )
                 await link.ready
-            if link.is_leaving:
-                # It has greeted, and said goodbye in the same breath.
-                raise ConnectionResetError(link.why)
-        except (OSError, ValueError) as error:
-            # The second is what no name of a host can be.
+            link.check()
+        except Exception as error:
+            # Whatever it was, the next call tries again: besides errors of sockets there are names
+            # that no host can have, and what uvloop says of a socket that is closed as it begins.
             self._links.discard(link)
             self._connecting = None
             address = f"{self._host}:{self._port}"
@@ -152,6 +151,7 @@ class Channel(grpc.aio.Channel):
             self._fail_waiting()
         except asyncio.CancelledError:
             self._links.discard(link)
+            self._connecting = None
             link.give_up()
             raise
         else:

@@ -81,6 +81,11 @@ class ClientLink(asyncio.Protocol):
         """Whether there is a connection."""
         return self._transport is not None
 
+    def check(self) -> None:
+        """Raise ConnectionResetError where it takes no call: a server may greet and go at once."""
+        if self.is_leaving:
+            raise ConnectionResetError(self.why)
+
     def open_stream(self, call: ClientCall, block: bytes) -> int:
         """Begin a call."""
         stream_id = self.connection.open_stream(block)

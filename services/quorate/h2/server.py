@@ -152,8 +152,8 @@ class Server(grpc.aio.Server):
                 ssl_handshake_timeout=PREFACE_S if is_tls else None,
                 ssl_shutdown_timeout=_LAST_WORDS_S if is_tls else None,
             )
-        except OSError as error:
-            # Also what ssl says of a handshake.
+        except (OSError, RuntimeError) as error:
+            # Also what ssl says of a handshake, and uvloop of a socket closed as it begins.
             log.debug("a connection has ended before it began: %s", error)
             accepted.close()
         except asyncio.CancelledError:

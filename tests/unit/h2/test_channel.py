@@ -142,6 +142,25 @@ async def test_a_server_that_goes_as_it_greets_has_no_calls(
     assert channel.get_state() is State.TRANSIENT_FAILURE
 
 
+async def test_whatever_the_loop_says_of_one_attempt_there_is_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """uvloop has errors of its own for a socket that is closed before its protocol knows it."""
+    attempts = 0
+
+    def begin(_: ClientLink) -> None:
+        nonlocal attempts
+        attempts += 1
+        raise RuntimeError("closed Transport handle and unset waiter")
+
+    channel = connecting(monkeypatch, begin)
+    for _ in range(2):
+        with pytest.raises(grpc.aio.AioRpcError, match="failed to connect to localhost:1: closed"):
+            await channel.unary_unary("/some.Service/Call")(b"")
+        channel._quiet_until_s = 0.0
+    assert attempts == 2
+
+
 async def test_a_connection_that_is_given_up_as_it_begins_is_written_to_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
