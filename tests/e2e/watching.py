@@ -75,8 +75,15 @@ class Departures:
         )
 
     def _has_seen_all(self) -> bool | str:
-        """Whether the watch is where the pods are; it ends early where it failed."""
-        uids = {ordinal_of(pod): pod["metadata"]["uid"] for pod in self._release.pods()}
+        """Whether the watch is where the pods are; it ends early where it failed.
+
+        A pod that is to go has yet to be seen to end.
+        """
+        pods = self._release.pods()
+        going = [ordinal_of(pod) for pod in pods if "deletionTimestamp" in pod["metadata"]]
+        if going and self._thread.is_alive():
+            return f"{going} have not ended"
+        uids = {ordinal_of(pod): pod["metadata"]["uid"] for pod in pods}
         seen = dict(self._uids)
         return not self._thread.is_alive() or uids == seen or f"{seen} instead of {uids}"
 
