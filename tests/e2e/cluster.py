@@ -24,6 +24,7 @@ READY_WITHIN_S: Final = 300
 POLL_S: Final = 0.5
 COMMAND_S: Final = 600
 LAG_MS_MAX: Final = 2_000
+_EVENTS: Final = ("get", "events", "--sort-by", ".lastTimestamp", "--field-selector")
 
 
 class CommandFailedError(Exception):
@@ -106,22 +107,41 @@ class Cluster:
         return Release(self, name, values)
 
     def show(self) -> None:
-        """What somebody would look at who wants to know why a test failed."""
-        for words in (
-            ("get", "pods,pvc,statefulsets", "--output", "wide"),
-            ("get", "events", "--sort-by", ".lastTimestamp"),
-            (
-                "logs",
-                "--selector",
-                "app.kubernetes.io/name=quorate",
-                "--tail=40",
-                "--all-containers",
-            ),
-        ):
-            try:
-                sys.stderr.write(self.kubectl(*words) + "\n")
-            except CommandFailedError as error:
-                sys.stderr.write(f"{error}\n")
+        """What somebody would look at who wants to know why a test failed, the shortest first."""
+        controllers = "app.kubernetes.io/name=quorate,app.kubernetes.io/component=controller"
+        conditions = "{.items[*].metadata.annotations.quorate/conditions}"
+        names = self._said("get", "pods", "--selector", controllers, "--output", "name").split()
+        told = [
+            self._said("get", "pods", "--output", "wide"),
+            self._said("get", "statefulsets", "--output", f"jsonpath={conditions}"),
+            self._of_operator(),
+            self._said(*_EVENTS, "reportingComponent=quorate-autojoin"),
+            *(self._described_in(name) for name in names),
+            *(self._logs_of(name) for name in names),
+            self._said(*_EVENTS, "type=Warning"),
+        ]
+        for text in told:
+            sys.stderr.write(f"{text.rstrip()}\n")
+
+    def _said(self, *words: str) -> str:
+        """What kubectl says, or why it does not."""
+        try:
+            return self.kubectl(*words)
+        except CommandFailedError as error:
+            return str(error)
+
+    def _of_operator(self) -> str:
+        selector = "app.kubernetes.io/name=quorate,app.kubernetes.io/component=operator"
+        return self._said("logs", "--selector", selector, "--tail=30", "--prefix")
+
+    def _described_in(self, pod: str) -> str:
+        """The quorum as this pod sees it: one that follows nobody looks different from the rest."""
+        asked = ("quorate", "metadata-quorum", "--bootstrap-controller", "localhost:9094")
+        words = ("exec", pod, "--container", "controller", "--", *asked, "--timeout-ms", "5000")
+        return f"{pod} says: {self._said(*words, 'describe', '--replication')}"
+
+    def _logs_of(self, pod: str) -> str:
+        return self._said("logs", pod, "--all-containers", "--tail=40", "--prefix")
 
 
 @dataclass(frozen=True)
