@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 
 from quorate.pipeline.jobs.acls import ACL_FIELDS, acl_columns
 from quorate.pipeline.jobs.effective import effective, marker_count
+from quorate.pipeline.jobs.observing import figures_of
 from quorate.pipeline.jobs.payloads import of_types
 from quorate.records.metadata import (
     AccessControlEntryRecord,
@@ -156,7 +157,7 @@ def kept_entries(frame: DataFrame) -> DataFrame:
     seen = Observation()
     entries = _entries(frame.observe(seen, marker_count().alias("markers"))).persist()
     entries.count()
-    if not seen.get["markers"]:
+    if not figures_of(seen).get("markers"):
         return entries
     entries.unpersist()
     return image_entries(frame).persist()

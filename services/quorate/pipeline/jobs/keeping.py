@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.effective import effective, is_marker, marker_count
 from quorate.pipeline.jobs.log_rows import covered_ms, in_covered_time, is_snapshot, valid
+from quorate.pipeline.jobs.observing import figures_of
 from quorate.pipeline.jobs.payloads import column_of, typed
 
 if TYPE_CHECKING:
@@ -84,13 +85,13 @@ def _read(
         .persist()
     )
     told.count()
-    found = seen.get
-    covered = found["covered_ms"]
+    found = figures_of(seen)
+    covered = found.get("covered_ms")
     rows = in_covered_time(told, F.lit(covered).cast("bigint"))
-    if found["markers"]:
+    if found.get("markers"):
         rows = effective(rows)
-    firsts = (found["first_ms"], found["snapshot_first_ms"] if covered is None else covered)
-    lasts = (found["last_ms"], found["snapshot_last_ms"] if covered is None else covered)
+    firsts = (found.get("first_ms"), found.get("snapshot_first_ms") if covered is None else covered)
+    lasts = (found.get("last_ms"), found.get("snapshot_last_ms") if covered is None else covered)
     return _Read(
         rows.where(is_of_type).drop("from_snapshot"),
         min((ms for ms in firsts if ms is not None), default=None),

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.log_rows import is_damaged
 from quorate.pipeline.jobs.narrowing import narrowed, narrowing_of
+from quorate.pipeline.jobs.observing import figures_of
 from quorate.pipeline.jobs.output import check_output, write_tables
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.registry import PipelineError
@@ -79,11 +80,7 @@ def _warn_of_damage(job: Job, seen: Observation) -> None:
 
     Jobs about the logs themselves have it in their tables.
     """
-    try:
-        damaged = seen.get["damaged"]
-    except Py4JJavaError:
-        # A filter that holds for nothing leaves nothing to read, and so nothing to count.
-        return
+    damaged = figures_of(seen).get("damaged")
     if damaged:
         sys.stderr.write(
             f"quorate pipeline {job.name}: damaged places that the answer leaves out: {damaged};"
