@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.consensus import deciding
 from quorate.controller.replies import CreateTopicsReply
 from quorate.controller.requests import CreateTopics, NewTopic
 from quorate.controller.topics import SLICE_PARTITIONS
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch
 from quorate.rpc.controller_server import ControllerApiError
+from quorate.rpc.pace import Pace
 from tests.unit.consensus.conftest import CALLER
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ async def test_a_large_request_pauses_and_the_next_waits_for_its_decision(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
+    # However fast the machine is, each unit of the work is a slice.
+    monkeypatch.setattr(deciding, "Pace", partial(Pace, slice_s=0.0))
     stack = await open_stack()
     await stack.register()
     large = stack.application.write(LARGE, CALLER)
