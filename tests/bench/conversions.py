@@ -18,8 +18,10 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.controller import replies, requests
+from quorate.controller.brokers import messages as of_brokers
+from quorate.controller.configs import messages as of_configs
 from quorate.controller.features import encode_at
+from quorate.controller.topics import messages as of_topics
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
@@ -48,6 +50,9 @@ from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from quorate.controller.replies import WriteReply
+    from quorate.controller.requests import WriteRequest
+
 COUNT: Final = 64
 _UUID: Final = bytes(range(16))
 _ID: Final = TopicId(_UUID)
@@ -55,50 +60,56 @@ _ID: Final = TopicId(_UUID)
 _REPEATS: Final = 20
 
 
-def _resource(index: int) -> requests.ConfigResource:
-    return requests.ConfigResource(requests.ResourceType.TOPIC, f"topic-{index}")
+def _resource(index: int) -> of_configs.ConfigResource:
+    return of_configs.ConfigResource(of_configs.ResourceType.TOPIC, f"topic-{index}")
 
 
-def _change(index: int) -> requests.IncrementalAlterConfigs:
-    operation = requests.AlterOperation.SET
-    change = requests.ConfigChange("retention.ms", operation, str(100_000 + index))
-    return requests.IncrementalAlterConfigs(
-        (requests.ConfigAlteration(_resource(index), (change,)),)
+def _change(index: int) -> of_configs.IncrementalAlterConfigs:
+    operation = of_configs.AlterOperation.SET
+    change = of_configs.ConfigChange("retention.ms", operation, str(100_000 + index))
+    return of_configs.IncrementalAlterConfigs(
+        (of_configs.ConfigAlteration(_resource(index), (change,)),)
     )
 
 
-def _heartbeat(index: int) -> requests.BrokerHeartbeat:
-    return requests.BrokerHeartbeat(
+def _heartbeat(index: int) -> of_brokers.BrokerHeartbeat:
+    return of_brokers.BrokerHeartbeat(
         broker_id=index, broker_epoch=100 + index, current_metadata_offset=Offset(1000 + index)
     )
 
 
-def _registration(index: int) -> requests.RegisterBroker:
-    return requests.RegisterBroker(
+def _registration(index: int) -> of_brokers.RegisterBroker:
+    return of_brokers.RegisterBroker(
         broker_id=index,
         incarnation_id=_UUID,
         cluster_id=ClusterId("c" * 22),
-        listeners=(requests.Listener("PLAINTEXT", "host", 9092),),
-        features=(requests.FeatureRange("metadata.version", 7, 30),),
+        listeners=(of_brokers.Listener("PLAINTEXT", "host", 9092),),
+        features=(of_brokers.FeatureRange("metadata.version", 7, 30),),
         log_dirs=(_UUID,),
     )
 
 
-_REQUESTS: Final[dict[str, Callable[[int], requests.WriteRequest]]] = {
+_REQUESTS: Final[dict[str, Callable[[int], WriteRequest]]] = {
     "change of a setting": _change,
-    "new topic": lambda index: requests.CreateTopics((requests.NewTopic(f"topic-{index}", 1, 3),)),
+    "new topic": lambda index: of_topics.CreateTopics(
+        (of_topics.NewTopic(f"topic-{index}", 1, 3),)
+    ),
     "heartbeat": _heartbeat,
     "registration": _registration,
 }
-_REPLIES: Final[dict[str, Callable[[int], replies.WriteReply]]] = {
-    "change of a setting": lambda index: replies.IncrementalAlterConfigsReply(
-        (replies.AlteredResource(_resource(index)),)
+_REPLIES: Final[dict[str, Callable[[int], WriteReply]]] = {
+    "change of a setting": lambda index: of_configs.IncrementalAlterConfigsReply(
+        (of_configs.AlteredResource(_resource(index)),)
     ),
-    "new topic": lambda index: replies.CreateTopicsReply(
-        (replies.CreatedTopic(f"topic-{index}", topic_id=_ID, partitions=1, replication_factor=3),)
+    "new topic": lambda index: of_topics.CreateTopicsReply(
+        (
+            of_topics.CreatedTopic(
+                f"topic-{index}", topic_id=_ID, partitions=1, replication_factor=3
+            ),
+        )
     ),
-    "heartbeat": lambda _: replies.BrokerHeartbeatReply(is_caught_up=True, is_fenced=False),
-    "registration": lambda index: replies.RegisterBrokerReply(broker_epoch=index),
+    "heartbeat": lambda _: of_brokers.BrokerHeartbeatReply(is_caught_up=True, is_fenced=False),
+    "registration": lambda index: of_brokers.RegisterBrokerReply(broker_epoch=index),
 }
 _RECORDS: Final[dict[str, Callable[[int], Any]]] = {
     "ConfigRecord": lambda index: ConfigRecord(
@@ -205,8 +216,9 @@ class _Worker:
     """A process that works with the code of one checkout."""
 
     def __init__(self, checkout: Path) -> None:
+        # Each works with its own steps: where values are defined may have changed.
         self._process = subprocess.Popen(
-            [sys.executable, __file__, "--work"],
+            [sys.executable, str(checkout / "tests/bench/conversions.py"), "--work"],
             env={**os.environ, "PYTHONPATH": str(checkout / "services")},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.requests import ResourceType
+from quorate.controller.configs.messages import ResourceType
 from quorate.raft.api import TruncateLog
 from quorate.records.batch import encode_batch, read_header
 from quorate.records.ids import DirectoryId, Offset, OffsetAndEpoch, TopicId

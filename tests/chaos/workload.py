@@ -16,23 +16,23 @@ import grpc.aio
 
 from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
 from quorate.client.controller_client import ControllerClient
-from quorate.controller.replies import (
-    CreateTopicsReply,
-    DeleteTopicsReply,
-    DescribeTopicsReply,
-    IncrementalAlterConfigsReply,
-)
-from quorate.controller.requests import (
+from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
     ConfigChange,
     ConfigResource,
-    CreateTopics,
-    DeleteTopics,
-    DescribeTopics,
     IncrementalAlterConfigs,
-    NewTopic,
+    IncrementalAlterConfigsReply,
     ResourceType,
+)
+from quorate.controller.topics.messages import (
+    CreateTopics,
+    CreateTopicsReply,
+    DeleteTopics,
+    DeleteTopicsReply,
+    DescribeTopics,
+    DescribeTopicsReply,
+    NewTopic,
 )
 from quorate.records.errors import ErrorCode
 from quorate.rpc.channels import open_channel

@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING
 
 from quorate.client.controller_client import ControllerClient
-from quorate.controller.requests import (
+from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
     ConfigChange,

@@ -28,8 +28,15 @@ from quorate.cli.output import CommandError
 from quorate.client.asking import ask_everybody
 from quorate.client.calls import OutcomeUnknownError
 from quorate.client.controller_client import ControllerClient
-from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply, ListTopicsReply
-from quorate.controller.requests import CreateTopics, DescribeTopics, ListTopics, NewTopic
+from quorate.controller.topics.messages import (
+    CreateTopics,
+    CreateTopicsReply,
+    DescribeTopics,
+    DescribeTopicsReply,
+    ListTopics,
+    ListTopicsReply,
+    NewTopic,
+)
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, NodeId
 from quorate.settings.transport import TRANSPORT
@@ -45,7 +52,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from quorate.cli.local_quorum import LocalQuorum
-    from quorate.controller.replies import DescribedTopic
+    from quorate.controller.topics.messages import DescribedTopic
     from quorate.raft.messages import DescribeQuorumResponse
 
 DEADLINE_S: Final = 120.0

@@ -10,7 +10,7 @@ import pytest
 
 from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError
 from quorate.client.controller_client import ControllerClient
-from quorate.controller.requests import CreateTopics, NewTopic
+from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.records.ids import NodeId
 from tests.integration.disks import committed_batches, log_end, log_start, snapshots
 from tests.integration.quorum import FAST, OBSERVER_ID, Quorum

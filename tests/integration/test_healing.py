@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from quorate.cli.main import main
-from quorate.controller.requests import NewTopic
+from quorate.controller.topics.messages import NewTopic
 from quorate.records.batch import HEADER_BYTES
 from tests.integration.disks import (
     batch_positions,

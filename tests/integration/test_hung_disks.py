@@ -12,7 +12,7 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from quorate.controller.requests import NewTopic
+from quorate.controller.topics.messages import NewTopic
 from quorate.rpc.health import READINESS
 from tests.integration.hanging_controller import HANG
 from tests.integration.quorum import DEADLINE_S, Quorum

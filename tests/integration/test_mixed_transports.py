@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.client.controller_client import ControllerClient
-from quorate.controller.requests import CreateTopics, NewTopic
+from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.settings.transport import Transport
 from tests.integration.quorum import STEADY, Quorum
 from tests.integration.transports import VARIABLE

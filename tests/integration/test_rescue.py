@@ -17,7 +17,7 @@ import pytest
 from quorate.cli.main import main
 from quorate.client.calls import QuorumUnavailableError
 from quorate.client.controller_client import ControllerClient
-from quorate.controller.requests import CreateTopics, NewTopic
+from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.records.ids import NodeId, ReplicaKey, format_uuid
 from quorate.storage.files import OsFileSystem
 from quorate.storage.meta import MetaProperties, read_meta

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.controller.requests import NewTopic
+from quorate.controller.topics.messages import NewTopic
 from quorate.telemetry.trace_ids import trace_id_of, trace_id_text
 from tests.integration.otlp import Received, collecting
 from tests.integration.quorum import STEADY, Quorum

@@ -9,7 +9,7 @@ import sys
 import urllib.request
 from typing import TYPE_CHECKING
 
-from quorate.controller.requests import NewTopic
+from quorate.controller.topics.messages import NewTopic
 from quorate.settings.tracing import TracingSettings
 from quorate.telemetry import tracing
 from quorate.telemetry.exporting import QUEUE_MAX

@@ -6,29 +6,28 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.features import SUPPORTED_FEATURES
-from quorate.controller.replies import (
-    BrokerHeartbeatReply,
-    DescribeConfigsReply,
-    ListBrokersReply,
-    RegisterBrokerReply,
-)
-from quorate.controller.requests import (
-    AlterOperation,
+from quorate.controller.brokers.messages import (
     BrokerHeartbeat,
+    BrokerHeartbeatReply,
+    ListBrokers,
+    ListBrokersReply,
+    Listener,
+    RegisterBroker,
+    RegisterBrokerReply,
+    UnregisterBroker,
+)
+from quorate.controller.configs.messages import (
+    AlterOperation,
     ConfigAlteration,
     ConfigChange,
     ConfigResource,
-    DeleteTopics,
     DescribeConfigs,
+    DescribeConfigsReply,
     IncrementalAlterConfigs,
-    ListBrokers,
-    Listener,
-    NewTopic,
-    RegisterBroker,
     ResourceType,
-    UnregisterBroker,
 )
+from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.topics.messages import DeleteTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
 from quorate.storage import layout
@@ -39,7 +38,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from quorate.cli.local_quorum import LocalQuorum, NodePlan
-    from quorate.controller.replies import DescribedTopic, ListedBroker
+    from quorate.controller.brokers.messages import ListedBroker
+    from quorate.controller.topics.messages import DescribedTopic
 
 # Snapshots and segments often, and nothing is cleaned away.
 SETTINGS: Final = {

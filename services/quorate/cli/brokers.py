@@ -19,9 +19,16 @@ from quorate.cli.connection import (
 )
 from quorate.cli.output import CommandError, item_error, print_json, print_offset
 from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError
+from quorate.controller.brokers.messages import (
+    BrokerHeartbeat,
+    BrokerHeartbeatReply,
+    ListBrokers,
+    ListBrokersReply,
+    Listener,
+    RegisterBroker,
+    RegisterBrokerReply,
+)
 from quorate.controller.features import SUPPORTED_FEATURES
-from quorate.controller.replies import BrokerHeartbeatReply, ListBrokersReply, RegisterBrokerReply
-from quorate.controller.requests import BrokerHeartbeat, ListBrokers, Listener, RegisterBroker
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ClusterId, Offset, format_uuid
 from quorate.settings.numbers import whole_number
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.client.controller_client import ControllerClient
-    from quorate.controller.replies import ListedBroker
+    from quorate.controller.brokers.messages import ListedBroker
 
 # Kafka's broker.heartbeat.interval.ms.
 HEARTBEAT_INTERVAL_S: Final = 2.0

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.connection import add_connection_arguments, ask, run_command
 from quorate.cli.output import CommandError, parse_setting, print_json, print_offset, report_errors
-from quorate.controller.replies import DescribeConfigsReply, IncrementalAlterConfigsReply
-from quorate.controller.requests import (
+from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
     ConfigChange,
     ConfigResource,
     DescribeConfigs,
+    DescribeConfigsReply,
     IncrementalAlterConfigs,
+    IncrementalAlterConfigsReply,
     ResourceType,
 )
 from quorate.records.errors import ErrorCode
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import argparse
 
     from quorate.client.controller_client import ControllerClient
-    from quorate.controller.replies import ConfigEntry, DescribedResource
+    from quorate.controller.configs.messages import ConfigEntry, DescribedResource
 
 _TYPES: Final = {"topics": ResourceType.TOPIC, "brokers": ResourceType.BROKER}
 _WORDS: Final = {ResourceType.TOPIC: "topic", ResourceType.BROKER: "broker"}

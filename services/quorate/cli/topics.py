@@ -28,12 +28,14 @@ from quorate.cli.output import (
 )
 from quorate.cli.topics_apply import AppliedTopic, apply_topics
 from quorate.cli.topics_file import read_topics
-from quorate.controller.replies import DeleteTopicsReply, DescribeTopicsReply, ListTopicsReply
-from quorate.controller.requests import (
+from quorate.controller.topics.messages import (
     USE_DEFAULT,
     DeleteTopics,
+    DeleteTopicsReply,
     DescribeTopics,
+    DescribeTopicsReply,
     ListTopics,
+    ListTopicsReply,
     NewTopic,
 )
 from quorate.records.errors import ErrorCode
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from quorate.client.controller_client import ControllerClient
-    from quorate.controller.replies import DescribedPartition, DescribedTopic
+    from quorate.controller.topics.messages import DescribedPartition, DescribedTopic
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

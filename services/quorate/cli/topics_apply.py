@@ -11,16 +11,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.client.calls import OutcomeUnknownError
-from quorate.controller.replies import CreateTopicsReply, DescribeTopicsReply
-from quorate.controller.requests import USE_DEFAULT, CreateTopics, DescribeTopics
+from quorate.controller.topics.messages import (
+    USE_DEFAULT,
+    CreateTopics,
+    CreateTopicsReply,
+    DescribeTopics,
+    DescribeTopicsReply,
+)
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from quorate.client.controller_client import ControllerClient
-    from quorate.controller.replies import DescribedTopic
-    from quorate.controller.requests import NewTopic
+    from quorate.controller.topics.messages import DescribedTopic, NewTopic
 
 BATCH_TOPICS_MAX: Final = 50
 BATCH_PARTITIONS_MAX: Final = 1_000

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from quorate.cli.output import CommandError
-from quorate.controller.requests import USE_DEFAULT, NewTopic
-from quorate.controller.topic_names import name_problem
+from quorate.controller.topics.messages import USE_DEFAULT, NewTopic
+from quorate.controller.topics.names import name_problem
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

@@ -21,7 +21,7 @@ from quorate.consensus.proposing import Proposer
 from quorate.consensus.reading import Reading
 from quorate.consensus.replaying import LogReplay
 from quorate.consensus.replies import HeldReplies, not_controller, refuse
-from quorate.controller.requests import BrokerHeartbeat, RegisterBroker, UnregisterBroker
+from quorate.controller.brokers.messages import BrokerHeartbeat, RegisterBroker, UnregisterBroker
 from quorate.raft import api
 from quorate.raft.messages import LeaderInfo, ProposalResponse, ReadResponse
 from quorate.raft.notes import Cause

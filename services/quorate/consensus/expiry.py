@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.heartbeats import FENCE
+from quorate.controller.brokers.heartbeats import FENCE
 from quorate.raft.backoff import backoff_ms
 from quorate.records.metadata import BrokerRegistrationChangeRecord
 

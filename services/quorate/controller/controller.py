@@ -17,29 +17,26 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from quorate.controller.brokers import decide_register, decide_unregister
-from quorate.controller.configs import alter_configs_in_slices
+from quorate.controller.brokers.heartbeats import decide_expiry, decide_heartbeat
+from quorate.controller.brokers.messages import BrokerHeartbeat, RegisterBroker, UnregisterBroker
+from quorate.controller.brokers.registering import decide_register, decide_unregister
+from quorate.controller.brokers.sessions import Sessions
+from quorate.controller.configs.altering import alter_configs_in_slices
+from quorate.controller.configs.messages import IncrementalAlterConfigs
 from quorate.controller.decision import Context, Decision, Outcome, Proposal
 from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import NotActiveError
 from quorate.controller.features import METADATA_VERSION, metadata_version
-from quorate.controller.heartbeats import Sessions, decide_expiry, decide_heartbeat
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.overlay import Overlay
 from quorate.controller.reads import answer, answer_in_slices
 from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record
-from quorate.controller.requests import (
-    BrokerHeartbeat,
-    Caller,
-    CreateTopics,
-    DeleteTopics,
-    IncrementalAlterConfigs,
-    RegisterBroker,
-    UnregisterBroker,
-)
+from quorate.controller.requests import Caller
 from quorate.controller.settling import Settling, decide_rest
 from quorate.controller.slices import finish
-from quorate.controller.topics import create_topics_in_slices, delete_topics_in_slices
+from quorate.controller.topics.creating import create_topics_in_slices
+from quorate.controller.topics.deleting import delete_topics_in_slices
+from quorate.controller.topics.messages import CreateTopics, DeleteTopics
 from quorate.records.ids import Epoch, Offset
 from quorate.records.metadata import (
     METADATA_VERSION_LATEST,

@@ -20,7 +20,7 @@ from quorate.records.widths import STRING_BYTES_MAX, record_problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from quorate.controller.heartbeats import Session, Sessions
+    from quorate.controller.brokers.sessions import Session, Sessions
     from quorate.controller.image import MetadataImage, View
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import Caller

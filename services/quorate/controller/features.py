@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.controller.brokers.messages import FeatureRange
 from quorate.controller.errors import UnsupportedMetadataVersionError
-from quorate.controller.requests import FeatureRange
 from quorate.records.metadata import (
     METADATA_VERSION_LATEST,
     METADATA_VERSION_MIN,

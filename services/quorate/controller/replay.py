@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.controller.brokers import (
+from quorate.controller.brokers.records import (
     replay_fence,
     replay_register,
     replay_registration_change,
     replay_unfence,
     replay_unregister,
 )
-from quorate.controller.configs import replay_config
+from quorate.controller.configs.records import replay_config
 from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import ReplayError
 from quorate.controller.features import replay_feature_level
@@ -34,7 +34,7 @@ from quorate.controller.partition_records import (
     replay_partition_change,
 )
 from quorate.controller.slices import finish
-from quorate.controller.topics import replay_remove_topic, replay_topic
+from quorate.controller.topics.records import replay_remove_topic, replay_topic
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
     AbortTransactionRecord,

@@ -12,8 +12,8 @@ from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from quorate.controller.brokers import broker_record
-from quorate.controller.configs import config_records
+from quorate.controller.brokers.records import broker_record
+from quorate.controller.configs.records import config_records
 from quorate.controller.delta import MetadataDelta
 from quorate.controller.features import METADATA_VERSION, encode_at, metadata_version
 from quorate.controller.image import LogPosition, MetadataImage

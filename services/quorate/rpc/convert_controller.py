@@ -9,7 +9,9 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.controller import replies, requests
+from quorate.controller.brokers import messages as of_brokers
+from quorate.controller.configs import messages as of_configs
+from quorate.controller.topics import messages as of_topics
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.straight import ITEMS_MAX, check_count, field_names, items_max, putter, reader
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
+    from quorate.controller.replies import ReadReply, WriteReply
+    from quorate.controller.requests import ReadRequest, WriteRequest
     from quorate.controller.slices import Slices
 
 SLICE_ITEMS: Final = 100
@@ -34,28 +38,28 @@ def from_message(message: Message) -> Any:
 
 
 _WRITES: Final = {
-    requests.CreateTopics: "create_topics",
-    requests.DeleteTopics: "delete_topics",
-    requests.IncrementalAlterConfigs: "incremental_alter_configs",
-    requests.RegisterBroker: "register_broker",
-    requests.BrokerHeartbeat: "broker_heartbeat",
-    requests.UnregisterBroker: "unregister_broker",
-    replies.CreateTopicsReply: "create_topics",
-    replies.DeleteTopicsReply: "delete_topics",
-    replies.IncrementalAlterConfigsReply: "incremental_alter_configs",
-    replies.RegisterBrokerReply: "register_broker",
-    replies.BrokerHeartbeatReply: "broker_heartbeat",
-    replies.UnregisterBrokerReply: "unregister_broker",
+    of_topics.CreateTopics: "create_topics",
+    of_topics.DeleteTopics: "delete_topics",
+    of_configs.IncrementalAlterConfigs: "incremental_alter_configs",
+    of_brokers.RegisterBroker: "register_broker",
+    of_brokers.BrokerHeartbeat: "broker_heartbeat",
+    of_brokers.UnregisterBroker: "unregister_broker",
+    of_topics.CreateTopicsReply: "create_topics",
+    of_topics.DeleteTopicsReply: "delete_topics",
+    of_configs.IncrementalAlterConfigsReply: "incremental_alter_configs",
+    of_brokers.RegisterBrokerReply: "register_broker",
+    of_brokers.BrokerHeartbeatReply: "broker_heartbeat",
+    of_brokers.UnregisterBrokerReply: "unregister_broker",
 }
 _READS: Final = {
-    requests.ListTopics: "list_topics",
-    requests.DescribeTopics: "describe_topics",
-    requests.DescribeConfigs: "describe_configs",
-    requests.ListBrokers: "list_brokers",
-    replies.ListTopicsReply: "list_topics",
-    replies.DescribeTopicsReply: "describe_topics",
-    replies.DescribeConfigsReply: "describe_configs",
-    replies.ListBrokersReply: "list_brokers",
+    of_topics.ListTopics: "list_topics",
+    of_topics.DescribeTopics: "describe_topics",
+    of_configs.DescribeConfigs: "describe_configs",
+    of_brokers.ListBrokers: "list_brokers",
+    of_topics.ListTopicsReply: "list_topics",
+    of_topics.DescribeTopicsReply: "describe_topics",
+    of_configs.DescribeConfigsReply: "describe_configs",
+    of_brokers.ListBrokersReply: "list_brokers",
 }
 
 
@@ -70,14 +74,14 @@ class _Putters(dict[type, "Callable[[Any, Any], None]"]):
 _PUTTERS: Final = _Putters()
 
 
-def write_request(request: requests.WriteRequest, sequence: int = 0) -> pb.WriteRequest:
+def write_request(request: WriteRequest, sequence: int = 0) -> pb.WriteRequest:
     message = pb.WriteRequest(sequence=sequence)
     _PUTTERS[type(request)](message, request)
     return message
 
 
 def read_request(
-    request: requests.ReadRequest,
+    request: ReadRequest,
     *,
     min_offset: int,
     current: bool,
@@ -94,16 +98,16 @@ def read_request(
     return message
 
 
-def put_write_reply(result: pb.WriteResult, reply: replies.WriteReply) -> None:
+def put_write_reply(result: pb.WriteResult, reply: WriteReply) -> None:
     _PUTTERS[type(reply)](result, reply)
 
 
-def put_read_reply(response: pb.ReadResponse, reply: replies.ReadReply) -> None:
+def put_read_reply(response: pb.ReadResponse, reply: ReadReply) -> None:
     for _ in put_in_slices(response, reply):
         pass
 
 
-def put_in_slices(response: pb.ReadResponse, reply: replies.ReadReply) -> Iterator[None]:
+def put_in_slices(response: pb.ReadResponse, reply: ReadReply) -> Iterator[None]:
     """The same with pauses, in which others may run: a reply has thousands of items."""
     message = getattr(response, _READS[type(reply)])
     message.SetInParent()

@@ -9,8 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from quorate.controller.replies import DescribedTopic, DescribeTopicsReply, ListTopicsReply
-from quorate.controller.requests import Cursor, DescribeTopics, ListTopics
+from quorate.controller.topics.messages import (
+    Cursor,
+    DescribedTopic,
+    DescribeTopics,
+    DescribeTopicsReply,
+    ListTopics,
+    ListTopicsReply,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,23 +13,26 @@ from dataclasses import MISSING, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from quorate.controller import replies, requests
+from quorate.controller.brokers import messages as of_brokers
+from quorate.controller.configs import messages as of_configs
 from quorate.controller.decision import RECORDS_MAX
+from quorate.controller.topics import messages as of_topics
 from quorate.records.errors import ErrorCode
 from quorate.records.source import Source
 from quorate.records.widths import SHORT_STRING, string_problem
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from enum import IntEnum
 
+_MESSAGES: Final = (of_brokers, of_configs, of_topics)
 # Messages that are no dataclass: their fields are the items of a tuple, or its one field is it.
 _PLAIN: Final = frozenset({"NameValue", "Replicas"})
 _ENUMS: Final[dict[tuple[str, str], type[IntEnum]]] = {
-    ("ConfigResource", "type"): requests.ResourceType,
-    ("ConfigChange", "operation"): requests.AlterOperation,
-    ("ConfigEntry", "source"): replies.ConfigSource,
+    ("ConfigResource", "type"): of_configs.ResourceType,
+    ("ConfigChange", "operation"): of_configs.AlterOperation,
+    ("ConfigEntry", "source"): of_configs.ConfigSource,
 }
 
 # How many items a request may have. One costs the controller some tens of microseconds, and a
@@ -48,11 +51,23 @@ _ITEMS_MAX: Final[dict[tuple[str, str], int]] = {
 
 def shape_of(name: str) -> Any:
     """The dataclass of that name."""
-    return getattr(requests, name, None) or getattr(replies, name)
+    return next(vars(module)[name] for module in _MESSAGES if name in vars(module))
 
 
 def _fields_of(name: str) -> Any:
     return getattr(pb, name).DESCRIPTOR.fields
+
+
+def _names_within(name: str) -> Iterator[str]:
+    """The message of that name, and those that may be in it."""
+    yield name
+    for field in _fields_of(name):
+        if field.message_type is not None:
+            yield from _names_within(field.message_type.name)
+
+
+# What may be in a request is bounded; the rest only tells.
+_ASKED: Final = frozenset((*_names_within("WriteRequest"), *_names_within("ReadRequest")))
 
 
 @cache
@@ -172,7 +187,7 @@ def _read_plain(source: Source, owner: str, field: Any, value: str) -> str:
 
 
 def _is_bounded_text(owner: str, field: Any) -> bool:
-    return field.type == field.TYPE_STRING and not hasattr(replies, owner)
+    return field.type == field.TYPE_STRING and owner in _ASKED
 
 
 def _required(name: str) -> frozenset[str]:
@@ -183,7 +198,7 @@ def _required(name: str) -> frozenset[str]:
 
 def items_max(owner: str, name: str) -> int | None:
     """None for replies: they are as long as what they tell of."""
-    return None if hasattr(replies, owner) else _ITEMS_MAX.get((owner, name), ITEMS_MAX)
+    return _ITEMS_MAX.get((owner, name), ITEMS_MAX) if owner in _ASKED else None
 
 
 def check_count(where: str, count: int, limit: int) -> None:

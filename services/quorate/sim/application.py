@@ -13,7 +13,8 @@ from quorate.consensus.config import LogSettings
 from quorate.consensus.snapshotting import Snapshotter
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
-from quorate.controller.requests import Caller, ListTopics
+from quorate.controller.requests import Caller
+from quorate.controller.topics.messages import ListTopics
 from quorate.records.ids import UUID_BYTES, Offset, TopicId
 from quorate.rpc.controller_server import ControllerApiError
 from quorate.sim.configuring import CLUSTER_ID

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.configs import ALL_BROKERS
-from quorate.controller.requests import (
+from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
     ConfigChange,
@@ -20,6 +19,7 @@ from quorate.controller.requests import (
     IncrementalAlterConfigs,
     ResourceType,
 )
+from quorate.controller.configs.resources import ALL_BROKERS
 from quorate.records.metadata import ConfigRecord, decode_record
 
 if TYPE_CHECKING:

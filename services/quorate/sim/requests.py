@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.features import SUPPORTED_FEATURES
-from quorate.controller.requests import (
-    AlterOperation,
+from quorate.controller.brokers.messages import (
     BrokerHeartbeat,
+    Listener,
+    RegisterBroker,
+    UnregisterBroker,
+)
+from quorate.controller.configs.messages import (
+    AlterOperation,
     ConfigAlteration,
     ConfigChange,
     ConfigResource,
-    CreateTopics,
-    DeleteTopics,
     IncrementalAlterConfigs,
-    Listener,
-    NewTopic,
-    RegisterBroker,
     ResourceType,
-    UnregisterBroker,
 )
+from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.topics.messages import CreateTopics, DeleteTopics, NewTopic
 from quorate.records.ids import Offset
 from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.draws import StableTopicName

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from quorate.controller.requests import NewTopic
+from quorate.controller.topics.messages import NewTopic
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from tests.integration.admin.sidecars import sidecar_of
 from tests.integration.quorum import STEADY, Quorum

@@ -14,7 +14,7 @@ from quorate.client.calls import (
     QuorumUnavailableError,
     RedirectError,
 )
-from quorate.controller.requests import ListTopics
+from quorate.controller.topics.messages import ListTopics
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis

@@ -16,12 +16,14 @@ from quorate.client.calls import (
     RequestRefusedError,
 )
 from quorate.client.controller_client import ControllerClient
-from quorate.controller.replies import (
+from quorate.controller.topics.messages import (
+    Cursor,
     DescribedPartition,
     DescribedTopic,
+    DescribeTopics,
     DescribeTopicsReply,
+    ListTopics,
 )
-from quorate.controller.requests import Cursor, DescribeTopics, ListTopics
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset

@@ -9,7 +9,7 @@ import pytest
 
 from quorate.client.calls import QuorumUnavailableError
 from quorate.client.log_reader import LogReader, SnapshotGoneError
-from quorate.controller.requests import NewTopic
+from quorate.controller.topics.messages import NewTopic
 from quorate.records.batch import iter_batches
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.rpc.admin_errors import AdminError

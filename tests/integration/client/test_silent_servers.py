@@ -9,7 +9,7 @@ import pytest
 
 from quorate.client.calls import OutcomeUnknownError
 from quorate.client.controller_client import ControllerClient
-from quorate.controller.requests import ListTopics
+from quorate.controller.topics.messages import ListTopics
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (

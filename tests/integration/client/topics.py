@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from quorate.controller.replies import CreatedTopic, CreateTopicsReply, ListedTopic, ListTopicsReply
-from quorate.controller.requests import CreateTopics, NewTopic
+from quorate.controller.topics.messages import (
+    CreatedTopic,
+    CreateTopics,
+    CreateTopicsReply,
+    ListedTopic,
+    ListTopicsReply,
+    NewTopic,
+)
 from quorate.records.ids import UUID_BYTES, Offset, TopicId
 from tests.integration.rpc.conftest import WAIT_S
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Never
 import pytest
 
 from quorate.consensus.raw_application import RawApplication
-from quorate.controller.replies import CreateTopicsReply
+from quorate.controller.topics.messages import CreateTopicsReply
 from quorate.raft import messages as m
 from quorate.records.batch import iter_batches, read_records
 from quorate.records.errors import ErrorCode

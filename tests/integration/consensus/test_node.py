@@ -19,7 +19,7 @@ from quorate.client.controller_client import ControllerClient
 from quorate.consensus.config import read_config
 from quorate.consensus.driver import Ending
 from quorate.consensus.node import Node, read_bootstrap
-from quorate.controller.requests import ListTopics
+from quorate.controller.topics.messages import ListTopics
 from quorate.raft.messages import ElectionState
 from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, Epoch, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet

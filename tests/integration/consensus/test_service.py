@@ -18,7 +18,7 @@ from quorate.client.controller_client import ControllerClient
 from quorate.consensus.config import read_config
 from quorate.consensus.restarting import Restarts
 from quorate.consensus.service import _serve, main_controller
-from quorate.controller.requests import ListTopics
+from quorate.controller.topics.messages import ListTopics
 from quorate.storage.lock import DirectoryLock
 from tests.integration.transports import EACH, chosen
 from tests.unit.consensus.conftest import eventually

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from quorate.client.controller_client import ControllerClient
-from quorate.controller.requests import (
+from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
     ConfigChange,

@@ -13,8 +13,13 @@ from typing import TYPE_CHECKING, Final, Self
 
 from quorate.cli.local_quorum import LISTENER, NodePlan, format_node
 from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
-from quorate.controller.replies import CreateTopicsReply, ListTopicsReply
-from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
+from quorate.controller.topics.messages import (
+    CreateTopics,
+    CreateTopicsReply,
+    ListTopics,
+    ListTopicsReply,
+    NewTopic,
+)
 from quorate.raft import messages as m
 from quorate.records.batch import read_header
 from quorate.records.control import KRaftVoters, control_records

@@ -9,13 +9,15 @@ import grpc
 import grpc.aio
 import pytest
 
-from quorate.controller.replies import (
+from quorate.controller.topics.messages import (
     CreatedTopic,
+    CreateTopics,
     CreateTopicsReply,
     ListedTopic,
+    ListTopics,
     ListTopicsReply,
+    NewTopic,
 )
-from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Offset, TopicId
 from quorate.rpc import convert_controller as convert

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from quorate.controller.replies import ListTopicsReply
+from quorate.controller.topics.messages import ListTopicsReply
 from quorate.records.ids import Offset
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc

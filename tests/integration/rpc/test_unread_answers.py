@@ -7,8 +7,15 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
 from quorate.client.controller_client import ControllerClient
-from quorate.controller.replies import CreatedTopic, CreateTopicsReply, ListedTopic, ListTopicsReply
-from quorate.controller.requests import CreateTopics, ListTopics, NewTopic
+from quorate.controller.topics.messages import (
+    CreatedTopic,
+    CreateTopics,
+    CreateTopicsReply,
+    ListedTopic,
+    ListTopics,
+    ListTopicsReply,
+    NewTopic,
+)
 from quorate.records.ids import UUID_BYTES, Offset, TopicId
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.places import ANSWERS_BYTES_MAX

@@ -14,8 +14,13 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from quorate.client.calls import RequestRefusedError
 from quorate.client.controller_client import ControllerClient
-from quorate.controller.replies import CreatedTopic, CreateTopicsReply
-from quorate.controller.requests import CreateTopics, DeleteTopics, NewTopic
+from quorate.controller.topics.messages import (
+    CreatedTopic,
+    CreateTopics,
+    CreateTopicsReply,
+    DeleteTopics,
+    NewTopic,
+)
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Epoch, Millis, NodeId, Offset, TopicId

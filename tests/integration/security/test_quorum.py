@@ -7,7 +7,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from quorate.client.controller_client import ControllerClient
-from quorate.controller.requests import (
+from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
     ConfigChange,

@@ -6,8 +6,12 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.controller.replies import CreatedTopic, CreateTopicsReply
-from quorate.controller.requests import CreateTopics, NewTopic
+from quorate.controller.topics.messages import (
+    CreatedTopic,
+    CreateTopics,
+    CreateTopicsReply,
+    NewTopic,
+)
 from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
 from quorate.records.errors import ErrorCode

@@ -10,7 +10,7 @@ from collections import Counter
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from quorate.controller.requests import NewTopic
+from quorate.controller.topics.messages import NewTopic
 from quorate.records.ids import NodeId
 from tests.integration.quorum import STEADY, Quorum
 from tests.pipeline.source.logs import rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.controller.requests import NewTopic
+from quorate.controller.topics.messages import NewTopic
 from quorate.pipeline.source import live
 from quorate.pipeline.source.batch_reader import KraftReader
 from quorate.pipeline.source.live import LiveLog, QuorumError, snapshot_of

@@ -8,8 +8,7 @@ import pytest
 
 from quorate.cli import brokers
 from quorate.cli.output import CommandError
-from quorate.controller.replies import ListedBroker
-from quorate.controller.requests import Listener
+from quorate.controller.brokers.messages import ListedBroker, Listener
 
 LISTENER = Listener("PLAINTEXT", "127.0.0.1", 9093)
 

@@ -8,11 +8,13 @@ import pytest
 
 from quorate.cli import configs
 from quorate.cli.output import CommandError
-from quorate.controller.replies import ConfigEntry, ConfigSource, DescribedResource
-from quorate.controller.requests import (
+from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigChange,
+    ConfigEntry,
     ConfigResource,
+    ConfigSource,
+    DescribedResource,
     ResourceType,
 )
 

@@ -10,8 +10,7 @@ import pytest
 
 from quorate.cli import topics
 from quorate.cli.output import CommandError
-from quorate.controller.replies import DescribedPartition, DescribedTopic
-from quorate.controller.requests import NewTopic
+from quorate.controller.topics.messages import DescribedPartition, DescribedTopic, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import TopicId
 

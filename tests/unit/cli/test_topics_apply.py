@@ -14,14 +14,16 @@ from quorate.cli.topics_apply import (
     difference,
 )
 from quorate.client.calls import OutcomeUnknownError
-from quorate.controller.replies import (
+from quorate.controller.topics.messages import (
     CreatedTopic,
+    CreateTopics,
     CreateTopicsReply,
     DescribedPartition,
     DescribedTopic,
+    DescribeTopics,
     DescribeTopicsReply,
+    NewTopic,
 )
-from quorate.controller.requests import CreateTopics, DescribeTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.cli.topics_file import TopicsFileError, read_topics
-from quorate.controller.requests import NewTopic
+from quorate.controller.topics.messages import NewTopic
 
 GOOD = """
 topics:

@@ -13,19 +13,17 @@ from quorate.consensus.application import MetadataApplication
 from quorate.consensus.config import LogSettings
 from quorate.consensus.driver import Ending, RaftDriver
 from quorate.consensus.snapshotting import Snapshotter
+from quorate.controller.brokers.messages import (
+    BrokerHeartbeat,
+    Listener,
+    RegisterBroker,
+    RegisterBrokerReply,
+)
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
 from quorate.controller.features import SUPPORTED_FEATURES
-from quorate.controller.replies import RegisterBrokerReply
-from quorate.controller.requests import (
-    BrokerHeartbeat,
-    Caller,
-    CreateTopics,
-    Listener,
-    ListTopics,
-    NewTopic,
-    RegisterBroker,
-)
+from quorate.controller.requests import Caller
+from quorate.controller.topics.messages import CreateTopics, ListTopics, NewTopic
 from quorate.raft.api import RaftConfig
 from quorate.raft.core import RaftCore
 from quorate.records.ids import (

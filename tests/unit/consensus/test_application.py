@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.consensus import reading
-from quorate.controller.reads import SLICE_ITEMS
-from quorate.controller.replies import CreateTopicsReply, DeleteTopicsReply, DescribeTopicsReply
-from quorate.controller.requests import (
-    BrokerHeartbeat,
+from quorate.controller.brokers.messages import BrokerHeartbeat
+from quorate.controller.topics.describing import SLICE_ITEMS
+from quorate.controller.topics.messages import (
     CreateTopics,
+    CreateTopicsReply,
     Cursor,
     DeleteTopics,
+    DeleteTopicsReply,
     DescribeTopics,
+    DescribeTopicsReply,
     ListTopics,
     NewTopic,
 )

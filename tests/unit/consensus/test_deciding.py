@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.consensus import deciding
-from quorate.controller.replies import CreateTopicsReply
-from quorate.controller.requests import CreateTopics, NewTopic
-from quorate.controller.topics import SLICE_PARTITIONS
+from quorate.controller.topics.creating import SLICE_PARTITIONS
+from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch
 from quorate.rpc.controller_server import ControllerApiError

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.consensus.driver import Ending, RaftDriver
-from quorate.controller.replies import CreateTopicsReply
-from quorate.controller.requests import CreateTopics, NewTopic
+from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
 from quorate.raft import api
 from quorate.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from quorate.records.errors import ErrorCode

@@ -14,8 +14,7 @@ from quorate.consensus.garbage import PassesByReplaced
 from quorate.consensus.letting_go import IMAGES_MAX, LettingGo
 from quorate.controller.image import MetadataImage
 from quorate.controller.partitions import Tally
-from quorate.controller.replies import ListTopicsReply
-from quorate.controller.requests import DeleteTopics, ListTopics
+from quorate.controller.topics.messages import DeleteTopics, ListTopics, ListTopicsReply
 from tests.unit.consensus.conftest import eventually, newest_of
 
 if TYPE_CHECKING:

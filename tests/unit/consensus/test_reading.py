@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller.replies import ListTopicsReply
-from quorate.controller.requests import ListTopics
+from quorate.controller.topics.messages import ListTopics, ListTopicsReply
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
 from quorate.rpc.controller_server import ControllerApiError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from quorate.consensus.driver import Ending
 from quorate.consensus.replaying import LogReplay
 from quorate.controller.replay import SLICE_RECORDS
-from quorate.controller.requests import CreateTopics, NewTopic
+from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.raft.messages import DescribeQuorumRequest
 from quorate.storage.errors import DamagedLogError
 from quorate.storage.store import LogStore

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from quorate.controller.requests import CreateTopics, NewTopic
+from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.rpc.controller_server import ControllerApiError
 from quorate.telemetry import tracing

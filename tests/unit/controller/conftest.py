@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from quorate.controller.brokers.messages import BrokerHeartbeat, Listener, RegisterBroker
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
 from quorate.controller.features import SUPPORTED_FEATURES
-from quorate.controller.requests import (
-    BrokerHeartbeat,
-    Caller,
-    CreateTopics,
-    Listener,
-    NewTopic,
-    RegisterBroker,
-)
+from quorate.controller.requests import Caller
+from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Offset, TopicId
 from quorate.records.metadata import FeatureLevelRecord

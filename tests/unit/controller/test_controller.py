@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING
 import pytest
 from immutables import Map
 
+from quorate.controller.brokers.messages import BrokerHeartbeatReply, UnregisterBroker
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings, Decision
 from quorate.controller.errors import NotActiveError
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.replies import BrokerHeartbeatReply, ListTopicsReply
-from quorate.controller.requests import (
-    Caller,
+from quorate.controller.requests import Caller
+from quorate.controller.topics.messages import (
     CreateTopics,
     DeleteTopics,
     ListTopics,
+    ListTopicsReply,
     NewTopic,
-    UnregisterBroker,
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Offset, TopicId

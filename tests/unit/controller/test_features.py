@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from immutables import Map
 
+from quorate.controller.brokers.messages import FeatureRange
 from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import UnsupportedMetadataVersionError
 from quorate.controller.features import (
@@ -13,7 +14,6 @@ from quorate.controller.features import (
     replay_feature_level,
 )
 from quorate.controller.image import LOG_BEGIN, MetadataImage
-from quorate.controller.requests import FeatureRange
 from quorate.records.metadata import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,

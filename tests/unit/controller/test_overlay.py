@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller.errors import ReplayError
-from quorate.controller.image import MetadataImage
-from quorate.controller.overlay import WRITTEN_MAX, Overlay
-from quorate.controller.replies import CreateTopicsReply
-from quorate.controller.requests import (
+from quorate.controller.brokers.messages import UnregisterBroker
+from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
     ConfigChange,
     ConfigResource,
-    CreateTopics,
     IncrementalAlterConfigs,
-    NewTopic,
     ResourceType,
-    UnregisterBroker,
 )
+from quorate.controller.errors import ReplayError
+from quorate.controller.image import MetadataImage
+from quorate.controller.overlay import WRITTEN_MAX, Overlay
 from quorate.controller.slices import finish
+from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset, TopicId
 from quorate.records.metadata import ConfigRecord, PartitionRecord, TopicRecord

@@ -1,24 +1,16 @@
 from __future__ import annotations
 
-from quorate.controller.requests import AlterOperation, CreateTopics, NewTopic, ResourceType
+from typing import get_args
+
+from quorate.controller.replies import ReadReply, WriteReply
+from quorate.controller.requests import ReadRequest, WriteRequest
 
 
-def test_numbers_are_those_of_kafkas_protocol() -> None:
-    assert {kind.name: kind.value for kind in ResourceType} == {
-        "TOPIC": 2,
-        "BROKER": 4,
-        "BROKER_LOGGER": 8,
-        "CLIENT_METRICS": 16,
-        "GROUP": 32,
-    }
-    assert [operation.name for operation in sorted(AlterOperation)] == [
-        "SET",
-        "DELETE",
-        "APPEND",
-        "SUBTRACT",
-    ]
+def test_a_request_is_a_change_or_a_question() -> None:
+    assert not {*get_args(WriteRequest)} & {*get_args(ReadRequest)}
 
 
-def test_a_request_is_a_value() -> None:
-    request = CreateTopics((NewTopic("a"),))
-    assert request == CreateTopics((NewTopic("a", partitions=-1, replication_factor=-1),))
+def test_each_request_has_a_reply() -> None:
+    for requests, replies in ((WriteRequest, WriteReply), (ReadRequest, ReadReply)):
+        asked = [request.__name__ + "Reply" for request in get_args(requests)]
+        assert asked == [reply.__name__ for reply in get_args(replies)]

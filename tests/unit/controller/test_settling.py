@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.controller import settling
+from quorate.controller.brokers.messages import UnregisterBroker
 from quorate.controller.elections import change_of
 from quorate.controller.partitions import select_rows
-from quorate.controller.requests import DeleteTopics, UnregisterBroker
+from quorate.controller.topics.messages import DeleteTopics
 from quorate.records.ids import Epoch
 from quorate.records.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
 

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
-from quorate.controller.replies import (
+from quorate.controller.brokers.messages import ListBrokers, ListBrokersReply
+from quorate.controller.topics.messages import (
+    Cursor,
     DescribedPartition,
     DescribedTopic,
+    DescribeTopics,
     DescribeTopicsReply,
-    ListBrokersReply,
     ListedTopic,
+    ListTopics,
     ListTopicsReply,
 )
-from quorate.controller.requests import Cursor, DescribeTopics, ListBrokers, ListTopics
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Offset, TopicId
 from quorate.rpc.pages import LIMIT, NAMES_MAX, first_pages, joined, next_page

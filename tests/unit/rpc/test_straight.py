@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from quorate.controller import replies as rep
-from quorate.controller import requests as req
+from quorate.controller.brokers import messages as of_brokers
+from quorate.controller.configs import messages as of_configs
+from quorate.controller.topics import messages as of_topics
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.straight import (
@@ -26,11 +27,11 @@ def test_a_message_is_a_value_of_its_name() -> None:
         resource=pb.ConfigResource(type=4, name=""),
         changes=[pb.ConfigChange(name="a", value=""), pb.ConfigChange(name="b", operation=1)],
     )
-    assert reader("ConfigAlteration")(message) == req.ConfigAlteration(
-        req.ConfigResource(req.ResourceType.BROKER, ""),
+    assert reader("ConfigAlteration")(message) == of_configs.ConfigAlteration(
+        of_configs.ConfigResource(of_configs.ResourceType.BROKER, ""),
         (
-            req.ConfigChange("a", req.AlterOperation.SET, ""),
-            req.ConfigChange("b", req.AlterOperation.DELETE, None),
+            of_configs.ConfigChange("a", of_configs.AlterOperation.SET, ""),
+            of_configs.ConfigChange("b", of_configs.AlterOperation.DELETE, None),
         ),
     )
 
@@ -42,21 +43,23 @@ def test_a_function_is_made_once() -> None:
 
 def test_a_field_may_be_given_beside_the_message() -> None:
     topic = reader("NewTopic", "assignments")(pb.NewTopic(name="t", partitions=3), ((1, 2),))
-    assert topic == req.NewTopic("t", 3, 0, ((1, 2),))
+    assert topic == of_topics.NewTopic("t", 3, 0, ((1, 2),))
 
 
 def test_what_is_inside_an_envelope_is_there_even_if_empty() -> None:
     result = pb.WriteResult()
-    putter("DeleteTopicsReply", "delete_topics")(result, rep.DeleteTopicsReply(()))
+    putter("DeleteTopicsReply", "delete_topics")(result, of_topics.DeleteTopicsReply(()))
     assert result.WhichOneof("reply") == "delete_topics"
     message = pb.ListTopics()
-    putter("ListTopics")(message, req.ListTopics(req.Cursor("")))
+    putter("ListTopics")(message, of_topics.ListTopics(of_topics.Cursor("")))
     assert message.HasField("cursor")
 
 
 def test_what_is_empty_and_what_is_absent_are_told_apart() -> None:
     for rack in (None, "", "r"):
-        broker = rep.ListedBroker(1, 2, b"", (), rack, is_fenced=True, in_controlled_shutdown=True)
+        broker = of_brokers.ListedBroker(
+            1, 2, b"", (), rack, is_fenced=True, in_controlled_shutdown=True
+        )
         message = pb.ListedBroker()
         putter("ListedBroker")(message, broker)
         assert message.HasField("rack") == (rack is not None)
@@ -65,12 +68,12 @@ def test_what_is_empty_and_what_is_absent_are_told_apart() -> None:
 
 def test_a_code_of_a_later_release_is_an_unknown_error() -> None:
     reply = reader("UnregisterBrokerReply")(pb.UnregisterBrokerReply(error=9999))
-    assert reply == rep.UnregisterBrokerReply(ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert reply == of_brokers.UnregisterBrokerReply(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def test_names_and_bounds_are_those_of_the_schema() -> None:
-    assert shape_of("Cursor") is req.Cursor
-    assert shape_of("ListedTopic") is rep.ListedTopic
+    assert shape_of("Cursor") is of_topics.Cursor
+    assert shape_of("ListedTopic") is of_topics.ListedTopic
     assert field_names("ListedTopic") == ("name", "topic_id", "partitions")
     assert items_max("DeleteTopics", "names") == ITEMS_MAX
     assert items_max("NewTopic", "configs") == 100
@@ -99,7 +102,9 @@ def test_what_is_too_long_or_missing_is_named(request_: Any, words: str) -> None
 
 
 def test_a_reply_may_be_as_long_as_what_it_tells_of() -> None:
-    reply = rep.DeleteTopicsReply((rep.DeletedTopic("t", ErrorCode.NONE, "x" * 40_000),) * 2000)
+    reply = of_topics.DeleteTopicsReply(
+        (of_topics.DeletedTopic("t", ErrorCode.NONE, "x" * 40_000),) * 2000
+    )
     message = pb.DeleteTopicsReply()
     putter("DeleteTopicsReply")(message, reply)
     assert reader("DeleteTopicsReply")(message) == reply

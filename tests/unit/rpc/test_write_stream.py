@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.controller.requests import CreateTopics, NewTopic, WriteRequest
+from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.rpc import convert_controller as convert
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.write_stream import (
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from quorate.controller.replies import WriteReply
+    from quorate.controller.requests import WriteRequest
 
     Future: TypeAlias = asyncio.Future[WriteReply]
 

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.image import MetadataImage
-from quorate.controller.requests import BrokerHeartbeat, WriteRequest
 from quorate.sim.draws import Draws
 from quorate.sim.requests import DrawnRequests
+
+if TYPE_CHECKING:
+    from quorate.controller.requests import WriteRequest
 
 
 def drawn(seed: int) -> list[WriteRequest]:

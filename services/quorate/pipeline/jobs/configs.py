@@ -8,8 +8,8 @@ from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from quorate.controller.config_table import SENSITIVE
-from quorate.controller.requests import ResourceType
+from quorate.controller.configs.messages import ResourceType
+from quorate.controller.configs.table import SENSITIVE
 from quorate.pipeline.jobs.intervals import INTERVAL_FIELDS, closed
 from quorate.pipeline.jobs.keeping import kept
 from quorate.pipeline.jobs.names import named

@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from quorate.controller.requests import ResourceType
+from quorate.controller.configs.messages import ResourceType
 from quorate.pipeline.jobs.acls import ACL_FIELDS
 from quorate.pipeline.jobs.configs import RESOURCE_TYPES, withheld
 from quorate.pipeline.jobs.image import (

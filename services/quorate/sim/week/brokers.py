@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.features import SUPPORTED_FEATURES
-from quorate.controller.replies import BrokerHeartbeatReply, RegisterBrokerReply
-from quorate.controller.requests import (
+from quorate.controller.brokers.messages import (
     BrokerHeartbeat,
+    BrokerHeartbeatReply,
     Listener,
     RegisterBroker,
+    RegisterBrokerReply,
     UnregisterBroker,
 )
+from quorate.controller.features import SUPPORTED_FEATURES
 from quorate.records.errors import ErrorCode
 from quorate.sim.draws import Draws
 from quorate.sim.week.options import MINUTE_MS, SECOND_MS

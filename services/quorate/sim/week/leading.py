@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.decision import ControllerSettings
-from quorate.controller.features import METADATA_VERSION
-from quorate.controller.requests import (
+from quorate.controller.configs.messages import (
     AlterOperation,
-    Caller,
     ConfigAlteration,
     ConfigChange,
     ConfigResource,
     IncrementalAlterConfigs,
     ResourceType,
 )
+from quorate.controller.decision import ControllerSettings
+from quorate.controller.features import METADATA_VERSION
+from quorate.controller.requests import Caller
 from quorate.records.batch import encode_batch
 from quorate.records.control import (
     ControlRecord,

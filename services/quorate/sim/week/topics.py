@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from quorate.controller.placement import place
-from quorate.controller.replies import CreateTopicsReply
-from quorate.controller.requests import (
+from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
     ConfigChange,
     ConfigResource,
-    CreateTopics,
-    DeleteTopics,
     IncrementalAlterConfigs,
-    NewTopic,
     ResourceType,
+)
+from quorate.controller.placement import place
+from quorate.controller.topics.messages import (
+    CreateTopics,
+    CreateTopicsReply,
+    DeleteTopics,
+    NewTopic,
 )
 from quorate.records.errors import ErrorCode
 from quorate.sim.draws import Draws, StableTopicName

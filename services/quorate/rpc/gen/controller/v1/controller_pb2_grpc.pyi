@@ -4,7 +4,7 @@ isort:skip_file
 The metadata API of a Quorate controller: what brokers and tools ask it to change or to tell.
 
 Every message has the name and the fields of the value that the controller works on
-(services/quorate/controller/requests.py and replies.py). Changes are decided by the active
+(messages.py of each subject in services/quorate/controller). Changes are decided by the active
 controller; any controller answers reads from its committed image, with the offset that the answer
 reflects. Codes are Kafka's error numbers, 0 for none; a message is empty where the code is 0.
 """

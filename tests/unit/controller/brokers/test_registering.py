@@ -5,31 +5,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.controller.brokers import (
-    broker_record,
-    replay_fence,
-    replay_register,
-    replay_registration_change,
-    replay_unfence,
-    replay_unregister,
+from quorate.controller.brokers.messages import (
+    FeatureRange,
+    Listener,
+    RegisterBrokerReply,
+    UnregisterBroker,
+    UnregisterBrokerReply,
 )
-from quorate.controller.delta import MetadataDelta
-from quorate.controller.errors import ReplayError
 from quorate.controller.features import SUPPORTED_FEATURES
-from quorate.controller.image import LOG_BEGIN, Broker, MetadataImage
 from quorate.controller.partitions import LOST_DIR
-from quorate.controller.replies import RegisterBrokerReply, UnregisterBrokerReply
-from quorate.controller.requests import FeatureRange, Listener, UnregisterBroker
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import ClusterId, DirectoryId, Offset
+from quorate.records.ids import ClusterId, DirectoryId
 from quorate.records.metadata import (
     BrokerEndpoint,
     BrokerFeature,
-    BrokerRegistrationChangeRecord,
-    FenceBrokerRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
-    UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
 
@@ -54,9 +45,6 @@ def record(**changes: object) -> RegisterBrokerRecord:
     }
     fields.update(changes)
     return RegisterBrokerRecord(**fields)
-
-
-# --- registration ---------------------------------------------------------------------------------
 
 
 def test_a_registration_is_a_fenced_broker_whose_epoch_is_the_end_of_the_log(
@@ -275,9 +263,6 @@ def test_below_the_level_of_directories_none_are_asked_for(
     assert [cluster.image.brokers.by_id[id_].registration.log_dirs for id_ in (1, 2)] == [(), ()]
 
 
-# --- unregistration -------------------------------------------------------------------------------
-
-
 def test_an_unregistered_broker_is_gone_and_leads_nothing(cluster: Cluster) -> None:
     topic_id = cluster.create("a", (1, 2))
     epoch = cluster.image.brokers.by_id[1].registration.broker_epoch
@@ -307,91 +292,4 @@ def test_a_broker_that_is_not_registered_cannot_be_unregistered(cluster: Cluster
     )
 
 
-# --- records --------------------------------------------------------------------------------------
-
-
-def replayed(*steps: Callable[[MetadataDelta], None]) -> dict[int, Broker]:
-    delta = MetadataDelta(MetadataImage())
-    replay_register(delta, record(), Offset(5))
-    for step in steps:
-        step(delta)
-    return dict(delta.apply(LOG_BEGIN).brokers.by_id)
-
-
-def change(**changes: object) -> Callable[[MetadataDelta], None]:
-    fields: dict[str, Any] = {"broker_id": 1, "broker_epoch": 5}
-    fields.update(changes)
-    changed = BrokerRegistrationChangeRecord(**fields)
-    return lambda delta: replay_registration_change(delta, changed)
-
-
 ONE, TWO = DirectoryId(uuid(1)), DirectoryId(uuid(2))
-
-
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        ([change()], {}),
-        ([change(fenced=-1)], {"fenced": False}),
-        ([change(fenced=-1), change(fenced=1)], {"fenced": True}),
-        ([change(in_controlled_shutdown=1), change()], {"in_controlled_shutdown": True}),
-        ([change(log_dirs=(ONE, TWO)), change()], {"log_dirs": (ONE, TWO)}),
-        ([change(cordoned_log_dirs=(ONE,)), change()], {"cordoned_log_dirs": (ONE,)}),
-        (
-            [change(cordoned_log_dirs=(ONE,)), change(cordoned_log_dirs=())],
-            {"cordoned_log_dirs": ()},
-        ),
-    ],
-)
-def test_a_change_sets_what_it_names(
-    steps: list[Callable[[MetadataDelta], None]], expected: dict[str, Any]
-) -> None:
-    assert replayed(*steps) == {1: Broker(record(**expected), Offset(5))}
-
-
-def test_old_logs_fence_and_unfence_by_records_of_their_own() -> None:
-    unfence = UnfenceBrokerRecord(id=1, epoch=5)
-    fence = FenceBrokerRecord(id=1, epoch=5)
-    unfenced = replayed(lambda delta: replay_unfence(delta, unfence))
-    assert not unfenced[1].registration.fenced
-    fenced = replayed(
-        lambda delta: replay_unfence(delta, unfence), lambda delta: replay_fence(delta, fence)
-    )
-    assert fenced[1].registration.fenced
-
-
-def test_listeners_and_features_are_kept_by_name() -> None:
-    points = [
-        BrokerEndpoint(name=name, host="h", port=1, security_protocol=0) for name in ("B", "A")
-    ]
-    features = [
-        BrokerFeature(name=name, min_supported_version=0, max_supported_version=1)
-        for name in ("y", "x")
-    ]
-    delta = MetadataDelta(MetadataImage())
-    mixed = record(end_points=tuple(points), features=tuple(features))
-    replay_register(delta, mixed, Offset(0))
-    assert delta.apply(LOG_BEGIN).brokers.by_id[1].registration == record(
-        end_points=tuple(points[::-1]), features=tuple(features[::-1])
-    )
-
-
-def test_a_record_for_another_broker_or_epoch_contradicts_the_log() -> None:
-    with pytest.raises(ReplayError, match="broker 2 is not registered"):
-        replayed(change(broker_id=2))
-    other = UnregisterBrokerRecord(broker_id=1, broker_epoch=6)
-    with pytest.raises(ReplayError, match="broker 1 has epoch 5, not 6"):
-        replayed(lambda delta: replay_unregister(delta, other))
-
-
-@pytest.mark.parametrize(
-    ("level", "kept"),
-    [
-        (30, {"log_dirs": (ONE, TWO), "cordoned_log_dirs": (ONE,)}),
-        (29, {"log_dirs": (ONE, TWO)}),
-        (16, {}),
-    ],
-)
-def test_a_brokers_record_says_no_more_than_its_level_can(level: int, kept: dict[str, Any]) -> None:
-    full = record(log_dirs=(ONE, TWO), cordoned_log_dirs=(ONE,))
-    assert broker_record(Broker(full, Offset(0)), level) == record(**kept)

@@ -1,26 +1,25 @@
-"""Topics: creation with placement or a given assignment, deletion, and their records."""
+"""Topics created: with placement, or as an assignment says."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.configs import config_records, topic_config_problem
-from quorate.controller.decision import Context, Outcome, Proposal, too_large
-from quorate.controller.errors import RefusedError, ReplayError
+from quorate.controller.configs.messages import ResourceType
+from quorate.controller.configs.records import config_records
+from quorate.controller.configs.table import topic_config_problem
+from quorate.controller.decision import Outcome, Proposal, too_large
+from quorate.controller.errors import RefusedError
 from quorate.controller.features import metadata_version
-from quorate.controller.image import Topic
 from quorate.controller.partition_records import partition_record
 from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR, Partition
 from quorate.controller.placement import place
-from quorate.controller.replies import (
+from quorate.controller.topics.messages import (
+    USE_DEFAULT,
     CreatedTopic,
     CreateTopicsReply,
-    DeletedTopic,
-    DeleteTopicsReply,
 )
-from quorate.controller.requests import USE_DEFAULT, ResourceType
-from quorate.controller.topic_names import (
+from quorate.controller.topics.names import (
     has_similar_form,
     name_problem,
     similar_form,
@@ -28,16 +27,15 @@ from quorate.controller.topic_names import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, TopicId, format_uuid
-from quorate.records.metadata import RemoveTopicRecord, TopicRecord
+from quorate.records.metadata import TopicRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.controller.decision import ControllerSettings
-    from quorate.controller.delta import MetadataDelta
     from quorate.controller.image import View
-    from quorate.controller.requests import CreateTopics, DeleteTopics, NewTopic
     from quorate.controller.slices import Slices
+    from quorate.controller.topics.messages import CreateTopics, NewTopic
     from quorate.records.metadata import MetadataRecord
 
 # Partitions that are placed and encoded between two pauses: about a millisecond.
@@ -248,52 +246,3 @@ def create_topics_in_slices(
         nothing = Proposal(metadata_version(image.features))
         return Outcome(nothing, CreateTopicsReply(created))
     return Outcome(creation.proposal, CreateTopicsReply(created))
-
-
-def delete_topics_in_slices(context: Context, request: DeleteTopics) -> Slices[Outcome]:
-    """Delete topics by name, each with a result of its own."""
-    image = context.freeze()
-    proposal = Proposal(metadata_version(image.features))
-    asked = Counter(request.names)
-    deleted: list[DeletedTopic] = []
-    for name in request.names:
-        topic_id = image.topic_ids.get(name)
-        if asked[name] > 1:
-            message = f"The topic {name!r} occurs twice in the request; name it once."
-            deleted.append(DeletedTopic(name, ErrorCode.INVALID_REQUEST, message))
-        elif topic_id is None:
-            message = f"There is no topic {name!r}; check its name."
-            deleted.append(DeletedTopic(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message))
-        elif not proposal.add((RemoveTopicRecord(topic_id=topic_id),)):
-            message = too_large(f"The deletion of {name!r}")
-            deleted.append(DeletedTopic(name, ErrorCode.POLICY_VIOLATION, message))
-        else:
-            deleted.append(DeletedTopic(name, topic_id=topic_id))
-        yield
-    return Outcome(proposal, DeleteTopicsReply(tuple(deleted)))
-
-
-def replay_topic(delta: MetadataDelta, record: TopicRecord) -> None:
-    """Add a topic, without partitions yet. Raises ReplayError when its name or id is taken."""
-    topic_id = TopicId(record.topic_id)
-    if record.name in delta.topic_ids or topic_id in delta.topics:
-        raise ReplayError(
-            f"a topic {record.name!r} or its id {format_uuid(topic_id)} exists already"
-        )
-    delta.topics[topic_id] = Topic(record.name, topic_id)
-    delta.topic_ids[record.name] = topic_id
-    if has_similar_form(record.name):
-        form = similar_form(record.name)
-        delta.similar_names[form] = tuple(sorted((*delta.similar_names.get(form, ()), record.name)))
-
-
-def replay_remove_topic(delta: MetadataDelta, record: RemoveTopicRecord) -> None:
-    """Remove a topic with its partitions and configurations. Raises ReplayError when unknown."""
-    name = delta.remove_topic(TopicId(record.topic_id)).name
-    delta.configs.pop((int(ResourceType.TOPIC), name), None)
-    form = similar_form(name)
-    left = tuple(other for other in delta.similar_names.get(form, ()) if other != name)
-    if left:
-        delta.similar_names[form] = left
-    else:
-        delta.similar_names.pop(form, None)

@@ -5,30 +5,25 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.controller.decision import RECORDS_MAX
-from quorate.controller.delta import MetadataDelta
-from quorate.controller.errors import ReplayError
-from quorate.controller.image import LOG_BEGIN, MetadataImage
 from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
-from quorate.controller.replies import CreatedTopic, DeletedTopic, DeleteTopicsReply
-from quorate.controller.requests import CreateTopics, DeleteTopics, NewTopic
-from quorate.controller.topics import replay_remove_topic, replay_topic
+from quorate.controller.topics.messages import (
+    CreatedTopic,
+    CreateTopics,
+    NewTopic,
+)
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, TopicId
 from quorate.records.metadata import (
     ConfigRecord,
     PartitionRecord,
-    RemoveTopicRecord,
     TopicRecord,
 )
+from tests.unit.controller.conftest import uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.unit.controller.conftest import Cluster
-
-
-def uuid(number: int) -> bytes:
-    return b"\x10" + number.to_bytes(15, "big")
 
 
 def create(*topics: NewTopic, validate_only: bool = False) -> CreateTopics:
@@ -251,65 +246,3 @@ def test_ids_that_are_taken_reserved_or_look_like_options_are_drawn_again(
     cluster = make_cluster(new_topic_id=lambda: TopicId(next(drawn)))
     cluster.start_brokers(1)
     assert [cluster.create(name, (1,)) for name in "ab"] == [uuid(1), uuid(2)]
-
-
-def test_deleting_takes_partitions_configs_and_name_along(cluster: Cluster) -> None:
-    empty = cluster.image
-    topic_id = cluster.create("a.b", (1,), (2,), configs=(("retention.ms", "1"),))
-    decision = cluster.decide(DeleteTopics(("a.b",)))
-    assert decision.records == (RemoveTopicRecord(topic_id=topic_id),)
-    assert decision.reply == DeleteTopicsReply((DeletedTopic("a.b", topic_id=topic_id),))
-    assert cluster.image == empty.at(cluster.image.position)
-    cluster.create("a_b", (1,))
-
-
-def test_deletions_succeed_and_fail_one_by_one(cluster: Cluster) -> None:
-    topic_id = cluster.create("a", (1,))
-    cluster.create("b", (1,))
-    assert cluster.ask(DeleteTopics(("b", "a", "c", "b"))).topics == (
-        DeletedTopic(
-            "b",
-            ErrorCode.INVALID_REQUEST,
-            "The topic 'b' occurs twice in the request; name it once.",
-        ),
-        DeletedTopic("a", topic_id=topic_id),
-        DeletedTopic(
-            "c",
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            "There is no topic 'c'; check its name.",
-        ),
-        DeletedTopic(
-            "b",
-            ErrorCode.INVALID_REQUEST,
-            "The topic 'b' occurs twice in the request; name it once.",
-        ),
-    )
-    assert sorted(cluster.image.topic_ids) == ["b"]
-
-
-def test_more_deletions_than_a_batch_holds_are_to_be_split(cluster: Cluster) -> None:
-    names = [f"t{number}" for number in range(RECORDS_MAX + 1)]
-    for part in (names[:5000], names[5000:]):
-        for start in range(0, len(part), 4000):
-            topics = (NewTopic(name, 1, 1) for name in part[start : start + 4000])
-            cluster.ask(create(*topics))
-    results = cluster.ask(DeleteTopics(tuple(names))).topics
-    assert [result.error for result in results[:-1]] == [ErrorCode.NONE] * RECORDS_MAX
-    assert results[-1].error is ErrorCode.POLICY_VIOLATION
-    assert list(cluster.image.topic_ids) == names[-1:]
-
-
-def test_names_of_one_form_in_an_old_log_are_all_remembered() -> None:
-    delta = MetadataDelta(MetadataImage())
-    for number, name in enumerate(("a.b", "a_b", "plain")):
-        replay_topic(delta, TopicRecord(name=name, topic_id=TopicId(uuid(number))))
-    replay_remove_topic(delta, RemoveTopicRecord(topic_id=TopicId(uuid(1))))
-    assert dict(delta.apply(LOG_BEGIN).similar_names) == {"a_b": ("a.b",)}
-
-
-@pytest.mark.parametrize(("name", "number"), [("a", 2), ("b", 1)])
-def test_a_log_that_creates_a_topic_twice_is_refused(name: str, number: int) -> None:
-    delta = MetadataDelta(MetadataImage())
-    replay_topic(delta, TopicRecord(name="a", topic_id=TopicId(uuid(1))))
-    with pytest.raises(ReplayError, match="exists already"):
-        replay_topic(delta, TopicRecord(name=name, topic_id=TopicId(uuid(number))))

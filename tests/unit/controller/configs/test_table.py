@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.controller.config_table import TOPIC_CONFIGS, is_sensitive, list_items
+from quorate.controller.configs.table import (
+    TOPIC_CONFIGS,
+    is_sensitive,
+    list_items,
+    topic_config_problem,
+)
 
 
 def test_every_default_is_valid() -> None:
@@ -82,3 +87,7 @@ def test_blanks_around_items_do_not_count() -> None:
 )
 def test_secrets_are_known_by_their_names(name: str, *, expected: bool) -> None:
     assert is_sensitive(name) is expected
+
+
+def test_good_configs_of_a_topic_have_no_problem() -> None:
+    assert topic_config_problem([("retention.ms", "-1"), ("preallocate", "true")]) is None

@@ -1,4 +1,4 @@
-"""Configurations: incremental changes (KIP-339), and what a value set on a topic means.
+"""Incremental changes of configurations (KIP-339).
 
 Topics take the names of the table only; brokers take any well-formed name, because their release
 decides. The checks happen here, never in replay: what is in the log is kept as it is.
@@ -8,96 +8,40 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from quorate.controller.config_table import BROKER_LISTS, TOPIC_CONFIGS, ConfigSpec, list_items
-from quorate.controller.decision import Outcome, Proposal, too_large
-from quorate.controller.errors import RefusedError
-from quorate.controller.features import metadata_version
-from quorate.controller.replies import AlteredResource, IncrementalAlterConfigsReply
-from quorate.controller.requests import (
+from quorate.controller.configs.messages import (
+    AlteredResource,
     AlterOperation,
     ConfigAlteration,
     ConfigChange,
     ConfigResource,
     IncrementalAlterConfigs,
+    IncrementalAlterConfigsReply,
     ResourceType,
 )
+from quorate.controller.configs.records import config_records
+from quorate.controller.configs.resources import resource_key, resource_problem
+from quorate.controller.configs.table import (
+    BROKER_LISTS,
+    TOPIC_CONFIGS,
+    ConfigSpec,
+    list_items,
+    topic_config_problem,
+)
+from quorate.controller.decision import Outcome, Proposal, too_large
+from quorate.controller.errors import RefusedError
+from quorate.controller.features import metadata_version
 from quorate.records.errors import ErrorCode
-from quorate.records.metadata import ConfigRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from quorate.controller.delta import MetadataDelta
-    from quorate.controller.image import ConfigKey, View
+    from quorate.controller.image import View
     from quorate.controller.slices import Slices
+    from quorate.records.metadata import ConfigRecord
 
-ALL_BROKERS: Final = (int(ResourceType.BROKER), "")
-_UNCLEAN: Final = "unclean.leader.election.enable"
-# Of a name that is none, enough to be recognised.
-_SHOWN_MAX: Final = 32
-_BROKER_ID = re.compile(r"0|[1-9][0-9]{0,9}")
 _BROKER_CONFIG = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-
-
-def resource_key(resource: ConfigResource) -> ConfigKey:
-    """The key of a resource in the image."""
-    return (int(resource.type), resource.name)
-
-
-def resource_problem(image: View, resource: ConfigResource) -> tuple[ErrorCode, str] | None:
-    """Why a resource has no configurations here, or None when it has."""
-    if resource.type is ResourceType.TOPIC:
-        if resource.name in image.topic_ids:
-            return None
-        message = f"There is no topic {resource.name!r}; create it first."
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message
-    if resource.type is not ResourceType.BROKER:
-        message = (
-            f"Configurations of {resource.type.name} are not kept here; name a topic or a broker."
-        )
-        return ErrorCode.INVALID_REQUEST, message
-    if not resource.name:
-        return None
-    if not _BROKER_ID.fullmatch(resource.name):
-        shown = resource.name[:_SHOWN_MAX]
-        message = f"The broker {shown!r} is not an id; give its number, or '' for all brokers."
-        return ErrorCode.INVALID_REQUEST, message
-    if int(resource.name) not in image.brokers.by_id:
-        message = f"No broker is registered with the id {resource.name}; register it first."
-        return ErrorCode.BROKER_ID_NOT_REGISTERED, message
-    return None
-
-
-def topic_config_problem(entries: Iterable[tuple[str, str]]) -> str | None:
-    """What is wrong with configurations of a topic, naming the key; None when all are fine."""
-    for name, value in entries:
-        spec = TOPIC_CONFIGS.get(name)
-        if spec is None:
-            return f"There is no topic configuration {name!r}; check its spelling."
-        problem = spec.problem(value)
-        if problem is not None:
-            return f"The value {value!r} of {name} is invalid; it must be {problem}."
-    return None
-
-
-def allows_unclean_election(image: View, topic: str) -> bool:
-    """Whether a replica out of sync may lead a partition of the topic when no other can."""
-    own = image.config((int(ResourceType.TOPIC), topic)).get(_UNCLEAN)
-    value = image.config(ALL_BROKERS).get(_UNCLEAN, "false") if own is None else own
-    return value.lower() == "true"
-
-
-def config_records(key: ConfigKey, entries: Iterable[tuple[str, str | None]]) -> list[ConfigRecord]:
-    """A record for each key to set, or to remove where the value is None."""
-    resource_type, resource_name = key
-    return [
-        ConfigRecord(
-            resource_type=resource_type, resource_name=resource_name, name=name, value=value
-        )
-        for name, value in entries
-    ]
 
 
 def alter_configs_in_slices(image: View, request: IncrementalAlterConfigs) -> Slices[Outcome]:
@@ -202,9 +146,3 @@ def _broker_config_problem(entries: Iterable[tuple[str, str]]) -> str | None:
         if not _BROKER_CONFIG.fullmatch(name):
             return f"{name!r} is no name of a configuration; use letters, digits, '.', '_' and '-'."
     return None
-
-
-def replay_config(delta: MetadataDelta, record: ConfigRecord) -> None:
-    """Set one key of a resource, or remove it where the record has no value."""
-    key = (record.resource_type, record.resource_name)
-    delta.set_config(key, record.name, record.value)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.controller.topic_names import (
+from quorate.controller.topics.names import (
     has_similar_form,
     name_problem,
     similar_form,

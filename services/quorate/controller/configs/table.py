@@ -8,7 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _INT_MAX: Final = 2**31 - 1
 _LONG_MAX: Final = 2**63 - 1
@@ -149,3 +152,15 @@ SENSITIVE: Final = re.compile(r"password|secret|jaas|private\.?key|keystore\.key
 def is_sensitive(name: str) -> bool:
     """Whether a configuration's value is withheld where it is described."""
     return name not in TOPIC_CONFIGS and SENSITIVE.search(name.lower()) is not None
+
+
+def topic_config_problem(entries: Iterable[tuple[str, str]]) -> str | None:
+    """What is wrong with configurations of a topic, naming the key; None when all are fine."""
+    for name, value in entries:
+        spec = TOPIC_CONFIGS.get(name)
+        if spec is None:
+            return f"There is no topic configuration {name!r}; check its spelling."
+        problem = spec.problem(value)
+        if problem is not None:
+            return f"The value {value!r} of {name} is invalid; it must be {problem}."
+    return None

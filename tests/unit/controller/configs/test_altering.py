@@ -4,35 +4,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller.configs import allows_unclean_election, topic_config_problem
-from quorate.controller.decision import RECORDS_MAX
-from quorate.controller.replies import AlteredResource, IncrementalAlterConfigsReply
-from quorate.controller.requests import (
+from quorate.controller.configs.messages import (
+    AlteredResource,
     AlterOperation,
     ConfigAlteration,
     ConfigChange,
     ConfigResource,
     IncrementalAlterConfigs,
+    IncrementalAlterConfigsReply,
     ResourceType,
 )
+from quorate.controller.decision import RECORDS_MAX
 from quorate.records.errors import ErrorCode
 from quorate.records.metadata import ConfigRecord
+from tests.unit.controller.configs.conftest import ALL_BROKERS, BROKER, TOPIC, alter, put
 
 if TYPE_CHECKING:
     from tests.unit.controller.conftest import Cluster
 
-TOPIC = ConfigResource(ResourceType.TOPIC, "a")
-BROKER = ConfigResource(ResourceType.BROKER, "1")
-ALL_BROKERS = ConfigResource(ResourceType.BROKER, "")
+
 SET, DELETE, APPEND, SUBTRACT = AlterOperation
-
-
-def alter(*changes: ConfigChange, resource: ConfigResource = TOPIC) -> IncrementalAlterConfigs:
-    return IncrementalAlterConfigs((ConfigAlteration(resource, changes),))
-
-
-def put(name: str, value: str) -> ConfigChange:
-    return ConfigChange(name, SET, value)
 
 
 def record(name: str, value: str | None, resource: ConfigResource = TOPIC) -> ConfigRecord:
@@ -46,12 +37,6 @@ def refusal(cluster: Cluster, request: IncrementalAlterConfigs) -> tuple[ErrorCo
     reply = cluster.ask(request)
     assert cluster.image == before
     return reply.resources[0].error, reply.resources[0].message
-
-
-@pytest.fixture
-def topic(cluster: Cluster) -> Cluster:
-    cluster.create("a", (1,), configs=(("retention.ms", "1000"), ("cleanup.policy", "compact")))
-    return cluster
 
 
 def test_only_keys_that_change_are_written(topic: Cluster) -> None:
@@ -210,15 +195,3 @@ def test_validation_answers_as_the_change_would_and_writes_nothing(topic: Cluste
     alterations = (ConfigAlteration(TOPIC, (put("flush.ms", "x"),)),)
     reply = topic.ask(IncrementalAlterConfigs(alterations, validate_only=True))
     assert reply.resources[0].error is ErrorCode.INVALID_CONFIG
-
-
-def test_unclean_election_is_the_topics_choice_before_the_clusters(topic: Cluster) -> None:
-    assert not allows_unclean_election(topic.image, "a")
-    topic.ask(alter(put("unclean.leader.election.enable", "true"), resource=ALL_BROKERS))
-    assert allows_unclean_election(topic.image, "a")
-    topic.ask(alter(put("unclean.leader.election.enable", "false")))
-    assert not allows_unclean_election(topic.image, "a")
-
-
-def test_good_configs_of_a_topic_have_no_problem() -> None:
-    assert topic_config_problem([("retention.ms", "-1"), ("preallocate", "true")]) is None

@@ -1,0 +1,1 @@
+"""Brokers: registrations, heartbeats, sessions."""

@@ -1,0 +1,104 @@
+"""What brokers ask the controller, what it is asked about them, and what it answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.records.errors import ErrorCode
+from quorate.records.value import named_value, value
+
+if TYPE_CHECKING:
+    from quorate.records.ids import ClusterId, Offset
+
+
+@value
+class Listener:
+    """A broker's listener; `security_protocol` is Kafka's number (0 PLAINTEXT, 1 SSL, ...)."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+
+@value
+class FeatureRange:
+    """The levels of a feature that a node supports, both ends included."""
+
+    name: str
+    min_level: int
+    max_level: int
+
+
+@named_value
+class RegisterBroker:
+    """A broker process makes itself known; `incarnation_id` is new at each of its starts."""
+
+    broker_id: int
+    incarnation_id: bytes
+    cluster_id: ClusterId
+    listeners: tuple[Listener, ...]
+    features: tuple[FeatureRange, ...] = ()
+    rack: str | None = None
+    log_dirs: tuple[bytes, ...] = ()
+
+
+@named_value
+class BrokerHeartbeat:
+    """A registered broker is alive, has replayed up to an offset, and says what it wants next."""
+
+    broker_id: int
+    broker_epoch: int
+    current_metadata_offset: Offset
+    want_fence: bool = False
+    want_shut_down: bool = False
+
+
+@value
+class ListBrokers:
+    """All registered brokers, in order of their ids."""
+
+
+@value
+class UnregisterBroker:
+    broker_id: int
+
+
+@value
+class RegisterBrokerReply:
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+    broker_epoch: int = -1
+
+
+@value
+class BrokerHeartbeatReply:
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+    is_caught_up: bool = False
+    is_fenced: bool = True
+    should_shut_down: bool = False
+
+
+@value
+class ListedBroker:
+    broker_id: int
+    broker_epoch: int
+    incarnation_id: bytes
+    listeners: tuple[Listener, ...]
+    rack: str | None
+    is_fenced: bool
+    in_controlled_shutdown: bool
+    log_dirs: tuple[bytes, ...] = ()
+
+
+@value
+class ListBrokersReply:
+    offset: Offset
+    brokers: tuple[ListedBroker, ...]
+
+
+@value
+class UnregisterBrokerReply:
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""

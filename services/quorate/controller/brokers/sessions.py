@@ -1,0 +1,122 @@
+"""Brokers' sessions: who was heard when, and how far each has replayed the metadata log.
+
+Sessions are the one state that is not in the log. Only the active controller has them, they begin
+anew when it becomes active, and they change with what is decided on a heartbeat.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.ids import Offset
+from quorate.records.value import named_value
+
+if TYPE_CHECKING:
+    from quorate.controller.image import Brokers
+
+_REPLAYED_MIN: Final = 64
+_NO_OFFSET: Final = Offset(-1)
+
+
+@named_value
+class Session:
+    """One broker's: when it was last heard, and how far it has replayed the metadata log.
+
+    `shutdown_offset` is known for a broker that asked to shut down once all its leaderships are
+    moved: the last offset that the other brokers have to replay before it may go.
+    """
+
+    broker_epoch: int
+    contact_ms: int
+    metadata_offset: Offset = _NO_OFFSET
+    shutdown_offset: Offset | None = None
+
+
+class Sessions:
+    """The sessions of all brokers that were heard since this controller became active."""
+
+    def __init__(self, timeout_ms: int) -> None:
+        self.timeout_ms = timeout_ms
+        self._sessions: dict[int, Session] = {}
+        # When each was heard, in that order, so that the first to expire is the first; of those
+        # that are fenced some are still in it.
+        self._contacts: OrderedDict[int, int] = OrderedDict()
+        # A heap of how far each had replayed when it was heard, of late and now and then before.
+        self._replayed: list[tuple[int, int]] = []
+
+    def get(self, broker_id: int) -> Session | None:
+        return self._sessions.get(broker_id)
+
+    def set(self, broker_id: int, session: Session) -> None:
+        self._sessions[broker_id] = session
+        self._contacts[broker_id] = session.contact_ms
+        self._contacts.move_to_end(broker_id)
+        self._note_replayed(broker_id, session.metadata_offset)
+
+    def end(self, broker_id: int) -> None:
+        """Forget a broker, so that its next incarnation may register at once."""
+        self._sessions.pop(broker_id, None)
+        self._contacts.pop(broker_id, None)
+
+    def renew(self, brokers: Brokers, now_ms: int) -> None:
+        """Give every unfenced broker a whole session: nobody could be heard until now."""
+        for broker_id, broker in sorted(brokers.by_id.items()):
+            if not broker.registration.fenced:
+                epoch = broker.registration.broker_epoch
+                session = self._sessions.get(broker_id, Session(broker_epoch=epoch, contact_ms=0))
+                self.set(broker_id, replace(session, contact_ms=now_ms))
+
+    def is_live(self, broker_id: int, *, broker_epoch: int, now_ms: int) -> bool:
+        """Whether the broker of that epoch was heard within the timeout."""
+        session = self._sessions.get(broker_id)
+        return (
+            session is not None
+            and session.broker_epoch == broker_epoch
+            and now_ms < session.contact_ms + self.timeout_ms
+        )
+
+    def first_to_expire(self, brokers: Brokers) -> int | None:
+        """When the session of an unfenced broker ends next, in ms."""
+        while self._contacts:
+            broker_id, contact_ms = next(iter(self._contacts.items()))
+            if _is_unfenced(brokers, broker_id):
+                return contact_ms + self.timeout_ms
+            # It is heard from before it is unfenced.
+            del self._contacts[broker_id]
+        return None
+
+    def expired(self, brokers: Brokers, now_ms: int, at_most: int) -> list[int]:
+        """The unfenced brokers whose sessions are over, the first to end first."""
+        found: list[int] = []
+        for broker_id, contact_ms in self._contacts.items():
+            if contact_ms + self.timeout_ms > now_ms or len(found) == at_most:
+                break
+            if _is_unfenced(brokers, broker_id):
+                found.append(broker_id)
+        return found
+
+    def lowest_active_offset(self, brokers: Brokers) -> Offset | None:
+        """How far the slowest active broker has replayed; None when no broker is active."""
+        while self._replayed:
+            offset, broker_id = self._replayed[0]
+            session = self._sessions.get(broker_id)
+            is_current = session is not None and session.metadata_offset == offset
+            if is_current and broker_id in brokers.active:
+                return Offset(offset)
+            # It was heard again since, or it is before it becomes active.
+            heappop(self._replayed)
+        return None
+
+    def _note_replayed(self, broker_id: int, offset: Offset) -> None:
+        if len(self._replayed) > 2 * len(self._sessions) + _REPLAYED_MIN:
+            self._replayed = [(s.metadata_offset, id_) for id_, s in self._sessions.items()]
+            heapify(self._replayed)
+        heappush(self._replayed, (offset, broker_id))
+
+
+def _is_unfenced(brokers: Brokers, broker_id: int) -> bool:
+    broker = brokers.by_id.get(broker_id)
+    return broker is not None and not broker.registration.fenced

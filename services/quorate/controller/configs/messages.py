@@ -1,0 +1,113 @@
+"""What the controller is asked about configurations, and what it answers."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from quorate.records.errors import ErrorCode
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from quorate.records.ids import Offset
+
+
+class ResourceType(IntEnum):
+    """What a configuration belongs to; the value is the number in ConfigRecord."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+@value
+class ConfigResource:
+    """A topic by name, a broker by its id in decimal, or every broker with the name ''."""
+
+    type: ResourceType
+    name: str
+
+
+class AlterOperation(IntEnum):
+    """How one key changes (KIP-339); the last two are for values that are lists."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@value
+class ConfigChange:
+    name: str
+    operation: AlterOperation
+    value: str | None = None
+
+
+@value
+class ConfigAlteration:
+    """All changes of one resource; they take effect together or not at all."""
+
+    resource: ConfigResource
+    changes: tuple[ConfigChange, ...]
+
+
+@value
+class IncrementalAlterConfigs:
+    alterations: tuple[ConfigAlteration, ...]
+    validate_only: bool = False
+
+
+@value
+class DescribeConfigs:
+    """What is set on these resources, and with `include_defaults` what applies where nothing is."""
+
+    resources: tuple[ConfigResource, ...]
+    include_defaults: bool = False
+
+
+@value
+class AlteredResource:
+    resource: ConfigResource
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+
+
+@value
+class IncrementalAlterConfigsReply:
+    resources: tuple[AlteredResource, ...]
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from; the numbers are those of Kafka's DescribeConfigs."""
+
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    DEFAULT_CONFIG = 5
+
+
+@value
+class ConfigEntry:
+    """One key; the value of a sensitive one is withheld (None)."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    is_sensitive: bool = False
+
+
+@value
+class DescribedResource:
+    resource: ConfigResource
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+    entries: tuple[ConfigEntry, ...] = ()
+
+
+@value
+class DescribeConfigsReply:
+    offset: Offset
+    resources: tuple[DescribedResource, ...]

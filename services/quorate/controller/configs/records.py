@@ -1,0 +1,30 @@
+"""Records of configurations: made for a change, and how each changes the state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.records.metadata import ConfigRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quorate.controller.delta import MetadataDelta
+    from quorate.controller.image import ConfigKey
+
+
+def config_records(key: ConfigKey, entries: Iterable[tuple[str, str | None]]) -> list[ConfigRecord]:
+    """A record for each key to set, or to remove where the value is None."""
+    resource_type, resource_name = key
+    return [
+        ConfigRecord(
+            resource_type=resource_type, resource_name=resource_name, name=name, value=value
+        )
+        for name, value in entries
+    ]
+
+
+def replay_config(delta: MetadataDelta, record: ConfigRecord) -> None:
+    """Set one key of a resource, or remove it where the record has no value."""
+    key = (record.resource_type, record.resource_name)
+    delta.set_config(key, record.name, record.value)

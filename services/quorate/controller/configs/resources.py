@@ -1,0 +1,57 @@
+"""What can have configurations, under which key, and what applies where it may be set twice."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.configs.messages import (
+    ConfigResource,
+    ResourceType,
+)
+from quorate.records.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from quorate.controller.image import ConfigKey, View
+
+ALL_BROKERS: Final = (int(ResourceType.BROKER), "")
+_UNCLEAN: Final = "unclean.leader.election.enable"
+# Of a name that is none, enough to be recognised.
+_SHOWN_MAX: Final = 32
+_BROKER_ID = re.compile(r"0|[1-9][0-9]{0,9}")
+
+
+def resource_key(resource: ConfigResource) -> ConfigKey:
+    """The key of a resource in the image."""
+    return (int(resource.type), resource.name)
+
+
+def resource_problem(image: View, resource: ConfigResource) -> tuple[ErrorCode, str] | None:
+    """Why a resource has no configurations here, or None when it has."""
+    if resource.type is ResourceType.TOPIC:
+        if resource.name in image.topic_ids:
+            return None
+        message = f"There is no topic {resource.name!r}; create it first."
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message
+    if resource.type is not ResourceType.BROKER:
+        message = (
+            f"Configurations of {resource.type.name} are not kept here; name a topic or a broker."
+        )
+        return ErrorCode.INVALID_REQUEST, message
+    if not resource.name:
+        return None
+    if not _BROKER_ID.fullmatch(resource.name):
+        shown = resource.name[:_SHOWN_MAX]
+        message = f"The broker {shown!r} is not an id; give its number, or '' for all brokers."
+        return ErrorCode.INVALID_REQUEST, message
+    if int(resource.name) not in image.brokers.by_id:
+        message = f"No broker is registered with the id {resource.name}; register it first."
+        return ErrorCode.BROKER_ID_NOT_REGISTERED, message
+    return None
+
+
+def allows_unclean_election(image: View, topic: str) -> bool:
+    """Whether a replica out of sync may lead a partition of the topic when no other can."""
+    own = image.config((int(ResourceType.TOPIC), topic)).get(_UNCLEAN)
+    value = image.config(ALL_BROKERS).get(_UNCLEAN, "false") if own is None else own
+    return value.lower() == "true"

@@ -1,0 +1,1 @@
+"""Topics: names, creation, deletion, descriptions."""

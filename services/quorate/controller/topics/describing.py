@@ -1,0 +1,147 @@
+"""Topics listed and described, in slices and in pages."""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Final
+
+from quorate.controller.configs.messages import (
+    ResourceType,
+)
+from quorate.controller.errors import RefusedError
+from quorate.controller.paging import page_limit, refuse_more
+from quorate.controller.topics.messages import (
+    Cursor,
+    DescribedPartition,
+    DescribedTopic,
+    DescribeTopics,
+    DescribeTopicsReply,
+    ListedTopic,
+    ListTopics,
+    ListTopicsReply,
+)
+from quorate.records.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from quorate.controller.image import MetadataImage
+    from quorate.controller.slices import Slices
+
+# A turn of the loop has time for so many; what comes next is another slice, or another page.
+SLICE_ITEMS: Final = 100
+SLICE_LISTED: Final = 1_000
+SCANNED_NAMES: Final = 5_000
+TOPICS_PER_PAGE: Final = 2_000
+PARTITIONS_PER_PAGE: Final = 1_000
+
+
+def _first_names(image: MetadataImage, start: str, count: int) -> Slices[list[str]]:
+    """The first names from that one on: to sort them all for each page would take far longer."""
+    found: list[str] = []
+    for number, name in enumerate(image.topic_ids, 1):
+        if name >= start:
+            found.append(name)
+        if number % SCANNED_NAMES == 0:
+            found = nsmallest(count, found)
+            yield
+    return nsmallest(count, found)
+
+
+def list_topics_in_slices(image: MetadataImage, request: ListTopics) -> Slices[ListTopicsReply]:
+    field = "response_topic_limit"
+    limit = page_limit(request.response_topic_limit, TOPICS_PER_PAGE, field=field)
+    start = "" if request.cursor is None else request.cursor.topic_name
+    names = yield from _first_names(image, start, limit + 1)
+    following = None
+    if len(names) > limit:
+        refuse_more(request.response_topic_limit, limit, field=field)
+        following = Cursor(names.pop())
+    topics = []
+    for name in names:
+        topic = image.topics[image.topic_ids[name]]
+        topics.append(ListedTopic(name, topic.topic_id, len(topic.partitions)))
+        if len(topics) % SLICE_LISTED == 0:
+            yield
+    return ListTopicsReply(image.position.end_offset, tuple(topics), following)
+
+
+def describe_topics_in_slices(
+    image: MetadataImage, request: DescribeTopics
+) -> Slices[DescribeTopicsReply]:
+    field = "response_partition_limit"
+    limit = page_limit(request.response_partition_limit, PARTITIONS_PER_PAGE, field=field)
+    cursor = request.cursor
+    if request.names:
+        names = _names_from(request, cursor)
+    else:
+        start = "" if cursor is None else cursor.topic_name
+        names = yield from _first_names(image, start, limit + 1)
+    topics: list[DescribedTopic] = []
+    left = limit
+    following = None
+    for number, name in enumerate(names):
+        is_first = cursor is not None and name == cursor.topic_name
+        first = cursor.partition_index if cursor is not None and is_first else 0
+        # A topic without partitions to tell of takes the room of one.
+        if left < 1:
+            following = Cursor(name)
+            break
+        topic, next_partition = yield from _describe_topic(image, name, first, left)
+        topics.append(topic)
+        left -= max(1, len(topic.partitions))
+        if next_partition is not None:
+            following = Cursor(name, next_partition)
+            break
+        if number % SLICE_ITEMS == SLICE_ITEMS - 1:
+            yield
+    if following is not None:
+        refuse_more(request.response_partition_limit, limit, field=field)
+    return DescribeTopicsReply(image.position.end_offset, tuple(topics), following)
+
+
+def _names_from(request: DescribeTopics, cursor: Cursor | None) -> list[str]:
+    names = list(dict.fromkeys(request.names))
+    if cursor is None:
+        return names
+    if cursor.topic_name not in names:
+        message = (
+            f"The cursor's topic {cursor.topic_name!r} is none of the names; give those again."
+        )
+        raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+    return names[names.index(cursor.topic_name) :]
+
+
+def _describe_topic(
+    image: MetadataImage, name: str, first: int, limit: int
+) -> Slices[tuple[DescribedTopic, int | None]]:
+    """A topic with its partitions from `first` on, and where it goes on if those are not all."""
+    topic = image.topic(name)
+    if topic is None:
+        message = f"There is no topic {name!r}; check its name."
+        return DescribedTopic(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message), None
+    partitions: list[DescribedPartition] = []
+    following = None
+    for partition_id, partition in topic.partitions.items_from(first):
+        if len(partitions) == limit:
+            following = partition_id
+            break
+        partitions.append(
+            DescribedPartition(
+                partition=partition_id,
+                leader=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                partition_epoch=partition.partition_epoch,
+                replicas=partition.replicas,
+                isr=partition.isr,
+                eligible_leader_replicas=partition.eligible_leader_replicas,
+                last_known_elr=partition.last_known_elr,
+            )
+        )
+        if len(partitions) % SLICE_ITEMS == 0:
+            yield
+    described = DescribedTopic(
+        name,
+        topic_id=topic.topic_id,
+        partitions=tuple(partitions),
+        configs=tuple(sorted(image.config((int(ResourceType.TOPIC), name)).items())),
+    )
+    return described, following

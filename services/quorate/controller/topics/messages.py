@@ -1,0 +1,149 @@
+"""What the controller is asked about topics, and what it answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.errors import ErrorCode
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from quorate.records.ids import Offset, TopicId
+
+USE_DEFAULT: Final = -1
+
+
+@value
+class NewTopic:
+    """A topic to create.
+
+    Either counts, where -1 asks for the controller's default, or `assignments`: the replicas of
+    partition 0, 1, ... with the preferred leader first.
+    """
+
+    name: str
+    partitions: int = USE_DEFAULT
+    replication_factor: int = USE_DEFAULT
+    assignments: tuple[tuple[int, ...], ...] = ()
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+@value
+class CreateTopics:
+    topics: tuple[NewTopic, ...]
+    validate_only: bool = False
+
+
+@value
+class DeleteTopics:
+    names: tuple[str, ...]
+
+
+@value
+class Cursor:
+    """Where a page begins: a topic, and a partition of it where that topic exists."""
+
+    topic_name: str
+    partition_index: int = 0
+
+
+@value
+class ListTopics:
+    """All topics, in order of their names, a page of at most so many; 0 is a client without pages.
+
+    To such a client an answer of several is refused: a part must not be taken for the whole.
+    """
+
+    cursor: Cursor | None = None
+    response_topic_limit: int = 0
+
+
+@value
+class DescribeTopics:
+    """These topics, each once, in the order asked; all, by name, when `names` is empty.
+
+    Pages are as those of ListTopics, and what is counted are partitions.
+    """
+
+    names: tuple[str, ...] = ()
+    cursor: Cursor | None = None
+    response_partition_limit: int = 0
+
+
+@value
+class CreatedTopic:
+    """With `validate_only` there is no id; on an error the counts are -1."""
+
+    name: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+    topic_id: TopicId | None = None
+    partitions: int = -1
+    replication_factor: int = -1
+
+
+@value
+class CreateTopicsReply:
+    topics: tuple[CreatedTopic, ...]
+
+
+@value
+class DeletedTopic:
+    name: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+    topic_id: TopicId | None = None
+
+
+@value
+class DeleteTopicsReply:
+    topics: tuple[DeletedTopic, ...]
+
+
+@value
+class ListedTopic:
+    name: str
+    topic_id: TopicId
+    partitions: int
+
+
+@value
+class ListTopicsReply:
+    offset: Offset
+    topics: tuple[ListedTopic, ...]
+    next_cursor: Cursor | None = None
+
+
+@value
+class DescribedPartition:
+    """One partition; the leader is -1 when none can lead."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+
+@value
+class DescribedTopic:
+    """`configs` are those set on the topic itself, in order of their names."""
+
+    name: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+    topic_id: TopicId | None = None
+    partitions: tuple[DescribedPartition, ...] = ()
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+@value
+class DescribeTopicsReply:
+    """The last topic may go on where the cursor points."""
+
+    offset: Offset
+    topics: tuple[DescribedTopic, ...]
+    next_cursor: Cursor | None = None

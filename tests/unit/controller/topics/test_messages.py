@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from quorate.controller.topics.messages import CreatedTopic, CreateTopics, NewTopic
+from quorate.records.errors import ErrorCode
+
+
+def test_a_request_is_a_value() -> None:
+    request = CreateTopics((NewTopic("a"),))
+    assert request == CreateTopics((NewTopic("a", partitions=-1, replication_factor=-1),))
+
+
+def test_an_item_is_a_success_unless_it_says_otherwise() -> None:
+    assert CreatedTopic("a") == CreatedTopic("a", ErrorCode.NONE, "", None, -1, -1)
