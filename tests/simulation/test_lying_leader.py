@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from quorate.raft.api import CallFailure, SendRequest
     from quorate.raft.messages import PeerResponse
+    from quorate.sim.network import Caller
     from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import Caller
+    from quorate.sim.seen import Node
 
 LIMIT_MS = 60_000
 FALLEN = Offset(1)
@@ -47,14 +48,14 @@ class Liar(World):
     asked = 0
 
     def send_response(
-        self, source: SimulatedNode, caller: Caller, response: PeerResponse | CallFailure
+        self, source: Node, caller: Caller, response: PeerResponse | CallFailure
     ) -> None:
         is_lie = source is self.liar and caller.node_id in self.believers
         if is_lie and isinstance(response, FetchResponse):
             response = self.lie(response)
         super().send_response(source, caller, response)
 
-    def send_request(self, source: SimulatedNode, effect: SendRequest) -> None:
+    def send_request(self, source: Node, effect: SendRequest) -> None:
         self.asked += isinstance(effect.request, FetchRequest) and source.node_id in self.believers
         super().send_request(source, effect)
 

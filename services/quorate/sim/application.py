@@ -5,8 +5,7 @@ Clients write and read as they would over the network, and the oracle hears what
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.application import MetadataApplication
 from quorate.consensus.config import LogSettings
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     from quorate.raft.api import AppendToLog, PublishProgress
     from quorate.raft.messages import ProposalResponse, ReadResponse
     from quorate.records.ids import ReplyToken
-    from quorate.sim.node import SimulatedNode
+    from quorate.sim.host import SimulatedHost
+    from quorate.sim.sides import MachineBelow
 
 CLIENT: Final = Caller("User:client", "client")
 TICK_S: Final = 1.0
@@ -40,7 +40,7 @@ _NEVER: Final = 1 << 40
 class Application(MetadataApplication):
     """One process's controller; a process may die before whatever is told to it."""
 
-    def __init__(self, node: SimulatedNode) -> None:
+    def __init__(self, node: MachineBelow, host: SimulatedHost) -> None:
         options = node.world.options
         every = options.snapshot_every_records
         settings = LogSettings(
@@ -63,6 +63,7 @@ class Application(MetadataApplication):
             pause_ms=options.fetch_timeout_ms * 3 // 2,
         )
         self._node = node
+        self._host = host
         self._oracle = node.world.oracle
         self._writes: dict[asyncio.Future[WriteReply], tuple[int, ...]] = {}
 
@@ -106,7 +107,7 @@ class Application(MetadataApplication):
         """Take a client's write; False when this process is not the active one."""
         if not self.is_active:
             return False
-        self._node.host.loop.run(self._propose, operations, size_bytes)
+        self._host.loop.run(self._propose, operations, size_bytes)
         return True
 
     def _propose(self, operations: tuple[int, ...], size_bytes: int) -> None:
@@ -141,11 +142,11 @@ class Application(MetadataApplication):
 
     def read_current(self) -> None:
         """Take a read that must reflect everything that any client knows by now."""
-        self._node.host.loop.run(self._begin_read, self._oracle.read_floor)
+        self._host.loop.run(self._begin_read, self._oracle.read_floor)
 
     def _begin_read(self, floor: Offset) -> None:
         task = self._loop.create_task(self._read_current(floor))
-        task.add_done_callback(partial(_fail_with, self._node))
+        task.add_done_callback(self._was_read)
 
     async def _read_current(self, floor: Offset) -> None:
         try:
@@ -154,15 +155,14 @@ class Application(MetadataApplication):
             return
         self._oracle.current_read_answered(self.machine, floor)
 
+    def _was_read(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._host.loop.fail(error)
+
     def read_any(self, seen: Offset) -> Offset:
         """Answer a read from what this process has, unless its client has seen more already."""
         if self.applied < seen:
             return seen
         self._oracle.read_answered(self.machine, seen)
         return self.applied
-
-
-def _fail_with(node: SimulatedNode, task: asyncio.Task[Any]) -> None:
-    error = None if task.cancelled() else task.exception()
-    if error is not None:
-        node.host.loop.fail(error)

@@ -80,7 +80,7 @@ class Chaos:
             if node.is_paused:
                 node.resume()
             is_stopping = self._stopping.get(node.node_id) == node.incarnation
-            if node.is_rotten or is_stopping or is_lost(node):
+            if node.is_rotten or is_stopping or is_lost(self.world, node):
                 # A stop under way would end the process, and what it serves, later.
                 node.kill()
             node.start()

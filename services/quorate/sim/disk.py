@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from random import Random
+    from quorate.raft.api import Random
 
 SECTOR_BYTES: Final = 512
 Hook: TypeAlias = Callable[[str, str], None]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.disk_calls import DiskCalls
     from quorate.records.ids import Millis
-    from quorate.sim.node import SimulatedNode
+    from quorate.sim.sides import MachineBelow
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class Call:
 class SimulatedHost(Host):
     """One life of a process, on a machine with a disk that may hang."""
 
-    def __init__(self, node: SimulatedNode) -> None:
+    def __init__(self, node: MachineBelow) -> None:
         self.node = node
         self.random = node.random
         # Whatever it lacks is refused, as it should be.

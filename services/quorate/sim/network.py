@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from random import Random
 
-    from quorate.records.ids import NodeId
+    from quorate.records.ids import CallId, NodeId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,15 @@ class NetworkOptions:
     slow_us: int = 0
     loss_rate: float = 0.0
     duplication_rate: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who waits for an answer: one call of one life of one node."""
+
+    node_id: NodeId
+    incarnation: int
+    call: CallId
 
 
 class PartitionShape(Enum):

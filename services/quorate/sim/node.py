@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.core import RaftCore
 from quorate.raft.messages import LogRange
-from quorate.records.ids import DirectoryId, Millis, NodeId, Offset, OffsetAndEpoch, ReplicaKey
+from quorate.records.ids import (
+    DirectoryId,
+    Epoch,
+    Millis,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+)
 from quorate.sim.configuring import endpoint, raft_config
 from quorate.sim.disk import SimulatedDisk
 from quorate.sim.host import ProcessDied
@@ -33,8 +41,9 @@ if TYPE_CHECKING:
     from quorate.records.voters import Endpoint, Voter
     from quorate.sim.application import Application
     from quorate.sim.host import SimulatedHost
+    from quorate.sim.network import Caller
+    from quorate.sim.sides import WorldAround
     from quorate.sim.storage import WatchedStore
-    from quorate.sim.world import Caller, World
 
 _FAILING: Final = {
     "full": (errno.ENOSPC, ("write_at",)),
@@ -54,7 +63,7 @@ class Status(Enum):
 class SimulatedNode:
     """A machine with a disk, and on it one process after another."""
 
-    def __init__(self, world: World, node_id: NodeId, directory_id: DirectoryId) -> None:
+    def __init__(self, world: WorldAround, node_id: NodeId, directory_id: DirectoryId) -> None:
         self.world = world
         self.random: Random = world.random
         self.node_id = node_id
@@ -68,7 +77,7 @@ class SimulatedNode:
         self.disk_fault: str | None = None
         self.was_damaged = self.was_harmed = self.is_rotten = False
         self.is_healing = False
-        self.led_epoch: int | None = None
+        self.led_epoch: Epoch | None = None
         self.drift_ppm = 0
         self.base_ms = 0
         self.log = LogView()
@@ -78,7 +87,6 @@ class SimulatedNode:
         self.checked: set[OffsetAndEpoch] = set()
         self.core: RaftCore
         self.store: WatchedStore
-        self.application: Application
         self.process: Process
 
     @property
@@ -139,7 +147,7 @@ class SimulatedNode:
         self.status = Status.RUNNING
         self.world.remark(f"node {self.node_id} starts: log end {recovered.end}")
         self.world.watch.started(self, recovered)
-        self.core = RaftCore(raft_config(self), recovered, self.random)
+        self.core = RaftCore(raft_config(self.world, self), recovered, self.random)
         self.process.begin()
 
     def _recover(self) -> RecoveredState:
@@ -236,6 +244,10 @@ class SimulatedNode:
         return self.process.driver
 
     @property
+    def application(self) -> Application:
+        return self.process.application
+
+    @property
     def host(self) -> SimulatedHost:
         """The machine below the process of now."""
         return self.process.host
@@ -269,14 +281,13 @@ class SimulatedNode:
         for entry in self.log.append(data, self.disk.sequence):
             self.world.watch.appended(self, entry)
 
-    def published(self, progress: PublishProgress) -> PublishProgress | None:
-        """The core tells how far it is; what it told before."""
+    def published(self, progress: PublishProgress) -> None:
+        """The core tells how far it is."""
         self.may_die()
         self.world.watch.published(self, progress)
         if progress.is_leader:
             self.led_epoch = progress.epoch
-        before, self.progress = self.progress, progress
-        return before
+        self.progress = progress
 
     def begin_log_at(self, snapshot_id: OffsetAndEpoch) -> None:
         """A fetched snapshot has taken the place of the log."""

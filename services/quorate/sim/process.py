@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
     from quorate.raft.messages import Request, Response
     from quorate.records.ids import ReplyToken
-    from quorate.sim.node import SimulatedNode
+    from quorate.sim.sides import MachineBelow
 
 
 class WatchedDriver(RaftDriver):
     """Production's driver. Its tokens are the world's: in a transcript no two are the same."""
 
-    node: SimulatedNode
+    node: MachineBelow
     token: ReplyToken | None = None
 
     def next_token(self) -> ReplyToken:
@@ -61,7 +61,7 @@ class WatchedDriver(RaftDriver):
 class Witness(Observers):
     """Tells transcript and invariants what a driver does. Unlike production's it may raise."""
 
-    def __init__(self, node: SimulatedNode) -> None:
+    def __init__(self, node: MachineBelow) -> None:
         super().__init__()
         self._node = node
         self._saving: api.SaveElection | None = None
@@ -109,10 +109,11 @@ class Witness(Observers):
 class Process:
     """From the start of a core to the end of its process."""
 
-    def __init__(self, node: SimulatedNode) -> None:
+    def __init__(self, node: MachineBelow) -> None:
         self._node = node
         self.host = SimulatedHost(node)
         self.driver: WatchedDriver
+        self.application: Application
         self._has_begun = False
 
     def begin(self) -> None:
@@ -125,7 +126,7 @@ class Process:
         self.driver = WatchedDriver(node.core, node.store, self._ended, witness, self.host)
         self.driver.node = node
         self._has_begun = True
-        node.application = application = Application(node)
+        self.application = application = Application(node, self.host)
         self.driver.start(self, application)
         application.begin(node.newest_snapshot)
         application.keep_house()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quorate.records.voters import VoterSet
     from quorate.sim.disk import SimulatedDisk
     from quorate.sim.faults import Options
-    from quorate.sim.node import SimulatedNode
+    from quorate.sim.sides import MachineBelow
     from quorate.storage.recovery import Recovered
 
 DATA_DIR: Final = "/data"
@@ -40,7 +40,7 @@ CACHE_BYTES: Final = 8192
 class WatchedStore(LogStore):
     """Production's store; the invariants hear of what befalls the log."""
 
-    node: SimulatedNode
+    node: MachineBelow
 
     def truncate(self, effect: TruncateLog) -> LogTruncated | TruncationRefused:
         self.node.world.watch.truncating(self.node, effect.to)

@@ -12,55 +12,24 @@ from quorate.raft.api import RequestReceived
 from quorate.raft.believing import EPOCH_MAX, JUMP_MAX
 from quorate.raft.messages import (
     BeginQuorumEpochRequest,
-    BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
-    EndQuorumEpochResponse,
-    FetchRequest,
-    FetchResponse,
-    FetchSnapshotRequest,
-    FetchSnapshotResponse,
-    LeaderInfo,
     VoteRequest,
-    VoteResponse,
 )
-from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, OffsetAndEpoch, ReplicaKey
 from quorate.sim.configuring import CLUSTER_ID
 
 if TYPE_CHECKING:
-    from quorate.raft.messages import PeerResponse, Request
+    from quorate.raft.messages import Request
     from quorate.sim.node import SimulatedNode
     from quorate.sim.world import World
 
 TAKEN_OVER_US: Final = 3_000_000
-EPOCHS_AHEAD: Final = 1000
-ANOTHER_CLUSTER: Final = ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
 def take_over(world: World, node: SimulatedNode) -> None:
     """Whoever calls this node for a while reaches a controller of another cluster."""
     world.remark(f"another cluster answers at the address of node {node.node_id}")
     world.taken_over[node.node_id] = world.now_us + int(world.random.random() * TAKEN_OVER_US)
-
-
-def answer_of_another_cluster(target: SimulatedNode, request: Request) -> PeerResponse | None:
-    """What it answers, of its own leader and its own, later epoch; None where it hangs up."""
-    match request:
-        case VoteRequest(replica_epoch=epoch):
-            return VoteResponse(ANOTHER_CLUSTER, _leader(target, epoch), vote_granted=True)
-        case BeginQuorumEpochRequest(leader_epoch=epoch):
-            return BeginQuorumEpochResponse(ANOTHER_CLUSTER, _leader(target, epoch))
-        case EndQuorumEpochRequest(leader_epoch=epoch):
-            return EndQuorumEpochResponse(ANOTHER_CLUSTER, _leader(target, epoch))
-        case FetchRequest(current_leader_epoch=epoch):
-            return FetchResponse(ANOTHER_CLUSTER, _leader(target, epoch))
-        case FetchSnapshotRequest(current_leader_epoch=epoch):
-            return FetchSnapshotResponse(ANOTHER_CLUSTER, _leader(target, epoch))
-    return None
-
-
-def _leader(target: SimulatedNode, epoch: Epoch) -> LeaderInfo:
-    return LeaderInfo(target.node_id, Epoch(epoch + EPOCHS_AHEAD), target.endpoints)
 
 
 def lie_to(world: World, node: SimulatedNode) -> None:

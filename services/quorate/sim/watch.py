@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     )
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.sim.logview import Entry
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
+    from quorate.sim.seen import Node, World
 
 
 class Watch(Invariant):
@@ -29,6 +28,8 @@ class Watch(Invariant):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         invariants = [invariant(world) for invariant in ALL]
+        for invariant in invariants:
+            invariant.watch = self
         # Of each hook only those who listen to it: most invariants have two or three.
         self._listening = {
             hook: [one for one in invariants if getattr(type(one), hook) is not nothing]
@@ -36,72 +37,70 @@ class Watch(Invariant):
             if callable(nothing) and not hook.startswith("_")
         }
 
-    def started(self, node: SimulatedNode, recovered: RecoveredState) -> None:
+    def started(self, node: Node, recovered: RecoveredState) -> None:
         for watcher in self._listening["started"]:
             watcher.started(node, recovered)
 
-    def stopped(self, node: SimulatedNode) -> None:
+    def stopped(self, node: Node) -> None:
         for watcher in self._listening["stopped"]:
             watcher.stopped(node)
 
-    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+    def published(self, node: Node, progress: PublishProgress) -> None:
         for watcher in self._listening["published"]:
             watcher.published(node, progress)
 
-    def committed(self, node: SimulatedNode, entry: Entry) -> None:
+    def committed(self, node: Node, entry: Entry) -> None:
         for watcher in self._listening["committed"]:
             watcher.committed(node, entry)
 
-    def appended(self, node: SimulatedNode, entry: Entry) -> None:
+    def appended(self, node: Node, entry: Entry) -> None:
         for watcher in self._listening["appended"]:
             watcher.appended(node, entry)
 
-    def truncating(self, node: SimulatedNode, to: OffsetAndEpoch) -> None:
+    def truncating(self, node: Node, to: OffsetAndEpoch) -> None:
         for watcher in self._listening["truncating"]:
             watcher.truncating(node, to)
 
-    def voted(self, node: SimulatedNode, epoch: Epoch, candidate: ReplicaKey) -> None:
+    def voted(self, node: Node, epoch: Epoch, candidate: ReplicaKey) -> None:
         for watcher in self._listening["voted"]:
             watcher.voted(node, epoch, candidate)
 
-    def snapshot(self, node: SimulatedNode, snapshot_id: OffsetAndEpoch) -> None:
+    def snapshot(self, node: Node, snapshot_id: OffsetAndEpoch) -> None:
         for watcher in self._listening["snapshot"]:
             watcher.snapshot(node, snapshot_id)
 
-    def acknowledging(self, node: SimulatedNode, offset: Offset) -> None:
+    def acknowledging(self, node: Node, offset: Offset) -> None:
         for watcher in self._listening["acknowledging"]:
             watcher.acknowledging(node, offset)
 
-    def fetching(self, node: SimulatedNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+    def fetching(self, node: Node, request: FetchRequest | FetchSnapshotRequest) -> None:
         for watcher in self._listening["fetching"]:
             watcher.fetching(node, request)
 
-    def asked(self, node: SimulatedNode, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: Node, token: ReplyToken, request: MembershipRequest) -> None:
         for watcher in self._listening["asked"]:
             watcher.asked(node, token, request)
 
-    def answering(
-        self, node: SimulatedNode, token: ReplyToken, response: MembershipResponse
-    ) -> None:
+    def answering(self, node: Node, token: ReplyToken, response: MembershipResponse) -> None:
         for watcher in self._listening["answering"]:
             watcher.answering(node, token, response)
 
-    def changing(self, node: SimulatedNode) -> None:
+    def changing(self, node: Node) -> None:
         for watcher in self._listening["changing"]:
             watcher.changing(node)
 
-    def joining(self, node: SimulatedNode, request: AddRaftVoterRequest) -> None:
+    def joining(self, node: Node, request: AddRaftVoterRequest) -> None:
         for watcher in self._listening["joining"]:
             watcher.joining(node, request)
 
-    def sending(self, node: SimulatedNode, part: SnapshotRange) -> None:
+    def sending(self, node: Node, part: SnapshotRange) -> None:
         for watcher in self._listening["sending"]:
             watcher.sending(node, part)
 
-    def cleaned(self, node: SimulatedNode, event: LogCleaned) -> None:
+    def cleaned(self, node: Node, event: LogCleaned) -> None:
         for watcher in self._listening["cleaned"]:
             watcher.cleaned(node, event)
 
-    def heard_leader(self, node: SimulatedNode) -> None:
+    def heard_leader(self, node: Node) -> None:
         for watcher in self._listening["heard_leader"]:
             watcher.heard_leader(node)

@@ -10,7 +10,6 @@ import heapq
 import random
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.raft.api import (
@@ -19,14 +18,14 @@ from quorate.raft.api import (
     ResponseReceived,
 )
 from quorate.raft.messages import AddRaftVoterRequest
-from quorate.records.ids import CallId, NodeId, ReplyToken
+from quorate.records.ids import NodeId, ReplyToken
 from quorate.records.voters import VoterSet
+from quorate.sim.another_cluster import answer_of_another_cluster
 from quorate.sim.configuring import bootstrap_name, endpoint
-from quorate.sim.network import Network
+from quorate.sim.network import Caller, Network
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.oracle import Oracle, Violation
 from quorate.sim.storage import LOG_DIR
-from quorate.sim.strangers import answer_of_another_cluster
 from quorate.sim.transcript import Transcript
 from quorate.sim.watch import Watch
 from quorate.storage.layout import PART_SUFFIX, checkpoint_name
@@ -34,23 +33,16 @@ from quorate.storage.layout import PART_SUFFIX, checkpoint_name
 if TYPE_CHECKING:
     from quorate.raft.api import Peer, SendRequest
     from quorate.raft.messages import MembershipResponse, PeerResponse, Request
-    from quorate.records.ids import OffsetAndEpoch
+    from quorate.records.ids import CallId, OffsetAndEpoch
     from quorate.records.voters import Endpoint
     from quorate.sim.disk import Survival
     from quorate.sim.faults import Options
+    from quorate.sim.seen import Node
+    from quorate.sim.sides import MachineBelow
 
 Action: TypeAlias = Callable[[], None]
 CONNECT_TIMEOUT_US: Final = 1_000_000
 STEPS_AT_ONE_INSTANT: Final = 5000
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who waits for an answer: one call of one life of one node."""
-
-    node_id: NodeId
-    incarnation: int
-    call: CallId
 
 
 class World:
@@ -167,7 +159,7 @@ class World:
 
     # --- draws ------------------------------------------------------------------------------------
 
-    def is_time_to_die(self, node: SimulatedNode) -> bool:
+    def is_time_to_die(self, node: Node) -> bool:
         """Count one effect or one call to a disk; True for the one that a process dies before.
 
         With a `victim` only its own are counted.
@@ -183,7 +175,7 @@ class World:
         if rate and not self.is_calm and self.random.random() < rate:
             self.ticks_to_death = 1 + int(self.random.random() * 16)
 
-    def spoil(self, node: SimulatedNode, snapshot_id: OffsetAndEpoch) -> None:
+    def spoil(self, node: MachineBelow, snapshot_id: OffsetAndEpoch) -> None:
         """A snapshot has been fetched: now and then a bit of it flips before it is checked."""
         rate = self.options.spoiled_snapshot_rate
         if rate and not self.is_calm and self.random.random() < rate:
@@ -192,12 +184,12 @@ class World:
             node.disk.rot(f"{LOG_DIR}/{name}", at, 1)
             self.remark(f"node {node.node_id}: the snapshot that it fetched is spoiled")
 
-    def process_died(self, node: SimulatedNode) -> None:
+    def process_died(self, node: Node) -> None:
         self.ticks_to_death = None
-        self.when_process_dies(node)
+        self.when_process_dies(self.nodes[node.node_id])
 
-    def process_stopped(self, node: SimulatedNode) -> None:
-        self.when_process_stops(node)
+    def process_stopped(self, node: Node) -> None:
+        self.when_process_stops(self.nodes[node.node_id])
 
     def calm_down(self) -> None:
         """No more faults of network, disks or processes."""
@@ -229,7 +221,7 @@ class World:
         self._tokens += 1
         return ReplyToken(self._tokens)
 
-    def send_request(self, source: SimulatedNode, effect: SendRequest) -> None:
+    def send_request(self, source: Node, effect: SendRequest) -> None:
         """Carry a request; a lost one stays without an answer, as behind a silent firewall."""
         if isinstance(effect.request, AddRaftVoterRequest):
             self.watch.joining(source, effect.request)
@@ -256,7 +248,7 @@ class World:
             self.send_response(target, caller, CallFailure.DISCONNECTED)
 
     def send_response(
-        self, source: SimulatedNode, caller: Caller, response: PeerResponse | CallFailure
+        self, source: Node, caller: Caller, response: PeerResponse | CallFailure
     ) -> None:
         """Carry an answer, or the news that a connection broke, back to the caller."""
         for delay in self.network.deliveries(source.node_id, caller.node_id):
@@ -267,7 +259,7 @@ class World:
         if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
             node.deliver(ResponseReceived(caller.call, response))
 
-    def send_probe(self, source: SimulatedNode, call: CallId, peer: Peer) -> None:
+    def send_probe(self, source: Node, call: CallId, peer: Peer) -> None:
         """A plain connect: refused at once by a machine without the process, else accepted or lost.
 
         Whether packets of a split network come through is decided when the connect begins.
@@ -291,7 +283,7 @@ class World:
         if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
             node.deliver(ProbeAnswered(caller.call, refused))
 
-    def process_ended(self, node: SimulatedNode, callers: dict[ReplyToken, Caller]) -> None:
+    def process_ended(self, node: Node, callers: dict[ReplyToken, Caller]) -> None:
         """A process is gone, its machine lives: connections break, on both ends."""
         for caller in callers.values():
             self.send_response(node, caller, CallFailure.DISCONNECTED)
@@ -300,7 +292,7 @@ class World:
                 if caller.node_id == node.node_id and caller.incarnation <= node.incarnation:
                     self._hang_up(node, other, token)
 
-    def _hang_up(self, source: SimulatedNode, target: SimulatedNode, token: ReplyToken) -> None:
+    def _hang_up(self, source: Node, target: SimulatedNode, token: ReplyToken) -> None:
         for delay in self.network.deliveries(source.node_id, target.node_id):
             self.schedule(delay, lambda: self._hung_up(target, token))
 

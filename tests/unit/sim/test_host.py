@@ -23,11 +23,16 @@ FSYNC_US = 1000
 
 
 @pytest.fixture
-def node() -> SimulatedNode:
-    """The only voter: it leads, and nothing happens but what a test asks for."""
+def world() -> World:
+    """One of an only voter: it leads, and nothing happens but what a test asks for."""
     world = World(1, replace(Options(), voters=1, fsync_us=FSYNC_US))
     build(world)
     world.run(5000)
+    return world
+
+
+@pytest.fixture
+def node(world: World) -> SimulatedNode:
     return next(iter(world.nodes.values()))
 
 
@@ -49,68 +54,74 @@ def calls_of(node: SimulatedNode, name: str, *names: str) -> list[tuple[str, int
     return made
 
 
-def test_a_call_is_made_at_the_end_of_the_time_that_it_takes(node: SimulatedNode) -> None:
+def test_a_call_is_made_at_the_end_of_the_time_that_it_takes(
+    world: World, node: SimulatedNode
+) -> None:
     made = calls_of(node, "disk", "one", "two")
     assert made == []
-    node.world.run(node.world.now_ms + 10)
+    world.run(world.now_ms + 10)
     assert made == [("one", FSYNC_US), ("two", 2 * FSYNC_US)]
 
 
-def test_reads_are_quick(node: SimulatedNode) -> None:
+def test_reads_are_quick(world: World, node: SimulatedNode) -> None:
     made = calls_of(node, "read", "one")
-    node.world.run(node.world.now_ms + 10)
+    world.run(world.now_ms + 10)
     assert made == [("one", QUICK_US)]
 
 
-def test_no_call_returns_while_the_disk_hangs(node: SimulatedNode) -> None:
+def test_no_call_returns_while_the_disk_hangs(world: World, node: SimulatedNode) -> None:
     made = calls_of(node, "disk", "one")
     node.host.hang()
-    node.world.run(node.world.now_ms + 100)
+    world.run(world.now_ms + 100)
     assert made == []
     node.host.release()
     assert [what for what, _ in made] == ["one"]
 
 
-def test_a_paused_process_hears_of_its_disk_when_it_goes_on(node: SimulatedNode) -> None:
+def test_a_paused_process_hears_of_its_disk_when_it_goes_on(
+    world: World, node: SimulatedNode
+) -> None:
     made = calls_of(node, "disk", "one")
     node.pause()
-    node.world.run(node.world.now_ms + 100)
+    world.run(world.now_ms + 100)
     assert made == []
     node.resume()
     assert [what for what, _ in made] == ["one"]
 
 
-def test_the_calls_of_a_process_end_with_it(node: SimulatedNode) -> None:
+def test_the_calls_of_a_process_end_with_it(world: World, node: SimulatedNode) -> None:
     made = calls_of(node, "disk", "one")
     node.kill()
-    node.world.run(node.world.now_ms + 100)
+    world.run(world.now_ms + 100)
     assert made == []
 
 
-def test_a_disk_that_goes_on_does_nothing_for_a_process_that_is_gone(node: SimulatedNode) -> None:
+def test_a_disk_that_goes_on_does_nothing_for_a_process_that_is_gone(
+    world: World, node: SimulatedNode
+) -> None:
     made = calls_of(node, "disk", "one")
     host = node.host
     host.hang()
-    node.world.run(node.world.now_ms + 100)
+    world.run(world.now_ms + 100)
     node.kill()
     host.release()
     assert made == []
 
 
-def test_what_a_call_raises_is_what_its_caller_hears(node: SimulatedNode) -> None:
+def test_what_a_call_raises_is_what_its_caller_hears(world: World, node: SimulatedNode) -> None:
     def fail() -> None:
         raise OSError("no such disk")
 
     queue = node.host.disk_queue("disk", DiskCalls(node.host.work_s))
     future = queue.run("a call", fail)
-    node.world.run(node.world.now_ms + 10)
+    world.run(world.now_ms + 10)
     assert str(future.exception()) == "no such disk"
 
 
-def test_a_flush_takes_its_time_by_its_own_clock(node: SimulatedNode) -> None:
+def test_a_flush_takes_its_time_by_its_own_clock(world: World, node: SimulatedNode) -> None:
     times = node.driver.flush_times
     node.application.propose((1,), 10)
-    node.world.run(node.world.now_ms + 10)
+    world.run(world.now_ms + 10)
     assert times.quantile_s(1.0) == pytest.approx(FSYNC_US / 1e6)
 
 

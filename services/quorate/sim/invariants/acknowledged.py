@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.records.ids import Offset
     from quorate.records.voters import Voter, VoterSet
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
+    from quorate.sim.seen import Node, World
 
 
 class AcknowledgedSurvives(Invariant):
@@ -22,13 +21,13 @@ class AcknowledgedSurvives(Invariant):
     A replica whose disk was damaged or replaced since is taken to have had its part.
     """
 
-    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+    def published(self, node: Node, progress: PublishProgress) -> None:
         if progress.is_leader and progress.high_watermark is not None:
             before = node.progress.high_watermark if node.progress is not None else None
             if before is None or progress.high_watermark > before:
                 self._check(node, progress.high_watermark)
 
-    def acknowledging(self, node: SimulatedNode, offset: Offset) -> None:
+    def acknowledging(self, node: Node, offset: Offset) -> None:
         # Where it lies was looked at when it was committed; the voters may be others by now.
         known = None if node.progress is None else node.progress.high_watermark
         if known is None or known < offset:
@@ -37,7 +36,7 @@ class AcknowledgedSurvives(Invariant):
                 f"and its core knows of no commit beyond {known}"
             )
 
-    def _check(self, node: SimulatedNode, offset: Offset) -> None:
+    def _check(self, node: Node, offset: Offset) -> None:
         voters = node.log.voters
         having = holders(self.world, node, voters, offset)
         if len(having) < voters.majority:
@@ -47,7 +46,7 @@ class AcknowledgedSurvives(Invariant):
             )
 
 
-def holders(world: World, node: SimulatedNode, voters: VoterSet, offset: Offset) -> list[int]:
+def holders(world: World, node: Node, voters: VoterSet, offset: Offset) -> list[int]:
     """Those of `voters` with this leader's log up to `offset` on their platters."""
     chain = node.log.chain_at(offset)
     return [int(v.key.node_id) for v in voters if _has(world, v, offset, chain)]

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import MembershipRequest, MembershipResponse
     from quorate.records.ids import NodeId, ReplyToken
     from quorate.records.voters import VoterSet
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
+    from quorate.sim.seen import Node, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +44,10 @@ class ChangesEndAsTold(Invariant):
         super().__init__(world)
         self._asked: dict[tuple[NodeId, ReplyToken], Asked] = {}
 
-    def asked(self, node: SimulatedNode, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: Node, token: ReplyToken, request: MembershipRequest) -> None:
         self._asked[node.node_id, token] = Asked(request, node.log.voters)
 
-    def answering(
-        self, node: SimulatedNode, token: ReplyToken, response: MembershipResponse
-    ) -> None:
+    def answering(self, node: Node, token: ReplyToken, response: MembershipResponse) -> None:
         asked = self._asked.pop((node.node_id, token))
         if response.error is ErrorCode.NONE:
             self._check_committed(node, asked.request)
@@ -64,7 +61,7 @@ class ChangesEndAsTold(Invariant):
                 f"{ids(asked.voters)} to {ids(node.log.voters)} meanwhile"
             )
 
-    def _check_committed(self, node: SimulatedNode, request: MembershipRequest) -> None:
+    def _check_committed(self, node: Node, request: MembershipRequest) -> None:
         voters = node.log.voters
         match request:
             case AddRaftVoterRequest(voter=key, ack_when_committed=True):

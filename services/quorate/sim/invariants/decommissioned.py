@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import NodeId, ReplicaKey, ReplyToken
     from quorate.records.voters import VoterSet
     from quorate.sim.logview import Entry
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
+    from quorate.sim.seen import Node, World
 
 
 class DecommissionedStayAway(Invariant):
@@ -34,26 +33,24 @@ class DecommissionedStayAway(Invariant):
         self._scaled_away: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
         self._unlisted: set[ReplicaKey] = set()
 
-    def asked(self, node: SimulatedNode, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: Node, token: ReplyToken, request: MembershipRequest) -> None:
         if isinstance(request, AddRaftVoterRequest) and not request.auto_join:
             self._by_hand[node.node_id, token] = request.voter
         if isinstance(request, RemoveRaftVoterRequest) and not request.decommissions:
             self._scaled_away[node.node_id, token] = request.voter
 
-    def stopped(self, node: SimulatedNode) -> None:
+    def stopped(self, node: Node) -> None:
         """It answers nobody any more."""
         asked = self._scaled_away
         self._scaled_away = {at: key for at, key in asked.items() if at[0] != node.node_id}
 
-    def answering(
-        self, node: SimulatedNode, token: ReplyToken, response: MembershipResponse
-    ) -> None:
+    def answering(self, node: Node, token: ReplyToken, response: MembershipResponse) -> None:
         self._scaled_away.pop((node.node_id, token), None)
         # One that is answered before it is committed has not been appended yet.
         if response.error is not ErrorCode.NONE:
             self._by_hand.pop((node.node_id, token), None)
 
-    def appended(self, node: SimulatedNode, entry: Entry) -> None:
+    def appended(self, node: Node, entry: Entry) -> None:
         if entry.voters is None:
             return
         before = node.log.voters_below(entry.base)
@@ -75,7 +72,7 @@ class DecommissionedStayAway(Invariant):
                 raise Violation(f"{key} was removed, and is back at {entry.base} unasked")
 
     def _expect_unlisted(
-        self, node: SimulatedNode, before: VoterSet, after: VoterSet, *, is_leader: bool
+        self, node: Node, before: VoterSet, after: VoterSet, *, is_leader: bool
     ) -> frozenset[ReplicaKey]:
         """Who goes without being listed: a leader was asked for that, others have it from one."""
         removed = frozenset(removed_keys(before, after))

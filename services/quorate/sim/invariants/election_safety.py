@@ -10,8 +10,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.records.ids import Epoch, NodeId
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
+    from quorate.sim.seen import Node, World
 
 
 class ElectionSafety(Invariant):
@@ -25,7 +24,7 @@ class ElectionSafety(Invariant):
         super().__init__(world)
         self._leaders: dict[Epoch, tuple[NodeId, int]] = {}
 
-    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+    def published(self, node: Node, progress: PublishProgress) -> None:
         if not progress.is_leader:
             return
         who = (node.node_id, node.incarnation)

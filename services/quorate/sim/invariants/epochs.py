@@ -10,8 +10,7 @@ from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress, RecoveredState
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
+    from quorate.sim.seen import Node, World
 
 STEPS_MAX: Final = 3
 
@@ -26,15 +25,15 @@ class EpochsRiseByElections(Invariant):
         super().__init__(world)
         self._newest = Epoch(0)
 
-    def started(self, node: SimulatedNode, recovered: RecoveredState) -> None:
+    def started(self, node: Node, recovered: RecoveredState) -> None:
         """An only voter may die between its own vote and the first word of its epoch."""
         saved = recovered.election.epoch if recovered.election is not None else Epoch(0)
         self._see(node, max(saved, recovered.end.epoch))
 
-    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+    def published(self, node: Node, progress: PublishProgress) -> None:
         self._see(node, progress.epoch)
 
-    def _see(self, node: SimulatedNode, epoch: Epoch) -> None:
+    def _see(self, node: Node, epoch: Epoch) -> None:
         if epoch > self._newest + STEPS_MAX:
             raise Violation(
                 f"node {node.node_id} is in epoch {epoch}, after {self._newest} was the newest"

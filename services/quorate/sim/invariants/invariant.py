@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     )
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.sim.logview import Entry
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
+    from quorate.sim.seen import Node, World
 
 
 class Invariant:
@@ -29,56 +28,56 @@ class Invariant:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        # All of them, told as one.
+        self.watch: Invariant = self
 
-    def started(self, node: SimulatedNode, recovered: RecoveredState) -> None:
+    def started(self, node: Node, recovered: RecoveredState) -> None:
         """A process has recovered its disk and is about to start its core."""
 
-    def stopped(self, node: SimulatedNode) -> None:
+    def stopped(self, node: Node) -> None:
         """A process has ended, or its machine has lost power."""
 
-    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+    def published(self, node: Node, progress: PublishProgress) -> None:
         """A core has told a change of role, epoch, leader or high watermark."""
 
-    def committed(self, node: SimulatedNode, entry: Entry) -> None:
+    def committed(self, node: Node, entry: Entry) -> None:
         """A replica is the first to call this batch committed."""
 
-    def appended(self, node: SimulatedNode, entry: Entry) -> None:
+    def appended(self, node: Node, entry: Entry) -> None:
         """A batch has been written at the end of a log."""
 
-    def truncating(self, node: SimulatedNode, to: OffsetAndEpoch) -> None:
+    def truncating(self, node: Node, to: OffsetAndEpoch) -> None:
         """A log is about to be cut; the node's view still holds what goes."""
 
-    def voted(self, node: SimulatedNode, epoch: Epoch, candidate: ReplicaKey) -> None:
+    def voted(self, node: Node, epoch: Epoch, candidate: ReplicaKey) -> None:
         """A vote (no pre-vote) leaves a process, or counts for itself."""
 
-    def snapshot(self, node: SimulatedNode, snapshot_id: OffsetAndEpoch) -> None:
+    def snapshot(self, node: Node, snapshot_id: OffsetAndEpoch) -> None:
         """A snapshot has been written, or fetched and installed."""
 
-    def acknowledging(self, node: SimulatedNode, offset: Offset) -> None:
+    def acknowledging(self, node: Node, offset: Offset) -> None:
         """A write below `offset` is about to be acknowledged to its client."""
 
-    def fetching(self, node: SimulatedNode, request: FetchRequest | FetchSnapshotRequest) -> None:
+    def fetching(self, node: Node, request: FetchRequest | FetchSnapshotRequest) -> None:
         """A process is about to handle a Fetch, or one for a slice of a snapshot."""
 
-    def asked(self, node: SimulatedNode, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: Node, token: ReplyToken, request: MembershipRequest) -> None:
         """A process is about to handle a request for a change of the quorum."""
 
-    def answering(
-        self, node: SimulatedNode, token: ReplyToken, response: MembershipResponse
-    ) -> None:
+    def answering(self, node: Node, token: ReplyToken, response: MembershipResponse) -> None:
         """The answer to such a request is about to leave the process."""
 
-    def changing(self, node: SimulatedNode) -> None:
+    def changing(self, node: Node) -> None:
         """A leader has decided on another set of voters, and is about to write it."""
 
-    def joining(self, node: SimulatedNode, request: AddRaftVoterRequest) -> None:
+    def joining(self, node: Node, request: AddRaftVoterRequest) -> None:
         """A process asks to become a voter, of itself."""
 
-    def sending(self, node: SimulatedNode, part: SnapshotRange) -> None:
+    def sending(self, node: Node, part: SnapshotRange) -> None:
         """A slice of a snapshot is about to be sent."""
 
-    def cleaned(self, node: SimulatedNode, event: LogCleaned) -> None:
+    def cleaned(self, node: Node, event: LogCleaned) -> None:
         """Snapshots and segments have been deleted; the process has not been told."""
 
-    def heard_leader(self, node: SimulatedNode) -> None:
+    def heard_leader(self, node: Node) -> None:
         """A follower has received a Fetch answer of its leader."""

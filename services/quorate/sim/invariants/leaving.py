@@ -14,8 +14,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.raft.messages import MembershipRequest, MembershipResponse
     from quorate.records.ids import NodeId, ReplicaKey, ReplyToken
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
+    from quorate.sim.seen import Node, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +37,11 @@ class LeavesKeepAMajority(Invariant):
         self._asked: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
         self._given: list[Given] = []
 
-    def asked(self, node: SimulatedNode, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: Node, token: ReplyToken, request: MembershipRequest) -> None:
         if isinstance(request, TakeLeaveRequest):
             self._asked[node.node_id, token] = request.voter
 
-    def answering(
-        self, node: SimulatedNode, token: ReplyToken, response: MembershipResponse
-    ) -> None:
+    def answering(self, node: Node, token: ReplyToken, response: MembershipResponse) -> None:
         key = self._asked.pop((node.node_id, token), None)
         if key is None or response.error is not ErrorCode.NONE:
             return

@@ -10,8 +10,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.records.ids import Epoch, NodeId, Offset
     from quorate.sim.logview import Entry
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
+    from quorate.sim.seen import Node, World
 
 
 class LogMatching(Invariant):
@@ -24,7 +23,7 @@ class LogMatching(Invariant):
         super().__init__(world)
         self._chains: dict[tuple[Offset, Epoch], tuple[int, NodeId]] = {}
 
-    def appended(self, node: SimulatedNode, entry: Entry) -> None:
+    def appended(self, node: Node, entry: Entry) -> None:
         first = self._chains.setdefault((entry.end, entry.epoch), (entry.chain, node.node_id))
         if first[0] != entry.chain:
             raise Violation(

@@ -10,8 +10,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress, RecoveredState
     from quorate.records.ids import Epoch, Offset, ReplicaKey
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
+    from quorate.sim.seen import Node, World
 
 
 class Monotonic(Invariant):
@@ -26,7 +25,7 @@ class Monotonic(Invariant):
         self._epochs: dict[ReplicaKey, Epoch] = {}
         self._high_watermarks: dict[ReplicaKey, Offset] = {}
 
-    def started(self, node: SimulatedNode, recovered: RecoveredState) -> None:
+    def started(self, node: Node, recovered: RecoveredState) -> None:
         self._high_watermarks.pop(node.key, None)
         if not recovered.snapshots:
             return
@@ -38,7 +37,7 @@ class Monotonic(Invariant):
                 f"before its snapshot at {newest}"
             )
 
-    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+    def published(self, node: Node, progress: PublishProgress) -> None:
         epoch = self._epochs.get(node.key)
         if epoch is not None and progress.epoch < epoch:
             raise Violation(f"node {node.node_id} goes back from epoch {epoch} to {progress.epoch}")

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.raft.roles import Role
     from quorate.records.ids import Epoch, ReplicaKey
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
+    from quorate.sim.seen import Node, World
 
 
 class HealthyLeaderKeepsEpoch(Invariant):
@@ -29,11 +28,11 @@ class HealthyLeaderKeepsEpoch(Invariant):
         self._hearing_since: dict[ReplicaKey, tuple[Role, int]] = {}
         self._asking_since: dict[ReplicaKey, int] = {}
 
-    def stopped(self, node: SimulatedNode) -> None:
+    def stopped(self, node: Node) -> None:
         self._hearing_since.pop(node.key, None)
         self._asking_since.pop(node.key, None)
 
-    def heard_leader(self, node: SimulatedNode) -> None:
+    def heard_leader(self, node: Node) -> None:
         current = node.core.replica.role
         known = self._hearing_since.get(node.key)
         if not _has_heard_leader(current):
@@ -42,7 +41,7 @@ class HealthyLeaderKeepsEpoch(Invariant):
         elif known is None or known[0] is not current:
             self._hearing_since[node.key] = (current, self.world.now_us)
 
-    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+    def published(self, node: Node, progress: PublishProgress) -> None:
         role = progress.role
         if role == "leader":
             self.heard_leader(node)
@@ -53,7 +52,7 @@ class HealthyLeaderKeepsEpoch(Invariant):
         if role == "candidate" and before not in (None, "candidate"):
             self._check(node, progress.epoch, self._asking_since.get(node.key, self.world.now_us))
 
-    def _check(self, node: SimulatedNode, epoch: Epoch, asking_since: int) -> None:
+    def _check(self, node: Node, epoch: Epoch, asking_since: int) -> None:
         for leader in self.world.running():
             progress = leader.progress
             if progress is None or not progress.is_leader or progress.epoch != epoch - 1:

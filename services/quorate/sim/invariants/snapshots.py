@@ -11,7 +11,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch
     from quorate.records.voters import VoterSet
-    from quorate.sim.node import SimulatedNode
+    from quorate.sim.seen import Node
 
 
 class SnapshotEqualsPrefix(Invariant):
@@ -20,7 +20,7 @@ class SnapshotEqualsPrefix(Invariant):
     Source: KIP-630, "Proposed Changes"; KIP-853 for the voter set.
     """
 
-    def snapshot(self, node: SimulatedNode, snapshot_id: OffsetAndEpoch) -> None:
+    def snapshot(self, node: Node, snapshot_id: OffsetAndEpoch) -> None:
         history = self.world.oracle
         if snapshot_id.offset > history.end:
             raise Violation(

@@ -9,7 +9,7 @@ from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
-    from quorate.sim.node import SimulatedNode
+    from quorate.sim.seen import Node
 
 
 class StateMachineSafety(Invariant):
@@ -18,7 +18,7 @@ class StateMachineSafety(Invariant):
     Source: Raft paper, section 5.4.3 (State Machine Safety).
     """
 
-    def published(self, node: SimulatedNode, progress: PublishProgress) -> None:
+    def published(self, node: Node, progress: PublishProgress) -> None:
         high_watermark = progress.high_watermark
         if high_watermark is None:
             return
@@ -28,7 +28,7 @@ class StateMachineSafety(Invariant):
                 raise Violation(self._differs(node, history.end))
             for entry in node.log.between(history.end, high_watermark):
                 history.commit(entry, progress.epoch)
-                self.world.watch.committed(node, entry)
+                self.watch.committed(node, entry)
             if history.end != high_watermark:
                 raise Violation(
                     f"the high watermark {high_watermark} of node {node.node_id} "
@@ -40,5 +40,5 @@ class StateMachineSafety(Invariant):
                 raise Violation(self._differs(node, high_watermark))
 
     @staticmethod
-    def _differs(node: SimulatedNode, offset: int) -> str:
+    def _differs(node: Node, offset: int) -> str:
         return f"node {node.node_id} calls another history committed below {offset}"

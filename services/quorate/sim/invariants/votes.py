@@ -10,8 +10,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
     from quorate.records.ids import Epoch, ReplicaKey
-    from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
+    from quorate.sim.seen import Node, World
 
 
 class OneVotePerEpoch(Invariant):
@@ -25,7 +24,7 @@ class OneVotePerEpoch(Invariant):
         self._votes: dict[tuple[ReplicaKey, Epoch], ReplicaKey] = {}
         self._newest: dict[ReplicaKey, Epoch] = {}
 
-    def voted(self, node: SimulatedNode, epoch: Epoch, candidate: ReplicaKey) -> None:
+    def voted(self, node: Node, epoch: Epoch, candidate: ReplicaKey) -> None:
         first = self._votes.setdefault((node.key, epoch), candidate)
         if first != candidate:
             raise Violation(
@@ -34,7 +33,7 @@ class OneVotePerEpoch(Invariant):
             )
         self._newest[node.key] = max(epoch, self._newest.get(node.key, epoch))
 
-    def started(self, node: SimulatedNode, recovered: RecoveredState) -> None:
+    def started(self, node: Node, recovered: RecoveredState) -> None:
         epoch = self._newest.get(node.key)
         if epoch is None:
             return

@@ -1,0 +1,143 @@
+"""What a simulated process has below it and around it: the machine that it runs on, and the world.
+
+Processes, and what is in them, are made by nodes, and nodes by worlds; so they know their makers
+by these protocols alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from quorate.sim.loop import Timeline
+from quorate.sim.seen import Node, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.consensus.driver import RaftDriver
+    from quorate.raft.api import (
+        AppendToLog,
+        CallFailure,
+        Peer,
+        PublishProgress,
+        Random,
+        SendRequest,
+    )
+    from quorate.raft.messages import MembershipResponse, PeerResponse
+    from quorate.records.ids import CallId, OffsetAndEpoch, ReplyToken
+    from quorate.records.voters import VoterSet
+    from quorate.sim.disk import SimulatedDisk, Survival
+    from quorate.sim.invariants.invariant import Invariant
+    from quorate.sim.network import Caller
+    from quorate.sim.transcript import Transcript
+
+
+class WorldAround(World, Protocol):
+    """The time and its draws, the way to the other nodes, and those who look on."""
+
+    ticks_to_death: int | None
+
+    @property
+    def random(self) -> Random: ...
+    @property
+    def transcript(self) -> Transcript: ...
+    @property
+    def watch(self) -> Invariant:
+        """All invariants, told as one."""
+        ...
+
+    @property
+    def answers(self) -> dict[ReplyToken, MembershipResponse]:
+        """What operators were told."""
+        ...
+
+    @property
+    def static_voters(self) -> VoterSet: ...
+
+    def schedule(self, delay_us: int, action: Callable[[], None]) -> None: ...
+    def remark(self, text: str) -> None: ...
+    def next_token(self) -> ReplyToken: ...
+
+    # --- draws ------------------------------------------------------------------------------------
+
+    def draw_fsync_us(self) -> int: ...
+    def draw_survival(self) -> Survival: ...
+    def tempt_fate(self) -> None:
+        """A process does what it would be bad to die at."""
+        ...
+
+    def spoil(self, node: MachineBelow, snapshot_id: OffsetAndEpoch) -> None:
+        """A snapshot has been fetched; it may be spoiled before it is checked."""
+        ...
+
+    # --- the end of a process ---------------------------------------------------------------------
+
+    def is_time_to_die(self, node: Node) -> bool: ...
+    def process_died(self, node: Node) -> None:
+        """It died between two effects, or two calls to its disk."""
+        ...
+
+    def process_stopped(self, node: Node) -> None:
+        """It ended by itself."""
+        ...
+
+    def process_ended(self, node: Node, callers: dict[ReplyToken, Caller]) -> None:
+        """It is gone, and its machine tells everybody who is connected to it."""
+        ...
+
+    # --- messages ---------------------------------------------------------------------------------
+
+    def send_request(self, source: Node, effect: SendRequest) -> None: ...
+    def send_response(
+        self, source: Node, caller: Caller, response: PeerResponse | CallFailure
+    ) -> None: ...
+    def send_probe(self, source: Node, call: CallId, peer: Peer) -> None: ...
+
+
+class MachineBelow(Node, Timeline, Protocol):
+    """One machine, of which its process knows more than whoever looks on."""
+
+    @property
+    def world(self) -> WorldAround: ...
+    @property
+    def random(self) -> Random: ...
+    @property
+    def disk(self) -> SimulatedDisk: ...
+    @property
+    def driver(self) -> RaftDriver:
+        """The driver of the process of now."""
+        ...
+
+    @property
+    def is_paused(self) -> bool: ...
+    @property
+    def checked(self) -> set[OffsetAndEpoch]: ...
+    @property
+    def newest_snapshot(self) -> OffsetAndEpoch | None:
+        """What recovery found."""
+        ...
+
+    @property
+    def callers(self) -> dict[ReplyToken, Caller]:
+        """Who waits for answers of this process."""
+        ...
+
+    def may_die(self) -> None:
+        """Something is about to leave the process, or to reach its disk. May raise ProcessDied."""
+        ...
+
+    def fail(self, message: str) -> None:
+        """The disk failed."""
+        ...
+
+    # --- what befalls its log ---------------------------------------------------------------------
+
+    def appended(self, effect: AppendToLog) -> None: ...
+    def published(self, progress: PublishProgress) -> None: ...
+    def begin_log_at(self, snapshot_id: OffsetAndEpoch) -> None:
+        """A fetched snapshot has taken the place of the log."""
+        ...
+
+    def healed(self) -> None:
+        """The log has reached what it once was."""
+        ...
