@@ -72,7 +72,9 @@ class ControllerClient(ControllerCalls):
         """
 
         async def attempt(server: Address, timeout_s: float) -> WriteReply:
-            return await self.write_at(server, request, timeout_s)
+            reply = await self.write_at(server, request, timeout_s)
+            self.finder.leads(server)
+            return reply
 
         return await self._through_leader(attempt, is_repeatable=False)
 
@@ -122,7 +124,10 @@ class ControllerClient(ControllerCalls):
         )
 
         async def attempt(server: Address, timeout_s: float) -> ReadReply:
-            return await read_at(server, request, timeout_s)
+            reply = await read_at(server, request, timeout_s)
+            if current:
+                self.finder.leads(server)
+            return reply
 
         if controller is None:
             return await self._through_leader(attempt)
@@ -133,7 +138,13 @@ class ControllerClient(ControllerCalls):
 
     async def describe_quorum(self) -> DescribeQuorumResponse:
         """The leader's view of all replicas."""
-        return await self._through_leader(self.describe_leader_at)
+
+        async def attempt(server: Address, timeout_s: float) -> DescribeQuorumResponse:
+            answer = await self.describe_leader_at(server, timeout_s)
+            self.finder.leads(server)
+            return answer
+
+        return await self._through_leader(attempt)
 
     async def api_versions(self) -> ApiVersions:
         """Who the first server is that answers."""

@@ -79,6 +79,11 @@ class LeaderFinder:
         else:
             self._leader, self._epoch = leader, epoch
 
+    def leads(self, server: Address) -> None:
+        """That one has done what only a leader does."""
+        if server != self._leader:
+            self._leader, self._epoch = server, None
+
     def forget(self) -> None:
         """The last leader leads no more."""
         self._leader = self._epoch = None

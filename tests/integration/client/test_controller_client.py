@@ -71,6 +71,17 @@ async def test_a_write_follows_the_leader_and_stays_with_it(
         assert await writing == CREATED
 
 
+async def test_a_leader_that_was_asked_by_chance_is_asked_again(
+    served: Served, another: Served
+) -> None:
+    servers = [served.address, another.address]
+    async with ControllerClient(servers, timeout_ms=TIMEOUT_MS, transport=chosen()) as client:
+        for _ in range(3):
+            writing = asyncio.ensure_future(client.write(REQUEST))
+            (await served.controller.asked())[1].set_result(CREATED)
+            assert await writing == CREATED
+
+
 async def test_a_server_that_is_down_is_passed_over(served: Served) -> None:
     servers = [(HOST, free_ports(1)[0]), served.address]
     async with ControllerClient(servers, timeout_ms=TIMEOUT_MS, transport=chosen()) as client:
