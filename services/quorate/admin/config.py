@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quorate.admin.statefulset import StatefulSet
-    from quorate.rpc.access import Access
+    from quorate.api.rights import Access
     from quorate.settings.tls import TlsSettings
     from quorate.settings.tracing import TracingSettings
     from quorate.settings.transport import Transport

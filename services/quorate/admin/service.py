@@ -35,9 +35,9 @@ from quorate.telemetry.metrics import TRACING_METERS, MetricsServer, Readings
 
 if TYPE_CHECKING:
     from quorate.admin.config import AdminConfig
+    from quorate.api.admin import Done, Prepared, PrepareStopRequest
     from quorate.raft import messages as m
     from quorate.records.ids import NodeId
-    from quorate.rpc.admin_server import Done, Prepared
     from quorate.rpc.tls import TlsFiles
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other 
 
 
 class Sidecar:
-    """Answers the admin API (`rpc.admin_server.AdminHandler`) through a membership client."""
+    """Answers the admin API (`api.admin.AdminHandler`) through a membership client."""
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class Sidecar:
     async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse:
         return await self._client.describe(self._deadline(timeout_s))
 
-    async def prepare_stop(self, *, leave: bool, timeout_s: float | None) -> Prepared:
+    async def prepare_stop(self, request: PrepareStopRequest, timeout_s: float | None) -> Prepared:
         deadline = self._deadline(timeout_s)
         pod = self._pod
 
         async def look() -> Fate | None:
-            if leave:
+            if request.leave:
                 return Fate.GOES_FOR_GOOD
             return Fate.RETURNS if pod is None else await pod.look_again()
 

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from quorate.admin.statefulset import Fate
+from quorate.api.admin import NO_LEADER, OUTCOME_UNKNOWN, AdminError, Prepared
+from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
 from quorate.client.requests import voter_of
 from quorate.client.waiting import Backoff
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis
-from quorate.rpc.admin_errors import NO_LEADER, OUTCOME_UNKNOWN, AdminError
-from quorate.rpc.admin_server import Prepared
-from quorate.rpc.authorization import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -215,12 +214,12 @@ class _Stopping:
         if without_leave and not self._has_leave:
             log.warning(f"stops without leave: {without_leave}")
         return Prepared(
-            self.handed_over,
-            self.removed,
-            is_voter,
-            leader,
-            self._has_leave,
-            "" if self._has_leave else without_leave,
+            handed_over=self.handed_over,
+            removed=self.removed,
+            is_voter=is_voter,
+            leader=leader,
+            has_leave=self._has_leave,
+            without_leave="" if self._has_leave else without_leave,
         )
 
     async def _look(self) -> m.DescribeQuorumResponse:

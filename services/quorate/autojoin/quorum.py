@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from quorate.api.admin import AdminError
 from quorate.client.admin_client import AdminClient
 from quorate.client.calls import ControllerCalls
 from quorate.records.ids import ClusterId, NodeId, ReplicaKey
-from quorate.rpc.admin_errors import AdminError
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from quorate.api.admin import AdminError
 from quorate.autojoin.decision import decide
 from quorate.autojoin.notes import (
     conditions_of,
@@ -30,7 +31,6 @@ from quorate.autojoin.steps import (
     WriteRecord,
 )
 from quorate.autojoin.story import Story
-from quorate.rpc.admin_errors import AdminError
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
+from quorate.api.admin import AdminError
 from quorate.cli.arguments import number
 from quorate.cli.output import CommandError, admin_error, fail, warn
 from quorate.client.addresses import format_server, parse_server, parse_servers
 from quorate.client.asking import ask_everybody
 from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
 from quorate.client.controller_client import ControllerClient
-from quorate.rpc.admin_errors import AdminError
 from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.numbers import INT32_MAX
 from quorate.settings.properties import ConfigError, Settings, read_properties

@@ -14,7 +14,7 @@ from quorate.records.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.rpc.admin_errors import AdminError
+    from quorate.api.admin import AdminError
 
 
 class CommandError(Exception):

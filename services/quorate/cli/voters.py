@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
+    from quorate.api.admin import AdminError
     from quorate.client.controller_client import ControllerClient
-    from quorate.rpc.admin_errors import AdminError
 
 _ANY_CLUSTER = ClusterId("")
 NODE_ID: Final = number(0, NODE_ID_MAX)

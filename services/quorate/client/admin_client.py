@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import grpc.aio
 
+from quorate.api.admin import NO_LEADER, OUTCOME_UNKNOWN, AdminError, Done, Prepared
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Millis
 from quorate.rpc import convert_sidecar as convert
-from quorate.rpc.admin_errors import NO_LEADER, OUTCOME_UNKNOWN, AdminError, admin_error
-from quorate.rpc.admin_server import Done, Prepared
+from quorate.rpc.admin_errors import admin_error
 from quorate.rpc.channels import ChannelPool, target
 from quorate.rpc.convert_admin import describe_response
 from quorate.rpc.convert_raft import leader_of

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from quorate.api.admin import NO_LEADER, AdminError
 from quorate.client.asking import ask_everybody
 from quorate.client.calls import (
     ApiVersions,
@@ -23,7 +24,6 @@ from quorate.client.silence import ReplacedError, SilentServers, Watch
 from quorate.client.waiting import Backoff
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId
-from quorate.rpc.admin_errors import NO_LEADER, AdminError
 from quorate.rpc.channels import target
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from quorate.api.admin import OUTCOME_UNKNOWN, AdminError, Done
 from quorate.client.calls import (
     OutcomeUnknownError,
     QuorumUnavailableError,
@@ -23,8 +24,6 @@ from quorate.client.waiting import FAIR_S, Backoff
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
-from quorate.rpc.admin_errors import OUTCOME_UNKNOWN, AdminError
-from quorate.rpc.admin_server import Done
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from dataclasses import replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, assert_never
 
+from quorate.api.admin import AMBIGUOUS_OBSERVER, OBSERVER_NOT_FOUND, AdminError
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch
-from quorate.rpc.admin_errors import AMBIGUOUS_OBSERVER, OBSERVER_NOT_FOUND, AdminError
 
 if TYPE_CHECKING:
     from quorate.records.ids import ClusterId, NodeId, ReplicaKey

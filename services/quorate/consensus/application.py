@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from quorate.api.handlers import ControllerApiError
 from quorate.consensus.deciding import Asked, Deciding
 from quorate.consensus.expiry import Expiry
 from quorate.consensus.garbage import PassesByReplaced
@@ -26,7 +27,6 @@ from quorate.raft import api
 from quorate.raft.messages import LeaderInfo, ProposalResponse, ReadResponse
 from quorate.raft.notes import Cause
 from quorate.records.errors import ErrorCode
-from quorate.rpc.controller_server import ControllerApiError
 from quorate.storage.errors import StorageError
 from quorate.telemetry import tracing
 

@@ -31,7 +31,7 @@ from quorate.settings.transport import read_transport
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from quorate.rpc.access import Access
+    from quorate.api.rights import Access
     from quorate.settings.tls import TlsSettings
     from quorate.settings.tracing import TracingSettings
     from quorate.settings.transport import Transport

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from quorate.api.handlers import ControllerApiError
 from quorate.consensus.replies import Arrivals, not_controller
 from quorate.controller.errors import RefusedError
 from quorate.raft import api
 from quorate.raft.messages import ReadResponse
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
-from quorate.rpc.controller_server import ControllerApiError
 from quorate.rpc.pace import SERVING_SHARE, Pace
 
 if TYPE_CHECKING:

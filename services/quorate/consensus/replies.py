@@ -6,9 +6,9 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
+from quorate.api.handlers import ControllerApiError, LeaderHint
 from quorate.records.errors import ErrorCode
 from quorate.records.value import value
-from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 
 if TYPE_CHECKING:
     from quorate.controller.replies import WriteReply

@@ -5,15 +5,14 @@ Apart from the interceptor that asks, so that reading a properties file does not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.api.rights import Access
 from quorate.controller.authorizer import ListedIdentities, Operation
 from quorate.settings.properties import ConfigError
 from quorate.settings.tls import ClientAuth
 
 if TYPE_CHECKING:
-    from quorate.controller.authorizer import Authorizer
     from quorate.settings.properties import Settings
     from quorate.settings.tls import TlsSettings
 
@@ -21,14 +20,6 @@ AUTHORIZER: Final = "authorizer.class.name"
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 SUPER_USERS: Final = "super.users"
 FORWARDERS: Final = "authorizer.forwarders"
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Who decides, and which identities may call for others."""
-
-    authorizer: Authorizer
-    forwarders: frozenset[str] = frozenset()
 
 
 def allow_key(operation: Operation) -> str:

@@ -8,29 +8,25 @@ whether the change is done.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import grpc
 import grpc.aio
 
+from quorate.api.admin import (
+    AMBIGUOUS_OBSERVER,
+    FEATURE_UNSUPPORTED,
+    INVALID_REQUEST,
+    NO_LEADER,
+    OBSERVER_NOT_FOUND,
+    OUTCOME_UNKNOWN,
+    AdminError,
+)
+from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.rpc import refusals
-from quorate.rpc.authorization import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
 from quorate.rpc.convert_raft import error_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from quorate.raft.messages import MembershipResponse
-
-# Reasons that the sidecar has beyond the leader's.
-NO_LEADER: Final = "NO_LEADER"
-OUTCOME_UNKNOWN: Final = "OUTCOME_UNKNOWN"
-INVALID_REQUEST: Final = "INVALID_REQUEST"
-AMBIGUOUS_OBSERVER: Final = "AMBIGUOUS_OBSERVER"
-OBSERVER_NOT_FOUND: Final = "OBSERVER_NOT_FOUND"
-FEATURE_UNSUPPORTED: Final = "FEATURE_UNSUPPORTED"
 
 _Code = grpc.StatusCode
 STATUS_BY_REASON: Final[dict[str, grpc.StatusCode]] = {
@@ -83,39 +79,10 @@ STATUS_BY_ERROR: Final[dict[ErrorCode, grpc.StatusCode]] = {
 }
 
 
-class AdminError(Exception):
-    """Why a call of the admin API is not done: `str()` is a sentence with the remedy.
-
-    `metadata` holds what a program needs of it: names in snake_case, values as text.
-    """
-
-    def __init__(
-        self,
-        reason: str,
-        error: ErrorCode,
-        message: str,
-        metadata: Iterable[tuple[str, str]] = (),
-    ) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.error = error
-        self.message = message
-        self.metadata = dict(metadata)
-
-    @classmethod
-    def of(cls, answer: MembershipResponse) -> AdminError:
-        """What a leader answered; without a reason, Kafka's error is one."""
-        reason = answer.reason.value if answer.reason is not None else answer.error.name
-        leader: list[tuple[str, str]] = [("leader_epoch", str(answer.leader.epoch))]
-        if answer.leader.leader_id is not None:
-            leader.append(("leader_id", str(answer.leader.leader_id)))
-        return cls(reason, answer.error, answer.message, (*leader, *answer.metadata))
-
-    @property
-    def code(self) -> grpc.StatusCode:
-        """The status of the gRPC call."""
-        by_error = STATUS_BY_ERROR.get(self.error, _Code.INTERNAL)
-        return STATUS_BY_REASON.get(self.reason, by_error)
+def status_of(error: AdminError) -> grpc.StatusCode:
+    """The status of a gRPC call that ends with this error."""
+    by_error = STATUS_BY_ERROR.get(error.error, _Code.INTERNAL)
+    return STATUS_BY_REASON.get(error.reason, by_error)
 
 
 async def abort(context: grpc.aio.ServicerContext[Any, Any], error: AdminError) -> None:
@@ -124,7 +91,7 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], error: AdminError) 
         "kafka_error": error.error.name,
         "kafka_error_code": str(int(error.error)),
     }
-    refusal = refusals.Refusal(error.code, error.reason, error.message, metadata)
+    refusal = refusals.Refusal(status_of(error), error.reason, error.message, metadata)
     await refusals.abort(context, refusal)
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
+from quorate.api.admin import INVALID_REQUEST, AdminError, PrepareStopRequest
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.rpc import admin_errors
 from quorate.rpc import convert_sidecar as convert
-from quorate.rpc.admin_errors import AdminError
 from quorate.rpc.authorization import CALLER, CallerInterceptor
 from quorate.rpc.channels import make_server, server_spans
 from quorate.rpc.convert_admin import pb_describe_response
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     import grpc.aio
 
+    from quorate.api.admin import AdminHandler, Done, Prepared
     from quorate.rpc.gen.raft.v1 import raft_pb2
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
@@ -48,30 +49,6 @@ WORDS_BYTES_MAX: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A change that is committed: what was asked in the end, and who leads now."""
-
-    request: m.MembershipRequest
-    leader: m.LeaderInfo
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What was done so that the controller may stop, and what holds now.
-
-    `is_voter` is None where nobody leads who could tell, `leader` NOTHING_KNOWN where nobody was
-    asked. `without_leave` says why a voter that comes back stops although it has no leave.
-    """
-
-    handed_over: bool
-    removed: bool
-    is_voter: bool | None
-    leader: m.LeaderInfo
-    has_leave: bool = False
-    without_leave: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class CallRecord:
     """One call that has ended: who asked for what, and what came of it in one word."""
 
@@ -82,16 +59,6 @@ class CallRecord:
     outcome: str
     message: str
     duration_s: float
-
-
-class AdminHandler(Protocol):
-    """What the sidecar offers, each within seconds, or its own default. All raise AdminError."""
-
-    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> Done: ...
-
-    async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse: ...
-
-    async def prepare_stop(self, *, leave: bool, timeout_s: float | None) -> Prepared: ...
 
 
 class AdminService(admin_pb2_grpc.AdminServicer):
@@ -154,7 +121,7 @@ class AdminService(admin_pb2_grpc.AdminServicer):
         self, request: pb.PrepareStopRequest, context: Context
     ) -> pb.PrepareStopResponse:
         async def perform(timeout_s: float | None) -> Prepared:
-            return await self._handler.prepare_stop(leave=request.leave, timeout_s=timeout_s)
+            return await self._handler.prepare_stop(PrepareStopRequest(request.leave), timeout_s)
 
         def parse() -> float | None:
             return _time(context, request.timeout_ms)
@@ -221,9 +188,7 @@ def _parsed(parse: Callable[[], T]) -> T:
     try:
         return parse()
     except ValueError as error:
-        raise AdminError(
-            admin_errors.INVALID_REQUEST, ErrorCode.INVALID_REQUEST, str(error)
-        ) from error
+        raise AdminError(INVALID_REQUEST, ErrorCode.INVALID_REQUEST, str(error)) from error
 
 
 def _time(context: Context, timeout_ms: int) -> float | None:

@@ -15,14 +15,14 @@ import logging
 import time
 from contextlib import aclosing
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, cast
 from urllib.parse import quote, unquote
 
 import grpc
 import grpc.aio
 
-from quorate.controller.authorizer import ANONYMOUS, CLUSTER, TOPICS, Operation, Resource
+from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, Need
+from quorate.controller.authorizer import ANONYMOUS, TOPICS, Operation
 from quorate.rpc.admission import AdmissionError
 from quorate.rpc.arrivals import NothingSentError
 from quorate.rpc.by_callback import taken_while
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from quorate.rpc.access import Access
+    from quorate.api.rights import Access
     from quorate.rpc.admission import Place
 
 log = logging.getLogger(__name__)
@@ -52,19 +52,9 @@ Unary: TypeAlias = "Callable[[Any, Context], Awaitable[Any]]"
 Answering: TypeAlias = "Callable[[Any, Context], AsyncGenerator[Any]]"
 Stream: TypeAlias = "Callable[[AsyncIterator[Any], Context], AsyncGenerator[Any]]"
 FORWARDED_PRINCIPAL: Final = "quorate-forwarded-principal"
-NOT_AUTHORIZED: Final = "NOT_AUTHORIZED"
-FORWARDING_NOT_ALLOWED: Final = "FORWARDING_NOT_ALLOWED"
 
 # Who calls, for the services behind the interceptor; without one everybody is anonymous.
 CALLER: ContextVar[str] = ContextVar("caller", default=ANONYMOUS)
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """Any one of these operations on a resource."""
-
-    operations: tuple[Operation, ...]
-    resource: Resource = CLUSTER
 
 
 _PEER: Final = Need((Operation.CLUSTER_ACTION,))
@@ -373,10 +363,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
 
     def _is_allowed(self, caller: str, need: Need) -> bool:
         assert self._access is not None
-        authorizer = self._access.authorizer
-        return any(
-            authorizer.authorize(caller, operation, need.resource) for operation in need.operations
-        )
+        return self._access.allows(caller, need)
 
 
 def _principal_of(certificate: bytes) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import grpc
 import grpc.aio
 
+from quorate.api.handlers import ControllerApiError
 from quorate.controller.requests import Caller
 from quorate.rpc import convert_controller as convert
 from quorate.rpc.admission import Admission, AdmissionError, Pool
@@ -23,62 +23,14 @@ from quorate.rpc.write_stream import WriteStream, converted
 from quorate.rpc.write_window import WriteBudget
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import AsyncIterator
 
-    from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.requests import ReadRequest, WriteRequest
-    from quorate.records.errors import ErrorCode
+    from quorate.api.handlers import Answer, ControllerHandler, LeaderHint
+    from quorate.controller.replies import WriteReply
+    from quorate.controller.requests import WriteRequest
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 STREAMS_MAX: Final = 512
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderHint:
-    """The leader that this controller knows, and where its clients reach it."""
-
-    node_id: int | None
-    epoch: int
-    host: str = ""
-    port: int = 0
-
-
-class ControllerApiError(Exception):
-    """A request that has no reply of its own kind.
-
-    `outcome_unknown` says that the change may have been committed or may still be.
-    """
-
-    def __init__(
-        self,
-        error: ErrorCode,
-        message: str,
-        *,
-        leader: LeaderHint | None = None,
-        outcome_unknown: bool = False,
-    ) -> None:
-        super().__init__(message)
-        self.error = error
-        self.message = message
-        self.leader = leader
-        self.outcome_unknown = outcome_unknown
-
-
-class ControllerHandler(Protocol):
-    """What the consensus service offers; both raise ControllerApiError."""
-
-    def write(self, request: WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]: ...
-
-    async def read(
-        self,
-        request: ReadRequest,
-        *,
-        min_offset: int,
-        current: bool,
-        timeout_ms: int,
-        even_if_behind: bool,
-    ) -> ReadReply: ...
 
 
 class ControllerService(controller_pb2_grpc.ControllerServicer):
@@ -103,7 +55,7 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         return response
 
-    def _begin_on_stream(self, write: WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
+    def _begin_on_stream(self, write: WriteRequest, caller: Caller) -> Answer[WriteReply]:
         """Hand over one write of many, some of which have spans of their own."""
         if self._spans is None:
             return self._handler.write(write, caller)
@@ -156,7 +108,7 @@ class ControllerService(controller_pb2_grpc.ControllerServicer):
         return response
 
 
-def _put_result(result: pb.WriteResult, reply: asyncio.Future[WriteReply]) -> None:
+def _put_result(result: pb.WriteResult, reply: Answer[WriteReply]) -> None:
     """What became of a write that is over."""
     try:
         convert.put_write_reply(result, reply.result())

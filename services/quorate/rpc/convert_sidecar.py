@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.api.admin import FEATURE_UNSUPPORTED, AdminError
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
 from quorate.records.voters import KRAFT_VERSION
-from quorate.rpc.admin_errors import FEATURE_UNSUPPORTED, AdminError
 from quorate.rpc.convert_admin import (
     FEATURES_MAX,
     feature_of,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
@@ -28,6 +28,7 @@ from quorate.rpc.refusals import abort
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from quorate.api.handlers import Answer, RaftHandler
     from quorate.records.ids import ReplicaKey, ReplyToken
 
 T = TypeVar("T")
@@ -36,14 +37,6 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 FETCHES_MAX: Final = 1200
 # A voter has one stream; those before it may take a while to go.
 FETCHES_OF_VOTERS_MAX: Final = 256
-
-
-class RaftHandler(Protocol):
-    """What the consensus service offers. In Fetch answers it has put the log's bytes in place."""
-
-    def submit(self, request: m.Request) -> tuple[ReplyToken, asyncio.Future[m.Response]]: ...
-
-    def gone(self, token: ReplyToken) -> None: ...
 
 
 class RaftService(raft_pb2_grpc.RaftServicer):
@@ -211,7 +204,7 @@ class RaftService(raft_pb2_grpc.RaftServicer):
 
     def _submit(
         self, request: m.FetchRequest, stream: FetchStream
-    ) -> tuple[ReplyToken, asyncio.Future[m.Response]]:
+    ) -> tuple[ReplyToken, Answer[m.Response]]:
         replica = request.replica
         if replica is not None:
             before = self._streams.get(replica)
@@ -221,7 +214,7 @@ class RaftService(raft_pb2_grpc.RaftServicer):
         return self._handler.submit(request)
 
 
-async def _tell_given_up(answer: asyncio.Future[m.Response], context: Context) -> None:
+async def _tell_given_up(answer: Answer[m.Response], context: Context) -> None:
     """End the call with a status where it was the answer that was cancelled, not the call.
 
     gRPC sends none for a handler that ends cancelled, and its caller would wait for ever.

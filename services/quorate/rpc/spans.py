@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import Span
 
+    from quorate.api.handlers import Answer
     from quorate.raft import messages as m
     from quorate.raft.api import Peer
     from quorate.records.ids import CallId
@@ -210,7 +211,7 @@ class WriteSpans:
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
 
-    def around(self, begin_write: Callable[[], asyncio.Future[T]]) -> asyncio.Future[T]:
+    def around(self, begin_write: Callable[[], Answer[T]]) -> Answer[T]:
         """Begin a write, within a span if it is drawn. Raises what `begin_write` does."""
         tracing = self._tracing
         if not is_drawn(tracing.write_ratio):
@@ -225,7 +226,7 @@ class WriteSpans:
         reply.add_done_callback(lambda _: self._replied(span, reply))
         return reply
 
-    def _replied(self, span: Span, reply: asyncio.Future[T]) -> None:
+    def _replied(self, span: Span, reply: Answer[T]) -> None:
         if reply.cancelled():
             finish(span, grpc.StatusCode.CANCELLED, is_error=False)
             return

@@ -18,6 +18,7 @@ from quorate.rpc.write_window import WriteWindow
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from quorate.api.handlers import Answer
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import WriteRequest
     from quorate.h2.hot_stream import Door
@@ -27,7 +28,7 @@ ACKNOWLEDGED_TOGETHER_MAX: Final = 1024
 # A few milliseconds, where it holds as many items as it can.
 CONVERTED_AT_ONCE_BYTES: Final = 16 * 1024
 # The write's sequence, its reply, and the bytes of its request.
-_Waiting: TypeAlias = "tuple[int, asyncio.Future[WriteReply], int]"
+_Waiting: TypeAlias = "tuple[int, Answer[WriteReply], int]"
 
 
 class WriteStream:
@@ -35,8 +36,8 @@ class WriteStream:
 
     def __init__(
         self,
-        write: Callable[[WriteRequest], asyncio.Future[WriteReply]],
-        put_result: Callable[[pb.WriteResult, asyncio.Future[WriteReply]], None],
+        write: Callable[[WriteRequest], Answer[WriteReply]],
+        put_result: Callable[[pb.WriteResult, Answer[WriteReply]], None],
         budget: WriteBudget,
     ) -> None:
         """`write` begins a write, `put_result` tells what became of one that is over."""
@@ -44,7 +45,7 @@ class WriteStream:
         self._put_result = put_result
         self._window = WriteWindow(budget)
         self._waiting: deque[_Waiting] = deque()
-        self._watched: asyncio.Future[WriteReply] | None = None
+        self._watched: Answer[WriteReply] | None = None
         self._door: Door | None = None
         self._converting: asyncio.Task[None] | None = None
         # Writes and bytes of the acknowledgement that waits for room.

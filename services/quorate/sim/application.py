@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.api.handlers import ControllerApiError
 from quorate.consensus.application import MetadataApplication
 from quorate.consensus.config import LogSettings
 from quorate.consensus.snapshotting import Snapshotter
@@ -15,7 +16,6 @@ from quorate.controller.decision import ControllerSettings
 from quorate.controller.requests import Caller
 from quorate.controller.topics.messages import ListTopics
 from quorate.records.ids import UUID_BYTES, Offset, TopicId
-from quorate.rpc.controller_server import ControllerApiError
 from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.machine import Machine, request_of
 from quorate.sim.storage import LOG_DIR

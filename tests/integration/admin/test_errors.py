@@ -8,11 +8,11 @@ import grpc
 import grpc.aio
 import pytest
 
+from quorate.api import admin, rights
 from quorate.raft import messages as m
 from quorate.raft.messages import Reason
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId
-from quorate.rpc import admin_errors, authorization
 from quorate.rpc.admin_errors import STATUS_BY_REASON, admin_error
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2
@@ -22,23 +22,23 @@ from tests.integration.client.scripted import observer, refusal
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from quorate.api.admin import AdminError
     from quorate.client.membership import MembershipClient
-    from quorate.rpc.admin_errors import AdminError
     from tests.integration.client.conftest import Beside
     from tests.integration.client.scripted import ScriptedQuorum
 
 LOOK_MS = 3_000
 REMOVAL = pb.RemoveRaftVoterRequest(voter_id=3)
 OWN = [
-    admin_errors.NO_LEADER,
-    admin_errors.OUTCOME_UNKNOWN,
-    admin_errors.INVALID_REQUEST,
-    admin_errors.AMBIGUOUS_OBSERVER,
-    admin_errors.OBSERVER_NOT_FOUND,
-    admin_errors.FEATURE_UNSUPPORTED,
+    admin.NO_LEADER,
+    admin.OUTCOME_UNKNOWN,
+    admin.INVALID_REQUEST,
+    admin.AMBIGUOUS_OBSERVER,
+    admin.OBSERVER_NOT_FOUND,
+    admin.FEATURE_UNSUPPORTED,
     # Reached in tests/integration/security.
-    authorization.NOT_AUTHORIZED,
-    authorization.FORWARDING_NOT_ALLOWED,
+    rights.NOT_AUTHORIZED,
+    rights.FORWARDING_NOT_ALLOWED,
 ]
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.api.admin import Prepared
 from quorate.cli.main import main
 from quorate.cli.prepare_stop import in_words
 from quorate.raft import messages as m
 from quorate.records.ids import Epoch
-from quorate.rpc.admin_server import Prepared
 from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:

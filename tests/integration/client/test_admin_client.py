@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.api.admin import NO_LEADER, OUTCOME_UNKNOWN, AdminError
 from quorate.client.admin_client import NO_ANSWER, AdminClient
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership import MembershipClient
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, NodeId, ReplicaKey
-from quorate.rpc.admin_errors import NO_LEADER, OUTCOME_UNKNOWN, AdminError
 from tests.integration.client.conftest import sidecar
 from tests.integration.client.mute import mute
 from tests.integration.client.scripted import ScriptedQuorum, observer, refusal

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.api.handlers import ControllerApiError, LeaderHint
 from quorate.client.calls import (
     ControllerCalls,
     NoAnswerError,
@@ -18,7 +19,6 @@ from quorate.controller.topics.messages import ListTopics
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
-from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 from tests.integration.client.topics import REQUEST
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.integration.transports import chosen

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.api.handlers import ControllerApiError, LeaderHint
 from quorate.client.calls import (
     ApiVersions,
     NoAnswerError,
@@ -28,7 +29,6 @@ from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset
 from quorate.records.voters import Endpoint
-from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 from quorate.rpc.pages import LIMIT
 from tests.integration.client.topics import CREATED, LISTED, REQUEST, TIMEOUT_MS, TOPIC_ID
 from tests.integration.rpc.conftest import HOST, WAIT_S

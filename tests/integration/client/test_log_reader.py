@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.api.admin import AdminError
 from quorate.client.calls import QuorumUnavailableError
 from quorate.client.log_reader import LogReader, SnapshotGoneError
 from quorate.controller.topics.messages import NewTopic
 from quorate.records.batch import iter_batches
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
-from quorate.rpc.admin_errors import AdminError
 from tests.integration.disks import log_start
 from tests.integration.quorum import SMALL_LOG, Quorum
 from tests.integration.transports import chosen

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.raft import messages as m
-from quorate.raft.messages import Reason
-from quorate.records.errors import ErrorCode
-from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, ReplicaKey
-from quorate.records.voters import Voter
-from quorate.rpc.admin_errors import (
+from quorate.api.admin import (
     AMBIGUOUS_OBSERVER,
     NO_LEADER,
     OBSERVER_NOT_FOUND,
     OUTCOME_UNKNOWN,
     AdminError,
 )
+from quorate.raft import messages as m
+from quorate.raft.messages import Reason
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, ReplicaKey
+from quorate.records.voters import Voter
 from tests.integration.client.scripted import observer, refusal
 from tests.unit.raft import cores
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.api.handlers import ControllerApiError, LeaderHint
 from quorate.client.calls import OutcomeUnknownError
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.topics.messages import ListTopics
@@ -20,7 +21,6 @@ from quorate.records.ids import (
     ReplicaKey,
 )
 from quorate.records.voters import Endpoint
-from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 from tests.integration.client.mute import mute
 from tests.integration.client.topics import CREATED, LISTED, REQUEST, TIMEOUT_MS
 from tests.integration.rpc.conftest import HOST, WAIT_S

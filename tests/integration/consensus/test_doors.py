@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Never
 
 import pytest
 
+from quorate.api.admin import AdminError, Done, Prepared, PrepareStopRequest
 from quorate.consensus.raw_application import RawApplication
 from quorate.controller.topics.messages import CreateTopicsReply
 from quorate.raft import messages as m
@@ -15,8 +16,7 @@ from quorate.records.batch import iter_batches, read_records
 from quorate.records.errors import ErrorCode
 from quorate.records.metadata import decode_record
 from quorate.records.widths import record_problem
-from quorate.rpc.admin_errors import AdminError
-from quorate.rpc.admin_server import AdminService, CallRecord, Done, Prepared
+from quorate.rpc.admin_server import AdminService, CallRecord
 from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.convert_admin import (
     pb_add_voter,
@@ -92,8 +92,8 @@ class _Sidecar:
     async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse:
         raise AdminError("NO_LEADER", ErrorCode.NOT_LEADER_OR_FOLLOWER, "nobody leads")
 
-    async def prepare_stop(self, *, leave: bool, timeout_s: float | None) -> Prepared:
-        del leave, timeout_s
+    async def prepare_stop(self, request: PrepareStopRequest, timeout_s: float | None) -> Prepared:
+        del request, timeout_s
         raise AdminError("NO_LEADER", ErrorCode.NOT_LEADER_OR_FOLLOWER, "nobody leads")
 
 

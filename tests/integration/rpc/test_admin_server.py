@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import grpc.aio
 import pytest
 
+from quorate.api.admin import AdminError, Done, Prepared, PrepareStopRequest
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId
-from quorate.rpc.admin_errors import AdminError
-from quorate.rpc.admin_server import AdminServer, AdminService, CallRecord, Done, Prepared
+from quorate.rpc.admin_server import AdminServer, AdminService, CallRecord
 from quorate.rpc.convert_admin import describe_response
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
@@ -56,8 +56,9 @@ class _Handler:
         await self._answer("describe", timeout_s)
         return DESCRIBED
 
-    async def prepare_stop(self, *, leave: bool, timeout_s: float | None) -> Prepared:
-        await self._answer(leave, timeout_s)
+    async def prepare_stop(self, request: PrepareStopRequest, timeout_s: float | None) -> Prepared:
+        await self._answer(request.leave, timeout_s)
+        leave = request.leave
         return Prepared(handed_over=True, removed=leave, is_voter=not leave, leader=LEADER)
 
 

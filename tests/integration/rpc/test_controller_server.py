@@ -9,6 +9,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from quorate.api.handlers import ControllerApiError, LeaderHint
 from quorate.controller.topics.messages import (
     CreatedTopic,
     CreateTopics,
@@ -21,7 +22,6 @@ from quorate.controller.topics.messages import (
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Offset, TopicId
 from quorate.rpc import convert_controller as convert
-from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.write_stream import CONVERTED_AT_ONCE_BYTES

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.rpc.access import Access
+from quorate.api.rights import Access
 from quorate.rpc.authorization import CallerInterceptor
 from tests.integration.rpc.conftest import Served, serve
 from tests.integration.security.identities import IDENTITIES, PARTIES

@@ -12,6 +12,7 @@ import grpc.aio
 import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from quorate.api.rights import Access
 from quorate.client.calls import RequestRefusedError
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.topics.messages import (
@@ -26,7 +27,6 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Epoch, Millis, NodeId, Offset, TopicId
 from quorate.records.voters import Endpoint
 from quorate.rpc import convert_admin, convert_controller, convert_raft
-from quorate.rpc.access import Access
 from quorate.rpc.authorization import CallerInterceptor, forwarding
 from quorate.rpc.channels import open_channel
 from quorate.rpc.decoding import SMALL_BYTES_MAX

@@ -14,10 +14,10 @@ from quorate.admin.stopping import (
     TakeLeave,
     next_step,
 )
+from quorate.api.admin import AdminError
 from quorate.raft import messages as m
 from quorate.records.ids import NodeId
 from quorate.records.voters import Voter
-from quorate.rpc.admin_errors import AdminError
 from tests.unit.admin.quorums import quorum, state
 from tests.unit.raft import cores
 

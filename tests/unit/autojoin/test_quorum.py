@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from quorate.api.admin import NO_LEADER, AdminError
 from quorate.autojoin import quorum as asking
 from quorate.autojoin.quorum import PodQuorum
 from quorate.client.admin_client import AdminClient
 from quorate.client.calls import ApiVersions, ControllerCalls
 from quorate.records.errors import ErrorCode
-from quorate.rpc.admin_errors import NO_LEADER, AdminError
 from quorate.settings.transport import Transport
 from tests.unit.autojoin.looks import CLUSTER, key, pod, quorum
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.api.admin import AdminError
 from quorate.autojoin.notes import memory_text, read_conditions, read_memory
 from quorate.autojoin.reconcile import ClusterError, ConflictError, Reconciler, StatefulSet
 from quorate.autojoin.state import BootstrapRecord, Pod
 from quorate.autojoin.steps import AddVoter, RemoveVoter, Wait, Waiting
 from quorate.records.errors import ErrorCode
-from quorate.rpc.admin_errors import AdminError
 from tests.unit.autojoin.looks import (
     CLUSTER,
     NOW_MS,

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.api.admin import AdminError
 from quorate.autojoin.story import SPAN
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
-from quorate.rpc.admin_errors import AdminError
 from tests.recorded_spans import Recorded, attributes_of, recorded
 from tests.unit.autojoin.looks import NOW_MS, key, pod, quorum
 from tests.unit.autojoin.test_reconcile import fake, reconciler

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from quorate.api.admin import AdminError
 from quorate.cli.output import CommandError, admin_error, parse_setting, report_errors
 from quorate.records.errors import ErrorCode
-from quorate.rpc.admin_errors import AdminError
 
 
 def test_settings_are_split_at_the_first_equals_sign() -> None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from quorate.api.admin import AdminError
 from quorate.client import finding
 from quorate.client.calls import address_of
 from quorate.client.finding import LeaderFinder, no_leader
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId
-from quorate.rpc.admin_errors import AdminError
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:

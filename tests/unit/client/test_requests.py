@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from quorate.api.admin import AMBIGUOUS_OBSERVER, OBSERVER_NOT_FOUND, AdminError
 from quorate.client.requests import Standing, completed, foreseen, standing
 from quorate.raft import messages as m
 from quorate.raft.messages import Reason
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter
-from quorate.rpc.admin_errors import AMBIGUOUS_OBSERVER, OBSERVER_NOT_FOUND, AdminError
 from tests.unit.admin.quorums import quorum, state
 from tests.unit.raft import cores
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.api.handlers import ControllerApiError
 from quorate.consensus import reading
 from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.topics.describing import SLICE_ITEMS
@@ -35,7 +36,6 @@ from quorate.raft.messages import (
 from quorate.records.batch import iter_batches
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey
-from quorate.rpc.controller_server import ControllerApiError
 from quorate.rpc.pace import Pace
 from tests.unit.consensus.conftest import CALLER, CLUSTER, WAIT_S, eventually
 

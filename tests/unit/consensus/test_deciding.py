@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.api.handlers import ControllerApiError
 from quorate.consensus import deciding
 from quorate.controller.topics.creating import SLICE_PARTITIONS
 from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch
-from quorate.rpc.controller_server import ControllerApiError
 from quorate.rpc.pace import Pace
 from tests.unit.consensus.conftest import CALLER
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.api.handlers import ControllerApiError
 from quorate.consensus.driver import Ending, RaftDriver
 from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
 from quorate.raft import api
 from quorate.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
-from quorate.rpc.controller_server import ControllerApiError
 from quorate.storage.errors import DamagedLogError
 from tests.unit.consensus.conftest import CALLER, eventually
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.api.handlers import ControllerApiError
 from quorate.controller.topics.messages import ListTopics, ListTopicsReply
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
-from quorate.rpc.controller_server import ControllerApiError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from quorate.api.handlers import ControllerApiError, LeaderHint
 from quorate.consensus.replies import Arrivals, HeldReplies, leader_hint, not_controller, refuse
 from quorate.controller.brokers.messages import UnregisterBrokerReply
 from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset
 from quorate.records.voters import Endpoint
-from quorate.rpc.controller_server import ControllerApiError, LeaderHint
 
 if TYPE_CHECKING:
     from quorate.controller.replies import WriteReply

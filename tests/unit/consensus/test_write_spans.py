@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
+from quorate.api.handlers import ControllerApiError
 from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.records.errors import ErrorCode
-from quorate.rpc.controller_server import ControllerApiError
 from quorate.telemetry import tracing
 from tests.recorded_spans import Recorded, attributes_of, recorded
 from tests.unit.consensus.conftest import eventually

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.api.admin import AdminError
 from quorate.raft import messages as m
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, ReplicaKey
 from quorate.rpc import convert_sidecar as convert
-from quorate.rpc.admin_errors import AdminError
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from tests.unit.raft import cores

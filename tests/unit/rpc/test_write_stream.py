@@ -21,6 +21,7 @@ from quorate.rpc.write_window import SHARED_BYTES, WRITES_MAX, WriteBudget
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from quorate.api.handlers import Answer
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import WriteRequest
 
@@ -63,7 +64,7 @@ class Call:
             self.stream.received((request(sequence), size))
 
 
-def _put(result: pb.WriteResult, reply: Future) -> None:
+def _put(result: pb.WriteResult, reply: Answer[WriteReply]) -> None:
     result.message = str(reply.result())
 
 

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from quorate.api.admin import AdminError
 from quorate.client.addresses import parse_servers
 from quorate.client.calls import QuorumUnavailableError, RequestRefusedError
 from quorate.client.log_reader import FetchedLog, LogReader
 from quorate.pipeline.source.options import OptionError
 from quorate.records.batch import check_batch, iter_batches, read_header
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
-from quorate.rpc.admin_errors import AdminError
 from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.properties import ConfigError, Settings, read_properties
 from quorate.settings.tls import TlsError, read_client_tls

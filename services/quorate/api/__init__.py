@@ -1,0 +1,1 @@
+"""What every door shares: callers and their rights, handlers, and errors that are no reply."""

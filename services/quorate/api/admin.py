@@ -1,0 +1,100 @@
+"""What the sidecar offers to a door: requests of the admin API, what was done, and what went wrong.
+
+The requests are those of the raft protocol, and one of its own. Parts that one look at the quorum
+tells may be left out of them: an empty cluster id, no directory id, no listeners, epoch 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from quorate.raft import messages as m
+from quorate.records.value import named_value, value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quorate.records.errors import ErrorCode
+
+# Reasons that the sidecar has beyond the leader's (raft.messages.Reason).
+NO_LEADER: Final = "NO_LEADER"
+OUTCOME_UNKNOWN: Final = "OUTCOME_UNKNOWN"
+INVALID_REQUEST: Final = "INVALID_REQUEST"
+AMBIGUOUS_OBSERVER: Final = "AMBIGUOUS_OBSERVER"
+OBSERVER_NOT_FOUND: Final = "OBSERVER_NOT_FOUND"
+FEATURE_UNSUPPORTED: Final = "FEATURE_UNSUPPORTED"
+
+
+@value
+class PrepareStopRequest:
+    """The controller beside the sidecar is to stop; with `leave` for good."""
+
+    leave: bool = False
+
+
+AdminRequest: TypeAlias = m.DescribeQuorumRequest | m.MembershipRequest | PrepareStopRequest
+
+
+@value
+class Done:
+    """A change that is committed: what was asked in the end, and who leads now."""
+
+    request: m.MembershipRequest
+    leader: m.LeaderInfo
+
+
+@named_value
+class Prepared:
+    """What was done so that the controller may stop, and what holds now.
+
+    `is_voter` is None where nobody leads who could tell, `leader` NOTHING_KNOWN where nobody was
+    asked. `without_leave` says why a voter that comes back stops although it has no leave.
+    """
+
+    handed_over: bool
+    removed: bool
+    is_voter: bool | None
+    leader: m.LeaderInfo
+    has_leave: bool = False
+    without_leave: str = ""
+
+
+class AdminError(Exception):
+    """Why a call of the admin API is not done: `str()` is a sentence with the remedy.
+
+    `metadata` holds what a program needs of it: names in snake_case, values as text.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        error: ErrorCode,
+        message: str,
+        metadata: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.error = error
+        self.message = message
+        self.metadata = dict(metadata)
+
+    @classmethod
+    def of(cls, answer: m.MembershipResponse) -> AdminError:
+        """What a leader answered; without a reason, Kafka's error is one."""
+        reason = answer.reason.value if answer.reason is not None else answer.error.name
+        leader: list[tuple[str, str]] = [("leader_epoch", str(answer.leader.epoch))]
+        if answer.leader.leader_id is not None:
+            leader.append(("leader_id", str(answer.leader.leader_id)))
+        return cls(reason, answer.error, answer.message, (*leader, *answer.metadata))
+
+
+class AdminHandler(Protocol):
+    """What the sidecar offers, each within seconds, or its own default. All raise AdminError."""
+
+    async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> Done: ...
+
+    async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse: ...
+
+    async def prepare_stop(
+        self, request: PrepareStopRequest, timeout_s: float | None
+    ) -> Prepared: ...

@@ -1,0 +1,97 @@
+"""What a controller offers to a door, whatever protocol that speaks, and how it refuses as a whole.
+
+A door reads requests off its wire, hands the values to a handler, and writes the answers. It never
+imports the service behind it: these protocols are all that it knows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from quorate.controller.replies import ReadReply, WriteReply
+    from quorate.controller.requests import Caller, ReadRequest, WriteRequest
+    from quorate.raft import messages as m
+    from quorate.records.errors import ErrorCode
+    from quorate.records.ids import ReplyToken
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Answer(Protocol[T_co]):
+    """An answer that comes later: what a door uses of a future, which it may also await."""
+
+    def done(self) -> bool: ...
+
+    def cancelled(self) -> bool: ...
+
+    def cancel(self) -> bool: ...
+
+    def result(self) -> T_co: ...
+
+    def exception(self) -> BaseException | None: ...
+
+    def add_done_callback(self, fn: Callable[[Any], object], /) -> None: ...
+
+    def __await__(self) -> Generator[Any, None, T_co]: ...
+
+
+@value
+class LeaderHint:
+    """The leader that this controller knows, and where its clients reach it."""
+
+    node_id: int | None
+    epoch: int
+    host: str = ""
+    port: int = 0
+
+
+class ControllerApiError(Exception):
+    """A request that has no reply of its own kind.
+
+    `outcome_unknown` says that the change may have been committed or may still be.
+    """
+
+    def __init__(
+        self,
+        error: ErrorCode,
+        message: str,
+        *,
+        leader: LeaderHint | None = None,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.error = error
+        self.message = message
+        self.leader = leader
+        self.outcome_unknown = outcome_unknown
+
+
+class ControllerHandler(Protocol):
+    """The metadata API; both calls raise ControllerApiError."""
+
+    def write(self, request: WriteRequest, caller: Caller) -> Answer[WriteReply]: ...
+
+    async def read(
+        self,
+        request: ReadRequest,
+        *,
+        min_offset: int,
+        current: bool,
+        timeout_ms: int,
+        even_if_behind: bool,
+    ) -> ReadReply: ...
+
+
+class RaftHandler(Protocol):
+    """What replicas ask each other. In Fetch answers the log's bytes have been put in place."""
+
+    def submit(self, request: m.Request) -> tuple[ReplyToken, Answer[m.Response]]: ...
+
+    def gone(self, token: ReplyToken) -> None:
+        """Nobody waits for that answer any more."""
+        ...
