@@ -49,8 +49,8 @@ fix: $(INSTALLED)  ## repair what the linter and the formatter can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-sim: $(INSTALLED)  ## simulate seeds 1 to SEEDS=200, or replay SEED=n
-	$(BIN)/quorate simulate --seeds $(RANGE)
+sim: $(INSTALLED)  ## simulate seeds 1 to SEEDS=200, others FOR=10m, or replay SEED=n
+	$(BIN)/quorate simulate $(if $(FOR),--for $(FOR),--seeds $(RANGE))
 
 chaos: $(INSTALLED)  ## harm CONTROLLERS=3 real processes for DURATION_S=60, as root; CHAOS_SEED=n to draw the same, TRANSPORT=grpcio
 	GRPC_VERBOSITY=none $(BIN)/python -m pytest -s tests/chaos/test_chaos.py --chaos-seconds=$(DURATION_S) --chaos-controllers=$(CONTROLLERS) $(if $(TRANSPORT),--transport=$(TRANSPORT)) $(ARGS) $(if $(CHAOS_SEED),--chaos-seed=$(CHAOS_SEED))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.sim.simulation import run_seed, run_seeds
+from quorate.sim.simulation import run_seed
+from quorate.sim.swarm import run_seeds
 
 
 def test_no_seed_violates_an_invariant(request: pytest.FixtureRequest) -> None:
     last = request.config.getoption("--swarm-seeds")
     failures = [
-        result.report() for result in run_seeds(1, last, jobs=2) if result.failure is not None
+        result.report()
+        for result in run_seeds(range(1, last + 1), jobs=2)
+        if result.failure is not None
     ]
     assert not failures, "\n\n".join(failures)
 
@@ -31,6 +34,6 @@ def test_a_seed_that_was_reported_to_fail_does_not(seed: int) -> None:
 
 def test_the_swarm_does_what_it_is_for() -> None:
     """Seeds that commit nothing or elect nobody would prove nothing."""
-    results = list(run_seeds(1, 12, jobs=2))
+    results = list(run_seeds(range(1, 13), jobs=2))
     assert sum(result.acknowledged for result in results) > 1000
     assert sum(result.epochs for result in results) > 50

@@ -1,4 +1,4 @@
-"""Runs seeds: first faults, then healing; says what broke and how to see it again.
+"""Runs a seed: first faults, then healing; says what broke and how to see it again.
 
 A seed fails when an invariant is violated, when the core or the storage code raises what it should
 not, or when the quorum does not heal once faults have stopped.
@@ -6,14 +6,11 @@ not, or when the quorum does not heal once faults have stopped.
 
 from __future__ import annotations
 
-import gc
 import logging
-import multiprocessing
 import random
 import traceback
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.sim.chaos import Chaos
@@ -29,8 +26,6 @@ if TYPE_CHECKING:
 
 TAIL_LINES: Final = 40
 ALL_LINES: Final = 1 << 30
-# Objects made, over those gone, before the collector looks for cycles among them.
-COLLECTED_AFTER: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,30 +134,3 @@ def _describe(error: Exception) -> str:
         )
         return f"{type(error).__name__}: {error} ({places})"
     return f"{type(error).__name__}: {error}"
-
-
-def run_seeds(
-    first: int,
-    last: int,
-    *,
-    jobs: int = 1,
-    bug: str | None = None,
-    digest: bool = False,
-    lines: int = TAIL_LINES,
-) -> Iterator[SeedResult]:
-    """The results of the seeds `first`..`last`, in order, on that many processes."""
-    seeds = range(first, last + 1)
-    run = partial(run_seed, bug=bug, digest=digest, lines=lines)
-    if jobs <= 1 or len(seeds) == 1:
-        yield from map(run, seeds)
-        return
-    with multiprocessing.get_context("spawn").Pool(jobs, _collect_rarely) as pool:
-        yield from pool.imap(run, seeds)
-
-
-def _collect_rarely() -> None:
-    """For processes that only run seeds: a world lives as long as its seed, so hardly any of what
-    the collector looks at again and again could go.
-    """
-    gc.freeze()
-    gc.set_threshold(COLLECTED_AFTER)

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 Action: TypeAlias = Callable[[], None]
 CONNECT_TIMEOUT_US: Final = 1_000_000
 STEPS_AT_ONE_INSTANT: Final = 5000
+# Forty times what the longest worlds take.
+STEPS_MAX: Final = 2_000_000
 
 
 class World:
@@ -108,6 +110,8 @@ class World:
                 raise Violation("time stands still: a core asks for wake-ups without end")
             self.now_us = at
             self.steps += 1
+            if self.steps > STEPS_MAX:
+                raise Violation("this world never ends: something goes on and on")
             action()
             if stop is not None and stop():
                 return True

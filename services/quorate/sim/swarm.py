@@ -1,0 +1,77 @@
+"""Many seeds, on as many processes as there are cores: their results come in the order of seeds.
+
+However many there are, only a few are ahead of whoever reads the results. A process that is killed
+ends the run with BrokenProcessPool; none is waited for in vain.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import signal
+from collections import deque
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from quorate.sim.simulation import TAIL_LINES, run_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+    from concurrent.futures import Future
+
+    from quorate.sim.simulation import SeedResult
+
+# Objects made, over those gone, before the collector looks for cycles among them.
+COLLECTED_AFTER: Final = 100_000
+# So many seeds of each process may be ahead of the first one that is not done.
+AHEAD: Final = 4
+
+
+def run_seeds(
+    seeds: Iterable[int],
+    *,
+    jobs: int = 1,
+    bug: str | None = None,
+    digest: bool = False,
+    lines: int = TAIL_LINES,
+) -> Generator[SeedResult]:
+    """The results of these seeds, in their order, on that many processes.
+
+    A seed is taken from `seeds` when there is somebody to run it. Once the iterator is closed
+    nothing runs any more.
+    """
+    run = partial(run_seed, bug=bug, digest=digest, lines=lines)
+    if jobs <= 1:
+        yield from map(run, seeds)
+        return
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin_worker)
+    try:
+        yield from _in_order(pool, run, iter(seeds), jobs * AHEAD)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _in_order(
+    pool: ProcessPoolExecutor,
+    run: Callable[[int], SeedResult],
+    seeds: Iterator[int],
+    ahead: int,
+) -> Iterator[SeedResult]:
+    waiting: deque[Future[SeedResult]] = deque()
+    while True:
+        waiting.extend(pool.submit(run, seed) for seed in islice(seeds, ahead - len(waiting)))
+        if not waiting:
+            return
+        yield waiting.popleft().result()
+
+
+def _begin_worker() -> None:
+    """For processes that only run seeds: a world lives as long as its seed, so hardly any of what
+    the collector looks at again and again could go.
+    """
+    # Ctrl-C reaches all processes of a terminal: the first one tells what came of it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.freeze()
+    gc.set_threshold(COLLECTED_AFTER)
