@@ -1,14 +1,35 @@
-"""Who may do what, whatever door they come through."""
+"""What each request takes of its caller, by its type, whatever door it came through.
+
+A request needs one of some operations on a resource. Where that depends on what is in it, there are
+two: a replica may ask in its own affairs for what takes more of anybody else.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.authorizer import CLUSTER
+from quorate.api.admin import PrepareStopRequest
+from quorate.controller.authorizer import CLUSTER, TOPICS, Operation, Resource
+from quorate.controller.brokers.messages import (
+    BrokerHeartbeat,
+    ListBrokers,
+    RegisterBroker,
+    UnregisterBroker,
+)
+from quorate.controller.configs.messages import DescribeConfigs, IncrementalAlterConfigs
+from quorate.controller.topics.messages import (
+    CreateTopics,
+    DeleteTopics,
+    DescribeTopics,
+    ListTopics,
+)
+from quorate.raft import messages as m
 from quorate.records.value import value
 
 if TYPE_CHECKING:
-    from quorate.controller.authorizer import Authorizer, Operation, Resource
+    from collections.abc import Mapping
+
+    from quorate.controller.authorizer import Authorizer
 
 # Why somebody is refused, in one word.
 NOT_AUTHORIZED: Final = "NOT_AUTHORIZED"
@@ -34,3 +55,65 @@ class Access:
         """Whether somebody has what this takes."""
         authorize, resource = self.authorizer.authorize, need.resource
         return any(authorize(principal, operation, resource) for operation in need.operations)
+
+
+@value
+class Right:
+    """What a kind of request needs; `for_itself` where a replica asks in its own affairs."""
+
+    need: Need
+    for_itself: Need | None = None
+
+    @property
+    def any_of(self) -> tuple[Need, ...]:
+        """A caller that has none of these may make no such request at all."""
+        return (self.need,) if self.for_itself is None else (self.for_itself, self.need)
+
+
+PEER: Final = Need((Operation.CLUSTER_ACTION,))
+ALTER: Final = Need((Operation.ALTER,))
+DESCRIBE: Final = Need((Operation.DESCRIBE,))
+# What peers send by themselves and operators by hand.
+PEER_OR_ALTER: Final = Need((Operation.CLUSTER_ACTION, Operation.ALTER))
+# A caller that may fetch the log may know who leads: a rescue has a controller's certificate.
+PEER_OR_DESCRIBE: Final = Need((Operation.CLUSTER_ACTION, Operation.DESCRIBE))
+
+RAFT: Final[Mapping[type, Right]] = {
+    m.VoteRequest: Right(PEER),
+    m.BeginQuorumEpochRequest: Right(PEER),
+    m.EndQuorumEpochRequest: Right(PEER),
+    m.FetchRequest: Right(PEER),
+    m.FetchSnapshotRequest: Right(PEER),
+    m.ApiVersionsRequest: Right(PEER_OR_DESCRIBE),
+    m.DescribeQuorumRequest: Right(PEER_OR_DESCRIBE),
+    m.AddRaftVoterRequest: Right(ALTER, for_itself=PEER_OR_ALTER),
+    m.RemoveRaftVoterRequest: Right(ALTER, for_itself=PEER_OR_ALTER),
+    m.UpdateRaftVoterRequest: Right(PEER_OR_ALTER),
+    m.UpdateFeaturesRequest: Right(ALTER),
+    m.TransferLeadershipRequest: Right(ALTER),
+    m.TakeLeaveRequest: Right(ALTER),
+}
+
+# Of the sidecar, which no replica asks.
+ADMIN: Final[Mapping[type, Right]] = {
+    m.AddRaftVoterRequest: Right(ALTER),
+    m.RemoveRaftVoterRequest: Right(ALTER),
+    m.UpdateRaftVoterRequest: Right(ALTER),
+    m.UpdateFeaturesRequest: Right(ALTER),
+    m.TransferLeadershipRequest: Right(ALTER),
+    PrepareStopRequest: Right(ALTER),
+    m.DescribeQuorumRequest: Right(DESCRIBE),
+}
+
+CONTROLLER: Final[Mapping[type, Right]] = {
+    CreateTopics: Right(Need((Operation.CREATE,))),
+    DeleteTopics: Right(Need((Operation.DELETE,), TOPICS)),
+    IncrementalAlterConfigs: Right(Need((Operation.ALTER_CONFIGS,))),
+    RegisterBroker: Right(PEER),
+    BrokerHeartbeat: Right(PEER),
+    UnregisterBroker: Right(ALTER),
+    ListTopics: Right(Need((Operation.DESCRIBE,), TOPICS)),
+    DescribeTopics: Right(Need((Operation.DESCRIBE,), TOPICS)),
+    DescribeConfigs: Right(Need((Operation.DESCRIBE_CONFIGS,))),
+    ListBrokers: Right(DESCRIBE),
+}

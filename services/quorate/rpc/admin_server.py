@@ -18,11 +18,11 @@ from quorate.rpc.authorization import CALLER, CallerInterceptor
 from quorate.rpc.channels import make_server, server_spans
 from quorate.rpc.convert_admin import pb_describe_response
 from quorate.rpc.convert_raft import at_least_0, pb_leader
-from quorate.rpc.decoding import SMALL_BYTES_MAX
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.health import enable_reflection
 from quorate.rpc.listener import Listener
+from quorate.rpc.methods import SMALL_BYTES_MAX
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 A unary call is judged by its method, where that does not say enough by its request. A stream is
 judged when it begins; what a request on it needs beyond that is judged once for each kind. No
-message of any size is decoded for somebody who may not call the method at all.
+message of any size is decoded for somebody who may not call the method at all. What a method needs
+is in its row (rpc/methods.py).
 
 A caller is who its certificate names. An identity that the settings list as a forwarder may call
 for somebody else, named in a header, and is then judged as that one. From anybody else the header
@@ -21,13 +22,14 @@ from urllib.parse import quote, unquote
 import grpc
 import grpc.aio
 
-from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, Need
-from quorate.controller.authorizer import ANONYMOUS, TOPICS, Operation
+from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
+from quorate.controller.authorizer import ANONYMOUS
 from quorate.rpc.admission import AdmissionError
 from quorate.rpc.arrivals import NothingSentError
 from quorate.rpc.by_callback import taken_while
-from quorate.rpc.decoding import SMALL_BYTES_MAX, decoder
-from quorate.rpc.places import Places, is_of_peers, takes_own_places
+from quorate.rpc.decoding import decoder
+from quorate.rpc.methods import METHODS, SMALL_BYTES_MAX, UNKNOWN
+from quorate.rpc.places import Places
 from quorate.rpc.refusals import Refusal, abort
 
 if TYPE_CHECKING:
@@ -36,12 +38,13 @@ if TYPE_CHECKING:
         AsyncIterator,
         Awaitable,
         Callable,
+        Iterable,
         Mapping,
-        Sequence,
     )
 
-    from quorate.api.rights import Access
+    from quorate.api.rights import Access, Need
     from quorate.rpc.admission import Place
+    from quorate.rpc.methods import Method
 
 log = logging.getLogger(__name__)
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
@@ -57,84 +60,6 @@ FORWARDED_PRINCIPAL: Final = "quorate-forwarded-principal"
 CALLER: ContextVar[str] = ContextVar("caller", default=ANONYMOUS)
 
 
-_PEER: Final = Need((Operation.CLUSTER_ACTION,))
-_ALTER: Final = Need((Operation.ALTER,))
-# What only tells something may be refused once it is made; what was done has to be told.
-_READS: Final = ("/Read", "/FetchSnapshot", "/DescribeQuorum")
-# What peers send by themselves and operators by hand.
-_PEER_OR_ALTER: Final = Need((Operation.CLUSTER_ACTION, Operation.ALTER))
-_DESCRIBE: Final = Need((Operation.DESCRIBE,))
-# A caller that may fetch the log may know who leads: a rescue has a controller's certificate.
-_PEER_OR_DESCRIBE: Final = Need((Operation.CLUSTER_ACTION, Operation.DESCRIBE))
-
-_WRITES: Final[Mapping[str, Need]] = {
-    "create_topics": Need((Operation.CREATE,)),
-    "delete_topics": Need((Operation.DELETE,), TOPICS),
-    "incremental_alter_configs": Need((Operation.ALTER_CONFIGS,)),
-    "register_broker": _PEER,
-    "broker_heartbeat": _PEER,
-    "unregister_broker": _ALTER,
-}
-
-_RAFT: Final = "/quorate.raft.v1.Raft/"
-_CONTROLLER: Final = "/quorate.controller.v1.Controller/"
-_ADMIN: Final = "/quorate.admin.v1.Admin/"
-_RAW: Final = "/quorate.raw.v1.RawLog/"
-NEEDS: Final[Mapping[str, Need]] = {
-    _RAFT + "Vote": _PEER,
-    _RAFT + "BeginQuorumEpoch": _PEER,
-    _RAFT + "EndQuorumEpoch": _PEER,
-    _RAFT + "Fetch": _PEER,
-    _RAFT + "FetchOnce": _PEER,
-    _RAFT + "FetchSnapshot": _PEER,
-    _RAFT + "ApiVersions": _PEER_OR_DESCRIBE,
-    _RAFT + "DescribeQuorum": _PEER_OR_DESCRIBE,
-    _RAFT + "UpdateRaftVoter": _PEER_OR_ALTER,
-    _RAFT + "UpdateFeatures": _ALTER,
-    _RAFT + "TransferLeadership": _ALTER,
-    _RAFT + "TakeLeave": _ALTER,
-    _ADMIN + "AddRaftVoter": _ALTER,
-    _ADMIN + "RemoveRaftVoter": _ALTER,
-    _ADMIN + "UpdateRaftVoter": _ALTER,
-    _ADMIN + "UpdateFeatures": _ALTER,
-    _ADMIN + "TransferLeadership": _ALTER,
-    _ADMIN + "PrepareStop": _ALTER,
-    _ADMIN + "DescribeQuorum": _DESCRIBE,
-    _RAW + "Append": _PEER,
-    _RAW + "AppendOnce": _PEER,
-    _RAW + "RunLoad": _PEER,
-    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": _DESCRIBE,
-}
-# Methods whose need is that of the alternative which is set in the request.
-NEEDS_OF_REQUESTS: Final[Mapping[str, Mapping[str, Need]]] = {
-    _RAFT + "AddRaftVoter": {"auto_join": _PEER_OR_ALTER, "": _ALTER},
-    _RAFT + "RemoveRaftVoter": {"auto_join": _PEER_OR_ALTER, "": _ALTER},
-    _CONTROLLER + "Write": _WRITES,
-    _CONTROLLER + "WriteStream": _WRITES,
-    _CONTROLLER + "Read": {
-        "list_topics": Need((Operation.DESCRIBE,), TOPICS),
-        "describe_topics": Need((Operation.DESCRIBE,), TOPICS),
-        "describe_configs": Need((Operation.DESCRIBE_CONFIGS,)),
-        "list_brokers": _DESCRIBE,
-    },
-}
-
-
-def _needs_of(method: str) -> tuple[Need, ...]:
-    """What any call of this method takes: one of these."""
-    of_requests = NEEDS_OF_REQUESTS.get(method)
-    if of_requests is None:
-        return (NEEDS.get(method, _ALTER),)
-    return tuple(of_requests.values())
-
-
-def kind_of(request: Any) -> str:  # noqa: ANN401 - messages of several services
-    """What tells requests of one method apart: the alternative that is set, "" for none."""
-    if "auto_join" in request.DESCRIPTOR.fields_by_name:
-        return "auto_join" if request.auto_join else ""
-    return request.WhichOneof("request") or ""
-
-
 def forwarding(principal: str) -> tuple[tuple[str, str], ...]:
     """The metadata by which a forwarder calls for `principal`."""
     return ((FORWARDED_PRINCIPAL, quote(principal, safe=" :=,+*@/")),)
@@ -143,13 +68,20 @@ def forwarding(principal: str) -> tuple[tuple[str, str], ...]:
 class CallerInterceptor(grpc.aio.ServerInterceptor):
     """Decodes requests, sets CALLER for each call, and with `access` refuses what it may not do.
 
-    A method that NEEDS does not have needs Alter on the cluster.
+    A method that has no row needs Alter on the cluster.
     """
 
-    def __init__(self, access: Access | None, *, has_names: bool = True) -> None:
+    def __init__(
+        self,
+        access: Access | None,
+        *,
+        has_names: bool = True,
+        methods: Mapping[str, Method] = METHODS,
+    ) -> None:
         """Without `access` callers may do anything; without names they are all anonymous."""
         self._access = access
         self._has_names = has_names or access is not None
+        self._methods = methods
         self._guarded: dict[str, Handler] = {}
         self._places = Places()
         # By the monotonic clock, in seconds.
@@ -168,67 +100,84 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
             handler = await continuation(handler_call_details)
             if handler is None:
                 return None
-            guarded = self._guarded[method] = self._guard(method, handler)
+            row = self._methods.get(method, UNKNOWN)
+            guard = _Guard(method, row, self._places, self._access, has_names=self._has_names)
+            guarded = self._guarded[method] = guard.before(handler)
         return guarded
 
-    def _guard(self, method: str, handler: Handler) -> Handler:
-        decode = decoder(method, cast("Decode", handler.request_deserializer))
+
+class _Guard:
+    """What stands before the handler of one method."""
+
+    def __init__(
+        self, method: str, row: Method, places: Places, access: Access | None, *, has_names: bool
+    ) -> None:
+        self._method = method
+        self._row = row
+        self._access = access
+        self._has_names = has_names
+        self._admission = places.of(row)
+        self._arrivals = places.arrivals_of(row)
+        # A caller that has none of these may not call the method at all.
+        self._any_of = tuple(row.needs.values())
+
+    def before(self, handler: Handler) -> Handler:
+        """The same handler, behind this guard."""
+        decode = decoder(self._method, self._row, cast("Decode", handler.request_deserializer))
         serializer = handler.response_serializer
         if handler.request_streaming and handler.response_streaming:
             stream = cast("Stream", handler.stream_stream)
             # Callers that nothing judges need no guard: each message would pass through it.
-            guarded = self._stream(method, stream) if self._has_names else stream
-            if not takes_own_places(method):
-                guarded = self._counted(method, guarded)
+            guarded = self._stream(stream) if self._has_names else stream
+            if not self._row.has_own_places:
+                guarded = self._counted(guarded)
             return grpc.stream_stream_rpc_method_handler(guarded, decode, serializer)
         assert not handler.request_streaming
         # On the wire one request is a stream of one. It is taken as such here, since the call has
         # to have a place before gRPC receives the request.
         if handler.response_streaming:
-            answering = self._answering(method, cast("Answering", handler.unary_stream), decode)
+            answering = self._answering(cast("Answering", handler.unary_stream), decode)
             return grpc.stream_stream_rpc_method_handler(answering, None, serializer)
         return grpc.stream_unary_rpc_method_handler(
-            self._unary(method, cast("Unary", handler.unary_unary), decode), None, serializer
+            self._unary(cast("Unary", handler.unary_unary), decode), None, serializer
         )
 
-    def _counted(self, method: str, inner: Stream) -> Stream:
+    def _counted(self, inner: Stream) -> Stream:
         """A stream that has a place while it lasts."""
 
         async def counted(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any]:
-            await self._enter(method, context)
+            await self._enter(context)
             async with aclosing(inner(requests, context)) as responses:
                 async for response in responses:
                     yield response
 
         return counted
 
-    def _answering(self, method: str, inner: Answering, decode: Decode) -> Stream:
+    def _answering(self, inner: Answering, decode: Decode) -> Stream:
         """A call of one request and many answers, with a place; nobody is judged for these."""
 
         async def answering(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any]:
-            await self._enter(method, context)
-            data = await self._receive(method, requests, context)
-            request = await self._decoded(method, decode, data, context)
+            await self._enter(context)
+            data = await self._receive(requests, context)
+            request = await self._decoded(decode, data, context)
             async with aclosing(inner(request, context)) as responses:
                 async for response in responses:
                     yield response
 
         return answering
 
-    async def _enter(self, method: str, context: Context) -> Place:
+    async def _enter(self, context: Context) -> Place:
         """A place until the call has ended and its answer has left."""
         try:
-            return self._places.of(method).enter_call(context)
+            return self._admission.enter_call(context)
         except AdmissionError as error:
-            await self._refuse(context, error.refusal)
+            await _refuse(context, error.refusal)
 
-    async def _receive(
-        self, method: str, requests: AsyncIterator[bytes], context: Context
-    ) -> bytes:
+    async def _receive(self, requests: AsyncIterator[bytes], context: Context) -> bytes:
         try:
-            data = await self._places.arrivals_of(method).receive(requests, context.peer())
+            data = await self._arrivals.receive(requests, context.peer())
         except AdmissionError as error:
-            await self._refuse(context, error.refusal)
+            await _refuse(context, error.refusal)
         except NothingSentError:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call has no request")
             raise
@@ -236,45 +185,43 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         await cast("AsyncGenerator[bytes]", aiter(requests)).aclose()
         return data
 
-    async def _decoded(self, method: str, decode: Decode, data: bytes, context: Context) -> Any:  # noqa: ANN401
+    async def _decoded(self, decode: Decode, data: bytes, context: Context) -> Any:  # noqa: ANN401
         try:
             return decode(data)
         except ValueError as error:
-            log.info("refused: %s", error, extra={"repeats": method})
+            log.info("refused: %s", error, extra={"repeats": self._method})
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
     async def _hold(self, place: Place, size: int, context: Context) -> None:
         try:
             place.hold(size)
         except AdmissionError as error:
-            await self._refuse(context, error.refusal)
+            await _refuse(context, error.refusal)
 
-    def _unary(self, method: str, inner: Unary, decode: Decode) -> UnaryOfBytes:
-        of_requests = NEEDS_OF_REQUESTS.get(method)
-        before = _needs_of(method)
-        of_peers = is_of_peers(method)
+    def _unary(self, inner: Unary, decode: Decode) -> UnaryOfBytes:
+        row, has_names = self._row, self._has_names
+        by_requests, of_peers = row.is_judged_by_requests, row.is_of_peers
 
         async def answered(requests: AsyncIterator[bytes], context: Context) -> Any:  # noqa: ANN401
             # What peers send in halves takes no places: the oldest of those makes room.
-            place = None if of_peers else await self._enter(method, context)
-            if self._has_names:
+            place = None if of_peers else await self._enter(context)
+            if has_names:
                 caller = await self._caller(context)
-                if of_requests is None:
-                    await self._judge(caller, before, method, context)
+                if not by_requests:
+                    await self._judge(caller, self._any_of, context)
                 CALLER.set(caller)
-            data = await self._receive(method, requests, context)
-            if of_requests is not None and len(data) > SMALL_BYTES_MAX and self._has_names:
-                await self._judge(CALLER.get(), before, method, context)
+            data = await self._receive(requests, context)
+            if by_requests and len(data) > SMALL_BYTES_MAX and has_names:
+                await self._judge(CALLER.get(), self._any_of, context)
             if place is None:
-                place = await self._enter(method, context)
+                place = await self._enter(context)
             await self._hold(place, len(data), context)
-            request = await self._decoded(method, decode, data, context)
+            request = await self._decoded(decode, data, context)
             del data
-            if of_requests is not None and self._access is not None:
-                need = of_requests.get(kind_of(request), _ALTER)
-                await self._judge(CALLER.get(), (need,), method, context)
+            if by_requests and has_names:
+                await self._judge(CALLER.get(), (row.need_of(request),), context)
             response = await inner(request, context)
-            if method.endswith(_READS):
+            if row.only_tells:
                 await self._hold(place, response.ByteSize(), context)
             else:
                 place.owe(response.ByteSize())
@@ -291,47 +238,44 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
 
         return guarded
 
-    async def _judge(
-        self, caller: str, needs: Sequence[Need], method: str, context: Context
-    ) -> None:
+    async def _judge(self, caller: str, needs: Iterable[Need], context: Context) -> None:
         """End the call of somebody who has none of what it takes."""
-        if self._access is None or any(self._is_allowed(caller, need) for need in needs):
+        access = self._access
+        if access is None or any(access.allows(caller, need) for need in needs):
             return
-        await self._refuse(context, _refusal(caller, needs, method))
+        await self._refuse_caller(caller, needs, context)
 
-    def _stream(self, method: str, inner: Stream) -> Stream:
-        of_requests = None if self._access is None else NEEDS_OF_REQUESTS.get(method)
-        before = _needs_of(method)
+    def _stream(self, inner: Stream) -> Stream:
+        access, row = self._access, self._row
 
         async def guarded(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any]:
             caller = await self._caller(context)
             refused: list[Need] = []
-            await self._judge(caller, before, method, context)
-            if of_requests is not None:
-                requests = taken_while(requests, self._allows(caller, of_requests, refused))
+            await self._judge(caller, self._any_of, context)
+            if row.is_judged_by_requests and access is not None:
+                requests = taken_while(requests, self._judging(caller, access, refused))
             CALLER.set(caller)
             async with aclosing(inner(requests, context)) as responses:
                 async for response in responses:
                     yield response
             # What came before the request that is refused has been answered by now.
             if refused:
-                await self._refuse(context, _refusal(caller, refused, method))
+                await self._refuse_caller(caller, refused, context)
 
         return guarded
 
-    def _allows(
-        self, caller: str, needs: Mapping[str, Need], refused: list[Need]
-    ) -> Callable[[Any], bool]:
+    def _judging(self, caller: str, access: Access, refused: list[Need]) -> Callable[[Any], bool]:
         """Judges requests up to the first that is refused; its need is put into `refused`."""
-        known = set[str]()
+        row, known = self._row, set[str]()
+        kind_of, is_sized = row.kind_of, row.is_sized
 
         def is_allowed(request: Any) -> bool:  # noqa: ANN401 - messages of several services
-            # With its size: of the streams only WriteStream is judged by its requests.
-            kind = kind_of(request[0])
+            message = request[0] if is_sized else request
+            kind = kind_of(message)
             if kind in known:
                 return True
-            need = needs.get(kind, _ALTER)
-            if self._is_allowed(caller, need):
+            need = row.need_of(message)
+            if access.allows(caller, need):
                 known.add(kind)
             else:
                 refused.append(need)
@@ -352,18 +296,29 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
             message = f"{connected} may not call for others: list it in authorizer.forwarders"
             metadata = {"principal": connected, "forwarded": forwarded}
             code = grpc.StatusCode.PERMISSION_DENIED
-            await self._refuse(context, Refusal(code, FORWARDING_NOT_ALLOWED, message, metadata))
+            await _refuse(context, Refusal(code, FORWARDING_NOT_ALLOWED, message, metadata))
         return forwarded
 
-    async def _refuse(self, context: Context, refusal: Refusal) -> Never:
-        # Where a bound is told, the words have numbers in them that differ from call to call.
-        about = {"repeats": refusal.message if refusal.metadata else refusal.reason}
-        log.info("refused: %s", refusal.message, extra=about)
-        await abort(context, refusal)
+    async def _refuse_caller(self, caller: str, needs: Iterable[Need], context: Context) -> Never:
+        method = self._method[1:]
+        operation = " or ".join(dict.fromkeys(o for need in needs for o in need.operations))
+        resource = " or ".join(dict.fromkeys(str(need.resource) for need in needs))
+        message = f"{caller} may not call {method}: it needs {operation} on {resource}"
+        metadata = {
+            "principal": caller,
+            "operation": operation,
+            "resource": resource,
+            "method": method,
+        }
+        code = grpc.StatusCode.PERMISSION_DENIED
+        await _refuse(context, Refusal(code, NOT_AUTHORIZED, message, metadata))
 
-    def _is_allowed(self, caller: str, need: Need) -> bool:
-        assert self._access is not None
-        return self._access.allows(caller, need)
+
+async def _refuse(context: Context, refusal: Refusal) -> Never:
+    # Where a bound is told, the words have numbers in them that differ from call to call.
+    about = {"repeats": refusal.message if refusal.metadata else refusal.reason}
+    log.info("refused: %s", refusal.message, extra=about)
+    await abort(context, refusal)
 
 
 def _principal_of(certificate: bytes) -> str:
@@ -378,16 +333,3 @@ def _forwarded(context: Context) -> str | None:
         if key == FORWARDED_PRINCIPAL:
             return unquote(value if isinstance(value, str) else value.decode())
     return None
-
-
-def _refusal(caller: str, needs: Sequence[Need], method: str) -> Refusal:
-    operation = " or ".join(dict.fromkeys(o for need in needs for o in need.operations))
-    resource = " or ".join(dict.fromkeys(str(need.resource) for need in needs))
-    message = f"{caller} may not call {method[1:]}: it needs {operation} on {resource}"
-    metadata = {
-        "principal": caller,
-        "operation": operation,
-        "resource": resource,
-        "method": method[1:],
-    }
-    return Refusal(grpc.StatusCode.PERMISSION_DENIED, NOT_AUTHORIZED, message, metadata)

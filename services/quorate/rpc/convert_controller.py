@@ -9,11 +9,16 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.controller.brokers import messages as of_brokers
-from quorate.controller.configs import messages as of_configs
-from quorate.controller.topics import messages as of_topics
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
-from quorate.rpc.straight import ITEMS_MAX, check_count, field_names, items_max, putter, reader
+from quorate.rpc.straight import (
+    ITEMS_MAX,
+    check_count,
+    field_names,
+    items_max,
+    putter,
+    reader,
+    shape_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,37 +42,26 @@ def from_message(message: Message) -> Any:
     return reader(message.DESCRIPTOR.name)(message)
 
 
-_WRITES: Final = {
-    of_topics.CreateTopics: "create_topics",
-    of_topics.DeleteTopics: "delete_topics",
-    of_configs.IncrementalAlterConfigs: "incremental_alter_configs",
-    of_brokers.RegisterBroker: "register_broker",
-    of_brokers.BrokerHeartbeat: "broker_heartbeat",
-    of_brokers.UnregisterBroker: "unregister_broker",
-    of_topics.CreateTopicsReply: "create_topics",
-    of_topics.DeleteTopicsReply: "delete_topics",
-    of_configs.IncrementalAlterConfigsReply: "incremental_alter_configs",
-    of_brokers.RegisterBrokerReply: "register_broker",
-    of_brokers.BrokerHeartbeatReply: "broker_heartbeat",
-    of_brokers.UnregisterBrokerReply: "unregister_broker",
-}
-_READS: Final = {
-    of_topics.ListTopics: "list_topics",
-    of_topics.DescribeTopics: "describe_topics",
-    of_configs.DescribeConfigs: "describe_configs",
-    of_brokers.ListBrokers: "list_brokers",
-    of_topics.ListTopicsReply: "list_topics",
-    of_topics.DescribeTopicsReply: "describe_topics",
-    of_configs.DescribeConfigsReply: "describe_configs",
-    of_brokers.ListBrokersReply: "list_brokers",
-}
+def _fields_of_envelopes() -> dict[type, str]:
+    """Where each request and each reply has its place in whichever envelope holds it."""
+    envelopes: Any = (
+        pb.WriteRequest.DESCRIPTOR.oneofs_by_name["request"],
+        pb.WriteResult.DESCRIPTOR.oneofs_by_name["reply"],
+        pb.ReadRequest.DESCRIPTOR.oneofs_by_name["request"],
+        pb.ReadResponse.DESCRIPTOR.oneofs_by_name["reply"],
+    )
+    fields = (field for oneof in envelopes for field in oneof.fields)
+    return {shape_of(field.message_type.name): field.name for field in fields}
+
+
+_FIELDS: Final = _fields_of_envelopes()
 
 
 class _Putters(dict[type, "Callable[[Any, Any], None]"]):
     """How the values of a type are put into their envelope."""
 
     def __missing__(self, shape: type) -> Callable[[Any, Any], None]:
-        made = self[shape] = putter(shape.__name__, _WRITES.get(shape) or _READS[shape])
+        made = self[shape] = putter(shape.__name__, _FIELDS[shape])
         return made
 
 
@@ -109,7 +103,7 @@ def put_read_reply(response: pb.ReadResponse, reply: ReadReply) -> None:
 
 def put_in_slices(response: pb.ReadResponse, reply: ReadReply) -> Iterator[None]:
     """The same with pauses, in which others may run: a reply has thousands of items."""
-    message = getattr(response, _READS[type(reply)])
+    message = getattr(response, _FIELDS[type(reply)])
     message.SetInParent()
     for name in field_names(type(reply).__name__):
         item = getattr(reply, name)

@@ -5,10 +5,14 @@ docs/operations.md adds up what they come to.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from quorate.rpc.admission import Admission, Pool
 from quorate.rpc.arrivals import Arrivals
+from quorate.rpc.methods import PlaceKind
+
+if TYPE_CHECKING:
+    from quorate.rpc.methods import Method
 
 # A call under way costs about 40 KiB beside its request.
 CALLS_MAX: Final = 4000
@@ -25,26 +29,9 @@ SMALL_ONES_BYTES_MAX: Final = 8 * 1024 * 1024
 ARRIVALS_MAX: Final = 128
 PATIENCE_S: Final = 0.5
 
-_RAFT: Final = "/quorate.raft.v1.Raft/"
-_FETCH_ONCE: Final = _RAFT + "FetchOnce"
-_CONTROLLER: Final = "/quorate.controller.v1.Controller/"
-_RAW: Final = "/quorate.raw.v1.RawLog/"
-# What keeps the quorum together. Whatever clients hold, there is room for these.
-_OF_PEERS: Final = frozenset(
-    (_FETCH_ONCE, *(_RAFT + name for name in ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch")))
-)
-# Which replica fetches, and what a stream of writes has not been told, only the services know.
-_OWN_PLACES: Final = frozenset((_RAFT + "Fetch", _CONTROLLER + "WriteStream", _RAW + "Append"))
 
-
-def takes_own_places(method: str) -> bool:
-    """Whether the service itself bounds the streams of this method."""
-    return method in _OWN_PLACES
-
-
-def is_of_peers(method: str) -> bool:
-    """Whether half-sent calls of others must not keep one of these waiting."""
-    return method in _OF_PEERS
+def _places(what: str, calls_max: int, bytes_max: int) -> Admission:
+    return Admission(what, calls_max=calls_max, pool=Pool(bytes_max))
 
 
 class Places:
@@ -52,34 +39,23 @@ class Places:
 
     def __init__(self) -> None:
         # Each kind has bytes of its own: answers that somebody does not read hold up no other kind.
-        self._reads = Admission("reads", calls_max=CALLS_MAX, pool=Pool(ANSWERS_BYTES_MAX))
-        self._writes = Admission("writes", calls_max=CALLS_MAX, pool=Pool(UNANSWERED_BYTES_MAX))
-        self._snapshots = Admission(
-            "fetches of snapshots", calls_max=OTHERS_MAX, pool=Pool(ANSWERS_BYTES_MAX)
-        )
-        self._others = Admission("calls", calls_max=OTHERS_MAX, pool=Pool(SMALL_ONES_BYTES_MAX))
-        # A fetching replica may leave answers unread; votes need neither its place nor its bytes.
-        self._fetches = Admission(
-            "single fetches", calls_max=CALLS_MAX, pool=Pool(UNANSWERED_BYTES_MAX)
-        )
-        self._peers = Admission(
-            "calls of peers", calls_max=CALLS_MAX, pool=Pool(SMALL_ONES_BYTES_MAX)
-        )
+        self._kinds = {
+            PlaceKind.READS: _places("reads", CALLS_MAX, ANSWERS_BYTES_MAX),
+            PlaceKind.WRITES: _places("writes", CALLS_MAX, UNANSWERED_BYTES_MAX),
+            PlaceKind.SNAPSHOTS: _places("fetches of snapshots", OTHERS_MAX, ANSWERS_BYTES_MAX),
+            PlaceKind.OTHERS: _places("calls", OTHERS_MAX, SMALL_ONES_BYTES_MAX),
+            # A fetching replica may leave answers unread; votes need neither its place nor its
+            # bytes.
+            PlaceKind.FETCHES: _places("single fetches", CALLS_MAX, UNANSWERED_BYTES_MAX),
+            PlaceKind.PEERS: _places("calls of peers", CALLS_MAX, SMALL_ONES_BYTES_MAX),
+        }
         self._arrivals = Arrivals(at_once=ARRIVALS_MAX, patience_s=PATIENCE_S)
         self._of_peers = Arrivals(at_once=ARRIVALS_MAX, patience_s=0)
 
-    def of(self, method: str) -> Admission:
+    def of(self, row: Method) -> Admission:
         """What counts the calls of a method."""
-        if method == _FETCH_ONCE:
-            return self._fetches
-        if is_of_peers(method):
-            return self._peers
-        if method == _RAFT + "FetchSnapshot":
-            return self._snapshots
-        if method == _CONTROLLER + "Read":
-            return self._reads
-        return self._writes if method.startswith((_CONTROLLER, _RAW)) else self._others
+        return self._kinds[row.places]
 
-    def arrivals_of(self, method: str) -> Arrivals:
+    def arrivals_of(self, row: Method) -> Arrivals:
         """Where the requests of a method are received."""
-        return self._of_peers if is_of_peers(method) else self._arrivals
+        return self._of_peers if row.is_of_peers else self._arrivals

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.rpc.authorization import CallerInterceptor
 from quorate.rpc.channels import MESSAGE_BYTES_MAX, make_server, server_spans
-from quorate.rpc.decoding import REQUEST_BYTES_MAX
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
 from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
 from quorate.rpc.health import enable_reflection
 from quorate.rpc.listener import Listener
+from quorate.rpc.methods import REQUEST_BYTES_MAX
 from quorate.rpc.raw_server import RawService
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 

@@ -22,6 +22,7 @@ from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 from quorate.raft.api import CallFailure
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.raft.v1 import raft_pb2
+from quorate.rpc.methods import METHODS, UNKNOWN, Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -39,22 +40,8 @@ T = TypeVar("T")
 ServerContext: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
-_ALWAYS: Final = frozenset(
-    {
-        "Vote",
-        "EndQuorumEpoch",
-        "AddRaftVoter",
-        "RemoveRaftVoter",
-        "UpdateRaftVoter",
-        "UpdateFeatures",
-        "TransferLeadership",
-        "TakeLeave",
-        "PrepareStop",
-    }
-)
 WRITE_STREAM: Final = "quorate.controller.v1.Controller/WriteStream"
 FETCH: Final = "quorate.raft.v1.Raft/Fetch"
-_FETCHES: Final = frozenset({"Fetch", "FetchOnce", "FetchSnapshot"})
 # What the conventions call an error of the server's; other codes are its caller's doing.
 _SERVER_ERRORS: Final = frozenset(
     {
@@ -71,12 +58,15 @@ _OF_NUMBERS: Final[dict[int, grpc.StatusCode]] = {code.value[0]: code for code i
 
 def ratio_of(name: str, tracing: Tracing) -> float:
     """How many of the calls of a method are recorded for which nobody has begun a trace."""
-    method = name.rpartition("/")[2]
-    if method in _ALWAYS:
-        return 1.0
-    if method in _FETCHES:
-        return tracing.fetch_ratio
-    return tracing.write_ratio if method == "Write" else 0.0
+    match METHODS.get(f"/{name}", UNKNOWN).sampling:
+        case Sampling.ALWAYS:
+            return 1.0
+        case Sampling.AS_FETCHES:
+            return tracing.fetch_ratio
+        case Sampling.AS_WRITES:
+            return tracing.write_ratio
+        case Sampling.NEVER:
+            return 0.0
 
 
 def is_drawn(ratio: float) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from quorate.rpc.authorization import CallerInterceptor
 from quorate.rpc.channels import make_server, open_channel
-from quorate.rpc.decoding import SMALL_BYTES_MAX
+from quorate.rpc.methods import SMALL_BYTES_MAX
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.integration.transports import chosen
 from tests.unit.consensus.conftest import eventually

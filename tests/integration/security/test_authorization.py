@@ -29,9 +29,9 @@ from quorate.records.voters import Endpoint
 from quorate.rpc import convert_admin, convert_controller, convert_raft
 from quorate.rpc.authorization import CallerInterceptor, forwarding
 from quorate.rpc.channels import open_channel
-from quorate.rpc.decoding import SMALL_BYTES_MAX
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
+from quorate.rpc.methods import SMALL_BYTES_MAX
 from quorate.rpc.refusals import Refusal, refusal_of
 from quorate.telemetry.logs import RepeatFilter
 from tests.integration.rpc.conftest import WAIT_S, serve

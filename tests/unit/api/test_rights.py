@@ -1,9 +1,51 @@
-"""Who has what a request needs."""
+"""What requests need, by their types."""
 
 from __future__ import annotations
 
-from quorate.api.rights import Access, Need
+from typing import get_args
+
+import pytest
+
+from quorate.api.admin import AdminRequest
+from quorate.api.rights import ADMIN, ALTER, CONTROLLER, PEER, PEER_OR_ALTER, RAFT, Access, Need
 from quorate.controller.authorizer import TOPICS, ListedIdentities, Operation
+from quorate.controller.requests import ReadRequest, WriteRequest
+from quorate.raft import messages as m
+
+
+def test_every_request_of_every_api_has_its_right() -> None:
+    assert RAFT.keys() == set(get_args(m.Request))
+    assert CONTROLLER.keys() == {*get_args(WriteRequest), *get_args(ReadRequest)}
+    # Leave is asked of the leader, by the sidecar.
+    assert ADMIN.keys() == set(get_args(AdminRequest)) - {m.TakeLeaveRequest}
+
+
+def test_peers_need_cluster_action_and_no_more() -> None:
+    between_peers = (
+        m.VoteRequest,
+        m.BeginQuorumEpochRequest,
+        m.EndQuorumEpochRequest,
+        m.FetchRequest,
+        m.FetchSnapshotRequest,
+    )
+    assert {RAFT[request].any_of for request in between_peers} == {(PEER,)}
+    for request in (m.ApiVersionsRequest, m.UpdateRaftVoterRequest):
+        assert Operation.CLUSTER_ACTION in RAFT[request].need.operations
+
+
+@pytest.mark.parametrize(
+    "request_type", [m.TakeLeaveRequest, m.TransferLeadershipRequest, m.UpdateFeaturesRequest]
+)
+def test_no_broker_may_hold_up_who_is_to_stop(request_type: type) -> None:
+    # Leaves that are taken again and again for others keep everybody from stopping.
+    assert RAFT[request_type].any_of == (ALTER,)
+
+
+@pytest.mark.parametrize("request_type", [m.AddRaftVoterRequest, m.RemoveRaftVoterRequest])
+def test_a_peer_may_change_the_voters_for_itself_only(request_type: type) -> None:
+    right = RAFT[request_type]
+    assert (right.need, right.for_itself) == (ALTER, PEER_OR_ALTER)
+    assert ADMIN[request_type].any_of == (ALTER,)
 
 
 def test_any_one_of_the_operations_is_enough() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
 from quorate.controller.brokers import messages as of_brokers
 from quorate.controller.configs import messages as of_configs
 from quorate.controller.decision import RECORDS_MAX
+from quorate.controller.requests import ReadRequest
 from quorate.controller.slices import finish
 from quorate.controller.topics import messages as of_topics
 from quorate.records.errors import ErrorCode
@@ -147,7 +148,7 @@ def test_an_empty_envelope_is_named() -> None:
 def test_a_request_in_slices_is_the_request(value: Any) -> None:  # noqa: ANN401 - each of them
     message = (
         convert.read_request(value, min_offset=0, current=False, timeout_ms=0)
-        if type(value) in convert._READS
+        if isinstance(value, get_args(ReadRequest))
         else convert.write_request(value)
     )
     assert finish(convert.chosen_in_slices(message, "request")) == value

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 import pytest
 
 from quorate.rpc.admission import AdmissionError
-from quorate.rpc.authorization import NEEDS, NEEDS_OF_REQUESTS
-from quorate.rpc.places import CALLS_MAX, Places, is_of_peers, takes_own_places
+from quorate.rpc.methods import METHODS, UNKNOWN
+from quorate.rpc.places import CALLS_MAX, Places
 
 RAFT = "/quorate.raft.v1.Raft/"
 CONTROLLER = "/quorate.controller.v1.Controller/"
@@ -19,14 +19,15 @@ def test_what_clients_hold_keeps_no_peer_out(name: str) -> None:
     places = Places()
     with ExitStack() as held:
         for method in ("Read", "Write"):
-            admission = places.of(CONTROLLER + method)
+            admission = places.of(METHODS[CONTROLLER + method])
             for number in range(CALLS_MAX):
                 held.enter_context(admission.place(f"ipv4:10.0.0.{number % 2}:1"))
             with pytest.raises(AdmissionError):
                 admission.enter("ipv4:10.0.0.3:1")
-        with places.of(RAFT + name).place("ipv4:10.0.0.3:1"):
-            assert is_of_peers(RAFT + name)
-    assert places.arrivals_of(RAFT + name) is not places.arrivals_of(CONTROLLER + "Read")
+        with places.of(METHODS[RAFT + name]).place("ipv4:10.0.0.3:1"):
+            assert METHODS[RAFT + name].is_of_peers
+    of_peers, of_clients = METHODS[RAFT + name], METHODS[CONTROLLER + "Read"]
+    assert places.arrivals_of(of_peers) is not places.arrivals_of(of_clients)
 
 
 def test_neither_calls_nor_bytes_of_one_kind_are_in_the_way_of_another() -> None:
@@ -35,7 +36,7 @@ def test_neither_calls_nor_bytes_of_one_kind_are_in_the_way_of_another() -> None
     kinds = (CONTROLLER + "Read", CONTROLLER + "Write", *(RAFT + name for name in of_raft))
     with ExitStack() as held:
         for method in kinds:
-            admission = places.of(method)
+            admission = places.of(METHODS[method])
             for host in (1, 2):
                 half = admission.pool.bytes_max // 2
                 held.enter_context(admission.place(f"ipv4:10.0.0.{host}:1", half))
@@ -45,5 +46,5 @@ def test_neither_calls_nor_bytes_of_one_kind_are_in_the_way_of_another() -> None
 
 def test_every_method_has_its_places() -> None:
     places = Places()
-    for method in (*NEEDS, *NEEDS_OF_REQUESTS, "/grpc.health.v1.Health/Watch"):
-        assert takes_own_places(method) or places.of(method).pool.bytes_max > 0
+    for row in (*METHODS.values(), UNKNOWN):
+        assert row.has_own_places or places.of(row).pool.bytes_max > 0

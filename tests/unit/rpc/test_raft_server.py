@@ -22,6 +22,7 @@ from quorate.records.ids import ReplyToken
 from quorate.rpc.decoding import decoder
 from quorate.rpc.fetch_stream import REQUESTS_PER_STREAM_MAX
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
+from quorate.rpc.methods import METHODS
 from quorate.rpc.raft_server import RaftService
 from tests.unit.h2 import peers
 from tests.unit.h2.by_hand import Wire
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 WHO: Final = m.ApiVersionsResponse(Error.NONE, cores.CLUSTER, cores.key(1), 0, 1)
 STEPS: Final = 60
 ROOM: Final = 1 << 20
+FETCH: Final = "/quorate.raft.v1.Raft/Fetch"
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +117,7 @@ class World:
         self.service = RaftService(self.core, WHO, software_version="9")
         handler = grpc.stream_stream_rpc_method_handler(
             self.service.Fetch,
-            decoder("/quorate.raft.v1.Raft/Fetch", pb.FetchRequest.FromString),
+            decoder(FETCH, METHODS[FETCH], pb.FetchRequest.FromString),
             pb.FetchResponse.SerializeToString,
         )
         self.wires = [Wire(handler), Wire(handler)]

@@ -1,0 +1,225 @@
+"""What is known of each gRPC method before it is served: rights, sizes, places, and spans.
+
+One row a method, derived from its request: what that needs is the same at every door
+(api/rights.py), and what is asked of the metadata is treated like all else that is asked of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Final
+
+from quorate.api import admin, rights
+from quorate.api.rights import ALTER, DESCRIBE, PEER, Right
+from quorate.raft import messages as m
+from quorate.rpc.channels import MESSAGE_BYTES_MAX
+from quorate.rpc.gen.admin.v1 import admin_pb2
+from quorate.rpc.gen.controller.v1 import controller_pb2
+from quorate.rpc.gen.raft.v1 import raft_pb2
+from quorate.rpc.gen.raw.v1 import raw_pb2
+from quorate.rpc.straight import shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+
+    from quorate.api.rights import Need
+
+# What replicas and operators ask is a few numbers and names; records travel in answers only.
+SMALL_BYTES_MAX: Final = 64 * 1024
+# A change or a read of the metadata. It may hold thousands of items, and decoding is done in one
+# turn of the loop.
+REQUEST_BYTES_MAX: Final = 1024 * 1024
+
+RAFT: Final[ServiceDescriptor] = raft_pb2.DESCRIPTOR.services_by_name["Raft"]
+CONTROLLER: Final[ServiceDescriptor] = controller_pb2.DESCRIPTOR.services_by_name["Controller"]
+ADMIN: Final[ServiceDescriptor] = admin_pb2.DESCRIPTOR.services_by_name["Admin"]
+RAW_LOG: Final[ServiceDescriptor] = raw_pb2.DESCRIPTOR.services_by_name["RawLog"]
+
+
+class PlaceKind(Enum):
+    """Which calls share places on a listener (rpc/places.py)."""
+
+    PEERS = auto()
+    FETCHES = auto()
+    SNAPSHOTS = auto()
+    READS = auto()
+    WRITES = auto()
+    OTHERS = auto()
+
+
+class Sampling(Enum):
+    """How many of a method's calls have spans where nobody has begun a trace (rpc/spans.py)."""
+
+    ALWAYS = auto()
+    AS_FETCHES = auto()
+    AS_WRITES = auto()
+    NEVER = auto()
+
+
+def _only_kind(_: Any) -> str:  # noqa: ANN401 - messages of several services
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """One row.
+
+    Requests of one method may be of several kinds that need different things; `needs` has each
+    kind's, and a caller that has none of these may not call the method at all. With `is_sized` the
+    handler gets each request with the number of its bytes. An answer that `only_tells` may be
+    refused once it is made, where there is no room for it; what was done has to be told.
+    """
+
+    needs: Mapping[str, Need]
+    kind_of: Callable[[Any], str] = _only_kind
+    request_bytes_max: int = SMALL_BYTES_MAX
+    places: PlaceKind = PlaceKind.OTHERS
+    has_own_places: bool = False
+    is_sized: bool = False
+    only_tells: bool = False
+    sampling: Sampling = Sampling.NEVER
+
+    @property
+    def is_of_peers(self) -> bool:
+        """Whether half-sent calls of others must not keep one of these waiting."""
+        return self.places in (PlaceKind.PEERS, PlaceKind.FETCHES)
+
+    @property
+    def is_judged_by_requests(self) -> bool:
+        """Whether it takes a look into a request to know what that needs."""
+        return self.kind_of is not _only_kind
+
+    def need_of(self, request: Any) -> Need:  # noqa: ANN401 - messages of several services
+        """What this request needs."""
+        return self.needs.get(self.kind_of(request), ALTER)
+
+
+# What nobody has said anything of.
+UNKNOWN: Final = Method(needs={"": ALTER})
+
+
+def path(method: MethodDescriptor) -> str:
+    """A method as calls name it: `/quorate.raft.v1.Raft/Vote`."""
+    return f"/{method.containing_service.full_name}/{method.name}"
+
+
+# --- replicas -------------------------------------------------------------------------------------
+
+_PLACES_OF_RAFT: Final = {
+    # What keeps the quorum together. Whatever clients hold, there is room for these.
+    "Vote": PlaceKind.PEERS,
+    "BeginQuorumEpoch": PlaceKind.PEERS,
+    "EndQuorumEpoch": PlaceKind.PEERS,
+    "FetchOnce": PlaceKind.FETCHES,
+    "FetchSnapshot": PlaceKind.SNAPSHOTS,
+}
+_SAMPLED_AS_FETCHES: Final = ("Fetch", "FetchOnce", "FetchSnapshot")
+# Questions are not sampled at all, nor is what a leader repeats for as long as a voter is away.
+_NEVER_SAMPLED: Final = ("ApiVersions", "BeginQuorumEpoch", "DescribeQuorum")
+_ONLY_TELLING: Final = ("DescribeQuorum", "FetchSnapshot")
+
+
+def _of_raft(method: MethodDescriptor) -> Method:
+    name = method.name
+    right = rights.RAFT[getattr(m, method.input_type.name)]
+    return Method(
+        needs=_needs(right),
+        kind_of=_kind_of(right),
+        places=_PLACES_OF_RAFT.get(name, PlaceKind.OTHERS),
+        # Which replica fetches only the service knows.
+        has_own_places=name == "Fetch",
+        only_tells=name in _ONLY_TELLING,
+        sampling=_sampling(name),
+    )
+
+
+def _sampling(name: str) -> Sampling:
+    if name in _SAMPLED_AS_FETCHES:
+        return Sampling.AS_FETCHES
+    return Sampling.NEVER if name in _NEVER_SAMPLED else Sampling.ALWAYS
+
+
+def _needs(right: Right) -> Mapping[str, Need]:
+    if right.for_itself is None:
+        return {"": right.need}
+    return {_FOR_ITSELF: right.for_itself, "": right.need}
+
+
+_FOR_ITSELF: Final = "auto_join"
+
+
+def _kind_of(right: Right) -> Callable[[Any], str]:
+    return _only_kind if right.for_itself is None else _for_itself
+
+
+def _for_itself(request: Any) -> str:  # noqa: ANN401 - of two types
+    return _FOR_ITSELF if request.auto_join else ""
+
+
+# --- the sidecar ----------------------------------------------------------------------------------
+
+
+def _of_admin(method: MethodDescriptor) -> Method:
+    name = method.input_type.name
+    shape = getattr(admin, name, None) or getattr(m, name)
+    return Method(
+        needs=_needs(rights.ADMIN[shape]),
+        only_tells=method.name in _ONLY_TELLING,
+        sampling=_sampling(method.name),
+    )
+
+
+# --- metadata -------------------------------------------------------------------------------------
+
+
+def _of_controller(method: MethodDescriptor) -> Method:
+    # Typed as far as it is needed: what a oneof offers here are messages.
+    alternatives: Any = method.input_type.oneofs_by_name["request"].fields
+    is_write = method.name != "Read"
+    return Method(
+        needs={each.name: _right_of(each.message_type.name).need for each in alternatives},
+        kind_of=_alternative,
+        request_bytes_max=REQUEST_BYTES_MAX,
+        places=PlaceKind.WRITES if is_write else PlaceKind.READS,
+        # What a stream of writes has not been told only the service knows.
+        has_own_places=method.client_streaming,
+        is_sized=method.client_streaming,
+        only_tells=not is_write,
+        sampling=Sampling.AS_WRITES if is_write else Sampling.NEVER,
+    )
+
+
+def _right_of(name: str) -> Right:
+    return rights.CONTROLLER[shape_of(name)]
+
+
+def _alternative(request: Any) -> str:  # noqa: ANN401 - of two types
+    return request.WhichOneof("request") or ""
+
+
+def _of_raw(method: MethodDescriptor) -> Method:
+    return Method(
+        needs={"": PEER},
+        request_bytes_max=MESSAGE_BYTES_MAX,
+        places=PlaceKind.WRITES,
+        has_own_places=method.client_streaming,
+    )
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+def _rows() -> Iterator[tuple[str, Method]]:
+    for service, row_of in ((RAFT, _of_raft), (CONTROLLER, _of_controller), (ADMIN, _of_admin)):
+        for method in service.methods:
+            yield path(method), row_of(method)
+    for method in RAW_LOG.methods:
+        yield path(method), _of_raw(method)
+    reflection = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+    yield reflection, Method(needs={"": DESCRIBE})
+
+
+METHODS: Final[Mapping[str, Method]] = dict(_rows())

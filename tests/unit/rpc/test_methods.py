@@ -1,0 +1,104 @@
+"""What is known of each method before it is served."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from quorate.api.rights import ALTER, PEER, PEER_OR_ALTER
+from quorate.rpc.channels import MESSAGE_BYTES_MAX
+from quorate.rpc.gen.admin.v1 import admin_pb2
+from quorate.rpc.gen.controller.v1 import controller_pb2
+from quorate.rpc.gen.raft.v1 import raft_pb2
+from quorate.rpc.gen.raw.v1 import raw_pb2
+from quorate.rpc.methods import (
+    METHODS,
+    REQUEST_BYTES_MAX,
+    SMALL_BYTES_MAX,
+    UNKNOWN,
+    Sampling,
+)
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import ServiceDescriptor
+
+RAFT = "/quorate.raft.v1.Raft/"
+CONTROLLER = "/quorate.controller.v1.Controller/"
+ADMIN = "/quorate.admin.v1.Admin/"
+
+
+def services() -> list[ServiceDescriptor]:
+    files: list[Any] = [raft_pb2, controller_pb2, raw_pb2, admin_pb2]
+    return [service for module in files for service in module.DESCRIPTOR.services_by_name.values()]
+
+
+def test_every_method_of_every_service_has_its_row() -> None:
+    methods = {
+        f"/{service.full_name}/{method.name}"
+        for service in services()
+        for method in service.methods
+    }
+    assert METHODS.keys() - methods == {
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+    }
+    assert methods <= METHODS.keys()
+
+
+@pytest.mark.parametrize("request_type", [controller_pb2.WriteRequest, controller_pb2.ReadRequest])
+def test_every_kind_of_request_has_its_need(request_type: Any) -> None:  # noqa: ANN401
+    kinds = {field.name for field in request_type.DESCRIPTOR.oneofs_by_name["request"].fields}
+    method = request_type.DESCRIPTOR.name.removesuffix("Request")
+    assert METHODS[CONTROLLER + method].needs.keys() == kinds
+
+
+@pytest.mark.parametrize("method", ["AddRaftVoter", "RemoveRaftVoter"])
+def test_a_replica_that_asks_for_itself_needs_less(method: str) -> None:
+    request = getattr(raft_pb2, f"{method}Request")
+    row = METHODS[RAFT + method]
+    assert row.need_of(request(auto_join=True)) == PEER_OR_ALTER
+    assert row.need_of(request()) == ALTER
+    assert not METHODS[ADMIN + method].is_judged_by_requests
+
+
+def test_a_request_is_of_the_kind_that_is_set() -> None:
+    row = METHODS[CONTROLLER + "WriteStream"]
+    beat = controller_pb2.WriteRequest(broker_heartbeat=controller_pb2.BrokerHeartbeat())
+    assert row.kind_of(beat) == "broker_heartbeat"
+    assert row.need_of(beat) == PEER
+    # The service refuses what is of no kind; who may not even ask is told so first.
+    assert row.need_of(controller_pb2.WriteRequest()) == ALTER
+
+
+def test_what_nobody_knows_needs_alter() -> None:
+    assert UNKNOWN.need_of(object()) == ALTER
+
+
+def test_a_method_takes_no_more_than_its_requests_need() -> None:
+    assert METHODS[RAFT + "Vote"].request_bytes_max == SMALL_BYTES_MAX
+    assert METHODS[CONTROLLER + "Write"].request_bytes_max == REQUEST_BYTES_MAX
+    assert METHODS["/quorate.raw.v1.RawLog/Append"].request_bytes_max == MESSAGE_BYTES_MAX
+    assert METHODS[ADMIN + "AddRaftVoter"].request_bytes_max == SMALL_BYTES_MAX
+
+
+def test_what_was_done_has_to_be_told() -> None:
+    telling = {path for path, row in METHODS.items() if row.only_tells}
+    assert telling == {
+        CONTROLLER + "Read",
+        RAFT + "FetchSnapshot",
+        RAFT + "DescribeQuorum",
+        ADMIN + "DescribeQuorum",
+    }
+
+
+def test_elections_and_changes_are_always_sampled() -> None:
+    never = {"ApiVersions", "BeginQuorumEpoch", "DescribeQuorum"}
+    fetches = {"Fetch", "FetchOnce", "FetchSnapshot"}
+    for path, row in METHODS.items():
+        name = path.rpartition("/")[2]
+        if path.startswith((RAFT, ADMIN)) and name not in never | fetches:
+            assert row.sampling is Sampling.ALWAYS, path
+        elif name in fetches:
+            assert row.sampling is Sampling.AS_FETCHES, path
+    assert METHODS[CONTROLLER + "Write"].sampling is Sampling.AS_WRITES
+    assert METHODS[CONTROLLER + "Read"].sampling is Sampling.NEVER
