@@ -96,7 +96,7 @@ def test_stock_follows_every_change_of_a_partition(stock: StockKafka, whole_log:
     assert [message for message in errors if not useless.search(message)] == []
     image = image_of(whole_log)
     checked = 0
-    for topic in image.topics.values():
+    for topic in image.topics.by_id.values():
         under = f"/image/topics/byName/{topic.name}"
         for partition_id, partition in topic.partitions.items():
             text = shown.image[f"{under}/{partition_id}"]
@@ -112,8 +112,8 @@ def test_stock_follows_every_change_of_a_partition(stock: StockKafka, whole_log:
                 wanted = rf"\b{name}={re.escape(str(value))}[,)]"
                 assert re.search(wanted, text), (topic.name, partition_id, name, value, text)
             checked += 1
-    assert checked == image.partition_count > 20
+    assert checked == image.topics.partition_count > 20
     found = {path.split("/")[4] for path in shown.image if "/topics/byName/" in path}
-    assert found == {topic.name for topic in image.topics.values()}
+    assert found == {topic.name for topic in image.topics.by_id.values()}
     acls = [path for path in shown.image if path.startswith("/image/acls/")]
     assert len(acls) > 5

@@ -36,9 +36,10 @@ if TYPE_CHECKING:
     from quorate.consensus.driver import RaftDriver
     from quorate.consensus.snapshotting import Snapshotter
     from quorate.consensus.write_spans import WriteSpans
+    from quorate.controller.brokers.image import Brokers
     from quorate.controller.controller import Controller
     from quorate.controller.decision import Decision
-    from quorate.controller.image import Brokers, MetadataImage
+    from quorate.controller.image import MetadataImage
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import Caller, ReadRequest, WriteRequest
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplyToken
@@ -218,7 +219,7 @@ class MetadataApplication:
     def _moved_on_from(self, image: MetadataImage) -> None:
         """What only that one holds is freed, and what took its place is looked at."""
         self._letting_go.take(image)
-        self._passes.note(self.controller.image.tally.replaced)
+        self._passes.note(self.controller.image.replaced)
 
     def _tell_brokers_support(self) -> None:
         """The core may not finalise a kraft.version that a registered broker cannot read."""

@@ -1,6 +1,7 @@
 """The numbers of a scrape that are read off what a controller holds anyway.
 
-Nothing here is larger for more partitions: those are counted as they change (`controller.delta`).
+Nothing here is larger for more partitions: those are counted as they change
+(controller/topics/image.py).
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
 
 def image_numbers(image: MetadataImage) -> dict[str, Value]:
     """Of the committed metadata."""
-    brokers, tally = image.brokers, image.tally
+    brokers, tally = image.brokers, image.topics.tally
     features = {name: float(level) for name, level in image.features.items()}
     return {
-        "global_topic_count": len(image.topics),
-        "global_partition_count": image.partition_count,
+        "global_topic_count": len(image.topics.by_id),
+        "global_partition_count": image.topics.partition_count,
         "offline_partitions_count": tally.offline,
         "preferred_replica_imbalance_count": tally.imbalanced,
         "unclean_leader_elections_total": tally.unclean,

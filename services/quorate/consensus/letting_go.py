@@ -42,7 +42,7 @@ class LettingGo:
 
     def take(self, image: MetadataImage, *, is_other: bool = False) -> None:
         """Free it once the caller has returned; `is_other` if it shares nothing with those now."""
-        replaced = abs(self._current().tally.replaced - image.tally.replaced)
+        replaced = abs(self._current().replaced - image.replaced)
         if (replaced <= REPLACED_MAX and not is_other) or len(self._images) >= IMAGES_MAX:
             return
         self._images.append(image)

@@ -24,10 +24,9 @@ from quorate.controller.brokers.sessions import Sessions
 from quorate.controller.configs.altering import alter_configs_in_slices
 from quorate.controller.configs.messages import IncrementalAlterConfigs
 from quorate.controller.decision import Context, Decision, Outcome, Proposal
-from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import NotActiveError
 from quorate.controller.features import METADATA_VERSION, metadata_version
-from quorate.controller.image import LogPosition, MetadataImage
+from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
 from quorate.controller.overlay import Overlay
 from quorate.controller.reads import answer, answer_in_slices
 from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record
@@ -210,12 +209,12 @@ class Controller:
         try:
             match request:
                 case CreateTopics():
-                    outcome = yield from create_topics_in_slices(
-                        active.overlay, self._settings, request
-                    )
+                    context = self._context(caller, now_ms)
+                    outcome = yield from create_topics_in_slices(context, request)
                     return (yield from active.take_written(outcome))
                 case IncrementalAlterConfigs():
-                    outcome = yield from alter_configs_in_slices(active.overlay, request)
+                    context = self._context(caller, now_ms)
+                    outcome = yield from alter_configs_in_slices(context, request)
                     return (yield from active.take_written(outcome))
                 case DeleteTopics():
                     context = self._context(caller, now_ms)
@@ -262,12 +261,12 @@ class Controller:
             return None
         if not self._active.settling.is_over:
             return 0
-        return self._active.sessions.first_to_expire(self._active.overlay.brokers)
+        return self._active.sessions.first_to_expire(self._active.overlay.view.brokers)
 
     def renew_sessions(self, now_ms: int) -> None:
         """Start all sessions anew, after a pause of this process in which nobody was heard."""
         active = self._required()
-        active.sessions.renew(active.overlay.brokers, now_ms)
+        active.sessions.renew(active.overlay.view.brokers, now_ms)
 
     def advance(self, end_offset: Offset) -> None:
         """Something that is none of the controller's was appended up to `end_offset`."""
@@ -291,15 +290,15 @@ class Controller:
 
     def _context(self, caller: Caller, now_ms: int) -> Context:
         active = self._required()
+        # By position: there is one for every decision.
         return Context(
-            view=active.overlay,
-            freeze=active.freeze,
-            next_offset=active.end_offset,
-            sessions=active.sessions,
-            settling=active.settling,
-            settings=self._settings,
-            caller=caller,
-            now_ms=now_ms,
+            active.overlay,
+            active.freeze,
+            active.sessions,
+            active.settling,
+            self._settings,
+            caller,
+            now_ms,
         )
 
 
@@ -314,7 +313,7 @@ class _Active:
         self.sessions = sessions
         self._gathers = gathers
         self.is_deciding = False
-        self.settling = Settling(is_sweep=len(image.topics) > 0)
+        self.settling = Settling(is_sweep=len(image.topics.by_id) > 0)
         self._pending: deque[MetadataImage] = deque()
 
     def freeze(self) -> MetadataImage:
@@ -376,12 +375,13 @@ class _Active:
     def _decision(
         self, outcome: Outcome, records: tuple[MetadataRecord, ...], base_offset: Offset
     ) -> Decision:
+        # By position, as a context is.
         return Decision(
-            records=records,
-            values=tuple(outcome.proposal.values),
-            reply=outcome.reply,
-            base_offset=base_offset,
-            end_offset=self.end_offset,
+            records,
+            tuple(outcome.proposal.values),
+            outcome.reply,
+            base_offset,
+            self.overlay.end_offset,
         )
 
     def advance(self, end_offset: Offset) -> None:

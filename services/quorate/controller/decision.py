@@ -7,7 +7,7 @@ Records are encoded here, once, in the versions that the finalised metadata.vers
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from quorate.controller.errors import RefusedError
 from quorate.controller.features import encode_at
@@ -45,22 +45,38 @@ class ControllerSettings:
     broker_session_timeout_ms: int = 9000
 
 
+class Decided(Protocol):
+    """Everything that the active controller decided so far."""
+
+    view: View
+    end_offset: Offset
+
+
 @value
 class Context:
     """What a decision may look at: the state with everything decided so far, and who asks when.
 
     `freeze` makes an image of it, at the cost of a few decisions on settings: for those who go
-    through all partitions. `next_offset` is where the first record of the decision will lie.
+    through all partitions.
     """
 
-    view: View
+    decided: Decided
     freeze: Callable[[], MetadataImage]
-    next_offset: Offset
     sessions: Sessions
     settling: Settling
     settings: ControllerSettings
     caller: Caller
     now_ms: int
+
+    @property
+    def view(self) -> View:
+        """The metadata by now. A decision asks again after a pause, and keeps none over one."""
+        return self.decided.view
+
+    @property
+    def next_offset(self) -> Offset:
+        """Where the first record of the decision will lie, unless it pauses."""
+        return self.decided.end_offset
 
 
 @value

@@ -25,8 +25,9 @@ from quorate.records.metadata import PartitionChangeRecord
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.controller.image import MetadataImage, Topic
+    from quorate.controller.image import MetadataImage
     from quorate.controller.partitions import Bits, Chunk, Partition, Rows
+    from quorate.controller.topics.image import Topic
     from quorate.records.ids import TopicId
 
 

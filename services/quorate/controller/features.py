@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from immutables import Map
 
-    from quorate.controller.delta import MetadataDelta
+    from quorate.controller.image import MetadataDelta
     from quorate.records.metadata import FeatureLevelRecord, MetadataRecord
 
 METADATA_VERSION: Final = "metadata.version"
@@ -93,6 +93,6 @@ def replay_feature_level(delta: MetadataDelta, record: FeatureLevelRecord) -> No
             f" {METADATA_VERSION_MIN} to {METADATA_VERSION_LATEST}; run a release that knows it"
         )
     if level:
-        delta.features[record.name] = level
-    else:
-        delta.features.pop(record.name, None)
+        delta.features = delta.features.set(record.name, level)
+    elif record.name in delta.features:
+        delta.features = delta.features.delete(record.name)

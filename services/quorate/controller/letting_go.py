@@ -24,11 +24,11 @@ def let_go_in_slices(image: MetadataImage) -> Slices[None]:
     """Free what nobody else holds, with pauses. The caller may not keep the image either."""
     maps: list[Map[Any, Any]] = [
         image.brokers.by_id,
-        image.rows,
-        image.configs,
-        image.similar_names,
-        image.topic_ids,
-        image.topics,
+        image.opaque.rows,
+        image.configs.by_resource,
+        image.topics.similar_names,
+        image.topics.ids,
+        image.topics.by_id,
     ]
     del image
     while maps:

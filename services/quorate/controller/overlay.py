@@ -8,35 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.delta import MetadataDelta
-from quorate.controller.image import LogPosition
+from quorate.controller.image import LogPosition, MetadataDelta
 from quorate.controller.replay import replay_record
 from quorate.records.ids import Offset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import TypeAlias
+    from collections.abc import Sequence
 
-    from immutables import Map, MapMutation
-
-    from quorate.controller.image import Brokers, ConfigKey, MetadataImage, Topic
-    from quorate.records.ids import Epoch, TopicId
+    from quorate.controller.image import MetadataImage, View
+    from quorate.records.ids import Epoch
     from quorate.records.metadata import MetadataRecord
-
-    Names: TypeAlias = Map[str, tuple[str, ...]] | MapMutation[str, tuple[str, ...]]
-    Configs: TypeAlias = Map[ConfigKey, Map[str, str]] | MapMutation[ConfigKey, Map[str, str]]
 
 # Where a batch ends before the last decision all that was written is written again, in one turn.
 WRITTEN_MAX: Final = 128
-_NOTHING: Final[Mapping[str, str]] = {}
 
 
 class Overlay:
-    """A `View` of an image and of what was decided since.
-
-    Records may be written that concern topics, partitions and settings; brokers and features are
-    those of the image. A decision that pauses may go on with it when it was frozen meanwhile.
-    """
+    """An image, and what was decided since. A decision that pauses may find it frozen meanwhile."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._delta: MetadataDelta | None = None
@@ -47,24 +35,10 @@ class Overlay:
         """Begin anew with this image; what was written to the last one is dropped."""
         self.image = image
         self.end_offset = image.position.end_offset
+        # The metadata with everything that was written.
+        self.view: View = image
         self._delta = None
         self._written = []
-        self.features: Map[str, int] = image.features
-        self.brokers: Brokers = image.brokers
-        self.topics: Map[TopicId, Topic] | MapMutation[TopicId, Topic] = image.topics
-        self.topic_ids: Map[str, TopicId] | MapMutation[str, TopicId] = image.topic_ids
-        self.similar_names: Names = image.similar_names
-        self._configs: Configs = image.configs
-
-    @property
-    def partition_count(self) -> int:
-        """How many partitions there are."""
-        delta = self._delta
-        return self.image.partition_count if delta is None else delta.partition_count
-
-    def config(self, key: ConfigKey) -> Mapping[str, str]:
-        """What is set on a resource; empty when nothing is."""
-        return self._configs.get(key, _NOTHING)
 
     def has_room(self, count: int) -> bool:
         """Whether so many records more may be written before it is frozen."""
@@ -72,7 +46,9 @@ class Overlay:
 
     def write(self, records: Sequence[MetadataRecord]) -> None:
         """Work in the records of one decision, or none of them. Raises ReplayError."""
-        delta = self._delta or self._begin()
+        if self._delta is None:
+            self.view = self._delta = MetadataDelta(self.image)
+        delta = self._delta
         try:
             for offset, record in enumerate(records, start=self.end_offset):
                 replay_record(delta, record, Offset(offset))
@@ -84,12 +60,6 @@ class Overlay:
             raise
         self._written.append(records)
         self.end_offset = Offset(self.end_offset + len(records))
-
-    def _begin(self) -> MetadataDelta:
-        delta = self._delta = MetadataDelta(self.image)
-        self.topics, self.topic_ids = delta.topics, delta.topic_ids
-        self.similar_names, self._configs = delta.similar_names, delta.configs
-        return delta
 
     def freeze(self, end_offset: Offset, epoch: Epoch) -> MetadataImage:
         """The image of all decisions below `end_offset`; those behind it stay written."""

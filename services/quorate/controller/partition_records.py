@@ -15,7 +15,7 @@ from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionChangeRecord, PartitionRecord
 
 if TYPE_CHECKING:
-    from quorate.controller.delta import MetadataDelta
+    from quorate.controller.image import MetadataDelta
     from quorate.controller.partitions import Bits, Chunk
     from quorate.controller.slices import Slices
     from quorate.records.ids import DirectoryId
@@ -56,7 +56,7 @@ def replay_partition(delta: MetadataDelta, record: PartitionRecord) -> None:
     if record.partition_id < 0:
         raise ReplayError(f"the partition id {record.partition_id} is below zero")
     topic_id = TopicId(record.topic_id)
-    old = delta.partition(topic_id, record.partition_id)
+    old = delta.topics.partition(topic_id, record.partition_id)
     partition = Partition(
         replicas=record.replicas,
         isr=record.isr,
@@ -70,20 +70,20 @@ def replay_partition(delta: MetadataDelta, record: PartitionRecord) -> None:
         eligible_leader_replicas=record.eligible_leader_replicas or (),
         last_known_elr=record.last_known_elr or (),
     )
-    delta.set_partition(topic_id, record.partition_id, partition, old=old)
+    delta.topics.set_partition(topic_id, record.partition_id, partition, old=old)
 
 
 def replay_partition_change(delta: MetadataDelta, record: PartitionChangeRecord) -> None:
     """Change what the record names. Raises ReplayError when there is no such partition."""
     topic_id = TopicId(record.topic_id)
-    old = delta.partition(topic_id, record.partition_id)
+    old = delta.topics.partition(topic_id, record.partition_id)
     if old is None:
-        name = delta.topic(topic_id).name
+        name = delta.topics.topic(topic_id).name
         raise ReplayError(f"topic {name!r} has no partition {record.partition_id} to change")
     new = changed(old, record)
     if new.leader not in (old.leader, NO_LEADER) and new.leader not in old.isr:
-        delta.count_election(is_eligible=new.leader in old.eligible_leader_replicas)
-    delta.set_partition(topic_id, record.partition_id, new, old=old)
+        delta.topics.count_election(is_eligible=new.leader in old.eligible_leader_replicas)
+    delta.topics.set_partition(topic_id, record.partition_id, new, old=old)
 
 
 def changed(old: Partition, record: PartitionChangeRecord) -> Partition:
@@ -125,14 +125,14 @@ def replay_clear_elr(delta: MetadataDelta, record: ClearElrRecord) -> None:
 def clear_elr_in_slices(delta: MetadataDelta, record: ClearElrRecord) -> Slices[None]:
     """The same with pauses: all topics may be many."""
     if not record.topic_name:
-        topic_ids = delta.topic_id_list()
-    elif record.topic_name in delta.topic_ids:
-        topic_ids = [delta.topic_ids[record.topic_name]]
+        topic_ids = delta.topics.topic_id_list()
+    elif record.topic_name in delta.topics.ids:
+        topic_ids = [delta.topics.ids[record.topic_name]]
     else:
         raise ReplayError(f"there is no topic {record.topic_name!r} whose ELR could be cleared")
     looked = 0
     for topic_id in topic_ids:
-        partitions = delta.flush_partitions(topic_id).partitions
+        partitions = delta.topics.flush_partitions(topic_id).partitions
         for partition_id, old in partitions.pick(partitions.select(_has_eligible)):
             looked += 1
             if looked % SLICE_TOPICS == 0:
@@ -143,7 +143,7 @@ def clear_elr_in_slices(delta: MetadataDelta, record: ClearElrRecord) -> Slices[
                 eligible_leader_replicas=(),
                 last_known_elr=(),
             )
-            delta.set_partition(topic_id, partition_id, cleared, old=old)
+            delta.topics.set_partition(topic_id, partition_id, cleared, old=old)
         looked += 1
         if looked % SLICE_TOPICS == 0:
             yield

@@ -16,11 +16,10 @@ from quorate.controller.brokers.records import (
     replay_unregister,
 )
 from quorate.controller.configs.records import replay_config
-from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import ReplayError
 from quorate.controller.features import replay_feature_level
-from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.opaque import (
+from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
+from quorate.controller.opaque.records import (
     replay_producer_ids,
     replay_quota,
     replay_row,

@@ -86,7 +86,7 @@ class Settling:
         """The next pass begins."""
         # The ids alone: the topics of now would all be kept until the pass is over, and those that
         # changed meanwhile, perhaps all, be freed in the turn in which it is.
-        cursor = Cursor(iter(image.topic_ids.values()))
+        cursor = Cursor(iter(image.topics.ids.values()))
         return replace(self, cursor=cursor, brokers=self.later, later=frozenset())
 
 
@@ -137,7 +137,7 @@ def _go_on(
     taken = cursor.taken
     while taken < last and len(proposal.records) < full:
         topic_id, partition_id = cursor.found[taken]
-        topic = image.topics.get(topic_id)
+        topic = image.topics.by_id.get(topic_id)
         record = None if topic is None else change_of(image, topic, partition_id, active)
         if record is not None:
             proposal.add((record,))
@@ -162,7 +162,7 @@ def _compare(cursor: Cursor, image: MetadataImage, active: frozenset[int]) -> Cu
             if topic_id is None:
                 is_last = True
                 break
-        topic = image.topics.get(topic_id)
+        topic = image.topics.by_id.get(topic_id)
         place = None if topic is None else next(topic.partitions.chunks_from(begin), None)
         if place is None:
             topic_id = None

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.controller.brokers.records import broker_record
 from quorate.controller.configs.records import config_records
-from quorate.controller.delta import MetadataDelta
 from quorate.controller.features import METADATA_VERSION, encode_at, metadata_version
-from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.opaque import CONTROLLERS
+from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
+from quorate.controller.opaque.records import CONTROLLERS
 from quorate.controller.partition_records import partition_record
 from quorate.controller.replay import replay_record
 from quorate.records.ids import Offset
@@ -44,22 +43,22 @@ def _steps(image: MetadataImage) -> Iterator[MetadataRecord | None]:
         yield broker_record(broker, level)
     yield from _rows(image, are_controllers=True)
     # Keys alone: a pair for each would be as many objects for the garbage collector to look at.
-    for name in _sorted(image.topic_ids, lambda name: name):
+    for name in _sorted(image.topics.ids, lambda name: name):
         if name is None:
             yield None
             continue
-        topic_id = image.topic_ids[name]
-        topic = image.topics[topic_id]
+        topic_id = image.topics.ids[name]
+        topic = image.topics.by_id[topic_id]
         yield TopicRecord(name=topic.name, topic_id=topic_id)
         for partition_id, partition in topic.partitions.items():
             yield partition_record(topic_id, partition_id, partition, level=level)
-    for resource in _sorted(image.configs, lambda resource: resource):
+    for resource in _sorted(image.configs.by_resource, lambda resource: resource):
         if resource is None:
             yield None
         else:
-            yield from config_records(resource, sorted(image.configs[resource].items()))
+            yield from config_records(resource, sorted(image.configs.of(resource).items()))
     yield from _rows(image, are_controllers=False)
-    yield from image.unknown
+    yield from image.opaque.unknown
 
 
 def _sorted(items: Iterable[T], key: Callable[[T], object]) -> Iterator[T | None]:
@@ -105,9 +104,9 @@ def _features(image: MetadataImage) -> Iterator[MetadataRecord]:
 
 
 def _rows(image: MetadataImage, *, are_controllers: bool) -> Iterator[MetadataRecord | None]:
-    keys = (key for key in image.rows if (key[0] == CONTROLLERS) is are_controllers)
+    keys = (key for key in image.opaque.rows if (key[0] == CONTROLLERS) is are_controllers)
     for key in _sorted(keys, lambda key: key):
-        yield None if key is None else image.rows[key]
+        yield None if key is None else image.opaque.rows[key]
 
 
 class SnapshotLoader:

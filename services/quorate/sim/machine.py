@@ -57,7 +57,7 @@ class Machine:
     @classmethod
     def of(cls, image: MetadataImage) -> Machine:
         """The same, as a controller holds it."""
-        return cls(image.position.end_offset, dict(image.config(ALL_BROKERS)))
+        return cls(image.position.end_offset, dict(image.configs.of(ALL_BROKERS)))
 
     @classmethod
     def load(cls, applied: int, records: Iterable[bytes]) -> Machine:

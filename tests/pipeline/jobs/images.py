@@ -39,7 +39,7 @@ def tables_of(
         "configs": [],
         "acls": [],
     }
-    for topic in image.topics.values():
+    for topic in image.topics.by_id.values():
         topic_id = format_uuid(topic.topic_id)
         partitions = list(topic.partitions.items())
         found["topics"].append((topic.name, topic_id, len(partitions)))
@@ -76,12 +76,14 @@ def tables_of(
                 tuple(map(format_uuid, told_of.cordoned_log_dirs or ())),
             )
         )
-    for (resource_type, resource), values in image.configs.items():
+    for (resource_type, resource), values in image.configs.by_resource.items():
         for name, value in values.items():
             shown = "(withheld)" if "password" in name and not has_secrets else value
             found["configs"].append((TYPES[resource_type], resource, name, shown))
     ids = {
-        record.id for record in image.rows.values() if isinstance(record, AccessControlEntryRecord)
+        record.id
+        for record in image.opaque.rows.values()
+        if isinstance(record, AccessControlEntryRecord)
     }
     found["acls"] = [
         told(entry)

@@ -237,7 +237,7 @@ async def test_a_silent_broker_is_fenced_in_slices_and_others_write_in_between(
     await stack.write(fence)
 
     def leaders() -> set[int]:
-        topics = controller.image.topics.values()
+        topics = controller.image.topics.by_id.values()
         partitions = (topic.partitions.get(0) for topic in topics)
         return {partition.leader for partition in partitions if partition is not None}
 

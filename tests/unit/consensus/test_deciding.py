@@ -46,7 +46,7 @@ async def test_a_large_request_pauses_and_the_next_waits_for_its_decision(
     assert isinstance(second, CreateTopicsReply)
     assert first.topics[0].error is ErrorCode.NONE
     assert second.topics[0].error is ErrorCode.TOPIC_ALREADY_EXISTS
-    assert stack.application.controller.image.partition_count == 10 * SLICE_PARTITIONS
+    assert stack.application.controller.image.topics.partition_count == 10 * SLICE_PARTITIONS
 
 
 async def test_what_is_not_decided_when_leadership_ends_has_not_happened(

@@ -10,10 +10,10 @@ from quorate.consensus.gauges import applied_numbers, driver_numbers, image_numb
 from quorate.consensus.metric_names import CONTROLLER_METERS
 from quorate.consensus.observing import Observers
 from quorate.consensus.raft_meters import RaftMeters
-from quorate.controller.delta import MetadataDelta
 from quorate.controller.features import METADATA_VERSION
-from quorate.controller.image import LOG_BEGIN, LogPosition, MetadataImage, Topic
+from quorate.controller.image import LOG_BEGIN, LogPosition, MetadataDelta, MetadataImage
 from quorate.controller.partitions import UNASSIGNED_DIR, Partition, PartitionTable
+from quorate.controller.topics.image import Topic
 from quorate.records.ids import UUID_BYTES, Epoch, Offset, TopicId
 from quorate.telemetry.histograms import Histogram
 from tests.unit.consensus.conftest import eventually
@@ -112,10 +112,10 @@ def test_features_have_a_level_each() -> None:
 def test_a_scrape_looks_at_no_topic_and_no_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     topic_id = TopicId(b"t" * UUID_BYTES)
     delta = MetadataDelta(MetadataImage())
-    delta.topics[topic_id] = Topic("a", topic_id)
+    delta.topics.by_id[topic_id] = Topic("a", topic_id)
     partition = Partition(replicas=(1, 2), isr=(2,), leader=2, directories=(UNASSIGNED_DIR,) * 2)
     for partition_id in range(3):
-        delta.set_partition(topic_id, partition_id, partition, old=None)
+        delta.topics.set_partition(topic_id, partition_id, partition, old=None)
     image = delta.apply(LOG_BEGIN)
 
     def looked(*_: object) -> None:

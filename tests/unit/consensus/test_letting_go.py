@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ from quorate.consensus.garbage import PassesByReplaced
 from quorate.consensus.letting_go import IMAGES_MAX, LettingGo
 from quorate.controller.image import MetadataImage
 from quorate.controller.partitions import Tally
+from quorate.controller.topics.image import Topics
 from quorate.controller.topics.messages import DeleteTopics, ListTopics, ListTopicsReply
 from tests.unit.consensus.conftest import eventually, newest_of
 
@@ -41,7 +41,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[MetadataImage]:
 
 
 def image_after(replaced: int) -> MetadataImage:
-    return replace(MetadataImage(), tally=Tally(replaced=replaced))
+    return MetadataImage(topics=Topics(tally=Tally(replaced=replaced)))
 
 
 async def test_what_differs_little_goes_at_once(
@@ -52,7 +52,7 @@ async def test_what_differs_little_goes_at_once(
     for replaced in (4, 5, 10):
         going.take(image_after(replaced))
     await eventually(lambda: going._task is None)
-    assert [image.tally.replaced for image in walked] == [4]
+    assert [image.replaced for image in walked] == [4]
 
 
 async def test_what_shares_nothing_is_always_walked(walked: list[MetadataImage]) -> None:
@@ -167,7 +167,7 @@ async def test_a_commit_and_a_replay_tell_how_much_was_replaced(
     await stack.register()
     await stack.create("a")
     await stack.write(DeleteTopics(("a",)))
-    replaced = stack.application.controller.image.tally.replaced
+    replaced = stack.application.controller.image.replaced
     assert replaced > 0
     assert noted[-1] == replaced
     await stack.close()

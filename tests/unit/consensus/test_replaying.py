@@ -65,7 +65,7 @@ async def test_a_large_batch_is_replayed_in_slices_and_seen_whole(
 
     def noting(replay: LogReplay, high_watermark: Offset) -> None:
         go_on(replay, high_watermark)
-        seen.append(second.application.controller.image.partition_count)
+        seen.append(second.application.controller.image.topics.partition_count)
 
     monkeypatch.setattr(LogReplay, "go_on", noting)
     monkeypatch.setattr("quorate.consensus.replaying.SLICE_MS", 0)
@@ -73,7 +73,7 @@ async def test_a_large_batch_is_replayed_in_slices_and_seen_whole(
     await eventually(lambda: second.application.controller.is_active)
     assert set(seen) == {0, partitions}
     assert seen.count(0) >= 40
-    assert second.application.controller.image.topics == image.topics
+    assert second.application.controller.image.topics.by_id == image.topics.by_id
 
 
 async def test_a_batch_that_was_dropped_half_way_is_replayed_anew(
@@ -100,7 +100,7 @@ async def test_a_batch_that_was_dropped_half_way_is_replayed_anew(
     second = await open_stack(is_active=False)
     await eventually(lambda: second.application.controller.is_active)
     assert max(turns.values()) >= 10 + 20
-    assert second.application.controller.image.topics == image.topics
+    assert second.application.controller.image.topics.by_id == image.topics.by_id
 
 
 async def test_a_replay_that_the_disk_holds_up_holds_up_nobody_else(

@@ -236,7 +236,7 @@ async def test_a_large_batch_is_not_read_at_once(
     monkeypatch.setattr(SnapshotLoader, "add", add)
     monkeypatch.setattr("quorate.consensus.snapshotting.read_runs", one_by_one)
     image = await stack.snapshotter.load(newest)
-    assert len(image.topics) == 3
+    assert len(image.topics.by_id) == 3
     # At least the topics and their partitions.
     assert len(done) > 2 * 6
     assert done == ["read", "added"] * (len(done) // 2)

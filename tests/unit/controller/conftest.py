@@ -111,7 +111,7 @@ class Cluster:
         return topic_id
 
     def partition(self, name: str, partition_id: int = 0) -> Partition:
-        topic = self.image.topic(name)
+        topic = self.image.topics.named(name)
         assert topic is not None
         partition = topic.partitions.get(partition_id)
         assert partition is not None
@@ -126,7 +126,7 @@ class Cluster:
 
     def leading(self, name: str) -> list[tuple[int, tuple[int, ...]]]:
         """Leader and ISR of each partition."""
-        topic = self.image.topic(name)
+        topic = self.image.topics.named(name)
         assert topic is not None
         return [(partition.leader, partition.isr) for _, partition in topic.partitions.items()]
 

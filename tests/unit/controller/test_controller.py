@@ -129,7 +129,7 @@ def test_rule_22_a_transaction_left_open_is_aborted_first(before: list[MetadataR
     assert decision.records == ((abort,) if before else (abort, LEVEL))
     controller.commit(decision.end_offset, timestamp_ms=0)
     assert not controller.is_in_transaction
-    assert controller.image.configs == Map()
+    assert controller.image.configs.by_resource == Map()
     standby = controller_of(LEVEL)
     replay(standby, [*before, BeginTransactionRecord(), MIN_ISR, *decision.records])
     assert standby.image.features == controller.image.features == Map({"metadata.version": 30})
@@ -192,7 +192,7 @@ def test_decisions_see_what_was_decided_before_and_readers_do_not(cluster: Clust
     assert controller.image is before
     assert controller.answer(ListTopics()) == ListTopicsReply(before.position.end_offset, ())
     controller.commit(first.end_offset, timestamp_ms=1)
-    assert controller.image.topic("a") is not None
+    assert controller.image.topics.named("a") is not None
 
 
 def test_a_decision_on_what_may_not_commit_waits_for_it(cluster: Cluster) -> None:
@@ -210,7 +210,7 @@ def test_a_commit_shows_the_decisions_that_lie_wholly_below(cluster: Cluster) ->
     for end_offset in (ends[0] - 1, ends[0], ends[2] - 1, ends[2], ends[2]):
         controller.commit(Offset(end_offset), timestamp_ms=end_offset)
         position = controller.image.position
-        seen.append((sorted(controller.image.topic_ids), position.end_offset))
+        seen.append((sorted(controller.image.topics.ids), position.end_offset))
     start = ends[0] - 2
     assert seen == [
         ([], start),
@@ -309,5 +309,5 @@ def test_transactions_replay_through_the_controller() -> None:
     replay(controller, [LEVEL, BeginTransactionRecord(), MIN_ISR])
     assert (controller.end_offset, controller.image.position.end_offset) == (3, 1)
     replay(controller, [EndTransactionRecord()])
-    assert controller.image.config((4, "")) == Map({"min.insync.replicas": "1"})
+    assert controller.image.configs.of((4, "")) == Map({"min.insync.replicas": "1"})
     assert not controller.is_in_transaction

@@ -3,9 +3,11 @@ from __future__ import annotations
 import pytest
 from immutables import Map
 
+from quorate.controller.configs.image import Configs
 from quorate.controller.elections import change_of, needs_look
-from quorate.controller.image import MetadataImage, Topic
+from quorate.controller.image import MetadataImage
 from quorate.controller.partitions import RECOVERING, UNASSIGNED_DIR, Partition, PartitionTable
+from quorate.controller.topics.image import Topic, Topics
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionChangeRecord
 
@@ -46,9 +48,8 @@ def image_of(
     }
     return MetadataImage(
         features=Map({"metadata.version": level}),
-        topics=Map(tables),
-        topic_ids=Map({topic.name: id_ for id_, topic in tables.items()}),
-        configs=Map({key: Map({UNCLEAN: value}) for key, value in (configs or {}).items()}),
+        topics=Topics(Map(tables), Map({topic.name: id_ for id_, topic in tables.items()})),
+        configs=Configs(Map({key: Map({UNCLEAN: v}) for key, v in (configs or {}).items()})),
     )
 
 
@@ -65,7 +66,7 @@ def changes(image: MetadataImage, *active: int) -> list[PartitionChangeRecord]:
     looked_at = needs_look(frozenset(active))
     found = [
         change_of(image, topic, partition_id, frozenset(active))
-        for topic in sorted(image.topics.values(), key=lambda topic: topic.name)
+        for topic in sorted(image.topics.by_id.values(), key=lambda topic: topic.name)
         for partition_id in topic.partitions.select(looked_at)
     ]
     return [record for record in found if record is not None]
@@ -169,16 +170,16 @@ def test_nobody_looks_at_partitions_that_are_as_they_should_be() -> None:
             partition((1, 2), (3, 4), -1),
         ]
     )
-    table = image.topics[topic_id("a")].partitions
+    table = image.topics.by_id[topic_id("a")].partitions
     assert table.select(needs_look(frozenset({1, 2}))) == [3]
     assert table.select(needs_look(frozenset({1}))) == [0, 3]
     assert table.select(needs_look(frozenset({2, 3}))) == [0, 1, 2, 3]
-    assert change_of(image, image.topics[topic_id("a")], 9, frozenset()) is None
+    assert change_of(image, image.topics.by_id[topic_id("a")], 9, frozenset()) is None
 
 
 def test_partitions_that_do_not_exist_need_no_leader() -> None:
     table = PartitionTable().with_changes({2: partition((1,), (1,), 1)})
     image = image_of()
     topic = Topic("a", topic_id("a"), table)
-    image = MetadataImage(features=image.features, topics=Map({topic.topic_id: topic}))
+    image = MetadataImage(features=image.features, topics=Topics(Map({topic.topic_id: topic})))
     assert changes(image, 1) == []

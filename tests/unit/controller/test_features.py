@@ -4,7 +4,6 @@ import pytest
 from immutables import Map
 
 from quorate.controller.brokers.messages import FeatureRange
-from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import UnsupportedMetadataVersionError
 from quorate.controller.features import (
     SUPPORTED_FEATURES,
@@ -13,7 +12,7 @@ from quorate.controller.features import (
     registration_problem,
     replay_feature_level,
 )
-from quorate.controller.image import LOG_BEGIN, MetadataImage
+from quorate.controller.image import LOG_BEGIN, MetadataDelta, MetadataImage
 from quorate.records.metadata import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,

@@ -2,66 +2,51 @@ from __future__ import annotations
 
 from immutables import Map
 
-from quorate.controller.image import LOG_BEGIN, Broker, Brokers, LogPosition, MetadataImage, Topic
-from quorate.controller.placement import RackedBroker
-from quorate.records.ids import DirectoryId, Epoch, Offset, TopicId
-from quorate.records.metadata import RegisterBrokerRecord
+from quorate.controller.configs.image import Configs
+from quorate.controller.image import LOG_BEGIN, LogPosition, MetadataDelta, MetadataImage
+from quorate.controller.opaque.image import Opaque
+from quorate.records.ids import Epoch, Offset
+from quorate.records.metadata import UnknownRecord
 
-ONE, TWO = DirectoryId(b"1" * 16), DirectoryId(b"2" * 16)
-
-
-def broker(broker_id: int, **fields: object) -> Broker:
-    record = RegisterBrokerRecord(
-        broker_id=broker_id,
-        incarnation_id=bytes(16),
-        broker_epoch=7,
-        end_points=(),
-        features=(),
-        **({"rack": None, "fenced": False} | fields),  # type: ignore[arg-type]
-    )
-    return Broker(record, Offset(7))
-
-
-def brokers(*members: Broker) -> Brokers:
-    return Brokers(Map({member.registration.broker_id: member for member in members}))
-
-
-def test_brokers_are_active_unless_fenced_or_shutting_down() -> None:
-    members = brokers(broker(1), broker(2, fenced=True), broker(3, in_controlled_shutdown=True))
-    assert members.active == {1}
-
-
-def test_only_active_brokers_with_a_disk_that_is_not_cordoned_get_replicas() -> None:
-    members = brokers(
-        broker(1, rack="a"),
-        broker(2, fenced=True),
-        broker(3, log_dirs=(ONE, TWO), cordoned_log_dirs=(TWO, ONE)),
-        broker(4, log_dirs=(ONE, TWO), cordoned_log_dirs=(ONE,)),
-        broker(5, log_dirs=(ONE,), cordoned_log_dirs=()),
-    )
-    assert set(members.striped) == {RackedBroker(1, "a"), RackedBroker(4), RackedBroker(5)}
-
-
-def test_where_a_registration_lay_makes_no_difference_between_images() -> None:
-    assert Broker(broker(1).registration, Offset(3)) == broker(1)
-    assert brokers(broker(1)) != brokers(broker(1, rack="a"))
+THERE = LogPosition(Offset(9), Epoch(2), 5)
 
 
 def test_an_empty_image_is_at_the_begin_of_the_log() -> None:
     image = MetadataImage()
     assert image.position == LOG_BEGIN
-    assert image.topic("a") is None
-    assert image.config((2, "a")) == Map()
+    assert image.topics.named("a") is None
+    assert image.configs.of((2, "a")) == Map()
     assert image == MetadataImage()
 
 
-def test_a_topic_is_found_by_its_name() -> None:
-    topic = Topic("a", TopicId(b"t" * 16))
-    image = MetadataImage(topics=Map({topic.topic_id: topic}), topic_ids=Map({"a": topic.topic_id}))
-    assert image.topic("a") is topic
-
-
 def test_an_image_moves_along_a_log_where_nothing_changes() -> None:
-    position = LogPosition(Offset(9), Epoch(2), 5)
-    moved = MetadataImage(features=Map(a=1)).at(position)
-    assert moved == MetadataImage(position=position, features=Map(a=1))
+    moved = MetadataImage(features=Map(a=1)).at(THERE)
+    assert moved == MetadataImage(position=THERE, features=Map(a=1))
+
+
+def test_without_changes_the_image_is_the_same_further_on() -> None:
+    image = MetadataImage(features=Map(a=1), opaque=Opaque(unknown=(UnknownRecord(99, 0, b""),)))
+    applied = MetadataDelta(image).apply(THERE)
+    assert applied == image.at(THERE)
+    for part in ("features", "brokers", "topics", "configs", "opaque"):
+        assert getattr(applied, part) is getattr(image, part)
+
+
+def test_a_part_is_changed_by_itself() -> None:
+    image = MetadataImage(features=Map(a=1))
+    delta = MetadataDelta(image)
+    delta.features = delta.features.set("b", 2)
+    delta.configs.set((2, "a"), "x", "1")
+    applied = delta.apply(THERE)
+    assert image == MetadataImage(features=Map(a=1))
+    assert applied == MetadataImage(
+        THERE, features=Map(a=1, b=2), configs=Configs(Map([((2, "a"), Map(x="1"))]))
+    )
+    assert applied.topics is image.topics
+
+
+def test_a_delta_shows_what_was_changed_so_far() -> None:
+    delta = MetadataDelta(MetadataImage(features=Map(a=1)))
+    assert delta.features == Map(a=1)
+    delta.configs.set((2, "a"), "x", "1")
+    assert delta.configs.of((2, "a")) == Map(x="1")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from immutables import Map
 
-from quorate.controller.image import MetadataImage, Topic
+from quorate.controller.image import MetadataImage
 from quorate.controller.letting_go import KEYS_SLICE, let_go_in_slices
 from quorate.controller.partitions import PartitionTable
 from quorate.controller.slices import finish
+from quorate.controller.topics.image import Topic, Topics
 from quorate.records.ids import TopicId
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Table(PartitionTable):
 
 
 def image_of(topics: dict[TopicId, Topic]) -> MetadataImage:
-    return MetadataImage(topics=Map(topics))
+    return MetadataImage(topics=Topics(Map(topics)))
 
 
 def topics_of(freed: list[int], numbers: range) -> dict[TopicId, Topic]:
@@ -53,16 +54,16 @@ def test_a_slice_frees_so_many_and_no_more() -> None:
 def test_what_a_later_image_holds_stays() -> None:
     freed: list[int] = []
     first = image_of(topics_of(freed, range(TOPICS)))
-    changed = first.topics.mutate()
+    changed = first.topics.by_id.mutate()
     for topic_id, topic in topics_of(freed, range(100)).items():
         changed[topic_id] = topic
-    later = MetadataImage(topics=changed.finish())
+    later = MetadataImage(topics=Topics(changed.finish()))
     slices = let_go_in_slices(first)
     del first, changed, topic, topic_id
     finish(slices)
     assert len(freed) == 100
-    assert len(later.topics) == TOPICS
-    assert all(isinstance(topic.partitions, Table) for topic in later.topics.values())
+    assert len(later.topics.by_id) == TOPICS
+    assert all(isinstance(topic.partitions, Table) for topic in later.topics.by_id.values())
 
 
 def test_every_part_of_a_real_image_is_walked(cluster: Cluster) -> None:
@@ -71,4 +72,4 @@ def test_every_part_of_a_real_image_is_walked(cluster: Cluster) -> None:
     copy: Any = replace(image)
     finish(let_go_in_slices(copy))
     assert cluster.image == image
-    assert len(image.topics) == len(image.topic_ids) == 1
+    assert len(image.topics.by_id) == len(image.topics.ids) == 1

@@ -112,7 +112,7 @@ def test_what_changes_no_broker_makes_no_image_of_half_a_batch(
     cluster.controller.commit(first.end_offset, timestamp_ms=1)
     assert cluster.image is before
     cluster.commit(second)
-    assert cluster.image.config((ResourceType.BROKER, ""))["log.cleaner.threads"] == "2"
+    assert cluster.image.configs.of((ResourceType.BROKER, ""))["log.cleaner.threads"] == "2"
 
 
 def test_what_is_not_committed_is_seen_by_decisions_and_not_by_readers() -> None:
@@ -126,7 +126,7 @@ def test_what_is_not_committed_is_seen_by_decisions_and_not_by_readers() -> None
     cluster.controller.cut(created.end_offset)
     assert cluster.image is before
     cluster.commit(created)
-    assert cluster.image.topic("a") is not None
+    assert cluster.image.topics.named("a") is not None
 
 
 def test_a_creation_that_pauses_goes_on_where_the_batch_was_cut_meanwhile() -> None:
@@ -146,7 +146,7 @@ def test_a_creation_that_pauses_goes_on_where_the_batch_was_cut_meanwhile() -> N
         "INVALID_TOPIC_EXCEPTION",
     ]
     cluster.commit(decision)
-    assert cluster.image.partition_count == 101
+    assert cluster.image.topics.partition_count == 101
 
 
 def config(name: str, value: str) -> ConfigRecord:
@@ -171,12 +171,12 @@ def test_records_that_contradict_leave_what_was_written_before() -> None:
     with pytest.raises(ReplayError, match="exists already"):
         overlay.write([config("x", "1"), *topic_of(1)])
     assert overlay.end_offset == 2
-    assert overlay.partition_count == 1
-    assert not overlay.config((4, ""))
+    assert overlay.view.topics.partition_count == 1
+    assert not overlay.view.configs.of((4, ""))
     overlay.write([config("x", "2")])
     image = overlay.freeze(Offset(3), Epoch(1))
-    assert image.config((4, ""))["x"] == "2"
-    assert image.partition_count == 1
+    assert image.configs.of((4, ""))["x"] == "2"
+    assert image.topics.partition_count == 1
     assert image.position.end_offset == 3
 
 
@@ -185,11 +185,11 @@ def test_an_image_ends_where_it_is_asked_to_and_the_rest_stays() -> None:
     for number in range(3):
         overlay.write(topic_of(number))
     image = overlay.freeze(Offset(4), Epoch(1))
-    assert (image.position.end_offset, image.partition_count) == (4, 2)
-    assert (overlay.end_offset, overlay.partition_count) == (6, 3)
-    assert "t2" in overlay.topic_ids
-    assert "t2" not in image.topic_ids
-    assert overlay.freeze(Offset(6), Epoch(1)).partition_count == 3
+    assert (image.position.end_offset, image.topics.partition_count) == (4, 2)
+    assert (overlay.end_offset, overlay.view.topics.partition_count) == (6, 3)
+    assert "t2" in overlay.view.topics.ids
+    assert "t2" not in image.topics.ids
+    assert overlay.freeze(Offset(6), Epoch(1)).topics.partition_count == 3
 
 
 def test_nothing_new_is_the_same_image() -> None:
@@ -204,8 +204,8 @@ def test_an_older_image_does_not_change_with_what_is_written_later() -> None:
     overlay.write([config("x", "1")])
     image = overlay.freeze(Offset(1), Epoch(1))
     overlay.write([config("x", "2"), *topic_of(1)])
-    assert image.config((4, ""))["x"] == "1"
-    assert not image.topics
+    assert image.configs.of((4, ""))["x"] == "1"
+    assert not image.topics.by_id
 
 
 def test_so_much_is_written_until_there_is_an_image() -> None:
@@ -222,9 +222,9 @@ def test_partitions_count_before_they_are_in_a_table(count: int) -> None:
     records: list[MetadataRecord] = [TopicRecord(name="a", topic_id=topic_id)]
     records += [partition(topic_id, number) for number in range(count)]
     overlay.write(records)
-    assert overlay.partition_count == count
+    assert overlay.view.topics.partition_count == count
     overlay.write([partition(topic_id, 0)])
-    assert overlay.partition_count == count
+    assert overlay.view.topics.partition_count == count
 
 
 def test_a_leader_that_gathers_keeps_one_image_for_each_batch(
@@ -241,4 +241,4 @@ def test_a_leader_that_gathers_keeps_one_image_for_each_batch(
     cluster.controller.commit(decisions[3].end_offset, timestamp_ms=1)
     assert cluster.image is before
     cluster.commit(decisions[-1])
-    assert len(cluster.image.topics) == 10
+    assert len(cluster.image.topics.by_id) == 10

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import ReplayError
-from quorate.controller.image import LOG_BEGIN, MetadataImage, Topic
+from quorate.controller.image import LOG_BEGIN, MetadataDelta, MetadataImage
 from quorate.controller.partition_records import (
     SLICE_TOPICS,
     clear_elr_in_slices,
@@ -22,6 +21,7 @@ from quorate.controller.partitions import (
     UNASSIGNED_DIR,
     Partition,
 )
+from quorate.controller.topics.image import Topic
 from quorate.records.ids import UUID_BYTES, DirectoryId, TopicId
 from quorate.records.metadata import ClearElrRecord, PartitionChangeRecord
 
@@ -45,10 +45,10 @@ FULL = Partition(
 def delta_with(*partitions: Partition) -> MetadataDelta:
     delta = MetadataDelta(MetadataImage())
     for name, topic_id in (("a", TOPIC_ID), ("b", OTHER_ID)):
-        delta.topics[topic_id] = Topic(name, topic_id)
-        delta.topic_ids[name] = topic_id
+        delta.topics.by_id[topic_id] = Topic(name, topic_id)
+        delta.topics.ids[name] = topic_id
         for partition_id, partition in enumerate(partitions):
-            delta.set_partition(topic_id, partition_id, partition, old=None)
+            delta.topics.set_partition(topic_id, partition_id, partition, old=None)
     return delta
 
 
@@ -56,14 +56,14 @@ def changed(old: Partition, **fields: object) -> Partition | None:
     delta = delta_with(old)
     record = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, **fields)  # type: ignore[arg-type]
     replay_partition_change(delta, record)
-    return delta.partition(TOPIC_ID, 0)
+    return delta.topics.partition(TOPIC_ID, 0)
 
 
 def test_a_partition_comes_back_from_its_record() -> None:
     delta = delta_with()
     record = partition_record(TOPIC_ID, 2, FULL, level=30)
     replay_partition(delta, record)
-    assert delta.partition(TOPIC_ID, 2) == FULL
+    assert delta.topics.partition(TOPIC_ID, 2) == FULL
     assert record.eligible_leader_replicas == (3,)
 
 
@@ -77,7 +77,7 @@ def test_a_record_says_no_more_than_its_level_can() -> None:
 def test_replicas_of_old_records_lie_in_directories_to_be_told() -> None:
     delta = delta_with()
     replay_partition(delta, partition_record(TOPIC_ID, 0, FULL, level=7))
-    partition = delta.partition(TOPIC_ID, 0)
+    partition = delta.topics.partition(TOPIC_ID, 0)
     assert partition is not None
     assert partition.directories == (MIGRATING_DIR,) * 3
 
@@ -130,12 +130,20 @@ def test_clearing_eligible_replicas_touches_only_who_has_some() -> None:
     delta = delta_with(FULL, plain, only_last)
     replay_clear_elr(delta, ClearElrRecord(topic_name="a"))
     image = delta.apply(LOG_BEGIN)
-    assert dict(image.topics[TOPIC_ID].partitions.items()) == {0: cleared, 1: plain, 2: cleared}
-    assert dict(image.topics[OTHER_ID].partitions.items()) == {0: FULL, 1: plain, 2: only_last}
+    assert dict(image.topics.by_id[TOPIC_ID].partitions.items()) == {
+        0: cleared,
+        1: plain,
+        2: cleared,
+    }
+    assert dict(image.topics.by_id[OTHER_ID].partitions.items()) == {
+        0: FULL,
+        1: plain,
+        2: only_last,
+    }
     delta = MetadataDelta(image)
     replay_clear_elr(delta, ClearElrRecord(topic_name=""))
     image = delta.apply(LOG_BEGIN)
-    assert image.topics[OTHER_ID].partitions == image.topics[TOPIC_ID].partitions
+    assert image.topics.by_id[OTHER_ID].partitions == image.topics.by_id[TOPIC_ID].partitions
 
 
 def test_clearing_all_eligible_replicas_pauses_between_topics_and_between_partitions() -> None:
@@ -143,7 +151,7 @@ def test_clearing_all_eligible_replicas_pauses_between_topics_and_between_partit
     delta = delta_with(*[FULL] * many)
     for number in range(many):
         topic_id = TopicId(number.to_bytes(UUID_BYTES, "big"))
-        delta.topics[topic_id] = Topic(str(number), topic_id)
+        delta.topics.by_id[topic_id] = Topic(str(number), topic_id)
     # Two topics have partitions that change, and the others take their time too.
     assert len(list(clear_elr_in_slices(delta, ClearElrRecord(topic_name="")))) == 9
 
@@ -176,7 +184,7 @@ def test_elections_are_counted_by_what_may_be_lost(
     delta = delta_with(replace(FULL, replicas=(1, 2, 3, 4), directories=(*DIRS, DIRS[0])))
     change = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=leader)
     replay_partition_change(delta, change)
-    tally = delta.apply(LOG_BEGIN).at(LOG_BEGIN).tally
+    tally = delta.apply(LOG_BEGIN).at(LOG_BEGIN).topics.tally
     assert (tally.unclean, tally.eligible) == (unclean, eligible)
     assert tally.offline == (leader == NO_LEADER)
 
@@ -186,4 +194,4 @@ def test_a_partition_that_is_set_anew_is_counted_once() -> None:
     offline = partition_record(TOPIC_ID, 0, replace(FULL, leader=NO_LEADER), level=30)
     for record in (offline, offline, partition_record(TOPIC_ID, 0, FULL, level=30)):
         replay_partition(delta, record)
-    assert delta.apply(LOG_BEGIN).tally.offline == 0
+    assert delta.apply(LOG_BEGIN).topics.tally.offline == 0

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def assert_settled(image: MetadataImage) -> None:
     """Nobody leads who may not, nobody stays in sync beside others who are, nobody is left out."""
     active = image.brokers.active
-    for topic in image.topics.values():
+    for topic in image.topics.by_id.values():
         for partition_id in range(len(topic.partitions)):
             partition = topic.partitions.get(partition_id)
             assert partition is not None
@@ -112,7 +112,7 @@ def test_others_decide_in_between(topics: Cluster, short_slices: int) -> None:
     created = topics.create("new", (2, 3))
     topics.ask(DeleteTopics(("large", "small-0")))
     topics.settle()
-    assert created in topics.image.topics
+    assert created in topics.image.topics.by_id
     assert_settled(topics.image)
 
 
@@ -191,9 +191,9 @@ def test_whatever_comes_and_goes_in_between_everything_is_settled_in_the_end(
 def test_a_pass_does_not_keep_the_topics_that_were_there_when_it_began(topics: Cluster) -> None:
     """They would be freed together at its end, and may be all that there are."""
     image = topics.image
-    before = sys.getrefcount(image.topics)
+    before = sys.getrefcount(image.topics.by_id)
     settling_ = settling.Settling(later=frozenset({1})).begun(image)
-    after = sys.getrefcount(image.topics)
+    after = sys.getrefcount(image.topics.by_id)
     assert after == before
     assert settling_.cursor is not None
-    assert set(settling_.cursor.topic_ids) == set(image.topics)
+    assert set(settling_.cursor.topic_ids) == set(image.topics.by_id)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 from immutables import Map
 
-from quorate.controller.image import Broker, Brokers, MetadataImage
+from quorate.controller.brokers.image import Broker, Brokers
+from quorate.controller.image import MetadataImage
 from quorate.records.ids import Epoch, Offset
 from quorate.records.metadata import (
     BrokerRegistrationChangeRecord,
@@ -65,8 +66,8 @@ def test_ways_that_part_are_a_violation(name: str) -> None:
 def test_a_difference_is_named() -> None:
     image = MetadataImage()
     require_equal(image, MetadataImage(), "of nobody")
-    with pytest.raises(Violation, match=r"^partition_count below 0 differ from those of nobody$"):
-        require_equal(image, replace(image, partition_count=1), "of nobody")
+    with pytest.raises(Violation, match=r"^features below 0 differ from those of nobody$"):
+        require_equal(image, replace(image, features=Map(a=1)), "of nobody")
 
 
 def test_offsets_of_brokers_count_although_images_are_equal_without_them() -> None:

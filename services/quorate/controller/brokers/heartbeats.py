@@ -16,8 +16,9 @@ from quorate.records.ids import Offset, TopicId
 from quorate.records.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
 
 if TYPE_CHECKING:
+    from quorate.controller.brokers.image import Broker, Brokers
     from quorate.controller.brokers.messages import BrokerHeartbeat
-    from quorate.controller.image import Broker, Brokers, MetadataImage
+    from quorate.controller.image import MetadataImage
 
 FENCE: Final = 1
 UNFENCE: Final = -1
@@ -192,7 +193,7 @@ def _has_led(image: MetadataImage, broker_id: int, outcome: Outcome) -> bool:
     """Whether the outcome takes a leadership from the broker."""
     for record in outcome.proposal.records:
         if isinstance(record, PartitionChangeRecord) and record.leader != NO_LEADER_CHANGE:
-            partitions = image.topics[TopicId(record.topic_id)].partitions
+            partitions = image.topics.by_id[TopicId(record.topic_id)].partitions
             partition = partitions.get(record.partition_id)
             if partition is not None and partition.leader == broker_id:
                 return True

@@ -12,7 +12,8 @@ from quorate.controller.brokers.messages import (
 )
 
 if TYPE_CHECKING:
-    from quorate.controller.image import Broker, MetadataImage
+    from quorate.controller.brokers.image import Broker
+    from quorate.controller.image import MetadataImage
     from quorate.controller.slices import Slices
 
 SLICE_ITEMS: Final = 100

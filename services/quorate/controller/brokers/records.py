@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from quorate.controller.brokers.image import Broker
 from quorate.controller.errors import ReplayError
 from quorate.controller.features import (
     CORDONED_DIRECTORIES_LEVEL,
     DIRECTORIES_LEVEL,
 )
-from quorate.controller.image import Broker
 
 if TYPE_CHECKING:
-    from quorate.controller.delta import MetadataDelta
+    from quorate.controller.image import MetadataDelta
     from quorate.records.ids import Offset
     from quorate.records.metadata import (
         BrokerRegistrationChangeRecord,
@@ -47,13 +47,13 @@ def replay_register(delta: MetadataDelta, record: RegisterBrokerRecord, offset: 
         end_points=tuple(sorted(record.end_points, key=lambda point: point.name)),
         features=tuple(sorted(record.features, key=lambda feature: feature.name)),
     )
-    delta.brokers = delta.brokers.set(record.broker_id, Broker(registration, offset))
+    delta.brokers = delta.brokers.with_broker(Broker(registration, offset))
 
 
 def replay_unregister(delta: MetadataDelta, record: UnregisterBrokerRecord) -> None:
     """Remove a broker. Raises ReplayError when it is not there with that epoch."""
     _registered(delta, record.broker_id, record.broker_epoch)
-    delta.brokers = delta.brokers.delete(record.broker_id)
+    delta.brokers = delta.brokers.without(record.broker_id)
 
 
 def replay_registration_change(
@@ -75,7 +75,7 @@ def replay_registration_change(
             else record.cordoned_log_dirs
         ),
     )
-    delta.brokers = delta.brokers.set(record.broker_id, Broker(changed, broker.offset))
+    delta.brokers = delta.brokers.with_broker(Broker(changed, broker.offset))
 
 
 def replay_fence(delta: MetadataDelta, record: FenceBrokerRecord) -> None:
@@ -91,11 +91,11 @@ def replay_unfence(delta: MetadataDelta, record: UnfenceBrokerRecord) -> None:
 def _set_fenced(delta: MetadataDelta, broker_id: int, epoch: int, *, is_fenced: bool) -> None:
     broker = _registered(delta, broker_id, epoch)
     changed = replace(broker.registration, fenced=is_fenced)
-    delta.brokers = delta.brokers.set(broker_id, Broker(changed, broker.offset))
+    delta.brokers = delta.brokers.with_broker(Broker(changed, broker.offset))
 
 
 def _registered(delta: MetadataDelta, broker_id: int, epoch: int) -> Broker:
-    broker = delta.brokers.get(broker_id)
+    broker = delta.brokers.by_id.get(broker_id)
     if broker is None:
         raise ReplayError(f"broker {broker_id} is not registered")
     if broker.registration.broker_epoch != epoch:

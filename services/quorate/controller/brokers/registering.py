@@ -27,8 +27,8 @@ from quorate.records.metadata import (
 from quorate.records.widths import INT16_MAX
 
 if TYPE_CHECKING:
+    from quorate.controller.brokers.image import Broker
     from quorate.controller.brokers.messages import RegisterBroker, UnregisterBroker
-    from quorate.controller.image import Broker
 
 _RESERVED_DIRS = (UNASSIGNED_DIR, LOST_DIR, MIGRATING_DIR)
 _PORT_MAX: Final = 65_535

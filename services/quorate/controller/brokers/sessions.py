@@ -15,7 +15,7 @@ from quorate.records.ids import Offset
 from quorate.records.value import named_value
 
 if TYPE_CHECKING:
-    from quorate.controller.image import Brokers
+    from quorate.controller.brokers.image import Brokers
 
 _REPLAYED_MIN: Final = 64
 _NO_OFFSET: Final = Offset(-1)

@@ -29,7 +29,7 @@ from quorate.controller.configs.table import (
     list_items,
     topic_config_problem,
 )
-from quorate.controller.decision import Outcome, Proposal, too_large
+from quorate.controller.decision import Context, Outcome, Proposal, too_large
 from quorate.controller.errors import RefusedError
 from quorate.controller.features import metadata_version
 from quorate.records.errors import ErrorCode
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 _BROKER_CONFIG = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
-def alter_configs_in_slices(image: View, request: IncrementalAlterConfigs) -> Slices[Outcome]:
+def alter_configs_in_slices(context: Context, request: IncrementalAlterConfigs) -> Slices[Outcome]:
     """Change resources one by one; of each all keys change, or none."""
-    level = metadata_version(image.features)
+    level = metadata_version(context.view.features)
     proposal = Proposal(level)
     repeated = _repeated(request.alterations)
     results: list[AlteredResource] = []
@@ -55,7 +55,7 @@ def alter_configs_in_slices(image: View, request: IncrementalAlterConfigs) -> Sl
             yield
         resource = alteration.resource
         try:
-            _propose(proposal, image, alteration, is_repeated=resource in repeated)
+            _propose(proposal, context.view, alteration, is_repeated=resource in repeated)
         except RefusedError as refused:
             results.append(AlteredResource(resource, refused.error, refused.message))
         else:
@@ -76,20 +76,24 @@ def _propose(
 ) -> None:
     """Propose the records of one resource. Raises RefusedError."""
     resource = alteration.resource
-    what = f"{resource.type.name} {resource.name!r}"
     if is_repeated:
-        message = f"{what} occurs twice in the request; name it once."
+        message = f"{_named(resource)} occurs twice in the request; name it once."
         raise RefusedError(ErrorCode.INVALID_REQUEST, message)
     problem = resource_problem(image, resource)
     if problem is not None:
         raise RefusedError(*problem)
     if not proposal.add(_records(image, alteration)):
-        raise RefusedError(ErrorCode.POLICY_VIOLATION, too_large(f"The change of {what}"))
+        what = f"The change of {_named(resource)}"
+        raise RefusedError(ErrorCode.POLICY_VIOLATION, too_large(what))
+
+
+def _named(resource: ConfigResource) -> str:
+    return f"{resource.type.name} {resource.name!r}"
 
 
 def _records(image: View, alteration: ConfigAlteration) -> list[ConfigRecord]:
     key = resource_key(alteration.resource)
-    before = image.config(key)
+    before = image.configs.of(key)
     after: dict[str, str | None] = {}
     for change in alteration.changes:
         if change.name in after:

@@ -48,10 +48,10 @@ def _describe_resource(
         for name, spec in TOPIC_CONFIGS.items():
             entries[name] = ConfigEntry(name, spec.default, ConfigSource.DEFAULT_CONFIG)
     if with_defaults and resource.type is ResourceType.BROKER:
-        for name, value in image.config(ALL_BROKERS).items():
+        for name, value in image.configs.of(ALL_BROKERS).items():
             entries[name] = _entry(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
     source = _own_source(resource)
-    for name, value in image.config(resource_key(resource)).items():
+    for name, value in image.configs.of(resource_key(resource)).items():
         entries[name] = _entry(name, value, source)
     return DescribedResource(resource, entries=tuple(entries[name] for name in sorted(entries)))
 

@@ -9,8 +9,8 @@ from quorate.records.metadata import ConfigRecord
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from quorate.controller.delta import MetadataDelta
-    from quorate.controller.image import ConfigKey
+    from quorate.controller.configs.image import ConfigKey
+    from quorate.controller.image import MetadataDelta
 
 
 def config_records(key: ConfigKey, entries: Iterable[tuple[str, str | None]]) -> list[ConfigRecord]:
@@ -27,4 +27,4 @@ def config_records(key: ConfigKey, entries: Iterable[tuple[str, str | None]]) ->
 def replay_config(delta: MetadataDelta, record: ConfigRecord) -> None:
     """Set one key of a resource, or remove it where the record has no value."""
     key = (record.resource_type, record.resource_name)
-    delta.set_config(key, record.name, record.value)
+    delta.configs.set(key, record.name, record.value)

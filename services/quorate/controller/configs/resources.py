@@ -12,7 +12,8 @@ from quorate.controller.configs.messages import (
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from quorate.controller.image import ConfigKey, View
+    from quorate.controller.configs.image import ConfigKey
+    from quorate.controller.image import View
 
 ALL_BROKERS: Final = (int(ResourceType.BROKER), "")
 _UNCLEAN: Final = "unclean.leader.election.enable"
@@ -29,7 +30,7 @@ def resource_key(resource: ConfigResource) -> ConfigKey:
 def resource_problem(image: View, resource: ConfigResource) -> tuple[ErrorCode, str] | None:
     """Why a resource has no configurations here, or None when it has."""
     if resource.type is ResourceType.TOPIC:
-        if resource.name in image.topic_ids:
+        if resource.name in image.topics.ids:
             return None
         message = f"There is no topic {resource.name!r}; create it first."
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message
@@ -52,6 +53,6 @@ def resource_problem(image: View, resource: ConfigResource) -> tuple[ErrorCode, 
 
 def allows_unclean_election(image: View, topic: str) -> bool:
     """Whether a replica out of sync may lead a partition of the topic when no other can."""
-    own = image.config((int(ResourceType.TOPIC), topic)).get(_UNCLEAN)
-    value = image.config(ALL_BROKERS).get(_UNCLEAN, "false") if own is None else own
+    own = image.configs.of((int(ResourceType.TOPIC), topic)).get(_UNCLEAN)
+    value = image.configs.of(ALL_BROKERS).get(_UNCLEAN, "false") if own is None else own
     return value.lower() == "true"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.controller.configs.messages import ResourceType
 from quorate.controller.configs.records import config_records
 from quorate.controller.configs.table import topic_config_problem
-from quorate.controller.decision import Outcome, Proposal, too_large
+from quorate.controller.decision import Context, Outcome, Proposal, too_large
 from quorate.controller.errors import RefusedError
 from quorate.controller.features import metadata_version
 from quorate.controller.partition_records import partition_record
@@ -32,9 +32,8 @@ from quorate.records.metadata import TopicRecord
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.controller.decision import ControllerSettings
-    from quorate.controller.image import View
     from quorate.controller.slices import Slices
+    from quorate.controller.topics.image import Topics, TopicsDelta
     from quorate.controller.topics.messages import CreateTopics, NewTopic
     from quorate.records.metadata import MetadataRecord
 
@@ -46,14 +45,21 @@ _RESERVED_IDS: tuple[bytes, ...] = (UNASSIGNED_DIR, LOST_DIR, MIGRATING_DIR)
 class _Creation:
     """One CreateTopics request at work: topics accepted so far count for those that follow."""
 
-    def __init__(self, image: View, settings: ControllerSettings, request: CreateTopics) -> None:
-        self._settings = settings
-        self._image = image
-        self._level = metadata_version(image.features)
+    def __init__(self, context: Context, request: CreateTopics) -> None:
+        self._context = context
+        self._settings = context.settings
+        view = context.view
+        # Who is registered does not change while a request is decided.
+        self._brokers = view.brokers
+        self._level = metadata_version(view.features)
         self._asked = Counter(topic.name for topic in request.topics)
         self._similar: dict[str, list[str]] = {}
-        self._placed = image.partition_count
+        self._placed = view.topics.partition_count
         self.proposal = Proposal(self._level)
+
+    @property
+    def _topics(self) -> Topics | TopicsDelta:
+        return self._context.view.topics
 
     def create(self, topic: NewTopic, *, validate_only: bool) -> Slices[CreatedTopic]:
         """Propose one topic, or say why not."""
@@ -89,14 +95,17 @@ class _Creation:
         if self._asked[name] > 1:
             message = f"The topic {name!r} occurs twice in the request; name it once."
             raise RefusedError(ErrorCode.INVALID_REQUEST, message)
-        if name in self._image.topic_ids:
+        if name in self._topics.ids:
             raise RefusedError(
                 ErrorCode.TOPIC_ALREADY_EXISTS, f"The topic {name!r} exists already."
             )
         problem = name_problem(name)
         if problem is None and has_similar_form(name):
             form = similar_form(name)
-            others = [*self._image.similar_names.get(form, ()), *self._similar.get(form, ())]
+            others = [
+                *self._topics.similar_names.get(form, ()),
+                *self._similar.get(form, ()),
+            ]
             problem = similar_problem(name, others)
         if problem is not None:
             raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
@@ -111,7 +120,7 @@ class _Creation:
         while True:
             topic_id = self._settings.new_topic_id()
             if (
-                topic_id not in self._image.topics
+                topic_id not in self._topics.by_id
                 and topic_id not in _RESERVED_IDS
                 and not format_uuid(topic_id).startswith("-")
             ):
@@ -133,11 +142,11 @@ class _Creation:
         if factor < 1:
             message = f"The replication factor is {factor}; give at least 1, or -1 for the default."
             raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
-        striped = self._image.brokers.striped
+        striped = self._brokers.striped
         if factor > len(striped):
             message = (
                 f"The replication factor {factor} needs as many brokers, but"
-                f" {len(self._image.brokers.by_id)} are registered and {len(striped)} of them are"
+                f" {len(self._brokers.by_id)} are registered and {len(striped)} of them are"
                 " unfenced; start more brokers or ask for fewer replicas."
             )
             raise RefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
@@ -153,7 +162,7 @@ class _Creation:
         if topic.assignments:
             return topic.assignments[partition_ids.start : partition_ids.stop]
         return place(
-            self._image.brokers.striped,
+            self._brokers.striped,
             partitions=len(partition_ids),
             replication_factor=factor,
             placed=self._placed + partition_ids.start,
@@ -179,7 +188,7 @@ class _Creation:
             return "names no broker; name at least one"
         if len(set(replicas)) < len(replicas):
             return f"names a broker twice: {list(replicas)}; name each once"
-        unknown = [broker for broker in replicas if broker not in self._image.brokers.by_id]
+        unknown = [broker for broker in replicas if broker not in self._brokers.by_id]
         if unknown:
             return (
                 f"names brokers that are not registered: {unknown}; register them or choose others"
@@ -189,7 +198,7 @@ class _Creation:
                 f"has {len(replicas)} replicas where partition 0 has {factor}; give each partition"
                 " the same number"
             )
-        if not any(broker in self._image.brokers.active for broker in replicas):
+        if not any(broker in self._brokers.active for broker in replicas):
             return (
                 f"names only brokers that are fenced or shutting down: {list(replicas)}; wait for"
                 " one of them or choose others"
@@ -211,7 +220,7 @@ class _Creation:
     def _partitions(
         self, topic_id: TopicId, first: int, assignments: Sequence[tuple[int, ...]]
     ) -> list[MetadataRecord]:
-        active = self._image.brokers.active
+        active = self._brokers.active
         records: list[MetadataRecord] = []
         for partition_id, replicas in enumerate(assignments, first):
             isr = tuple([broker for broker in replicas if broker in active])
@@ -226,23 +235,21 @@ class _Creation:
 
     def _directory(self, broker_id: int) -> DirectoryId:
         """Where a replica will lie: its broker's only disk, or wherever the broker chooses."""
-        log_dirs = self._image.brokers.by_id[broker_id].registration.log_dirs
+        log_dirs = self._brokers.by_id[broker_id].registration.log_dirs
         if not log_dirs:
             return MIGRATING_DIR
         return log_dirs[0] if len(log_dirs) == 1 else UNASSIGNED_DIR
 
 
-def create_topics_in_slices(
-    image: View, settings: ControllerSettings, request: CreateTopics
-) -> Slices[Outcome]:
+def create_topics_in_slices(context: Context, request: CreateTopics) -> Slices[Outcome]:
     """Create topics, each wholly or with an error of its own, all in one batch."""
-    creation = _Creation(image, settings, request)
+    creation = _Creation(context, request)
     results: list[CreatedTopic] = []
     for topic in request.topics:
         results.append((yield from creation.create(topic, validate_only=request.validate_only)))
         yield
     created = tuple(results)
     if request.validate_only:
-        nothing = Proposal(metadata_version(image.features))
+        nothing = Proposal(metadata_version(context.view.features))
         return Outcome(nothing, CreateTopicsReply(created))
     return Outcome(creation.proposal, CreateTopicsReply(created))

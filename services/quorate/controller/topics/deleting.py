@@ -26,7 +26,7 @@ def delete_topics_in_slices(context: Context, request: DeleteTopics) -> Slices[O
     asked = Counter(request.names)
     deleted: list[DeletedTopic] = []
     for name in request.names:
-        topic_id = image.topic_ids.get(name)
+        topic_id = image.topics.ids.get(name)
         if asked[name] > 1:
             message = f"The topic {name!r} occurs twice in the request; name it once."
             deleted.append(DeletedTopic(name, ErrorCode.INVALID_REQUEST, message))

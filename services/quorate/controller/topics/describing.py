@@ -37,7 +37,7 @@ PARTITIONS_PER_PAGE: Final = 1_000
 def _first_names(image: MetadataImage, start: str, count: int) -> Slices[list[str]]:
     """The first names from that one on: to sort them all for each page would take far longer."""
     found: list[str] = []
-    for number, name in enumerate(image.topic_ids, 1):
+    for number, name in enumerate(image.topics.ids, 1):
         if name >= start:
             found.append(name)
         if number % SCANNED_NAMES == 0:
@@ -57,7 +57,7 @@ def list_topics_in_slices(image: MetadataImage, request: ListTopics) -> Slices[L
         following = Cursor(names.pop())
     topics = []
     for name in names:
-        topic = image.topics[image.topic_ids[name]]
+        topic = image.topics.by_id[image.topics.ids[name]]
         topics.append(ListedTopic(name, topic.topic_id, len(topic.partitions)))
         if len(topics) % SLICE_LISTED == 0:
             yield
@@ -114,7 +114,7 @@ def _describe_topic(
     image: MetadataImage, name: str, first: int, limit: int
 ) -> Slices[tuple[DescribedTopic, int | None]]:
     """A topic with its partitions from `first` on, and where it goes on if those are not all."""
-    topic = image.topic(name)
+    topic = image.topics.named(name)
     if topic is None:
         message = f"There is no topic {name!r}; check its name."
         return DescribedTopic(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message), None
@@ -142,6 +142,6 @@ def _describe_topic(
         name,
         topic_id=topic.topic_id,
         partitions=tuple(partitions),
-        configs=tuple(sorted(image.config((int(ResourceType.TOPIC), name)).items())),
+        configs=tuple(sorted(image.configs.of((int(ResourceType.TOPIC), name)).items())),
     )
     return described, following

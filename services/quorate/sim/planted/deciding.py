@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
 
+from quorate.controller.decision import Context
 from quorate.controller.overlay import Overlay
 from quorate.sim.planted.bug import Bug, Patch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from quorate.controller.image import ConfigKey, MetadataImage
+    from quorate.controller.image import MetadataImage
     from quorate.records.ids import Epoch, Offset
 
 _freeze = Overlay.freeze
 
 
-def _config_before(self: Overlay, key: ConfigKey) -> Mapping[str, str]:
-    return self.image.config(key)
+def _view_before(self: Any) -> SimpleNamespace:  # noqa: ANN401 - it looks behind a protocol
+    """What a context shows, but with the settings of the image that the batch began with."""
+    overlay = self.decided
+    view = overlay.view
+    return SimpleNamespace(
+        features=view.features,
+        brokers=view.brokers,
+        topics=view.topics,
+        configs=overlay.image.configs,
+    )
 
 
 def _freeze_all(self: Overlay, _: Offset, epoch: Epoch) -> MetadataImage:
@@ -29,7 +37,7 @@ BUGS: Final = (
         "batch-blind-to-itself",
         "a decision does not see what was set earlier in its batch",
         (6,),
-        (Patch(Overlay, "config", _config_before),),
+        (Patch(Context, "view", property(_view_before)),),
     ),
     Bug(
         "image-beyond-its-batch",

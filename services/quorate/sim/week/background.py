@@ -105,4 +105,4 @@ class Background:
     def _partitions(self) -> float:
         """Of a topic, on average."""
         image = self._leading.image
-        return image.partition_count / max(1, len(image.topics))
+        return image.topics.partition_count / max(1, len(image.topics.by_id))

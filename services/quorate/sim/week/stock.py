@@ -45,7 +45,7 @@ class StockController(Controller):
     def take(self, records: Sequence[MetadataRecord]) -> Decision:
         """Count records as decided that somebody else decided. They have to fit into one batch."""
         active = self._required()
-        proposal = Proposal(metadata_version(active.overlay.features))
+        proposal = Proposal(metadata_version(active.overlay.view.features))
         if not proposal.add(records):
             raise ValueError(f"{len(records)} records do not fit into a batch")
         return active.take(Outcome(proposal, None))
@@ -68,7 +68,7 @@ def partitions_where(
         places.clear()
         chunks.clear()
 
-    for topic_id, topic in image.topics.items():
+    for topic_id, topic in image.topics.by_id.items():
         for first, chunk in topic.partitions.chunks_from(0):
             places.append((topic_id, first))
             chunks.append(chunk)
@@ -115,7 +115,7 @@ def each(
 ) -> Iterator[tuple[TopicId, int, Partition]]:
     """Those of the partitions that still exist, as they are now."""
     for topic_id, partition_id in places:
-        topic = image.topics.get(topic_id)
+        topic = image.topics.by_id.get(topic_id)
         partition = None if topic is None else topic.partitions.get(partition_id)
         if partition is not None:
             yield topic_id, partition_id, partition

@@ -132,7 +132,7 @@ class Topics:
         if drawn is None:
             return
         image = self._leading.image
-        table = image.topics[drawn].partitions
+        table = image.topics.by_id[drawn].partitions
         first = table.get(0)
         striped = image.brokers.striped
         if first is None or len(table) > _GROWN_MAX or len(striped) < len(first.replicas):
@@ -141,7 +141,7 @@ class Topics:
             striped,
             partitions=max(1, len(table) // 2),
             replication_factor=len(first.replicas),
-            placed=image.partition_count,
+            placed=image.topics.partition_count,
         )
         self._leading.take(grow(image, drawn, len(table), assignments))
 
@@ -157,7 +157,7 @@ class Topics:
     def _draw_large(self) -> TopicId | None:
         """The larger of two: whoever has more partitions has more to do."""
         drawn = [topic_id for topic_id in (self._draw(), self._draw()) if topic_id is not None]
-        topics = self._leading.image.topics
+        topics = self._leading.image.topics.by_id
         return max(drawn, key=lambda topic_id: len(topics[topic_id].partitions), default=None)
 
     # --- replicas that fall behind ----------------------------------------------------------------
@@ -168,7 +168,7 @@ class Topics:
         if drawn is None:
             return
         records = []
-        for partition_id, partition in self._leading.image.topics[drawn].partitions.items():
+        for partition_id, partition in self._leading.image.topics.by_id[drawn].partitions.items():
             followers = [broker for broker in partition.isr if broker != partition.leader]
             if followers:
                 broker = self._draws.random.choice(followers)
@@ -179,7 +179,7 @@ class Topics:
             self._agenda.after(wait_ms, lambda: self._caught_up(drawn))
 
     def _caught_up(self, topic_id: TopicId) -> None:
-        topic = self._leading.image.topics.get(topic_id)
+        topic = self._leading.image.topics.by_id.get(topic_id)
         if topic is None:
             return
         able = self._brokers.able
@@ -198,7 +198,7 @@ class Topics:
         for _ in range(count):
             drawn = self._draw()
             if drawn is not None:
-                table = self._leading.image.topics[drawn].partitions
+                table = self._leading.image.topics.by_id[drawn].partitions
                 places += [(drawn, partition_id) for partition_id, _ in table.items()]
         self._move(list(dict.fromkeys(places)), leaving=None, to=None)
 
@@ -209,10 +209,10 @@ class Topics:
 
     def fill(self, broker: int, share: float) -> None:
         """A new broker gets some of the load."""
-        count = int(self._leading.image.partition_count * share)
+        count = int(self._leading.image.topics.partition_count * share)
         places: list[tuple[TopicId, int]] = []
         while len(places) < count and (drawn := self._draw()) is not None:
-            partitions = len(self._leading.image.topics[drawn].partitions)
+            partitions = len(self._leading.image.topics.by_id[drawn].partitions)
             places.append((drawn, self._draws.between(0, partitions - 1)))
         self._move(list(dict.fromkeys(places)), leaving=None, to=broker)
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from quorate.controller.brokers.image import Broker
 from quorate.controller.brokers.records import (
     broker_record,
     replay_fence,
@@ -12,9 +13,8 @@ from quorate.controller.brokers.records import (
     replay_unfence,
     replay_unregister,
 )
-from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import ReplayError
-from quorate.controller.image import LOG_BEGIN, Broker, MetadataImage
+from quorate.controller.image import LOG_BEGIN, MetadataDelta, MetadataImage
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
     BrokerEndpoint,

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from immutables import Map
 
 from quorate.controller.brokers import sessions as module
+from quorate.controller.brokers.image import Broker, Brokers
 from quorate.controller.brokers.sessions import Session, Sessions
-from quorate.controller.image import Broker, Brokers
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
     RegisterBrokerRecord,

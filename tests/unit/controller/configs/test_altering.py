@@ -49,7 +49,7 @@ def test_only_keys_that_change_are_written(topic: Cluster) -> None:
         )
     )
     assert records == (record("segment.ms", "5"), record("cleanup.policy", None))
-    assert dict(topic.image.config((2, "a"))) == {"retention.ms": "1000", "segment.ms": "5"}
+    assert dict(topic.image.configs.of((2, "a"))) == {"retention.ms": "1000", "segment.ms": "5"}
 
 
 def test_lists_grow_and_shrink_by_item(topic: Cluster) -> None:

@@ -214,7 +214,7 @@ def test_topics_of_one_request_are_judged_together(cluster: Cluster) -> None:
         ("d", ErrorCode.NONE),
     ]
     assert results[0].message == "The topic 'a' occurs twice in the request; name it once."
-    assert sorted(cluster.image.topic_ids) == ["b.c", "d"]
+    assert sorted(cluster.image.topics.ids) == ["b.c", "d"]
 
 
 def test_validation_answers_without_an_id_and_writes_nothing(cluster: Cluster) -> None:
@@ -236,7 +236,7 @@ def test_topics_that_fit_are_created_beside_one_that_does_not(cluster: Cluster) 
     sizes = {"a": 6000, "b": 6000, "c": 3000}
     results = cluster.ask(create(*(NewTopic(name, size, 1) for name, size in sizes.items()))).topics
     assert [result.error.name for result in results] == ["NONE", "POLICY_VIOLATION", "NONE"]
-    assert cluster.image.partition_count == 9000
+    assert cluster.image.topics.partition_count == 9000
 
 
 def test_ids_that_are_taken_reserved_or_look_like_options_are_drawn_again(

@@ -50,7 +50,7 @@ def test_deletions_succeed_and_fail_one_by_one(cluster: Cluster) -> None:
             "The topic 'b' occurs twice in the request; name it once.",
         ),
     )
-    assert sorted(cluster.image.topic_ids) == ["b"]
+    assert sorted(cluster.image.topics.ids) == ["b"]
 
 
 def test_more_deletions_than_a_batch_holds_are_to_be_split(cluster: Cluster) -> None:
@@ -62,4 +62,4 @@ def test_more_deletions_than_a_batch_holds_are_to_be_split(cluster: Cluster) -> 
     results = cluster.ask(DeleteTopics(tuple(names))).topics
     assert [result.error for result in results[:-1]] == [ErrorCode.NONE] * RECORDS_MAX
     assert results[-1].error is ErrorCode.POLICY_VIOLATION
-    assert list(cluster.image.topic_ids) == names[-1:]
+    assert list(cluster.image.topics.ids) == names[-1:]

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import ReplayError
-from quorate.controller.image import LOG_BEGIN, MetadataImage
+from quorate.controller.image import LOG_BEGIN, MetadataDelta, MetadataImage
 from quorate.controller.topics.records import replay_remove_topic, replay_topic
 from quorate.records.ids import TopicId
 from quorate.records.metadata import (
@@ -19,7 +18,7 @@ def test_names_of_one_form_in_an_old_log_are_all_remembered() -> None:
     for number, name in enumerate(("a.b", "a_b", "plain")):
         replay_topic(delta, TopicRecord(name=name, topic_id=TopicId(uuid(number))))
     replay_remove_topic(delta, RemoveTopicRecord(topic_id=TopicId(uuid(1))))
-    assert dict(delta.apply(LOG_BEGIN).similar_names) == {"a_b": ("a.b",)}
+    assert dict(delta.apply(LOG_BEGIN).topics.similar_names) == {"a_b": ("a.b",)}
 
 
 @pytest.mark.parametrize(("name", "number"), [("a", 2), ("b", 1)])

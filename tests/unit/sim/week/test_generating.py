@@ -187,7 +187,7 @@ def test_partitions_change_in_every_way(batches: list[Batch]) -> None:
         for record in records:
             if not isinstance(record, PartitionChangeRecord):
                 continue
-            old = image.topics[record.topic_id].partitions.get(record.partition_id)
+            old = image.topics.by_id[record.topic_id].partitions.get(record.partition_id)
             if old is None or old.partition_epoch < 0:
                 continue
             if record.isr is not None:
@@ -212,7 +212,7 @@ def test_no_partition_is_ever_as_it_could_not_be(batches: list[Batch]) -> None:
         for record in records:
             topic = None
             if isinstance(record, PartitionRecord | PartitionChangeRecord):
-                topic = replayer.image.topics.get(TopicId(record.topic_id))
+                topic = replayer.image.topics.by_id.get(TopicId(record.topic_id))
             if topic is None:
                 continue
             assert isinstance(record, PartitionRecord | PartitionChangeRecord)
@@ -227,7 +227,7 @@ def test_no_partition_is_ever_as_it_could_not_be(batches: list[Batch]) -> None:
             changed += 1
     assert changed > 2000
     image = replayer.image
-    for topic in image.topics.values():
+    for topic in image.topics.by_id.values():
         for partition_id, partition in topic.partitions.items():
             is_fine = set(partition.isr) <= image.brokers.active or partition.leader == -1
             assert is_fine, (topic.name, partition_id, partition)

@@ -27,8 +27,8 @@ from quorate.records.metadata import (
 )
 
 if TYPE_CHECKING:
-    from quorate.controller.delta import MetadataDelta
-    from quorate.controller.image import RowKey
+    from quorate.controller.image import MetadataDelta
+    from quorate.controller.opaque.image import RowKey
 
 CONTROLLERS: Final = 0
 _QUOTAS, _PRODUCER_IDS, _ACLS, _SCRAM, _TOKENS, _ZK = range(1, 7)
@@ -77,7 +77,7 @@ def row_key(record: RowRecord) -> RowKey:
 
 def replay_row(delta: MetadataDelta, record: RowRecord) -> None:
     """Set the row."""
-    delta.rows[row_key(record)] = record
+    delta.opaque.rows[row_key(record)] = record
 
 
 def replay_producer_ids(delta: MetadataDelta, record: ProducerIdsRecord) -> None:
@@ -87,7 +87,7 @@ def replay_producer_ids(delta: MetadataDelta, record: ProducerIdsRecord) -> None
 
 def replay_row_removal(delta: MetadataDelta, record: RowRecord) -> None:
     """Remove the row, if there is one."""
-    delta.rows.pop(row_key(record), None)
+    delta.opaque.rows.pop(row_key(record), None)
 
 
 def replay_quota(delta: MetadataDelta, record: ClientQuotaRecord) -> None:
@@ -110,4 +110,4 @@ def replay_unknown(delta: MetadataDelta, record: UnknownRecord) -> None:
             f"{known.__name__} of version {record.version} is newer than this release; run one that"
             " knows it"
         )
-    delta.unknown.append(record)
+    delta.opaque.unknown.append(record)

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.controller.delta import MetadataDelta
 from quorate.controller.errors import UnsupportedMetadataVersionError
-from quorate.controller.image import LOG_BEGIN, MetadataImage
-from quorate.controller.opaque import row_key
+from quorate.controller.image import LOG_BEGIN, MetadataDelta, MetadataImage
+from quorate.controller.opaque.records import row_key
 from quorate.controller.replay import replay_record
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
@@ -96,7 +95,7 @@ def image_of(*records: MetadataRecord) -> MetadataImage:
 
 def rows(*records: MetadataRecord) -> list[MetadataRecord]:
     image = image_of(*records)
-    return [image.rows[key] for key in sorted(image.rows)]
+    return [image.opaque.rows[key] for key in sorted(image.opaque.rows)]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +159,7 @@ def test_who_got_producer_ids_is_no_state() -> None:
 
 def test_rule_22_records_of_unknown_types_are_all_kept_in_order() -> None:
     unknown = [UnknownRecord(99, 0, b"b"), UnknownRecord(98, 1, b"a"), UnknownRecord(99, 0, b"b")]
-    assert image_of(*unknown).unknown == tuple(unknown)
+    assert image_of(*unknown).opaque.unknown == tuple(unknown)
 
 
 def test_a_known_type_in_an_unknown_version_is_refused() -> None:

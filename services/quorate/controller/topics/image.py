@@ -1,25 +1,19 @@
-"""Changes on their way into an image: old image + delta = new image.
-
-A delta belongs to the code that replays; nobody else sees it. The subjects' replay functions write
-through it, `apply` freezes the result.
-"""
+"""Topics with their partitions: a part of the image, and that part while it changes."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from immutables import Map
 
 from quorate.controller.errors import ReplayError
-from quorate.controller.image import Brokers, MetadataImage, Topic
-from quorate.controller.partitions import CHUNK_ROWS, Tally
+from quorate.controller.partitions import CHUNK_ROWS, PartitionTable, Tally
+from quorate.records.value import value
 
 if TYPE_CHECKING:
-    from quorate.controller.image import LogPosition
     from quorate.controller.partitions import Partition
     from quorate.records.ids import TopicId
-    from quorate.records.metadata import UnknownRecord
 
 
 # Changed partitions that wait to be worked into their tables together. All of a large batch at its
@@ -29,24 +23,46 @@ WAITING_MAX: Final = 128
 CHUNKS_WAITING_MAX: Final = 32
 
 
-class MetadataDelta:
-    """What has changed since `image`; the attributes are the maps of MetadataImage, unfrozen.
+@value
+class Topic:
+    name: str
+    topic_id: TopicId
+    partitions: PartitionTable = field(default_factory=PartitionTable)
 
-    `unknown` are those that came since: every decision makes a delta, and the others may be many.
+
+@value
+class Topics:
+    """All topics by id and by name.
+
+    `similar_names` maps a name with its dots written as underscores to the names that look like it,
+    for those that have either.
     """
 
-    def __init__(self, image: MetadataImage) -> None:
-        self._image = image
-        self.features = image.features.mutate()
-        self.brokers = image.brokers.by_id
-        self.topics = image.topics.mutate()
-        self.topic_ids = image.topic_ids.mutate()
-        self.similar_names = image.similar_names.mutate()
-        self.configs = image.configs.mutate()
-        self.rows = image.rows.mutate()
-        self.unknown: list[UnknownRecord] = []
-        self._partition_count = image.partition_count
-        self._tally = image.tally
+    by_id: Map[TopicId, Topic] = field(default_factory=Map)
+    ids: Map[str, TopicId] = field(default_factory=Map)
+    similar_names: Map[str, tuple[str, ...]] = field(default_factory=Map)
+    partition_count: int = 0
+    tally: Tally = field(default_factory=Tally)
+
+    def named(self, name: str) -> Topic | None:
+        """The topic of that name, or None."""
+        topic_id = self.ids.get(name)
+        return None if topic_id is None else self.by_id[topic_id]
+
+    def mutate(self) -> TopicsDelta:
+        """What changes of it are written to."""
+        return TopicsDelta(self)
+
+
+class TopicsDelta:
+    """What has changed since; the attributes are those of Topics, unfrozen."""
+
+    def __init__(self, topics: Topics) -> None:
+        self.by_id = topics.by_id.mutate()
+        self.ids = topics.ids.mutate()
+        self.similar_names = topics.similar_names.mutate()
+        self._partition_count = topics.partition_count
+        self._tally = topics.tally
         self._partitions: dict[TopicId, dict[int, Partition]] = {}
         self._waiting = 0
         # Of those that wait, the ones that are in no table yet.
@@ -61,16 +77,16 @@ class MetadataDelta:
 
     def topic(self, topic_id: TopicId) -> Topic:
         """The topic without its partitions' changes so far. Raises ReplayError when unknown."""
-        topic = self.topics.get(topic_id)
+        topic = self.by_id.get(topic_id)
         if topic is None:
             raise ReplayError(f"no topic has the id {topic_id.hex()}")
         return topic
 
     def topic_id_list(self) -> list[TopicId]:
         """The ids of all topics, in no order: to sort many takes longer than a turn."""
-        topics = self.topics.finish()
-        self.topics = topics.mutate()
-        return list(topics)
+        by_id = self.by_id.finish()
+        self.by_id = by_id.mutate()
+        return list(by_id)
 
     def partition(self, topic_id: TopicId, partition_id: int) -> Partition | None:
         """The partition as changed so far. Raises ReplayError when the topic is unknown."""
@@ -134,54 +150,31 @@ class MetadataDelta:
             self._added -= grown
             self._replaced += 1
             topic = Topic(topic.name, topic_id, table)
-            self.topics[topic_id] = topic
+            self.by_id[topic_id] = topic
         return topic
 
-    def remove_topic(self, topic_id: TopicId) -> Topic:
+    def remove(self, topic_id: TopicId) -> Topic:
         """Take the topic with its partitions out. Raises ReplayError when unknown."""
         topic = self.flush_partitions(topic_id)
         self._partition_count -= len(topic.partitions)
         if self._tally.imbalanced:
             offline, imbalanced = topic.partitions.standing()
             self._count(offline=-offline, imbalanced=-imbalanced)
-        del self.topics[topic_id]
-        del self.topic_ids[topic.name]
+        del self.by_id[topic_id]
+        del self.ids[topic.name]
         self._replaced += 1
         return topic
 
-    def set_config(self, key: tuple[int, str], name: str, value: str | None) -> None:
-        """Set one key of a resource, or remove it where the value is None."""
-        entries = self.configs.get(key, Map())
-        self._replaced += 1
-        if value is not None:
-            self.configs[key] = entries.set(name, value)
-        elif name in entries:
-            left = entries.delete(name)
-            if left:
-                self.configs[key] = left
-            else:
-                del self.configs[key]
-
-    def apply(self, position: LogPosition) -> MetadataImage:
-        """The new image at `position`; the delta is used up."""
+    def finish(self) -> Topics:
+        """The topics with all that changed; the delta is used up."""
         self._flush_all()
-        old, tally = self._image.unknown, self._tally
+        tally = self._tally
         if self._replaced:
             tally = replace(tally, replaced=tally.replaced + self._replaced)
-        return MetadataImage(
-            position=position,
-            features=self.features.finish(),
-            brokers=(
-                self._image.brokers
-                if self.brokers is self._image.brokers.by_id
-                else Brokers(self.brokers)
-            ),
-            topics=self.topics.finish(),
-            topic_ids=self.topic_ids.finish(),
-            similar_names=self.similar_names.finish(),
-            partition_count=self._partition_count,
-            tally=tally,
-            configs=self.configs.finish(),
-            rows=self.rows.finish(),
-            unknown=(*old, *self.unknown) if self.unknown else old,
+        return Topics(
+            self.by_id.finish(),
+            self.ids.finish(),
+            self.similar_names.finish(),
+            self._partition_count,
+            tally,
         )

@@ -1,0 +1,1 @@
+"""Subjects that nothing here decides on: ACLs, quotas, credentials, tokens, producer ids."""
