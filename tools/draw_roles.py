@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from quorate.raft.roles import TRANSITIONS
+from quorate.raft.roles import TRANSITIONS, Starting
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "protocol.md"
 BEGIN = "<!-- roles: drawn by tools/draw_roles.py -->\n"
@@ -19,13 +19,18 @@ END = "<!-- end of roles -->\n"
 
 def diagram() -> str:
     """The state diagram in Mermaid, one line a transition."""
-    lines = ["```mermaid", "stateDiagram-v2", "    direction LR", "    [*] --> Unattached"]
+    lines = ["```mermaid", "stateDiagram-v2", "    direction LR"]
     # A semicolon would end Mermaid's statement.
     lines += [
-        f"    {old.__name__} --> {new.__name__}: {why.replace(';', ',')}"
+        f"    {_name(old)} --> {_name(new)}: {why.replace(';', ',')}"
         for (old, new), why in TRANSITIONS.items()
     ]
     return "\n".join([*lines, "```", ""])
+
+
+def _name(role: type) -> str:
+    """As Mermaid calls a state; the start of a process is none."""
+    return "[*]" if role is Starting else role.__name__
 
 
 def redrawn(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.raft.roles import TRANSITIONS
+from quorate.raft.roles import TRANSITIONS, Starting
 from tools import draw_roles
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ def test_the_committed_diagram_is_fresh() -> None:
 def test_every_transition_is_drawn_once() -> None:
     drawn = draw_roles.diagram()
     for old, new in TRANSITIONS:
-        assert drawn.count(f"    {old.__name__} --> {new.__name__}: ") == 1
+        begin = "[*]" if old is Starting else old.__name__
+        assert drawn.count(f"    {begin} --> {new.__name__}: ") == 1
 
 
 def test_a_stale_diagram_is_found_and_redrawn(

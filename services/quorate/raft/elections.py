@@ -22,9 +22,9 @@ from quorate.raft.roles import (
     Refusal,
     Resigned,
     Unattached,
+    role_name,
 )
 from quorate.raft.suspecting import SUSPICION_RETRY_MS, Suspecting
-from quorate.raft.transitions import role_name
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId
 
@@ -415,7 +415,7 @@ class Elections:
         elif r.waits_until_ready():
             # It leaves the election to others, so it must not claim to hear the leader.
             deadline = r.after(r.draw_election_timeout())
-            r.role = replace(role, fetch_deadline=deadline, has_fetched=False)
+            r.take_role(replace(role, fetch_deadline=deadline, has_fetched=False))
         elif role.has_ended:
             is_voter = r.voters.by_id(leader) is not None
             cause = Cause.END_QUORUM_EPOCH if is_voter else Cause.LEADER_REMOVED

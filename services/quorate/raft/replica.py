@@ -43,11 +43,13 @@ from quorate.raft.roles import (
     Refusal,
     Resigned,
     Role,
+    Starting,
     Suspicion,
     Tally,
     Unattached,
+    role_name,
 )
-from quorate.raft.transitions import role_name, role_values
+from quorate.raft.transitions import role_values
 from quorate.raft.waiting import end_waiting
 from quorate.records.ids import (
     Epoch,
@@ -79,7 +81,7 @@ class Replica:
         self.now = Millis(0)
         self.log = LogState(recovered)
         self.election = recovered.election or ElectionState(Epoch(0))
-        self.role: Role = Unattached(Millis(0))
+        self.role: Role = Starting()
         self.leader_endpoints: tuple[Endpoint, ...] = ()
         self.addresses = Addresses(config.cluster_id, config.listener_name)
         newest = self.log.newest_snapshot
@@ -320,21 +322,26 @@ class Replica:
 
     # --- transitions ------------------------------------------------------------------------------
 
-    def _enter(self, role: Role, cause: Cause, why: str) -> None:
+    def take_role(self, role: Role) -> Role:
+        """Every change of the role: the table has to hold it. Returns the role before."""
         old = self.role
         assert (type(old), type(role)) in TRANSITIONS, (old, role)
+        self.role = role
+        return old
+
+    def _take_and_tell(self, role: Role, cause: Cause, text: str) -> None:
+        old = self.take_role(role)
+        self.note(NoteKind.ROLE_TAKEN, text, **role_values(self, old, cause))
+
+    def _enter(self, role: Role, cause: Cause, why: str) -> None:
+        old = self.role
         if isinstance(old, Leader):
             end_waiting(self, old)
         # A peer that was asked who leads may still say so: a far one answers after the round.
         self.calls.abandon(*(set(CallKind) - {CallKind.PROBE, CallKind.DISCOVERY}))
         self.calls.clear_backoff()
         names = f"{role_name(old)} becomes {role_name(role)}"
-        self.take_role(role, cause, f"{why}: {names} in epoch {self.epoch}")
-
-    def take_role(self, role: Role, cause: Cause, text: str) -> None:
-        """Take up a role, and say why in these words."""
-        old, self.role = self.role, role
-        self.note(NoteKind.ROLE_TAKEN, text, **role_values(self, old, cause))
+        self._take_and_tell(role, cause, f"{why}: {names} in epoch {self.epoch}")
 
     def become_unattached(
         self,
@@ -393,7 +400,7 @@ class Replica:
         if isinstance(self.role, Prospective):
             self._enter(role, cause, why)
         else:
-            self.take_role(role, cause, f"{why}: candidate in epoch {self.epoch}")
+            self._take_and_tell(role, cause, f"{why}: candidate in epoch {self.epoch}")
         if role.tally.is_won:
             self.become_leader()
 
@@ -456,9 +463,18 @@ class Replica:
 
     def become_resigned(self, preferred: tuple[ReplicaKey, ...], cause: Cause, why: str) -> None:
         """Give up leadership within the epoch; nothing to save, the epoch's leader stays known."""
-        self._enter(self.resigned(preferred), cause, why)
+        self._enter(self._resigned(preferred), cause, why)
 
-    def resigned(self, preferred: tuple[ReplicaKey, ...]) -> Resigned:
+    def stay_resigned(self) -> None:
+        """A leader that is started again ends its epoch.
+
+        Unflushed records of this epoch may be lost: leading it on could use an (offset, epoch)
+        twice, and so could a vote for somebody else.
+        """
+        text = f"led epoch {self.epoch} before the restart: resigned"
+        self._take_and_tell(self._resigned(()), Cause.STARTUP, text)
+
+    def _resigned(self, preferred: tuple[ReplicaKey, ...]) -> Resigned:
         """The role of a leader that ended its epoch and tells all other voters so."""
         others = {v.key.node_id: None for v in self.voters if v.key.node_id != self.node_id}
         return Resigned(self.after(self.draw_election_timeout()), others, preferred)

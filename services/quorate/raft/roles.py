@@ -1,8 +1,9 @@
 """The roles of a replica and every transition between them.
 
 Unattached (with or without a vote), Prospective, Candidate, Follower, Leader, Resigned; observers
-are Unattached or Follower. `TRANSITIONS` is the whole table: a change of role that it does not hold
-is a bug and fails an assertion. The diagram in docs/protocol.md is drawn from it.
+are Unattached or Follower. `TRANSITIONS` is the whole table, from the start of a process on: a
+change of role that it does not hold is a bug and fails an assertion (`Replica.take_role`). The
+diagram in docs/protocol.md is drawn from it.
 Sources: seed "KRaft Consensus" (state machine), KIP-595, KIP-996.
 """
 
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
         ReplyToken,
     )
     from quorate.records.voters import Endpoint, Voter
+
+
+@dataclass(slots=True)
+class Starting:
+    """Has just been started, and has yet to take up what its disk tells."""
 
 
 @dataclass(slots=True)
@@ -222,9 +228,14 @@ class Resigned:
     preferred: tuple[ReplicaKey, ...] = ()
 
 
-Role: TypeAlias = Unattached | Prospective | Candidate | Follower | Leader | Resigned
+Role: TypeAlias = Starting | Unattached | Prospective | Candidate | Follower | Leader | Resigned
 
 TRANSITIONS: Final[dict[tuple[type, type], str]] = {
+    (Starting, Unattached): "no leader is known, or no way to it",
+    (Starting, Prospective): "the only voter",
+    (Starting, Candidate): "voted for itself before the restart",
+    (Starting, Follower): "the leader before the restart",
+    (Starting, Resigned): "led its epoch before the restart",
     (Unattached, Unattached): "a higher epoch is seen, or a vote is granted",
     (Unattached, Prospective): "election timeout",
     (Unattached, Follower): "a leader with an endpoint is learned",
@@ -237,7 +248,7 @@ TRANSITIONS: Final[dict[tuple[type, type], str]] = {
     (Candidate, Follower): "a leader is learned",
     (Follower, Unattached): "a higher epoch is seen, or an observer lost its leader",
     (Follower, Prospective): "fetch timeout, or the leader's process is gone",
-    (Follower, Follower): "a leader of a higher epoch is learned",
+    (Follower, Follower): "a leader of a higher epoch is learned, or an election is left to others",
     (Leader, Unattached): "a higher epoch is seen",
     (Leader, Follower): "a leader of a higher epoch is learned",
     (Leader, Resigned): "check-quorum, shutdown, a hung disk, or removed from the voters",
@@ -253,6 +264,12 @@ class Refusal:
     count: int
     reason: str
     last_ms: Millis
+
+
+def role_name(role: Role) -> str:
+    """A role as logs, metrics and spans call it; a replica that starts follows nobody yet."""
+    kind = Unattached if isinstance(role, Starting) else type(role)
+    return kind.__name__.lower()
 
 
 @dataclass(slots=True)

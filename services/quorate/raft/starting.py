@@ -25,21 +25,18 @@ def start(replica: Replica) -> None:
         # A stale file: the log has seen a later epoch, in which this replica never voted.
         r.save_election(ElectionState(r.log.end.epoch))
         stored = r.election
-    r.role = Unattached(r.after(r.draw_election_timeout()))
+    unattached = Unattached(r.after(r.draw_election_timeout()))
     if r.is_only_voter and r.may_campaign:
         r.become_prospective(Cause.STARTUP, "the only voter")
     elif stored.leader_id == r.node_id:
-        # Unflushed records of this epoch may be lost: leading it on could use an
-        # (offset, epoch) twice, and so could a vote for somebody else.
-        r.take_role(
-            r.resigned(()), Cause.STARTUP, f"led epoch {r.epoch} before the restart: resigned"
-        )
+        r.stay_resigned()
     elif _voted_for_itself(r) and stored.leader_id is None and r.may_campaign:
         r.campaign(Cause.STARTUP, "was a candidate before the restart")
     elif stored.leader_id is not None and r.leader_peer() is not None:
         why = "the leader before the restart"
         r.become_follower(stored.epoch, stored.leader_id, (), Cause.STARTUP, why)
     else:
+        r.take_role(unattached)
         r.note(NoteKind.STARTED, f"starts unattached in epoch {r.epoch}, log end {r.log.end}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned
+from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, role_name
 from quorate.records.ids import format_uuid
 
 if TYPE_CHECKING:
@@ -12,11 +12,6 @@ if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.raft.roles import Role
     from quorate.records.ids import ReplicaKey
-
-
-def role_name(role: Role) -> str:
-    """A role as logs, metrics and spans call it."""
-    return type(role).__name__.lower()
 
 
 def role_values(replica: Replica, old: Role, cause: Cause) -> dict[str, Value]:
