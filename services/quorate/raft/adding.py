@@ -17,9 +17,9 @@ from quorate.raft.messages import (
     Reason,
 )
 from quorate.raft.notes import NoteKind
+from quorate.raft.obstacles import Obstacle
 from quorate.raft.roles import Leader, PendingChange
 from quorate.raft.transitions import change_values
-from quorate.raft.waiting import Obstacle
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
 from quorate.records.voters import Voter
@@ -47,16 +47,16 @@ class Adding:
                 r.role, request.voter, auto_join=request.auto_join, force=request.force
             )
         if obstacle is not None:
-            r.refuse(token, obstacle)
+            self.changes.refuse(token, obstacle)
             return
         assert isinstance(r.role, Leader)
         endpoint = self.changes.address(request.listeners)
         assert endpoint is not None
-        deadline = r.after(request.timeout_ms or r.config.request_timeout_ms)
+        deadline = r.timers.after(request.timeout_ms or r.config.request_timeout_ms)
         key = request.voter
         what = f"add voter {key}"
         about = change_values("add", key)
-        r.note(NoteKind.CHANGE_BEGUN, f"{what} at {endpoint}: asks for its versions", **about)
+        r.out.note(NoteKind.CHANGE_BEGUN, f"{what} at {endpoint}: asks for its versions", **about)
         peer = Peer(key.node_id, endpoint.host, endpoint.port)
         call = r.send(CallKind.API_VERSIONS, peer, ApiVersionsRequest())
         r.role.pending = PendingChange(token, what, deadline, about, add=request, call=call.call)
@@ -122,16 +122,16 @@ class Adding:
         if obstacle is None:
             obstacle = self.changes.why_unwritable(r.voters.with_voter(voter))
         if obstacle is not None:
-            r.refuse(pending.token, obstacle)
+            self.changes.refuse(pending.token, obstacle)
             return
-        r.note(
+        r.out.note(
             NoteKind.CHANGE_APPENDED,
             f"{pending.what}: appended at offset {r.log.end.offset}",
             **pending.about,
             offset=r.log.end.offset,
         )
         if not request.ack_when_committed:
-            r.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+            r.out.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
             pending = None
         self.changes.append(pending, voters=r.voters.with_voter(voter))
 

@@ -23,7 +23,9 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, ReplicaKey
 
 if TYPE_CHECKING:
+    from quorate.raft.believing import Believing
     from quorate.raft.leading import Leading
+    from quorate.raft.learning import Learning
     from quorate.raft.replica import Replica
     from quorate.records.ids import Epoch
     from quorate.records.voters import Voter
@@ -35,8 +37,12 @@ UNORDERED_JITTER_MS: Final = 50
 class Announcements:
     """Begin and end of epochs, for one replica."""
 
-    def __init__(self, replica: Replica, leading: Leading) -> None:
+    def __init__(
+        self, replica: Replica, learning: Learning, believing: Believing, leading: Leading
+    ) -> None:
         self.r = replica
+        self.learning = learning
+        self.believing = believing
         self.leading = leading
         # The epoch whose leader said last that it resigned.
         self._ended: Epoch | None = None
@@ -54,10 +60,10 @@ class Announcements:
     def _announce(self, role: Leader) -> None:
         """To voters that do not fetch: at the election, then every half fetch timeout."""
         r = self.r
-        if role.begin_epoch_deadline > r.now:
+        if role.begin_epoch_deadline > r.timers.now:
             return
-        role.begin_epoch_deadline = r.after(r.config.fetch_timeout_ms // 2)
-        self.leading.forget_observers(role)
+        role.begin_epoch_deadline = r.timers.after(r.config.fetch_timeout_ms // 2)
+        self.leading.tracking.forget_observers(role)
         for voter in r.voters:
             if voter.key.node_id != r.node_id and not self._fetches(role, voter):
                 self._begin(voter)
@@ -66,12 +72,14 @@ class Announcements:
         progress = role.progress.get(voter.key)
         if progress is None or progress.last_fetch_ms is None:
             return False
-        return self.r.now - progress.last_fetch_ms < self.r.config.fetch_timeout_ms // 2
+        return self.r.timers.now - progress.last_fetch_ms < self.r.config.fetch_timeout_ms // 2
 
     def _begin(self, voter: Voter) -> None:
         r = self.r
         peer = r.peer(voter)
-        if peer is None or not r.calls.may_call(CallKind.BEGIN_QUORUM_EPOCH, peer.node_id, r.now):
+        if peer is None or not r.calls.may_call(
+            CallKind.BEGIN_QUORUM_EPOCH, peer.node_id, r.timers.now
+        ):
             return
         request = BeginQuorumEpochRequest(
             r.config.cluster_id, voter.key, r.node_id, r.epoch, r.config.endpoints
@@ -90,19 +98,21 @@ class Announcements:
         if isinstance(response, CallFailure):
             if isinstance(role, Leader) and call.epoch == r.epoch:
                 retry = r.config.fetch_timeout_ms // BEGIN_RETRIES_PER_FETCH_TIMEOUT
-                role.begin_epoch_deadline = min(role.begin_epoch_deadline, r.after(retry))
+                role.begin_epoch_deadline = min(role.begin_epoch_deadline, r.timers.after(retry))
             return
         if response.error is not ErrorCode.NONE:
             text = f"{call.to} answers BeginQuorumEpoch with {response.error.name}"
-            r.note(NoteKind.REFUSED_BY_PEER, text, peer=call.to, error=response.error.name)
-        r.learn(response.leader, f"answer of {call.to}")
+            r.out.note(NoteKind.REFUSED_BY_PEER, text, peer=call.to, error=response.error.name)
+        self.learning.learn(response.leader, f"answer of {call.to}")
 
     def _announce_end(self, role: Resigned) -> None:
         r = self.r
         for node_id in list(role.unacknowledged):
             voter = r.voters.by_id(node_id)
             peer = r.peer(voter) if voter else None
-            if peer is None or not r.calls.may_call(CallKind.END_QUORUM_EPOCH, node_id, r.now):
+            if peer is None or not r.calls.may_call(
+                CallKind.END_QUORUM_EPOCH, node_id, r.timers.now
+            ):
                 continue
             request = EndQuorumEpochRequest(
                 r.config.cluster_id, r.node_id, r.epoch, role.preferred, r.config.endpoints
@@ -120,12 +130,12 @@ class Announcements:
         if isinstance(response, CallFailure) or r.is_stopping:
             # A leader that waits for a successor to stop asks on: all others may be stopping, too.
             backoff = r.config.retry_backoff_ms * 5
-            r.calls.back_off(CallKind.END_QUORUM_EPOCH, call.to, r.after(backoff))
+            r.calls.back_off(CallKind.END_QUORUM_EPOCH, call.to, r.timers.after(backoff))
         if isinstance(response, CallFailure):
             return
         if not r.is_stopping:
             role.unacknowledged.pop(call.to, None)
-        r.learn(response.leader, f"answer of {call.to}")
+        self.learning.learn(response.leader, f"answer of {call.to}")
 
     # --- the voters' side -------------------------------------------------------------------------
 
@@ -136,12 +146,12 @@ class Announcements:
         voter = request.voter
         if error is ErrorCode.NONE:
             info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
-            r.learn(info, "BeginQuorumEpoch")
+            self.learning.learn(info, "BeginQuorumEpoch")
             self._leader_lives(request.leader_id)
             # Rule 27: it says who leads, even where it was meant for another replica.
             if voter.node_id != r.node_id or voter.directory_id not in (None, r.key.directory_id):
                 error = ErrorCode.INVALID_VOTER_KEY
-        return BeginQuorumEpochResponse(error, r.believing.told_with(error))
+        return BeginQuorumEpochResponse(error, self.believing.told_with(error))
 
     def _leader_lives(self, leader_id: int) -> None:
         r = self.r
@@ -156,7 +166,7 @@ class Announcements:
             info = LeaderInfo(request.leader_id, request.leader_epoch, request.leader_endpoints)
             # Told again, a nominee goes on: its round may take longer than the time between two.
             if self._ended != request.leader_epoch or not isinstance(r.role, Prospective):
-                r.learn(info, "EndQuorumEpoch")
+                self.learning.learn(info, "EndQuorumEpoch")
             role = r.role
             if (
                 isinstance(role, Follower)
@@ -167,10 +177,12 @@ class Announcements:
                 self._ended = r.epoch
                 r.suspicion = None
                 wait = self.turn_ms(request.preferred_candidates)
-                role.fetch_deadline = min(role.fetch_deadline, r.after(wait))
+                role.fetch_deadline = min(role.fetch_deadline, r.timers.after(wait))
                 text = f"leader {request.leader_id} resigned: may campaign after {wait} ms"
-                r.note(NoteKind.LEADER_RESIGNED, text, leader_id=request.leader_id, wait_ms=wait)
-        return EndQuorumEpochResponse(error, r.believing.told_with(error))
+                r.out.note(
+                    NoteKind.LEADER_RESIGNED, text, leader_id=request.leader_id, wait_ms=wait
+                )
+        return EndQuorumEpochResponse(error, self.believing.told_with(error))
 
     def _reason_to_refuse(
         self, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
@@ -185,11 +197,11 @@ class Announcements:
             return ErrorCode.INVALID_REQUEST
         if request.leader_epoch == r.epoch and known is not None and known != request.leader_id:
             text = r.contradictions.add_second_leader(request.leader_id, known, r.epoch)
-            r.note(NoteKind.CONTRADICTED, text, leader_id=request.leader_id)
+            r.out.note(NoteKind.CONTRADICTED, text, leader_id=request.leader_id)
             return ErrorCode.INVALID_REQUEST
-        if not r.believing.admit(request.leader_epoch):
+        if not self.believing.admit(request.leader_epoch):
             text = f"epoch {request.leader_epoch} of leader {request.leader_id}: not believed"
-            r.note(
+            r.out.note(
                 NoteKind.NOT_BELIEVED,
                 text,
                 peer=request.leader_id,
@@ -206,7 +218,7 @@ class Announcements:
         r = self.r
         longest = r.config.election_backoff_max_ms
         if not preferred:
-            return r.draw(UNORDERED_JITTER_MS)
+            return r.timers.draw(UNORDERED_JITTER_MS)
         # At kraft.version 0 the leader knows its voters by their node ids alone.
         own = (r.key, ReplicaKey(r.node_id))
         index = next((i for i, key in enumerate(preferred) if key in own), None)

@@ -69,10 +69,10 @@ class Believing:
         return True
 
     def _regain(self) -> None:
-        gained = (self.r.now - self._counted_ms) * JUMP_REGAINED_PER_SECOND // 1000
+        gained = (self.r.timers.now - self._counted_ms) * JUMP_REGAINED_PER_SECOND // 1000
         if gained > 0:
             self._jump_left = min(JUMP_MAX, self._jump_left + gained)
-            self._counted_ms = self.r.now
+            self._counted_ms = self.r.timers.now
 
     def screened(
         self, call: Call, response: PeerResponse | CallFailure
@@ -86,7 +86,7 @@ class Believing:
         epoch = response.leader.epoch
         if not self.admit(epoch, call.kind):
             text = f"{call.to} answers {call.kind.value} with epoch {epoch}: not believed"
-            r.note(NoteKind.NOT_BELIEVED, text, peer=call.to, claimed_epoch=epoch)
+            r.out.note(NoteKind.NOT_BELIEVED, text, peer=call.to, claimed_epoch=epoch)
             return CallFailure.IGNORED
         if epoch < r.epoch and not isinstance(response, MembershipResponse):
             return CallFailure.IGNORED

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.leaving import has_leave
-from quorate.raft.messages import MembershipResponse, Reason
-from quorate.raft.notes import NoteKind
+from quorate.raft.leaves import has_leave
+from quorate.raft.messages import Reason
+from quorate.raft.obstacles import Obstacle
 from quorate.raft.roles import Leader, PendingChange
-from quorate.raft.waiting import Obstacle
 from quorate.records.control import KRaftVoters, encode_control
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.raft.roles import Progress
     from quorate.records.control import ControlRecord
-    from quorate.records.ids import ClusterId, Millis, ReplicaKey
+    from quorate.records.ids import ClusterId, Millis, ReplicaKey, ReplyToken
     from quorate.records.voters import Endpoint, VoterSet
 
 # How many records a voter may still lack when it is added, or takes over leadership.
@@ -74,7 +73,7 @@ class Changes:
             )
             return Obstacle(ErrorCode.UNSUPPORTED_VERSION, Reason.KRAFT_VERSION_TOO_OLD, text)
         obstacle = self.why_uncommitted(role) or self.why_pending(role)
-        age = r.now - role.elected_ms
+        age = r.timers.now - role.elected_ms
         if obstacle is None and age < r.config.fetch_timeout_ms:
             text = (
                 f"the leader of epoch {r.epoch} was elected {age} ms ago and has yet to learn who "
@@ -86,7 +85,7 @@ class Changes:
     def why_uncommitted(self, role: Leader) -> Obstacle | None:
         """Before a record of its own epoch is committed a leader may not know the set in force."""
         r = self.r
-        if r.high_watermark > role.epoch_start:
+        if r.ends.knows_committed(role):
             return None
         text = (
             f"the leader has not committed a record of its epoch {r.epoch} yet: try again when a "
@@ -133,10 +132,9 @@ class Changes:
         ]
         if len(alive) >= voters.majority:
             return None
-        ids = [int(voter.key.node_id) for voter in voters]
         lively = [int(key.node_id) for key in alive]
         text = (
-            f"of the voters {ids} that would be left only {lively} fetched within "
+            f"of the voters {voters.ids} that would be left only {lively} fetched within "
             f"{r.config.fetch_timeout_ms} ms and stay, and a majority is {voters.majority}: bring "
             "the others back first, or override this check with force"
         )
@@ -148,21 +146,16 @@ class Changes:
         return self._is_recent(progress.last_fetch_ms if progress is not None else None)
 
     def _is_recent(self, moment: Millis | None) -> bool:
-        return moment is not None and self.r.now - moment <= self.r.config.fetch_timeout_ms
+        return moment is not None and self.r.timers.now - moment <= self.r.config.fetch_timeout_ms
 
     def why_lagging(self, role: Leader, key: ReplicaKey) -> Obstacle | None:
-        """Caught up within the fetch timeout, and not far behind now (KAFKA-19933).
-
-        Rule 4: an observer is never served the leader's end, so its lag is counted from what is
-        committed.
-        """
+        """Caught up within the fetch timeout, and not far behind what it may read (KAFKA-19933)."""
         r = self.r
         progress = role.progress.get(key)
         if progress is None or progress.fetch_offset is None:
             text = f"node {key.node_id} has not fetched from this leader: start it, and let it"
             return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_LAGGING, text)
-        end = r.log.end.offset if key in r.voters else r.high_watermark
-        lag = max(0, end - progress.fetch_offset)
+        lag = max(0, r.ends.readable(key) - progress.fetch_offset)
         if self._is_recent(progress.last_caught_up_ms) and lag <= LAG_MAX:
             return None
         text = (
@@ -201,6 +194,10 @@ class Changes:
         text = f"listeners has what no record of the voters can hold: {problem}"
         return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
 
+    def refuse(self, token: ReplyToken, obstacle: Obstacle) -> None:
+        """Answer that it may not be."""
+        self.r.out.reply(token, obstacle.response(self.r.leader_info))
+
     # --- its course -------------------------------------------------------------------------------
 
     def append(
@@ -218,7 +215,11 @@ class Changes:
         """Tell callers that have waited for too long; what was appended stays in force."""
         r = self.r
         role = r.role
-        if not isinstance(role, Leader) or role.pending is None or role.pending.deadline > r.now:
+        if (
+            not isinstance(role, Leader)
+            or role.pending is None
+            or role.pending.deadline > r.timers.now
+        ):
             return
         pending, role.pending = role.pending, None
         if pending.offset is None:
@@ -234,7 +235,7 @@ class Changes:
             text,
             (("offset", str(pending.offset)),),
         )
-        r.refuse(pending.token, obstacle)
+        self.refuse(pending.token, obstacle)
 
     def refuse_unreachable(self, pending: PendingChange) -> None:
         """The new voter did not say what it supports."""
@@ -245,21 +246,10 @@ class Changes:
             f"{endpoint}: see that it runs, and that this address is its own"
         )
         obstacle = Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_UNREACHABLE, text)
-        self.r.refuse(pending.token, obstacle)
+        self.refuse(pending.token, obstacle)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """When the caller that waits for the pending change is told that it takes too long."""
         role = self.r.role
         if isinstance(role, Leader) and role.pending is not None:
             due.append(role.pending.deadline)
-
-
-def settle(replica: Replica, role: Leader) -> None:
-    """The high watermark has moved: a change that lies below it is finished."""
-    pending = role.pending
-    if pending is None or pending.offset is None or pending.offset >= replica.high_watermark:
-        return
-    role.pending = None
-    text = f"{pending.what}: committed"
-    replica.note(NoteKind.CHANGE_COMMITTED, text, **pending.about, offset=pending.offset)
-    replica.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", replica.leader_info))

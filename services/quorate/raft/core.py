@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, assert_never
 
-from quorate.raft.addresses import NOT_THE_ONE
 from quorate.raft.announcements import Announcements
 from quorate.raft.api import (
     BrokersSupport,
@@ -35,12 +34,17 @@ from quorate.raft.api import (
     TruncationRefused,
     Update,
 )
-from quorate.raft.calls import TAKES_TURNS, CallKind
+from quorate.raft.becoming import Becoming
+from quorate.raft.believing import Believing
+from quorate.raft.calls import CallKind
+from quorate.raft.contact import Contact
 from quorate.raft.describe import api_versions, describe, remarks
 from quorate.raft.elections import Elections
 from quorate.raft.finding import Finding
 from quorate.raft.following import Following
+from quorate.raft.hearing import Hearing
 from quorate.raft.leading import Leading
+from quorate.raft.learning import Learning
 from quorate.raft.membership import Membership
 from quorate.raft.messages import (
     AddRaftVoterRequest,
@@ -65,50 +69,57 @@ from quorate.raft.messages import (
     VoteResponse,
 )
 from quorate.raft.notes import NoteKind
+from quorate.raft.promises import Promises
 from quorate.raft.reads import Reads
 from quorate.raft.replica import Replica
 from quorate.raft.roles import Leader
 from quorate.raft.starting import start
 from quorate.raft.stopping import Stopping
-from quorate.records.ids import Millis
+from quorate.raft.suspecting import Suspecting
+from quorate.raft.voting import Voting
 
 if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random, RecoveredState
     from quorate.raft.calls import Call
-    from quorate.raft.messages import PeerResponse, Request
-    from quorate.records.ids import NodeId, Offset, OffsetAndEpoch
+    from quorate.raft.messages import PeerResponse
+    from quorate.records.ids import Millis, Offset, OffsetAndEpoch
 
 # After these the disk is as it is, whatever was planned.
 _FROM_THE_DISK: Final = (LogTruncated, TruncationRefused, SnapshotInstalled)
-# Of the election timeout: how long a voter that says that it is elsewhere is given to answer where
-# it was asked.
-MOVED_SHARE: Final = 8
 
 
 class RaftCore:
     """One replica of the quorum, without clock, disk or network."""
 
     def __init__(self, config: RaftConfig, recovered: RecoveredState, random: Random) -> None:
-        self.replica = Replica(config, recovered, random)
-        self.elections = Elections(self.replica)
-        self.following = Following(self.replica, self.elections)
-        self.finding = Finding(self.replica, self.following)
-        self.reads = Reads(self.replica)
-        self.leading = Leading(self.replica, self.reads)
-        self.announcements = Announcements(self.replica, self.leading)
-        self.membership = Membership(self.replica, self.leading)
-        self.stopping = Stopping(self.replica, self.leading)
+        self.replica = r = Replica(config, recovered, random)
+        self.hearing = Hearing(r)
+        self.believing = Believing(r)
+        self.becoming = Becoming(r)
+        self.learning = Learning(r, self.becoming)
+        self.suspecting = Suspecting(r, self.becoming)
+        promises = Promises(r)
+        self.voting = Voting(r, self.becoming, self.believing, self.suspecting, promises)
+        self.elections = Elections(r, self.becoming, self.learning, self.suspecting, promises)
+        contact = Contact(r, self.learning, self.suspecting, self.hearing)
+        self.following = Following(r, contact)
+        self.finding = Finding(r, self.learning, self.following)
+        self.reads = Reads(r)
+        self.leading = Leading(r, self.becoming, self.believing, self.reads)
+        self.announcements = Announcements(r, self.learning, self.believing, self.leading)
+        self.membership = Membership(r, self.learning, self.leading)
+        self.stopping = Stopping(r, self.becoming, self.leading, self.hearing)
 
     def start(self, now_ms: Millis) -> Update:
         """Take up the role that the disk tells; called once, before the first step."""
-        self.replica.now = now_ms
-        start(self.replica)
-        self.following.check_healed()
+        self.replica.timers.now = now_ms
+        start(self.replica, self.becoming)
+        self.following.installing.check_healed()
         return self._finish()
 
     def step(self, event: Event, now_ms: Millis) -> Update:
         """What to do about `event`. `now_ms` is monotonic and never goes back."""
-        self.replica.now = now_ms
+        self.replica.timers.now = now_ms
         if isinstance(event, _FROM_THE_DISK):
             # No timer may act on a log that is none any more.
             self._handle(event)
@@ -124,7 +135,7 @@ class RaftCore:
         r = self.replica
         if isinstance(r.role, Leader):
             return True
-        return self.elections.hears_leader() and r.contradictions.standing(r.epoch) is None
+        return self.suspecting.hears_leader() and r.contradictions.standing(r.epoch) is None
 
     @property
     def told_high_watermark(self) -> Offset | None:
@@ -133,10 +144,7 @@ class RaftCore:
         None before that: the disk alone does not tell what was committed meanwhile.
         """
         r = self.replica
-        if not isinstance(r.role, Leader):
-            return self.following.told_high_watermark
-        is_known = self.leading.commits_own_epoch(r.role, r.high_watermark)
-        return r.high_watermark if is_known else None
+        return r.ends.known(r.role) if isinstance(r.role, Leader) else r.ends.told_high_watermark
 
     @property
     def is_new(self) -> bool:
@@ -149,7 +157,7 @@ class RaftCore:
 
     def remarks(self) -> list[str]:
         """What a human must know of this replica now."""
-        return remarks(self.replica)
+        return remarks(self.replica, self.voting.refusals)
 
     # --- events -----------------------------------------------------------------------------------
 
@@ -178,10 +186,10 @@ class RaftCore:
                     r.role.parked.remove(token)
                     self.reads.drop(r.role, token)
             case ProbeAnswered():
-                self.elections.suspecting.handle_probe(event)
+                self.suspecting.handle_probe(event)
             case ReadRequested(token=token):
                 if self.reads.begin(token) and isinstance(r.role, Leader):
-                    self.leading.release_voters(r.role)
+                    self.leading.serving.release_voters(r.role)
             case SnapshotStored(snapshot=snapshot):
                 assert snapshot.snapshot_id.offset <= min(r.high_watermark, r.log.flushed)
                 r.log.store_snapshot(snapshot)
@@ -193,17 +201,17 @@ class RaftCore:
             case TruncationRefused():
                 self.following.handle_truncation_refused(event)
             case SnapshotInstalled():
-                self.following.handle_installed(event)
+                self.following.installing.handle_installed(event)
                 self.leading.offering.prune()
             case SnapshotRefused():
-                self.following.handle_refused(event)
+                self.following.installing.handle_refused(event)
             case LogCleaned(log_start=log_start, snapshots=snapshots):
                 r.log.cleaned(log_start, snapshots)
                 self.leading.offering.prune()
             case StateMachineProgress(ready=ready):
-                r.is_ready = ready
+                r.readiness.is_loaded = ready
             case BrokersSupport(kraft_version_max=newest):
-                r.brokers_support = newest
+                self.membership.upgrading.brokers_support = newest
             case ResignRequested(reason=reason, cause=cause):
                 self.leading.resign(cause, reason)
             case ShutdownRequested(timeout_ms=timeout_ms):
@@ -214,23 +222,24 @@ class RaftCore:
     def _handle_request(self, event: RequestReceived) -> None:
         r = self.replica
         token, request = event.token, event.request
-        self._hear(request)
+        self.hearing.hear(request)
         match request:
             case FetchRequest():
                 self.leading.handle_fetch(token, request)
             case FetchSnapshotRequest():
-                r.reply(token, self.leading.handle_fetch_snapshot(request))
+                r.out.reply(token, self.leading.handle_fetch_snapshot(request))
             case VoteRequest():
-                r.reply(token, self.elections.handle_vote(request))
+                r.out.reply(token, self.voting.handle_vote(request))
             case BeginQuorumEpochRequest():
-                r.reply(token, self.announcements.handle_begin(request))
+                r.out.reply(token, self.announcements.handle_begin(request))
             case EndQuorumEpochRequest():
-                r.reply(token, self.announcements.handle_end(request))
+                r.out.reply(token, self.announcements.handle_end(request))
             case DescribeQuorumRequest():
-                answer = describe(r, self.membership.adding, self.following.leader_heard)
-                r.reply(token, answer)
+                adding, refusals = self.membership.adding, self.voting.refusals
+                answer = describe(r, adding, self.hearing, refusals)
+                r.out.reply(token, answer)
             case ApiVersionsRequest():
-                r.reply(token, api_versions(r))
+                r.out.reply(token, api_versions(r))
             case (
                 AddRaftVoterRequest()
                 | RemoveRaftVoterRequest()
@@ -243,61 +252,15 @@ class RaftCore:
             case _:
                 assert_never(request)
 
-    def _hear(self, request: Request) -> None:
-        """Remember which voter was heard when, and where it says it is.
-
-        Without a leader that is what is left to tell, and to go by.
-        """
-        r = self.replica
-        # Rule 27: another cluster's controller of the same id is nobody here.
-        if getattr(request, "cluster_id", r.config.cluster_id) != r.config.cluster_id:
-            return
-        there = r.addresses.hear(request, r.possible_voter_sets)
-        if there is not None and not isinstance(r.role, Leader):
-            # A peer that answers where it was asked does so long before that.
-            asked_by = Millis(r.now - r.config.election_timeout_ms // MOVED_SHARE)
-            if r.calls.give_up(there, TAKES_TURNS, asked_by):
-                r.addresses.prefer(there)
-        match request:
-            case FetchRequest(replica=replica) | FetchSnapshotRequest(replica=replica):
-                node_id = None if replica is None else replica.node_id
-            case VoteRequest(replica=replica):
-                node_id = replica.node_id
-            case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
-                node_id = request.leader_id
-            case _:
-                return
-        if node_id is not None and r.voters.by_id(node_id) is not None:
-            self._was_heard(node_id)
-
-    def _was_heard(self, node_id: NodeId) -> None:
-        self.replica.heard_ms[node_id] = self.replica.now
-        self.replica.unreachable.discard(node_id)
-
     def _handle_answer(self, call: Call, response: PeerResponse | CallFailure) -> None:
         """Handle what an answer says, as far as it is believed (rules 27 and 28)."""
-        r = self.replica
-        answer = r.believing.screened(call, response)
-        if not isinstance(answer, CallFailure) and not r.believing.teaches_nothing(answer.error):
-            self._hear_answer(call, answer)
+        believing = self.believing
+        answer = believing.screened(call, response)
+        if not isinstance(answer, CallFailure) and not believing.teaches_nothing(answer.error):
+            self.hearing.hear_answer(call, answer)
         elif answer is CallFailure.DISCONNECTED:
-            r.unreachable.add(call.to)
+            self.hearing.could_not_reach(call.to)
         self._handle_response(call, answer)
-
-    def _hear_answer(self, call: Call, response: PeerResponse) -> None:
-        """A voter answers, where it was asked; unless somebody else does."""
-        r = self.replica
-        self._was_heard(call.to)
-        if call.kind in TAKES_TURNS and call.at is not None:
-            match response:
-                case VoteResponse(error=error) | BeginQuorumEpochResponse(error=error):
-                    is_meant = error not in NOT_THE_ONE
-                case _:
-                    is_meant = True
-            if is_meant:
-                r.addresses.answered(call.at, r.now)
-            else:
-                r.addresses.is_another(call.at)
 
     def _handle_response(self, call: Call, response: PeerResponse | CallFailure) -> None:
         match call.kind, response:
@@ -306,7 +269,7 @@ class RaftCore:
             case CallKind.DISCOVERY, FetchResponse() | CallFailure() as answer:
                 self.finding.handle_response(call, answer)
             case CallKind.FETCH_SNAPSHOT, FetchSnapshotResponse() | CallFailure() as answer:
-                self.following.handle_fetch_snapshot(call, answer)
+                self.following.installing.handle_response(call, answer)
             case CallKind.VOTE, VoteResponse() | CallFailure() as answer:
                 self.elections.handle_response(call, answer)
             case CallKind.BEGIN_QUORUM_EPOCH, BeginQuorumEpochResponse() | CallFailure() as answer:
@@ -321,7 +284,7 @@ class RaftCore:
                 self.membership.updating.handle_response(call, answer)
             case _:
                 text = f"{type(response).__name__} does not answer {call.kind.value}"
-                self.replica.note(NoteKind.NOT_BELIEVED, text, peer=call.to)
+                self.replica.out.note(NoteKind.NOT_BELIEVED, text, peer=call.to)
 
     def _handle_flushed(self, event: LogFlushed) -> None:
         """What is on the disk counts, unless the log was cut since the flush began."""
@@ -330,8 +293,8 @@ class RaftCore:
             return
         if event.end.offset > r.log.flushed:
             r.log.flushed = event.end.offset
-            r.unflushed_since = None
-        self.following.check_healed()
+            r.readiness.note_progress()
+        self.following.installing.check_healed()
         self.leading.update_high_watermark()
 
     def is_current(self, event: LogFlushed) -> bool:
@@ -345,13 +308,14 @@ class RaftCore:
         self.leading.expire()
         if r.is_stopping:
             self.stopping.expire()
-        for call in r.calls.expired(r.now):
+        for call in r.calls.expired(r.timers.now):
             if call.kind is CallKind.PROBE:
-                if r.suspicion is not None and r.suspicion.probe == call.call:
-                    r.suspicion.probe = None
+                self.suspecting.probe_expired(call)
             else:
                 self._handle_response(call, CallFailure.TIMED_OUT)
         self.elections.expire()
+        if r.suspicion is not None:
+            self.suspecting.act()
         self.membership.expire()
 
     def _finish(self) -> Update:
@@ -363,24 +327,25 @@ class RaftCore:
             self.stopping.drive()
         self.finding.drive()
         self.announcements.drive()
-        r.note_unflushed()
-        r.publish()
+        r.readiness.note_unflushed()
+        r.out.publish(r.role, r.election, r.high_watermark)
         if r.is_stopping:
             self.stopping.complete()
-        effects = tuple(r.effects)
-        r.effects.clear()
-        return Update(effects, min(self._deadlines(), default=None), r.notes.take())
+        effects, notes = r.out.take()
+        return Update(effects, min(self._deadlines(), default=None), notes)
 
     def _deadlines(self) -> list[Millis]:
         """When to step again, whatever happens: every module adds its own."""
         r = self.replica
         due: list[Millis] = []
         self.elections.add_deadlines(due)
+        if r.suspicion is not None:
+            self.suspecting.add_deadlines(due)
         self.leading.add_deadlines(due)
         self.following.add_deadlines(due)
         self.finding.add_deadlines(due)
         self.membership.add_deadlines(due)
-        due += r.calls.deadlines(r.now)
+        due += r.calls.deadlines(r.timers.now)
         if r.is_stopping:
             self.stopping.add_deadlines(due)
         return due

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.raft.elections import refusals
 from quorate.raft.joining import has_left
-from quorate.raft.leaving import has_leave
+from quorate.raft.leaves import has_leave
 from quorate.raft.messages import (
     ApiVersionsResponse,
     ChangeKind,
     DescribeQuorumResponse,
-    Heard,
     ReplicaState,
     VoterChange,
 )
@@ -22,36 +20,34 @@ from quorate.records.ids import ReplicaKey
 from quorate.records.voters import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.adding import Adding
+    from quorate.raft.hearing import Hearing
+    from quorate.raft.obstacles import Obstacle
+    from quorate.raft.refusals import Refusals
     from quorate.raft.replica import Replica
     from quorate.raft.roles import Progress
-    from quorate.raft.waiting import Obstacle
-    from quorate.records.ids import Epoch, Millis
     from quorate.records.voters import Endpoint
 
 
 def describe(
-    replica: Replica, adding: Adding, leader_heard: tuple[Epoch, Millis] | None = None
+    replica: Replica, adding: Adding, hearing: Hearing, refusals: Refusals
 ) -> DescribeQuorumResponse:
     """Voters and observers when this replica leads; otherwise whom to ask (KIP-595, KIP-836).
 
-    Observers come with what keeps them from being added, which Kafka does not tell. `leader_heard`
-    is the newest epoch whose leader answered as one, and when it last did.
+    Observers come with what keeps them from being added, which Kafka does not tell.
     """
     r = replica
-    role = r.role
+    role, now = r.role, r.timers.now
     common = DescribeQuorumResponse(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         r.leader_info,
-        now_ms=r.now,
-        remarks=tuple(remarks(r)),
+        now_ms=now,
+        remarks=tuple(remarks(r, refusals)),
         kraft_version=r.log.kraft_version,
         uncommitted_voter_change=uncommitted_change(r),
         decommissioned=r.voters.decommissioned,
         last_leader=r.last_leader,
-        heard=tuple(_heard(r, leader_heard)),
+        heard=tuple(hearing.heard()),
     )
     if not isinstance(role, Leader):
         return common
@@ -59,7 +55,7 @@ def describe(
     for voter in r.voters:
         if voter.key == r.key or voter.key == ReplicaKey(r.node_id):
             end = r.log.end.offset
-            voters.append(ReplicaState(voter.key, end, r.now, r.now, voter.endpoints))
+            voters.append(ReplicaState(voter.key, end, now, now, voter.endpoints))
         else:
             voters.append(_state(voter.key, role.progress.get(voter.key), voter.endpoints))
     observers = [
@@ -69,28 +65,15 @@ def describe(
     ]
     if not r.is_voter:
         # Its own removal is in the log: until that is committed it leads, and is an observer.
-        own = ReplicaState(r.key, r.log.end.offset, r.now, r.now, r.config.endpoints)
+        own = ReplicaState(r.key, r.log.end.offset, now, now, r.config.endpoints)
         observers.insert(0, own)
     return replace(
         common,
         error=ErrorCode.NONE,
-        high_watermark=role.known(r.high_watermark),
+        high_watermark=r.ends.known(role),
         voters=tuple(voters),
         observers=tuple(observers),
     )
-
-
-def _heard(r: Replica, leader_heard: tuple[Epoch, Millis] | None) -> Iterator[Heard]:
-    """Who was heard when; a leader only when it answered as one, not when it said that it is none.
-
-    By this a rescue judges whether the quorum is alive.
-    """
-    leader_id = r.election.leader_id
-    for node_id, at in r.heard_ms.items():
-        if node_id >= 0 and node_id != leader_id:
-            yield Heard(node_id, at)
-    if leader_id is not None and leader_heard is not None and leader_heard[0] == r.epoch:
-        yield Heard(leader_id, leader_heard[1])
 
 
 def _with_obstacle(state: ReplicaState, obstacle: Obstacle | None) -> ReplicaState:
@@ -133,19 +116,20 @@ def _state(
     )
 
 
-def remarks(replica: Replica) -> list[str]:
+def remarks(replica: Replica, refusals: Refusals) -> list[str]:
     """What a human must know of this replica: healing, refused votes, a removal, and the like."""
     lines = []
-    if replica.remembered_end is not None:
-        end, goal = replica.log.flushed_end, replica.remembered_end
+    readiness = replica.readiness
+    if replica.log.remembered_end is not None:
+        end, goal = replica.log.flushed_end, replica.log.remembered_end
         lines.append(f"healing: the log ends at {end} and once ended at {goal}; fetches it again")
     if replica.abstains:
         lines.append("abstains from votes: an empty directory at kraft.version 0")
-    if not replica.is_ready:
+    if not readiness.is_loaded:
         lines.append("the state machine is still loading")
-    if replica.is_disk_hanging:
-        assert replica.unflushed_since is not None
-        age_s = (replica.now - replica.unflushed_since) / 1000
+    if readiness.is_disk_hanging:
+        assert readiness.unflushed_since is not None
+        age_s = (replica.timers.now - readiness.unflushed_since) / 1000
         lines.append(
             f"the disk has not confirmed a flush for {age_s:.1f} s: look after metadata.log.dir"
         )
@@ -157,4 +141,4 @@ def remarks(replica: Replica) -> list[str]:
             for key in replica.role.leaves
             if has_leave(replica, replica.role, key)
         ]
-    return lines + replica.contradictions.remarks(replica.epoch) + refusals(replica)
+    return lines + replica.contradictions.remarks(replica.epoch) + refusals.remarks()

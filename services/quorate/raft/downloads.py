@@ -61,9 +61,9 @@ class Downloads:
         if before is not None and _is_same(before, chunk, size_bytes):
             download.position, download.first = before.position, before.first
             text = f"goes on with snapshot {download.snapshot_id} at {download.position}"
-            self.r.note(NoteKind.DOWNLOAD, text, position=download.position)
+            self.r.out.note(NoteKind.DOWNLOAD, text, position=download.position)
         else:
-            self.r.emit(WriteSnapshotChunk(download.snapshot_id, download.position, chunk))
+            self.r.out.emit(WriteSnapshotChunk(download.snapshot_id, download.position, chunk))
             if download.position == 0:
                 download.first = chunk
             download.position += len(chunk)
@@ -75,7 +75,9 @@ class Downloads:
             # The log begins anew only once the file has been found whole.
             log = self.r.log
             kraft_version = log.committed_kraft_version(self.r.high_watermark)
-            self.r.emit(InstallSnapshot(download.snapshot_id, log.generation + 1, kraft_version))
+            self.r.out.emit(
+                InstallSnapshot(download.snapshot_id, log.generation + 1, kraft_version)
+            )
         return download
 
     def failed(self, snapshot_id: OffsetAndEpoch, why: str) -> Millis:
@@ -98,9 +100,9 @@ class Downloads:
             self._failures,
             first_ms=config.retry_backoff_ms,
             longest_ms=config.fetch_timeout_ms // _LONGEST_SHARE,
-            random=self.r.random,
+            random=self.r.timers.random,
         )
-        return self.r.after(wait)
+        return self.r.timers.after(wait)
 
     def succeeded(self) -> None:
         """It is installed, or not wanted any more."""
@@ -109,7 +111,7 @@ class Downloads:
     def _say(self, what: str) -> None:
         """Tell it, unless it is one of the things that were told since the last success."""
         if what not in self._said:
-            self.r.note(NoteKind.DOWNLOAD, what)
+            self.r.out.note(NoteKind.DOWNLOAD, what)
             self._said = [*self._said[1 - _SAID_MAX :], what]
 
 

@@ -19,6 +19,7 @@ from quorate.records.ids import Millis, NodeId
 if TYPE_CHECKING:
     from quorate.raft.calls import Call
     from quorate.raft.following import Following
+    from quorate.raft.learning import Learning
     from quorate.raft.messages import FetchResponse
     from quorate.raft.replica import Replica
     from quorate.records.ids import Epoch
@@ -33,8 +34,9 @@ LONGEST_SHARE: Final = 2
 class Finding:
     """Asking who leads, for one replica."""
 
-    def __init__(self, replica: Replica, following: Following) -> None:
+    def __init__(self, replica: Replica, learning: Learning, following: Following) -> None:
         self.r = replica
+        self.learning = learning
         self.following = following
         self.next_ms = Millis(0)
         self.turn = 0
@@ -44,7 +46,11 @@ class Finding:
     def drive(self) -> None:
         """Ask the next one, if it is time."""
         r = self.r
-        if not self.is_lost() or self.next_ms > r.now or r.calls.in_flight(CallKind.DISCOVERY):
+        if (
+            not self.is_lost()
+            or self.next_ms > r.timers.now
+            or r.calls.in_flight(CallKind.DISCOVERY)
+        ):
             return
         if not self.following.may_fetch():
             return
@@ -98,13 +104,13 @@ class Finding:
         if response.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
             where = "" if call.at is None else f" {call.at.host}:{call.at.port}"
             text = f"server{where} belongs to another cluster than {r.config.cluster_id}"
-            r.tell(NoteKind.REFUSED_BY_PEER, f"discovery {call.to}", text)
+            r.out.tell(NoteKind.REFUSED_BY_PEER, f"discovery {call.to}", text)
             return
         if self._is_news(response):
-            r.learn(response.leader, "discovery")
+            self.learning.learn(response.leader, "discovery")
         elif self.is_lost() and response.leader.endpoints and self._is_that_leader(response):
             # The leader that does not answer; it may be because it is elsewhere.
-            r.move_leader(response.leader.endpoints)
+            self.learning.move_leader(response.leader.endpoints)
 
     def _is_that_leader(self, response: FetchResponse) -> bool:
         named = response.leader
@@ -119,13 +125,13 @@ class Finding:
 
     def _wait(self) -> None:
         """The next question comes soon in the first round of everybody, then ever later."""
-        r = self.r
+        r, timers = self.r, self.r.timers
         if self._asked_in != r.epoch:
             self._asked_in, self._asked = r.epoch, 0
         rounds = self._asked // max(1, len(self.targets()))
         longest = r.config.election_timeout_ms // LONGEST_SHARE
         delay = min(r.config.retry_backoff_ms * BACKOFF_FACTOR << min(rounds, 16), longest)
-        self.next_ms = r.after(delay - r.draw(delay // 2)) if rounds else r.after(delay)
+        self.next_ms = timers.after(delay - timers.draw(delay // 2) if rounds else delay)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """When to look for a leader again."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.raft.leaving import has_leave, leaving
+from quorate.raft.leaves import has_leave, leaving
 from quorate.raft.messages import MembershipResponse, Reason, TransferLeadershipRequest
 from quorate.raft.notes import Cause, NoteKind
+from quorate.raft.obstacles import Obstacle
 from quorate.raft.roles import HandOver, Leader
-from quorate.raft.waiting import Obstacle
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -34,21 +34,21 @@ class HandingOver:
         r = self.r
         obstacle = self.changes.why_not_leader(request.cluster_id)
         if obstacle is not None:
-            r.refuse(token, obstacle)
+            self.changes.refuse(token, obstacle)
             return
         role = r.role
         assert isinstance(role, Leader)
         voter = r.voters.voter(request.to)
         if voter is not None and voter.key.node_id == r.node_id:
-            r.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+            r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
             return
         obstacle = self._why_not(role, request)
         if obstacle is not None or voter is None:
             assert obstacle is not None
-            r.refuse(token, obstacle)
+            self.changes.refuse(token, obstacle)
             return
-        role.hand_over = HandOver(token, voter.key, r.after(r.config.election_timeout_ms))
-        r.note(NoteKind.HAND_OVER_BEGUN, f"hands over to {voter.key}", to=voter.key.node_id)
+        role.hand_over = HandOver(token, voter.key, r.timers.after(r.config.election_timeout_ms))
+        r.out.note(NoteKind.HAND_OVER_BEGUN, f"hands over to {voter.key}", to=voter.key.node_id)
         self.advance()
 
     def _why_not(self, role: Leader, request: TransferLeadershipRequest) -> Obstacle | None:
@@ -88,7 +88,7 @@ class HandingOver:
         if not isinstance(role, Leader) or role.hand_over is None:
             return
         hand_over = role.hand_over
-        if hand_over.deadline > r.now:
+        if hand_over.deadline > r.timers.now:
             return
         role.hand_over = None
         text = (
@@ -96,7 +96,7 @@ class HandingOver:
             "this leader goes on; see that the voter runs and is not far behind"
         )
         obstacle = Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
-        r.refuse(hand_over.token, obstacle)
+        self.changes.refuse(hand_over.token, obstacle)
         for event in hand_over.held:
             self.leading.propose(event)
 

@@ -25,6 +25,7 @@ from quorate.records.ids import Millis
 
 if TYPE_CHECKING:
     from quorate.raft.calls import Call
+    from quorate.raft.learning import Learning
     from quorate.raft.replica import Replica
 
 # Of the fetch timeout: when a request that was refused is repeated, plus a draw as long again so
@@ -36,8 +37,9 @@ ACCEPTED_FETCH_TIMEOUTS: Final = 3
 class Joining:
     """What an observer does to become a voter."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Replica, learning: Learning) -> None:
         self.r = replica
+        self.learning = learning
         self.next_ms = Millis(0)
         self.is_adding = False
 
@@ -45,7 +47,7 @@ class Joining:
         """Ask for the one change that comes next."""
         r = self.r
         r.was_voter = r.was_voter or self._is_known_voter()
-        if not self._is_due() or self.next_ms > r.now or r.calls.in_flight(CallKind.JOIN):
+        if not self._is_due() or self.next_ms > r.timers.now or r.calls.in_flight(CallKind.JOIN):
             return
         peer = r.leader_peer()
         assert peer is not None
@@ -55,14 +57,14 @@ class Joining:
         self._wait_to_retry()
         if before is not None:
             text = f"asks {peer.node_id} to remove voter {before.key}, its disk of before"
-            r.tell(NoteKind.JOINING, "joining", text, "removes")
+            r.out.tell(NoteKind.JOINING, "joining", text, "removes")
             removal = RemoveRaftVoterRequest(
                 r.config.cluster_id, before.key, timeout_ms, auto_join=True
             )
             r.send(CallKind.JOIN, peer, removal)
             return
         text = f"asks {peer.node_id} to become a voter"
-        r.tell(NoteKind.JOINING, "joining", text, "asks")
+        r.out.tell(NoteKind.JOINING, "joining", text, "asks")
         addition = AddRaftVoterRequest(
             r.config.cluster_id,
             r.key,
@@ -83,9 +85,9 @@ class Joining:
         if r.leader_peer() is None:
             return False
         # An observer sees what is committed only, so what it knows of the set may be old.
-        is_behind = role.download is not None or r.log.end.offset < r.leader_high_watermark
+        is_behind = role.download is not None or r.log.end.offset < r.ends.leader_high_watermark
         is_kept_away = self.is_unwanted() or self.has_left()
-        return not is_behind and not r.is_healing and not is_kept_away
+        return not is_behind and not r.log.is_healing and not is_kept_away
 
     def is_unwanted(self) -> bool:
         """Rule 7: a voter that was removed on purpose does not come back by itself."""
@@ -105,11 +107,11 @@ class Joining:
         if not r.config.auto_join:
             return False
         match r.role:
-            case Leader(epoch_start=start):
+            case Leader() as role:
                 committed = r.high_watermark
-                is_known = committed > start
+                is_known = r.ends.knows_committed(role)
             case Follower(has_fetched=True, download=None):
-                committed = r.leader_high_watermark
+                committed = r.ends.leader_high_watermark
                 has_it = committed <= r.log.end.offset
                 is_known = has_it and r.log.epoch_before(committed) == r.epoch
             case _:
@@ -118,7 +120,7 @@ class Joining:
 
     def _wait_to_retry(self) -> None:
         share = self.r.config.fetch_timeout_ms // RETRY_SHARE
-        self.next_ms = self.r.after(share + self.r.draw(share))
+        self.next_ms = self.r.timers.after(share + self.r.timers.draw(share))
 
     def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
         """Wait for the record that says so, or ask again.
@@ -129,15 +131,15 @@ class Joining:
         r = self.r
         if isinstance(answer, CallFailure):
             return
-        r.learn(answer.leader, f"answer of {call.to}")
+        self.learning.learn(answer.leader, f"answer of {call.to}")
         if answer.error is ErrorCode.NONE:
-            r.notes.forget("joining", "refused to join")
+            r.out.forget("joining", "refused to join")
             if self.is_adding:
-                self.next_ms = r.after(r.config.fetch_timeout_ms * ACCEPTED_FETCH_TIMEOUTS)
+                self.next_ms = r.timers.after(r.config.fetch_timeout_ms * ACCEPTED_FETCH_TIMEOUTS)
         else:
             text = f"{call.to} refuses to have it join: {answer.message}"
             state = f"{call.to} {answer.error.name} {answer.reason}"
-            r.tell(NoteKind.REFUSED_BY_PEER, "refused to join", text, state)
+            r.out.tell(NoteKind.REFUSED_BY_PEER, "refused to join", text, state)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """When to ask again."""

@@ -10,67 +10,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.leaves import has_leave, is_silent
 from quorate.raft.messages import MembershipResponse, Reason, TakeLeaveRequest
 from quorate.raft.notes import NoteKind
+from quorate.raft.obstacles import Obstacle
 from quorate.raft.roles import Leader, Leave
-from quorate.raft.waiting import Obstacle
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.changes import Changes
-    from quorate.raft.replica import Replica
-    from quorate.records.ids import Millis, ReplicaKey, ReplyToken
+    from quorate.records.ids import ReplicaKey, ReplyToken
     from quorate.records.voters import Voter
 
 # A voter that has leave, and neither stops nor goes silent, counts again after that.
 LEAVE_MS: Final = 30_000
-# Of the fetch timeout: a voter not heard for so long is gone. One that runs fetches twice as often.
-SILENCE_SHARE: Final = 2
-
-
-def has_leave(replica: Replica, role: Leader, key: ReplicaKey) -> bool:
-    """Whether this voter may stop at any moment, or has, and is not back."""
-    leave = role.leaves.get(key)
-    return leave is not None and leave.until_ms > replica.now
-
-
-def is_silent(replica: Replica, last_fetch_ms: Millis | None) -> bool:
-    """Whether a voter that runs would have been heard since then."""
-    silence_ms = replica.config.fetch_timeout_ms // SILENCE_SHARE
-    return last_fetch_ms is None or replica.now - last_fetch_ms >= silence_ms
-
-
-def heard(replica: Replica, role: Leader, key: ReplicaKey, last_fetch_ms: Millis | None) -> None:
-    """A voter fetches, after that time before: its leave is over when it has been gone.
-
-    One Fetch proves nothing: it may have been sent before its voter stopped, while this leader
-    stood still. The next one is sent upon the answer.
-    """
-    leave = role.leaves.get(key)
-    if leave is None:
-        return
-    if leave.is_back:
-        del role.leaves[key]
-        text = f"voter {key} is back from its leave"
-        replica.note(NoteKind.LEAVE_ENDED, text, replica_id=key.node_id)
-    elif is_silent(replica, last_fetch_ms):
-        leave.is_back = True
-
-
-def leaving(replica: Replica, role: Leader) -> Iterator[ReplicaKey]:
-    """Voters with leave that still fetch: no later leader could tell them from those that stay."""
-    for key in role.leaves:
-        progress = role.progress.get(key)
-        if (
-            key in replica.voters
-            and key.node_id != replica.node_id
-            and has_leave(replica, role, key)
-            and progress is not None
-            and not is_silent(replica, progress.last_fetch_ms)
-        ):
-            yield key
 
 
 class Leaving:
@@ -85,11 +38,13 @@ class Leaving:
         r = self.r
         obstacle = self.changes.why_not_leader(request.cluster_id)
         if obstacle is not None:
-            r.refuse(token, obstacle)
+            self.changes.refuse(token, obstacle)
             return
         role = r.role
         assert isinstance(role, Leader)
-        role.leaves = {key: leave for key, leave in role.leaves.items() if leave.until_ms > r.now}
+        role.leaves = {
+            key: leave for key, leave in role.leaves.items() if leave.until_ms > r.timers.now
+        }
         voter = r.voters.voter(request.voter)
         obstacle = self._why_never(request, voter)
         if obstacle is None and voter is not None:
@@ -97,12 +52,12 @@ class Leaving:
             obstacle = self.why_not(role, voter.key)
         if obstacle is not None or voter is None:
             assert obstacle is not None
-            r.refuse(token, obstacle)
+            self.changes.refuse(token, obstacle)
             return
-        role.leaves[voter.key] = Leave(r.after(LEAVE_MS))
+        role.leaves[voter.key] = Leave(r.timers.after(LEAVE_MS))
         text = f"voter {voter.key} has leave to stop: {self._named(role)} stay"
-        r.note(NoteKind.LEAVE_GRANTED, text, replica_id=voter.key.node_id)
-        r.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+        r.out.note(NoteKind.LEAVE_GRANTED, text, replica_id=voter.key.node_id)
+        r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
 
     def _why_never(self, request: TakeLeaveRequest, voter: Voter | None) -> Obstacle | None:
         """What no waiting mends."""
@@ -127,7 +82,7 @@ class Leaving:
             return obstacle
         # A voter with leave of the leader before may fetch from this one first. It is given as long
         # to stop as a leader is to be missed, and the time after which it is silent.
-        age, known_ms = r.now - role.elected_ms, r.config.fetch_timeout_ms * 3 // 2
+        age, known_ms = r.timers.now - role.elected_ms, r.config.fetch_timeout_ms * 3 // 2
         if age < known_ms:
             text = (
                 f"the leader of epoch {r.epoch} was elected {age} ms ago and has yet to learn who "
@@ -156,7 +111,7 @@ class Leaving:
         if has_leave(r, role, voter.key):
             return False
         if self._is_own(voter.key):
-            return not r.is_disk_hanging
+            return not r.readiness.is_disk_hanging
         progress = role.progress.get(voter.key)
         last_fetch_ms = None if progress is None else progress.last_fetch_ms
         return not is_silent(r, last_fetch_ms) and (
@@ -176,7 +131,7 @@ class Leaving:
         progress = role.progress.get(key)
         if progress is None or progress.last_fetch_ms is None:
             return f"voter {key.node_id} has not fetched from this leader"
-        ago_ms = self.r.now - progress.last_fetch_ms
+        ago_ms = self.r.timers.now - progress.last_fetch_ms
         if is_silent(self.r, progress.last_fetch_ms):
             return f"voter {key.node_id} was last heard {ago_ms} ms ago"
         return f"voter {key.node_id} has not caught up"

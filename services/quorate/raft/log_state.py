@@ -57,6 +57,8 @@ class LogState:
         self.snapshots: list[SnapshotInfo] = list(recovered.snapshots)
         self.voters: list[VotersAt] = list(recovered.voters)
         self.kraft_versions: list[KRaftVersionAt] = list(recovered.kraft_versions)
+        # Rule 16: what this log once had; None once it is whole.
+        self.remembered_end = recovered.remembered_end
 
     # --- what is in force -------------------------------------------------------------------
 
@@ -91,6 +93,11 @@ class LogState:
     def flushed_end(self) -> OffsetAndEpoch:
         """What is on this replica's disk, with the epoch of the last record there."""
         return OffsetAndEpoch(epoch=self.epoch_before(self.flushed), offset=self.flushed)
+
+    @property
+    def is_healing(self) -> bool:
+        """Rule 16: this log is behind what it once had."""
+        return self.remembered_end is not None
 
     @property
     def newest_snapshot(self) -> OffsetAndEpoch | None:

@@ -27,6 +27,7 @@ from quorate.raft.upgrading import Upgrading
 
 if TYPE_CHECKING:
     from quorate.raft.leading import Leading
+    from quorate.raft.learning import Learning
     from quorate.raft.replica import Replica
     from quorate.records.ids import Millis, ReplyToken
 
@@ -34,15 +35,15 @@ if TYPE_CHECKING:
 class Membership:
     """Everything about membership, for one replica."""
 
-    def __init__(self, replica: Replica, leading: Leading) -> None:
+    def __init__(self, replica: Replica, learning: Learning, leading: Leading) -> None:
         self.changes = Changes(replica, leading)
         self.adding = Adding(self.changes)
         self.removing = Removing(self.changes)
-        self.updating = Updating(self.changes)
+        self.updating = Updating(self.changes, learning)
         self.upgrading = Upgrading(self.changes)
         self.handing_over = HandingOver(self.changes)
         self.leaving = Leaving(self.changes)
-        self.joining = Joining(replica)
+        self.joining = Joining(replica, learning)
 
     def handle(self, token: ReplyToken, request: MembershipRequest) -> None:
         """Refuse, or begin; the answer may come later."""

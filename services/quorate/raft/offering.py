@@ -43,7 +43,7 @@ class Offering:
             return FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND, r.leader_info)
         if not 0 <= request.position < info.size_bytes:
             return FetchSnapshotResponse(ErrorCode.POSITION_OUT_OF_RANGE, r.leader_info)
-        self._fetched[snapshot_id] = r.now
+        self._fetched[snapshot_id] = r.timers.now
         if progress is not None and request.position == 0:
             if progress.has_fetched == snapshot_id:
                 # A replica that had the whole of it and comes back may have found it damaged.
@@ -74,7 +74,7 @@ class Offering:
             return True
         if snapshot_id not in self._checking and snapshot_id not in self._unsound:
             self._checking.add(snapshot_id)
-            self.r.emit(CheckSnapshot(snapshot_id))
+            self.r.out.emit(CheckSnapshot(snapshot_id))
         return False
 
     def handle_checked(self, event: SnapshotChecked) -> None:
@@ -91,7 +91,7 @@ class Offering:
             self._sound.discard(event.snapshot_id)
             self._unsound.add(event.snapshot_id)
             text = f"snapshot {event.snapshot_id} is not offered: {event.damage}"
-            self.r.note(NoteKind.SNAPSHOT_DAMAGED, text)
+            self.r.out.note(NoteKind.SNAPSHOT_DAMAGED, text)
 
     def stored(self, snapshot_id: OffsetAndEpoch) -> None:
         """A new snapshot is there, and takes the place of those that are damaged."""
@@ -110,5 +110,5 @@ class Offering:
 
     def pinned(self) -> frozenset[OffsetAndEpoch]:
         """The snapshots that somebody fetches: nobody asked for a slice of the others within FT."""
-        silent = self.r.now - self.r.config.fetch_timeout_ms
+        silent = self.r.timers.now - self.r.config.fetch_timeout_ms
         return frozenset(s for s, last_ms in self._fetched.items() if last_ms >= silent)

@@ -61,7 +61,7 @@ class Promises:
         promise = self._current()
         if promise is None:
             return None
-        now, age = self.r.now, self.r.now - promise.since_ms
+        now, age = self.r.timers.now, self.r.timers.now - promise.since_ms
         turn = self.part(TURN_SHARE)
         if promise.nominee != nominee:
             if now < promise.given_ms + self.part(PROMISE_SHARE):
@@ -78,12 +78,12 @@ class Promises:
 
     def give(self, nominee: NodeId) -> None:
         """The pre-vote goes to this nominee, for the first time or again."""
-        r, promise = self.r, self._current()
+        now, promise = self.r.timers.now, self._current()
         is_same = promise is not None and promise.nominee == nominee
-        if promise is not None and is_same and r.now - promise.since_ms < self.part(TURN_SHARE):
-            promise.given_ms = r.now
+        if promise is not None and is_same and now - promise.since_ms < self.part(TURN_SHARE):
+            promise.given_ms = now
         else:
-            self.newest = Promise(nominee, r.epoch, r.now, r.now)
+            self.newest = Promise(nominee, self.r.epoch, now, now)
 
     @property
     def silent_until(self) -> Millis | None:
@@ -92,7 +92,7 @@ class Promises:
         if promise is None:
             return None
         until = Millis(promise.since_ms + self.part(TURN_SHARE))
-        return until if until > self.r.now else None
+        return until if until > self.r.timers.now else None
 
     def _current(self) -> Promise | None:
         promise, election = self.newest, self.r.election

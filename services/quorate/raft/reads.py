@@ -31,7 +31,7 @@ class Reads:
         r = self.r
         role = r.role
         if not isinstance(role, Leader):
-            r.reply(token, ReadResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, r.leader_info))
+            r.out.reply(token, ReadResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, r.leader_info))
             return False
         if role.read_round_is_sent or role.read_round == 0:
             role.read_round += 1
@@ -75,7 +75,7 @@ class Reads:
 
     def _answer_confirmed(self, role: Leader) -> None:
         r = self.r
-        if not role.reads or r.high_watermark <= role.epoch_start:
+        if not role.reads or not r.ends.knows_committed(role):
             return
         confirmed = self.confirmed_round(role)
         ready = list(takewhile(lambda token: role.reads[token] <= confirmed, role.reads))
@@ -84,4 +84,4 @@ class Reads:
         response = ReadResponse(ErrorCode.NONE, r.leader_info, r.high_watermark)
         for token in ready:
             del role.reads[token]
-            r.reply(token, response)
+            r.out.reply(token, response)

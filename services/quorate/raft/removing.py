@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.messages import Reason, RemoveRaftVoterRequest
 from quorate.raft.notes import NoteKind
+from quorate.raft.obstacles import Obstacle
 from quorate.raft.roles import Leader, PendingChange
 from quorate.raft.transitions import change_values
-from quorate.raft.waiting import Obstacle
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -36,17 +36,17 @@ class Removing:
             assert isinstance(r.role, Leader)
             obstacle = self.changes.why_not_now(r.role) or self._why_not(r.role, request)
         if obstacle is not None:
-            r.refuse(token, obstacle)
+            self.changes.refuse(token, obstacle)
             return
         what = f"remove voter {request.voter}"
         about = change_values("remove", request.voter)
-        r.note(
+        r.out.note(
             NoteKind.CHANGE_APPENDED,
             f"{what}: appended at offset {r.log.end.offset}",
             **about,
             offset=r.log.end.offset,
         )
-        deadline = r.after(request.timeout_ms or r.config.request_timeout_ms)
+        deadline = r.timers.after(request.timeout_ms or r.config.request_timeout_ms)
         left = r.voters.without(request.voter, decommission=request.decommissions)
         self.changes.append(PendingChange(token, what, deadline, about), voters=left)
 

@@ -14,10 +14,11 @@ from quorate.raft.roles import Unattached
 from quorate.records.ids import ReplicaKey
 
 if TYPE_CHECKING:
+    from quorate.raft.becoming import Becoming
     from quorate.raft.replica import Replica
 
 
-def start(replica: Replica) -> None:
+def start(replica: Replica, becoming: Becoming) -> None:
     """Take up the role that the disk tells."""
     r = replica
     stored = r.election
@@ -25,19 +26,19 @@ def start(replica: Replica) -> None:
         # A stale file: the log has seen a later epoch, in which this replica never voted.
         r.save_election(ElectionState(r.log.end.epoch))
         stored = r.election
-    unattached = Unattached(r.after(r.draw_election_timeout()))
+    unattached = Unattached(r.timers.after(r.timers.draw_election_timeout()))
     if r.is_only_voter and r.may_campaign:
-        r.become_prospective(Cause.STARTUP, "the only voter")
+        becoming.prospective(Cause.STARTUP, "the only voter")
     elif stored.leader_id == r.node_id:
-        r.stay_resigned()
+        becoming.resigned_again()
     elif _voted_for_itself(r) and stored.leader_id is None and r.may_campaign:
-        r.campaign(Cause.STARTUP, "was a candidate before the restart")
+        becoming.candidate_again()
     elif stored.leader_id is not None and r.leader_peer() is not None:
         why = "the leader before the restart"
-        r.become_follower(stored.epoch, stored.leader_id, (), Cause.STARTUP, why)
+        becoming.follower(stored.epoch, stored.leader_id, (), Cause.STARTUP, why)
     else:
         r.take_role(unattached)
-        r.note(NoteKind.STARTED, f"starts unattached in epoch {r.epoch}, log end {r.log.end}")
+        r.out.note(NoteKind.STARTED, f"starts unattached in epoch {r.epoch}, log end {r.log.end}")
 
 
 def _voted_for_itself(replica: Replica) -> bool:

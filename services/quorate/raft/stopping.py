@@ -14,6 +14,8 @@ from quorate.raft.notes import Cause
 from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Resigned
 
 if TYPE_CHECKING:
+    from quorate.raft.becoming import Becoming
+    from quorate.raft.hearing import Hearing
     from quorate.raft.leading import Leading
     from quorate.raft.replica import Replica
     from quorate.records.ids import Millis
@@ -22,10 +24,17 @@ if TYPE_CHECKING:
 class Stopping:
     """The end of one replica."""
 
-    def __init__(self, replica: Replica, leading: Leading) -> None:
+    def __init__(
+        self, replica: Replica, becoming: Becoming, leading: Leading, hearing: Hearing
+    ) -> None:
         self.r = replica
+        self.becoming = becoming
         self.leading = leading
+        self.hearing = hearing
+        self.deadline: Millis | None = None
         self.commit_deadline: Millis | None = None
+        # It led when it was asked, so that somebody else has to lead first.
+        self.owes_successor = False
 
     def begin(self, timeout_ms: Millis) -> None:
         """Stop within that time; a second request changes nothing."""
@@ -33,36 +42,35 @@ class Stopping:
         if r.is_stopping:
             return
         r.is_stopping = True
-        r.shutdown_deadline = r.after(timeout_ms)
+        self.deadline = r.timers.after(timeout_ms)
         # Half of the time is left for the election of a successor.
-        self.commit_deadline = r.after(min(timeout_ms // 2, r.config.election_timeout_ms))
+        self.commit_deadline = r.timers.after(min(timeout_ms // 2, r.config.election_timeout_ms))
         match r.role:
             case Prospective() | Candidate():
-                r.become_unattached(r.epoch, Cause.SHUTDOWN, "asked to stop")
+                self.becoming.unattached(r.epoch, Cause.SHUTDOWN, "asked to stop")
             case Leader() | Resigned():
-                r.owes_successor = not r.is_only_voter
+                self.owes_successor = not r.is_only_voter
 
     def expire(self) -> None:
         """Hand over what cannot be committed in time all the same."""
-        r = self.r
-        if r.is_stopping and self.commit_deadline is not None and self.commit_deadline <= r.now:
+        if self.commit_deadline is not None and self.commit_deadline <= self.r.timers.now:
             self.commit_deadline = None
             self._hand_over("shutting down, with records that are not committed")
 
     def drive(self) -> None:
         """Hand over as soon as nothing is left to commit."""
         r = self.r
-        if r.shutdown_deadline is not None and r.high_watermark >= r.log.end.offset:
+        if self.deadline is not None and r.high_watermark >= r.log.end.offset:
             self._hand_over("shutting down")
 
     def complete(self) -> None:
         """End, after all that this step has to say."""
         r = self.r
-        if r.shutdown_deadline is None:
+        if self.deadline is None:
             return
-        if self._is_over() or r.shutdown_deadline <= r.now:
-            r.shutdown_deadline = None
-            r.emit(ShutdownComplete(in_time=self._is_over()))
+        if self._is_over() or self.deadline <= r.timers.now:
+            self.deadline = None
+            r.out.emit(ShutdownComplete(in_time=self._is_over()))
 
     def _hand_over(self, why: str) -> None:
         if isinstance(self.r.role, Leader) and not self.r.is_only_voter:
@@ -75,18 +83,13 @@ class Stopping:
                 return r.is_only_voter and r.high_watermark >= r.log.end.offset
             case Follower(has_ended=False):
                 return True
-        return not r.owes_successor or r.is_only_voter or not r.is_voter or self._is_alone()
-
-    def _is_alone(self) -> bool:
-        """Whether nobody is there to hand over to: no process of another voter can be reached."""
-        r = self.r
-        others = {voter.key.node_id for voter in r.voters} - {r.node_id}
-        return r.unreachable.issuperset(others)
+        # Where nobody is there to hand over to, no waiting helps.
+        is_owed = self.owes_successor and r.is_voter and not r.is_only_voter
+        return not is_owed or self.hearing.is_alone()
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """When to hand over, and when to end, at the latest."""
-        r = self.r
-        if r.shutdown_deadline is not None:
-            due.append(r.shutdown_deadline)
+        if self.deadline is not None:
+            due.append(self.deadline)
             if self.commit_deadline is not None:
                 due.append(self.commit_deadline)

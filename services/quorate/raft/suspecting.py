@@ -14,6 +14,7 @@ from quorate.raft.notes import Cause, NoteKind
 from quorate.raft.roles import Candidate, Follower, Prospective, Suspicion, Unattached
 
 if TYPE_CHECKING:
+    from quorate.raft.becoming import Becoming
     from quorate.raft.replica import Replica
     from quorate.records.ids import Millis
 
@@ -24,8 +25,17 @@ SUSPICION_RETRY_MS: Final = 200
 class Suspecting:
     """What is known of a leader whose stream broke, for one replica."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Replica, becoming: Becoming) -> None:
         self.r = replica
+        self.becoming = becoming
+
+    def hears_leader(self) -> bool:
+        """Whether this follower has a living leader, as far as it can tell."""
+        role = self.r.role
+        if not isinstance(role, Follower) or not role.has_fetched or role.has_ended:
+            return False
+        suspicion = self.r.suspicion
+        return suspicion is None or not suspicion.is_refused
 
     def stream_broke(self, call: Call) -> None:
         """The Fetch stream broke: ask by a plain connect whether the leader lives."""
@@ -43,10 +53,10 @@ class Suspecting:
         peer = self._suspect(suspicion)
         if peer is None or r.calls.in_flight(CallKind.PROBE):
             return
-        deadline = r.after(r.config.request_timeout_ms)
+        deadline = r.timers.after(r.config.request_timeout_ms)
         call = r.calls.open(CallKind.PROBE, suspicion.leader_id, r.epoch, deadline)
         suspicion.probe = call.call
-        r.emit(ProbeLeader(call.call, peer))
+        r.out.emit(ProbeLeader(call.call, peer))
 
     def _suspect(self, suspicion: Suspicion) -> Peer | None:
         voter = self.r.voters.by_id(suspicion.leader_id)
@@ -73,10 +83,33 @@ class Suspecting:
             isinstance(r.role, Candidate) and not r.role.has_lost
         ):
             return
-        suspicion.act_ms = r.now if again else r.after(r.draw(SUSPICION_DELAY_MS))
+        suspicion.act_ms = (
+            r.timers.now if again else r.timers.after(r.timers.draw(SUSPICION_DELAY_MS))
+        )
         text = f"leader {suspicion.leader_id} refuses connections"
-        r.note(NoteKind.LEADER_UNREACHABLE, text, leader_id=suspicion.leader_id)
+        r.out.note(NoteKind.LEADER_UNREACHABLE, text, leader_id=suspicion.leader_id)
         self.act()
+
+    def probe_expired(self, call: Call) -> None:
+        """Nobody has told what became of a probe: the next one may go."""
+        suspicion = self.r.suspicion
+        if suspicion is not None and suspicion.probe == call.call:
+            suspicion.probe = None
+
+    def look_again(self) -> None:
+        """An election is lost: see in a moment whether the leader is back."""
+        timers, suspicion = self.r.timers, self.r.suspicion
+        if suspicion is not None:
+            suspicion.probe_ms = timers.after(timers.draw(SUSPICION_RETRY_MS))
+
+    def put_off(self) -> bool:
+        """A round of pre-votes is lost: look again before the next one. Whether one was due."""
+        suspicion = self.r.suspicion
+        if suspicion is None:
+            return False
+        suspicion.act_ms = None
+        self.look_again()
+        return True
 
     def act(self) -> None:
         """Look again whether the leader is back, or begin the election whose time has come."""
@@ -84,26 +117,26 @@ class Suspecting:
         suspicion = r.suspicion
         if suspicion is None:
             return
-        if suspicion.probe_ms is not None and suspicion.probe_ms <= r.now:
+        if suspicion.probe_ms is not None and suspicion.probe_ms <= r.timers.now:
             self._probe(suspicion)
-        if suspicion.act_ms is None or suspicion.act_ms > r.now:
+        if suspicion.act_ms is None or suspicion.act_ms > r.timers.now:
             return
         if not r.may_campaign:
             suspicion.act_ms = None
             return
         if r.waits_until_ready():
-            suspicion.act_ms = r.after(r.draw_election_timeout())
+            suspicion.act_ms = r.timers.after(r.timers.draw_election_timeout())
             return
         suspicion.act_ms = None
         match r.role:
             case Follower(fetch_deadline=deadline, has_ended=False):
-                r.become_prospective(
+                self.becoming.prospective(
                     Cause.LEADER_PROCESS_GONE,
                     "the leader's process is gone",
                     resume_deadline=deadline,
                 )
             case Unattached() | Candidate(has_lost=True):
-                r.become_prospective(
+                self.becoming.prospective(
                     Cause.LEADER_PROCESS_GONE, "the old leader's process is still gone"
                 )
 

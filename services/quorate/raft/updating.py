@@ -14,9 +14,9 @@ from quorate.raft.calls import CallKind
 from quorate.raft.epoch_start import drifted_entry
 from quorate.raft.messages import MembershipResponse, Reason, UpdateRaftVoterRequest
 from quorate.raft.notes import NoteKind
+from quorate.raft.obstacles import Obstacle
 from quorate.raft.roles import Follower, Leader
 from quorate.raft.transitions import change_values
-from quorate.raft.waiting import Obstacle
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis
 from quorate.records.voters import Voter
@@ -24,6 +24,7 @@ from quorate.records.voters import Voter
 if TYPE_CHECKING:
     from quorate.raft.calls import Call
     from quorate.raft.changes import Changes
+    from quorate.raft.learning import Learning
     from quorate.records.ids import ReplyToken
     from quorate.records.voters import VoterSet
 
@@ -36,8 +37,9 @@ JITTER_SHARE = 4
 class Updating:
     """UpdateRaftVoter, the voter's side and the leader's."""
 
-    def __init__(self, changes: Changes) -> None:
+    def __init__(self, changes: Changes, learning: Learning) -> None:
         self.changes = changes
+        self.learning = learning
         self.r = changes.r
         self.next_ms = Millis(0)
         self.told_epoch: Epoch | None = None
@@ -50,7 +52,7 @@ class Updating:
     def drive(self) -> None:
         """Tell the leader, when it has something to learn."""
         r = self.r
-        if not self._is_due() or self.next_ms > r.now:
+        if not self._is_due() or self.next_ms > r.timers.now:
             return
         if r.calls.in_flight(CallKind.UPDATE_RAFT_VOTER):
             return
@@ -93,17 +95,17 @@ class Updating:
     def _wait(self, fetch_timeouts: int) -> None:
         delay = self.r.config.fetch_timeout_ms * fetch_timeouts
         # Several that moved at one moment must not meet each time: one change is taken at once.
-        self.next_ms = self.r.after(delay - self.r.draw(delay // JITTER_SHARE))
+        self.next_ms = self.r.timers.after(delay - self.r.timers.draw(delay // JITTER_SHARE))
 
     def handle_response(self, call: Call, answer: MembershipResponse | CallFailure) -> None:
         """Acknowledged, or tried again later."""
         r = self.r
         if isinstance(answer, CallFailure):
             return
-        r.learn(answer.leader, f"answer of {call.to}")
+        self.learning.learn(answer.leader, f"answer of {call.to}")
         if answer.error is ErrorCode.NONE:
             self.told_epoch = call.epoch
-            r.notes.forget("UpdateRaftVoter")
+            r.out.forget("UpdateRaftVoter")
             self._wait(REPEAT_FETCH_TIMEOUTS)
         else:
             if answer.error is ErrorCode.UNSUPPORTED_VERSION:
@@ -111,7 +113,7 @@ class Updating:
                 self.unsupported_epoch = call.epoch
             text = f"{call.to} refuses UpdateRaftVoter: {answer.message}"
             state = f"{call.to} {answer.error.name} {answer.reason}"
-            r.tell(NoteKind.REFUSED_BY_PEER, "UpdateRaftVoter", text, state)
+            r.out.tell(NoteKind.REFUSED_BY_PEER, "UpdateRaftVoter", text, state)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """When to tell the leader again."""
@@ -133,14 +135,14 @@ class Updating:
         if obstacle is None:
             obstacle = self.changes.why_unwritable(r.voters.with_voter(entry))
         if obstacle is not None:
-            r.refuse(token, obstacle)
+            self.changes.refuse(token, obstacle)
             return
         assert isinstance(r.role, Leader)
-        r.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+        r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
         if r.log.kraft_version < 1:
             r.role.updates[request.voter.node_id] = entry
         elif r.voters.voter(request.voter) != entry:
-            r.note(
+            r.out.note(
                 NoteKind.CHANGE_APPENDED,
                 f"update voter {request.voter}: appended at offset {r.log.end.offset}",
                 **change_values("update", request.voter),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from quorate.raft.messages import MembershipResponse, Reason, UpdateFeaturesRequest
 from quorate.raft.notes import NoteKind
+from quorate.raft.obstacles import Obstacle
 from quorate.raft.roles import Leader, PendingChange
-from quorate.raft.waiting import Obstacle
 from quorate.records.control import KRaftVersion
 from quorate.records.errors import ErrorCode
 from quorate.records.voters import KRAFT_VERSION, KRAFT_VERSION_MAX, Voter, VoterSet
@@ -28,6 +28,8 @@ class Upgrading:
     def __init__(self, changes: Changes) -> None:
         self.changes = changes
         self.r = changes.r
+        # The highest kraft.version that every registered broker can read; None without brokers.
+        self.brokers_support: int | None = None
 
     def handle(self, token: ReplyToken, request: UpdateFeaturesRequest) -> None:
         """Append the version, when everybody supports it."""
@@ -44,21 +46,21 @@ class Upgrading:
                 or self._why_unsupported(r.role, target)
             )
         if obstacle is not None:
-            r.refuse(token, obstacle)
+            self.changes.refuse(token, obstacle)
             return
         if request.validate_only or is_done:
-            r.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
+            r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
             return
         assert isinstance(r.role, Leader)
         what = f"upgrade {KRAFT_VERSION} to {target}"
         about: dict[str, Value] = {"change": "upgrade", "kraft_version": target}
-        r.note(
+        r.out.note(
             NoteKind.CHANGE_APPENDED,
             f"{what}: appended at offset {r.log.end.offset}",
             **about,
             offset=r.log.end.offset,
         )
-        deadline = r.after(r.config.request_timeout_ms)
+        deadline = r.timers.after(r.config.request_timeout_ms)
         voters = VoterSet.of(self._entries(r.role))
         pending = PendingChange(token, what, deadline, about)
         self.changes.append(pending, KRaftVersion(target), voters=voters)
@@ -86,7 +88,6 @@ class Upgrading:
         return [updates.get(v.key.node_id, v) for v in r.voters]
 
     def _why_unsupported(self, role: Leader, target: int) -> Obstacle | None:
-        r = self.r
         silent = [v.key.node_id for v in self._entries(role) if v.key.directory_id is None]
         if silent:
             text = (
@@ -102,9 +103,9 @@ class Upgrading:
         if old:
             text = f"voters {old} do not support {KRAFT_VERSION} {target}: upgrade them first"
             return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.VOTER_UNSUPPORTED, text)
-        if r.brokers_support is not None and r.brokers_support < target:
+        if self.brokers_support is not None and self.brokers_support < target:
             text = (
-                f"a registered broker supports {KRAFT_VERSION} up to {r.brokers_support} only: "
+                f"a registered broker supports {KRAFT_VERSION} up to {self.brokers_support} only: "
                 "upgrade or unregister it first"
             )
             return Obstacle(ErrorCode.INVALID_UPDATE_VERSION, Reason.VOTER_UNSUPPORTED, text)

@@ -1,4 +1,4 @@
-"""What waits for a leader, and what becomes of it when leadership ends.
+"""What waits for a leader: a change that is committed, and all of it when leadership ends.
 
 No parked Fetch, no read, no change of the voters and no proposal that was held back outlives the
 leadership that it was meant for (docs/protocol.md).
@@ -6,7 +6,6 @@ leadership that it was meant for (docs/protocol.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import (
@@ -17,6 +16,8 @@ from quorate.raft.messages import (
     ReadResponse,
     Reason,
 )
+from quorate.raft.notes import NoteKind
+from quorate.raft.obstacles import Obstacle
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -24,14 +25,15 @@ if TYPE_CHECKING:
     from quorate.raft.roles import HandOver, Leader, PendingChange
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """Why a change of the voters may not be: Kafka's code, the reason in one word, a sentence."""
-
-    error: ErrorCode
-    reason: Reason
-    text: str
-    metadata: tuple[tuple[str, str], ...] = ()
+def settle(replica: Replica, role: Leader) -> None:
+    """The high watermark has moved: a change that lies below it is finished."""
+    pending = role.pending
+    if pending is None or pending.offset is None or pending.offset >= replica.high_watermark:
+        return
+    role.pending = None
+    text = f"{pending.what}: committed"
+    replica.out.note(NoteKind.CHANGE_COMMITTED, text, **pending.about, offset=pending.offset)
+    replica.out.reply(pending.token, MembershipResponse(ErrorCode.NONE, "", replica.leader_info))
 
 
 def end_waiting(replica: Replica, leader: Leader) -> None:
@@ -41,9 +43,9 @@ def end_waiting(replica: Replica, leader: Leader) -> None:
         info = LeaderInfo(None, replica.epoch)
     error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     for parked in leader.parked:
-        replica.reply(parked.token, FetchResponse(error, info))
+        replica.out.reply(parked.token, FetchResponse(error, info))
     for token in leader.reads:
-        replica.reply(token, ReadResponse(error, info))
+        replica.out.reply(token, ReadResponse(error, info))
     if leader.pending is not None:
         _end_change(replica, leader.pending, info)
     if leader.hand_over is not None:
@@ -54,16 +56,13 @@ def _end_change(replica: Replica, pending: PendingChange, info: LeaderInfo) -> N
     is_open = pending.offset is not None
     outcome = "it may still be committed" if is_open else "nothing was changed"
     text = f"{pending.what}: leadership was lost meanwhile; {outcome}"
-    replica.refuse(
-        pending.token,
-        Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.LEADERSHIP_LOST, text),
-        info,
-    )
+    obstacle = Obstacle(ErrorCode.NOT_LEADER_OR_FOLLOWER, Reason.LEADERSHIP_LOST, text)
+    replica.out.reply(pending.token, obstacle.response(info))
 
 
 def _end_hand_over(replica: Replica, hand_over: HandOver, info: LeaderInfo) -> None:
     """To lead no more is what a hand-over is about; what it held back was never appended."""
-    replica.reply(hand_over.token, MembershipResponse(ErrorCode.NONE, "", info))
+    replica.out.reply(hand_over.token, MembershipResponse(ErrorCode.NONE, "", info))
     for event in hand_over.held:
         refused = ProposalResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info)
-        replica.reply(event.token, refused)
+        replica.out.reply(event.token, refused)

@@ -82,6 +82,11 @@ class VoterSet:
         return self.voter(key) is not None
 
     @property
+    def ids(self) -> list[int]:
+        """The node ids of these voters, for people."""
+        return [int(voter.key.node_id) for voter in self.voters]
+
+    @property
     def majority(self) -> int:
         """How many of these voters make a majority."""
         return len(self.voters) // 2 + 1

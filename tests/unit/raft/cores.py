@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.calls import CallKind
 from quorate.raft.core import RaftCore
+from quorate.records.control import KRaftVoters, LeaderChange
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     CallId,
@@ -127,6 +129,16 @@ def said(update: api.Update) -> list[str]:
     return [note.text for note in update.notes]
 
 
+def described(core: RaftCore, *, now_ms: int, token: int = 1000) -> m.DescribeQuorumResponse:
+    """What it says when it is asked for the quorum."""
+    (answer_,) = [
+        reply
+        for reply in replies(ask(core, m.DescribeQuorumRequest(), now_ms=now_ms, token=token))
+        if isinstance(reply, m.DescribeQuorumResponse)
+    ]
+    return answer_
+
+
 def memberships(update: api.Update) -> list[m.MembershipResponse]:
     return [reply for reply in replies(update) if isinstance(reply, m.MembershipResponse)]
 
@@ -139,6 +151,17 @@ def membership(update: api.Update) -> m.MembershipResponse:
 
 def granted(epoch: int) -> m.VoteResponse:
     return m.VoteResponse(ErrorCode.NONE, m.LeaderInfo(None, Epoch(epoch)), vote_granted=True)
+
+
+def voted(update: api.Update) -> m.VoteResponse:
+    """The answer to a request for a vote, the only one in an update."""
+    (response,) = replies(update)
+    assert isinstance(response, m.VoteResponse)
+    return response
+
+
+def part_of_election_timeout(share: int) -> int:
+    return config().election_timeout_ms // share
 
 
 def leader(node_id: int = 1, *node_ids: int) -> RaftCore:
@@ -155,6 +178,32 @@ def leader(node_id: int = 1, *node_ids: int) -> RaftCore:
                     break
     flush(core, now_ms=2000)
     return core
+
+
+def propose(core: RaftCore, *, now_ms: int = 2001, epoch: int = 1, token: int = 9) -> api.Update:
+    """Two records of 70 bytes in all."""
+    batch = api.ProposedBatch(b"x" * 70, 2)
+    return core.step(api.RecordsProposed(ReplyToken(token), Epoch(epoch), batch), Millis(now_ms))
+
+
+def append(core: RaftCore, voters: VoterSet, *, now_ms: int) -> api.Update:
+    """A leader puts another set in force."""
+    core.replica.timers.now = Millis(now_ms)
+    core.leading.append_voters(KRaftVoters(voters))
+    return core.step(api.TimerFired(), Millis(now_ms))
+
+
+def owing_a_flush(*node_ids: int) -> RaftCore:
+    """A leader that has appended a batch at 2,001 ms which its disk does not confirm."""
+    core = leader(1, *node_ids)
+    propose(core)
+    return core
+
+
+def fetched(update: api.Update) -> m.FetchResponse:
+    """The one answer to a Fetch in an update."""
+    (response,) = [reply for reply in replies(update) if isinstance(reply, m.FetchResponse)]
+    return response
 
 
 def grown_up_leader(*node_ids: int) -> RaftCore:
@@ -200,3 +249,40 @@ def vote(
     return m.VoteRequest(
         CLUSTER, key(to), key(node_id), Epoch(epoch), last, pre_vote, endpoints(node_id)
     )
+
+
+# --- followers that fetch -------------------------------------------------------------------------
+
+LEADER = m.LeaderInfo(NodeId(1), Epoch(1), endpoints(1))
+# What the leader of epoch 1 has at first, and what comes next.
+FIRST = m.FetchedBatches(
+    b"batches",
+    (
+        m.BatchInfo(Offset(0), Offset(0), Epoch(1), (LeaderChange(NodeId(1), (), ()),)),
+        m.BatchInfo(Offset(1), Offset(4), Epoch(1)),
+    ),
+)
+RECORD = m.BatchInfo(Offset(5), Offset(5), Epoch(1))
+
+
+def batches(*infos: m.BatchInfo) -> m.FetchedBatches:
+    return m.FetchedBatches(b"b", infos)
+
+
+def under_way(core: RaftCore, kind: CallKind = CallKind.FETCH) -> CallId:
+    """The one request of that kind that has no answer yet."""
+    (call,) = [c.call for c in core.replica.calls._by_id.values() if c.kind is kind]
+    return call
+
+
+def fetch_answer(**parts: object) -> m.FetchResponse:
+    """What the leader of epoch 1 says to a Fetch."""
+    return m.FetchResponse(ErrorCode.NONE, LEADER, **parts)  # type: ignore[arg-type]
+
+
+def fed() -> RaftCore:
+    """A follower that appended and flushed five records, three of them committed."""
+    core = follower()
+    answer(core, under_way(core), fetch_answer(records=FIRST, high_watermark=Offset(3)), now_ms=2)
+    flush(core, now_ms=3)
+    return core

@@ -59,7 +59,7 @@ def test_the_epochs_are_not_used_up_in_many_steps_either() -> None:
 def asking(epoch: int = 1) -> tuple[RaftCore, CallId]:
     """A nominee, and its request for the pre-vote of replica 2."""
     core = cores.unattached()
-    core.replica.become_unattached(Epoch(epoch), Cause.HIGHER_EPOCH, "test")
+    core.becoming.unattached(Epoch(epoch), Cause.HIGHER_EPOCH, "test")
     call, _ = cores.calls(core.step(api.TimerFired(), Millis(1500)))[2]
     assert isinstance(core.replica.role, Prospective)
     return core, call
@@ -111,7 +111,7 @@ def test_rule_27_what_is_refused_outright_teaches_nothing(error: ErrorCode) -> N
     assert core.replica.epoch == 1
     assert core.replica.election.leader_id is None
     assert isinstance(core.replica.role, Prospective)
-    assert NodeId(2) not in core.replica.heard_ms
+    assert cores.described(core, now_ms=1502).heard == ()
 
 
 def test_rule_27_no_answer_of_another_cluster_deposes_a_leader() -> None:

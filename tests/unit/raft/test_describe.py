@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.calls import CallKind
-from quorate.raft.describe import api_versions, describe, remarks
+from quorate.raft.describe import api_versions
 from quorate.raft.notes import Cause
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
@@ -15,7 +15,7 @@ def test_the_leader_tells_what_every_replica_has_and_when_it_fetched() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
     cores.ask(core, cores.fetch(7, 0, 0), now_ms=2002, token=2)
-    answer = describe(core.replica, core.membership.adding)
+    answer = cores.described(core, now_ms=2002)
     assert answer.error is ErrorCode.NONE
     assert [(v.key.node_id, v.log_end_offset, v.last_fetch_ms) for v in answer.voters] == [
         (1, Offset(3), Millis(2002)),
@@ -38,27 +38,27 @@ def test_the_leader_tells_what_every_replica_has_and_when_it_fetched() -> None:
 def test_an_observer_that_may_be_added_has_no_obstacle() -> None:
     core = cores.grown_up_leader()
     cores.ask(core, cores.fetch(7, 3, 1), now_ms=4500, token=2)
-    (observer,) = describe(core.replica, core.membership.adding).observers
+    (observer,) = cores.described(core, now_ms=4500).observers
     assert (observer.obstacle, observer.obstacle_text) == (None, "")
 
 
 def test_a_change_that_is_not_committed_is_told() -> None:
     core = cores.grown_up_leader()
     cores.ask(core, m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(0)), now_ms=4500)
-    answer = describe(core.replica, core.membership.adding)
+    answer = cores.described(core, now_ms=4500)
     (gone,) = [voter for voter in cores.voters(1, 2, 3) if voter.key == cores.key(3)]
     assert answer.uncommitted_voter_change == m.VoterChange(m.ChangeKind.REMOVE, gone)
     assert answer.decommissioned == (cores.key(3),)
     cores.flush(core, now_ms=4501)
     cores.ask(core, cores.fetch(2, 4, 1), now_ms=4501)
-    assert describe(core.replica, core.membership.adding).uncommitted_voter_change is None
+    assert cores.described(core, now_ms=4501).uncommitted_voter_change is None
 
 
 def test_without_a_leader_it_is_told_who_led_and_who_was_heard_when() -> None:
     core = cores.follower(2, 1)
     cores.ask(core, cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True), now_ms=7)
-    core.replica.become_unattached(Epoch(2), Cause.HIGHER_EPOCH, "test")
-    answer = describe(core.replica, core.membership.adding)
+    core.becoming.unattached(Epoch(2), Cause.HIGHER_EPOCH, "test")
+    answer = cores.described(core, now_ms=7)
     assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert answer.leader == m.LeaderInfo(None, Epoch(2))
     assert answer.last_leader == m.LeaderInfo(NodeId(1), Epoch(1), cores.endpoints(1))
@@ -74,21 +74,24 @@ def test_healing_and_refused_votes_are_remarked() -> None:
     state = cores.recovered(1, 2, 3, remembered_end=cores.end(9, 2))
     core = cores.started(1, state)
     cores.ask(core, cores.vote(2, 1, 3, cores.end(1, 1)), now_ms=1)
-    healing, refused = remarks(core.replica)
+    healing, refused = core.remarks()
     assert "once ended at 9@2" in healing
     assert refused.startswith("refused 1 vote(s) to 2: ")
 
 
 def test_a_replica_that_loads_or_abstains_says_so() -> None:
     core = cores.started(1, cores.recovered(1, 2, 3, abstains=True))
-    core.replica.is_ready = False
-    assert len(remarks(core.replica)) == 2
+    core.step(api.StateMachineProgress(ready=False), Millis(1))
+    assert core.remarks() == [
+        "abstains from votes: an empty directory at kraft.version 0",
+        "the state machine is still loading",
+    ]
 
 
 def test_a_removed_leader_that_still_leads_is_shown_as_an_observer() -> None:
     core = cores.grown_up_leader()
     cores.ask(core, m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(1), Millis(0)), now_ms=4500)
-    answer = describe(core.replica, core.membership.adding)
+    answer = cores.described(core, now_ms=4500)
     assert answer.error is ErrorCode.NONE
     assert [voter.key.node_id for voter in answer.voters] == [2, 3]
     (own,) = answer.observers
@@ -97,18 +100,6 @@ def test_a_removed_leader_that_still_leads_is_shown_as_an_observer() -> None:
 
 def test_an_unknown_high_watermark_is_absent() -> None:
     core = cores.leader()
-    assert describe(core.replica, core.membership.adding).high_watermark is None
+    assert cores.described(core, now_ms=2000).high_watermark is None
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
-    assert describe(core.replica, core.membership.adding).high_watermark == 3
-
-
-def test_a_leader_that_answered_only_that_it_is_none_was_not_heard() -> None:
-    """A rescue takes a follower that heard its leader for the word of a living quorum."""
-    core = cores.follower()
-    call = next(c.call for c in core.replica.calls._by_id.values() if c.kind is CallKind.FETCH)
-    refusal = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(None, Epoch(1)))
-    cores.answer(core, call, refusal, now_ms=5)
-    assert NodeId(1) in core.replica.heard_ms
-    said = cores.replies(cores.ask(core, m.DescribeQuorumRequest(), now_ms=6))[0]
-    assert isinstance(said, m.DescribeQuorumResponse)
-    assert [heard.node_id for heard in said.heard] == []
+    assert cores.described(core, now_ms=2001).high_watermark == 3

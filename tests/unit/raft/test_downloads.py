@@ -97,7 +97,7 @@ def test_what_is_refused_each_time_is_fetched_ever_more_rarely() -> None:
     assert 60 < fetches < 250
     assert len(notes) == 1
     # What spoils the file may lie here: nobody is elected for it, but this voter is not ready.
-    assert core.elections.hears_leader()
+    assert core.suspecting.hears_leader()
     assert not core.hears_leader
 
 
@@ -152,7 +152,7 @@ def test_after_an_empty_slice_the_beginning_is_compared() -> None:
 
 def test_a_new_snapshot_starts_without_the_failures_of_the_old_one() -> None:
     core = cores.follower()
-    downloads = core.following.downloads
+    downloads = core.following.installing.downloads
     for _ in range(5):
         late = downloads.failed(SNAPSHOT, "crc")
     downloads.begin(cores.end(12, 1))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quorate.raft import api
 from quorate.raft.core import RaftCore
 from quorate.raft.epoch_start import append_epoch_start, drifted_entry
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
-from quorate.records.ids import Millis, NodeId
+from quorate.records.ids import Millis, NodeId, Offset
 from quorate.records.voters import Endpoint
 from tests.unit.raft import cores
 
@@ -31,11 +32,24 @@ def test_who_has_moved_has_another_entry_with_the_listeners_of_others() -> None:
     assert entry.endpoints == moved
     before = core.replica.log.end.offset
     append_epoch_start(core.replica, ())
-    payload = core.replica.effects[-1].payload  # type: ignore[union-attr]
-    kinds = [type(record) for record in payload.records]  # type: ignore[union-attr]
+    (append,), _ = core.replica.out.take()
+    assert isinstance(append, api.AppendToLog)
+    assert isinstance(append.payload, api.ControlBatch)
+    kinds = [type(record) for record in append.payload.records]
     assert kinds == [LeaderChange, KRaftVersion, KRaftVoters]
     assert core.replica.log.end.offset == before + 3
 
 
 def test_who_is_where_the_set_says_has_not_drifted() -> None:
     assert drifted_entry(cores.unattached().replica) is None
+
+
+def test_the_epoch_start_batch_holds_the_votes() -> None:
+    core = RaftCore(cores.config(), cores.recovered(1), cores.Midway())
+    update = core.start(Millis(0))
+    (append,) = [e for e in update.effects if isinstance(e, api.AppendToLog)]
+    change = LeaderChange(NodeId(1), (NodeId(1),), (NodeId(1),))
+    voters = KRaftVoters(cores.voters(1))
+    assert append == api.AppendToLog(
+        Offset(0), cores.end(3, 1), api.ControlBatch((change, KRaftVersion(1), voters))
+    )

@@ -40,7 +40,7 @@ def let_pass(core: RaftCore, until_ms: int, *, refuse: bool) -> list[str]:
     asked: list[str] = []
     update = core.step(api.TimerFired(), Millis(0))
     while update.wake_at_ms is not None and update.wake_at_ms <= until_ms:
-        now = max(update.wake_at_ms, core.replica.now)
+        now = max(update.wake_at_ms, core.replica.timers.now)
         update = core.step(api.TimerFired(), now)
         for call in list(core.replica.calls._by_id.values()):
             if call.kind is CallKind.DISCOVERY and call.at is not None and call.sent_ms == now:
@@ -64,7 +64,10 @@ def test_the_leader_that_a_bootstrap_server_names_is_followed() -> None:
     call = next_question(core)
     info = m.LeaderInfo(NodeId(4), Epoch(9), cores.endpoints(4))
     cores.answer(
-        core, call, m.FetchResponse(ErrorCode.FENCED_LEADER_EPOCH, info), now_ms=core.replica.now
+        core,
+        call,
+        m.FetchResponse(ErrorCode.FENCED_LEADER_EPOCH, info),
+        now_ms=core.replica.timers.now,
     )
     role = core.replica.role
     assert isinstance(role, Follower)
@@ -73,10 +76,10 @@ def test_the_leader_that_a_bootstrap_server_names_is_followed() -> None:
 
 def next_question(core: RaftCore) -> CallId:
     """The next discovery that is under way."""
-    update = core.step(api.TimerFired(), core.replica.now)
+    update = core.step(api.TimerFired(), core.replica.timers.now)
     while discovery(core) is None:
         assert update.wake_at_ms is not None
-        update = core.step(api.TimerFired(), max(update.wake_at_ms, core.replica.now))
+        update = core.step(api.TimerFired(), max(update.wake_at_ms, core.replica.timers.now))
     call = discovery(core)
     assert call is not None
     return call.call
@@ -87,9 +90,9 @@ def lost() -> RaftCore:
     core = restarted()
     let_pass(core, 6000, refuse=False)
     while not isinstance(core.replica.role, Prospective):
-        wake = core.step(api.TimerFired(), core.replica.now).wake_at_ms
+        wake = core.step(api.TimerFired(), core.replica.timers.now).wake_at_ms
         assert wake is not None
-        core.step(api.TimerFired(), max(wake, core.replica.now))
+        core.step(api.TimerFired(), max(wake, core.replica.timers.now))
     return core
 
 
@@ -99,7 +102,7 @@ def test_the_name_of_the_lost_leader_does_not_end_the_election() -> None:
     role = core.replica.role
     info = m.LeaderInfo(NodeId(2), Epoch(3), cores.endpoints(2))
     answer = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info)
-    cores.answer(core, call, answer, now_ms=core.replica.now)
+    cores.answer(core, call, answer, now_ms=core.replica.timers.now)
     assert core.replica.role is role
 
 
@@ -109,7 +112,7 @@ def test_another_address_of_the_lost_leader_is_news() -> None:
     there = (Endpoint("GRPC", "node-2", 9095),)
     info = m.LeaderInfo(NodeId(2), Epoch(3), there)
     answer = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info)
-    cores.answer(core, call, answer, now_ms=core.replica.now)
+    cores.answer(core, call, answer, now_ms=core.replica.timers.now)
     assert core.replica.leader_peer() == api.Peer(NodeId(2), "node-2", 9095)
 
 
@@ -117,7 +120,7 @@ def test_the_word_of_the_leader_itself_ends_the_election() -> None:
     core = lost()
     call = next_question(core)
     info = m.LeaderInfo(NodeId(2), Epoch(3), cores.endpoints(2))
-    cores.answer(core, call, m.FetchResponse(ErrorCode.NONE, info), now_ms=core.replica.now)
+    cores.answer(core, call, m.FetchResponse(ErrorCode.NONE, info), now_ms=core.replica.timers.now)
     assert isinstance(core.replica.role, Follower)
 
 
@@ -150,7 +153,7 @@ def test_questions_come_ever_later() -> None:
     for _ in range(12):
         call = discovery(core)
         assert call is not None
-        before = core.replica.now
+        before = core.replica.timers.now
         update = cores.answer(core, call.call, NO_LEADER_YET, now_ms=before)
         assert update.wake_at_ms is not None
         waits.append(core.finding.next_ms - before)

@@ -35,7 +35,7 @@ def test_a_voter_that_does_not_fetch_is_offline_after_the_fetch_timeout() -> Non
     assert raft_numbers(replica, Millis(4450 + timeout_ms))["number_of_offline_voters"] == 1
     assert raft_numbers(replica, Millis(4451 + timeout_ms))["number_of_offline_voters"] == 2
     fresh = cores.leader().replica
-    assert raft_numbers(fresh, fresh.now)["number_of_offline_voters"] == 0
+    assert raft_numbers(fresh, fresh.timers.now)["number_of_offline_voters"] == 0
 
 
 def test_what_only_a_leader_knows_is_absent_elsewhere() -> None:
@@ -81,18 +81,18 @@ def test_roles_are_named_as_kafka_names_them(make: object, state: str) -> None:
 def test_votes_and_observers_show_in_the_role() -> None:
     core = cores.unattached(2)
     replica = core.replica
-    replica.become_unattached(Epoch(3), Cause.STARTUP, "test", voted=cores.key(3))
+    core.becoming.unattached(Epoch(3), Cause.STARTUP, "test", voted=cores.key(3))
     assert state_name(replica) == "unattached-voted"
-    replica.become_prospective(Cause.STARTUP, "test")
+    core.becoming.prospective(Cause.STARTUP, "test")
     assert state_name(replica) == "prospective-voted"
-    replica.become_candidate(Cause.STARTUP, "test")
+    core.becoming.candidate(Cause.STARTUP, "test")
     assert state_name(replica) == "candidate"
     observer = cores.follower().replica
     observer.key = cores.key(9)
     assert state_name(observer) == "observer"
-    leader = cores.leader().replica
-    leader.become_resigned((), Cause.STARTUP, "test")
-    assert state_name(leader) == "resigned"
-    replica.become_unattached(Epoch(9), Cause.STARTUP, "test")
-    replica.become_prospective(Cause.STARTUP, "test")
+    leader = cores.leader()
+    leader.becoming.resigned((), Cause.STARTUP, "test")
+    assert state_name(leader.replica) == "resigned"
+    core.becoming.unattached(Epoch(9), Cause.STARTUP, "test")
+    core.becoming.prospective(Cause.STARTUP, "test")
     assert state_name(replica) == "prospective"

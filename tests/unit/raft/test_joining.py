@@ -8,7 +8,6 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
 from quorate.raft.core import RaftCore
-from quorate.raft.describe import remarks
 from quorate.raft.joining import has_left
 from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
@@ -172,7 +171,7 @@ def test_a_process_whose_voter_is_removed_does_not_join_again_and_says_so() -> N
     update = leader_says(core, change_at(3, cores.voters(1, 2)), high_watermark=4, now_ms=3)
     assert not asked(update)
     assert not asked(core.step(api.TimerFired(), Millis(500)))
-    assert [line for line in remarks(core.replica) if "scaled away" in line]
+    assert [line for line in core.remarks() if "scaled away" in line]
 
 
 def test_the_next_process_on_its_disk_joins_though_the_disk_says_that_it_votes() -> None:
@@ -184,7 +183,7 @@ def test_the_next_process_on_its_disk_joins_though_the_disk_says_that_it_votes()
     (request,) = asked(update)
     assert isinstance(request, m.AddRaftVoterRequest)
     assert (request.voter, request.auto_join) == (cores.key(3), True)
-    assert not remarks(core.replica)
+    assert not core.remarks()
 
 
 def test_what_a_leader_before_this_one_had_committed_says_nothing_of_now() -> None:
@@ -210,7 +209,7 @@ def test_a_removal_that_is_rolled_back_leaves_a_voter_and_one_by_hand_says_nothi
     core = voter_three(high_watermark=3)
     gone = replace(cores.voters(1, 2), decommissioned=(cores.key(3),))
     leader_says(core, change_at(3, gone), high_watermark=4, now_ms=3)
-    assert not remarks(core.replica)
+    assert not core.remarks()
     core = voter_three(high_watermark=3)
     core.replica.log.append_control(Offset(3), KRaftVoters(cores.voters(1, 2)))
     assert has_left(core.replica)

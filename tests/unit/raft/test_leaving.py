@@ -6,65 +6,19 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.leaving import LEAVE_MS
-from quorate.raft.roles import Leader, Resigned
+from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Millis, ReplicaKey, ReplyToken
-from tests.unit.raft import cores
-
-FETCH_TIMEOUT_MS = cores.config().fetch_timeout_ms
-SILENCE_MS = FETCH_TIMEOUT_MS // 2
-FIVE = (1, 2, 3, 4, 5)
-# The leader is elected at 2,000; then it has known for long enough who fetches.
-START = 2000 + FETCH_TIMEOUT_MS * 3 // 2
-
-
-class Quorum:
-    """A leader of five, whose followers fetch when they are told to."""
-
-    def __init__(self, *node_ids: int) -> None:
-        self.ids = node_ids or FIVE
-        self.core = cores.leader(self.ids[0], *self.ids)
-        self.now = 2000
-        self._token = 100
-        self.passes(START - self.now, *self.ids[1:])
-
-    def fetch(self, *node_ids: int) -> list[str]:
-        """They fetch all that there is; what the leader says to it."""
-        said: list[str] = []
-        for node_id in node_ids:
-            self._token += 1
-            fetch = cores.fetch(node_id, self.core.replica.log.end.offset, 1)
-            update = cores.ask(self.core, fetch, now_ms=self.now, token=self._token)
-            said += cores.said(update)
-        return said
-
-    def passes(self, time_ms: int, *fetching: int) -> None:
-        """Time in which these fetch as often as they do."""
-        end = self.now + time_ms
-        while self.now < end:
-            self.now = min(end, self.now + SILENCE_MS // 2)
-            self.fetch(*fetching)
-
-    def take_leave(self, node_id: int) -> m.MembershipResponse:
-        return self.ask(m.TakeLeaveRequest(cores.CLUSTER, cores.key(node_id)))
-
-    def ask(self, request: m.Request) -> m.MembershipResponse:
-        self._token += 1
-        update = cores.ask(self.core, request, now_ms=self.now, token=self._token)
-        return cores.membership(update)
-
-    def may_stop(self, node_id: int) -> bool:
-        return self.take_leave(node_id).error is ErrorCode.NONE
+from tests.unit.raft import cores, quorums
 
 
 def test_one_of_a_healthy_quorum_has_leave_at_once() -> None:
     for asker in (1, 2, 3):
-        assert Quorum(1, 2, 3).may_stop(asker)
+        assert quorums.Quorum(1, 2, 3).may_stop(asker)
 
 
 def test_leaves_are_given_while_a_majority_stays() -> None:
-    quorum = Quorum()
+    quorum = quorums.Quorum()
     assert quorum.may_stop(4)
     assert quorum.may_stop(5)
     for asker in (1, 2, 3):
@@ -76,36 +30,25 @@ def test_leaves_are_given_while_a_majority_stays() -> None:
         assert dict(answer.metadata) == {"away": "4,5", "majority": "3", "stay": "2"}
         assert "voter 4 has leave and is not back" in answer.message
     # They still fetch, and count as away all the same.
-    quorum.passes(2 * FETCH_TIMEOUT_MS, *FIVE[1:])
+    quorum.passes(2 * quorums.FETCH_TIMEOUT_MS, *quorums.FIVE[1:])
     assert not quorum.may_stop(3)
 
 
 def test_whoever_asks_again_is_answered_anew() -> None:
-    quorum = Quorum(1, 2, 3)
+    quorum = quorums.Quorum(1, 2, 3)
     assert quorum.may_stop(2)
     assert quorum.may_stop(2)
-    quorum.passes(SILENCE_MS, 2)
+    quorum.passes(quorums.SILENCE_MS, 2)
     # Voter 3 has died meanwhile: one that has not stopped yet is told, and is not waited for.
     assert not quorum.may_stop(2)
     quorum.fetch(3)
     assert quorum.may_stop(3)
 
 
-def test_a_voter_that_was_silent_and_fetches_twice_is_back() -> None:
-    quorum = Quorum(1, 2, 3)
-    assert quorum.may_stop(2)
-    quorum.passes(SILENCE_MS + 100, 3)
-    # It may be on its way since before the stop: that proves nothing.
-    assert quorum.fetch(2) == []
-    assert not quorum.may_stop(3)
-    assert quorum.fetch(2) == [f"voter {cores.key(2)} is back from its leave"]
-    assert quorum.may_stop(3)
-
-
 def test_a_voter_that_is_back_but_has_not_caught_up_cannot_be_relied_on() -> None:
-    quorum = Quorum(1, 2, 3)
+    quorum = quorums.Quorum(1, 2, 3)
     assert quorum.may_stop(2)
-    quorum.passes(FETCH_TIMEOUT_MS + 100, 3)
+    quorum.passes(quorums.FETCH_TIMEOUT_MS + 100, 3)
     core = quorum.core
     batch = api.ProposedBatch(b"records", 1)
     core.step(api.RecordsProposed(ReplyToken(9), core.replica.epoch, batch), Millis(quorum.now))
@@ -121,76 +64,42 @@ def test_a_voter_that_is_back_but_has_not_caught_up_cannot_be_relied_on() -> Non
 
 
 def test_who_died_without_leave_is_away_as_well() -> None:
-    quorum = Quorum(1, 2, 3)
-    quorum.passes(SILENCE_MS, 3)
+    quorum = quorums.Quorum(1, 2, 3)
+    quorum.passes(quorums.SILENCE_MS, 3)
     answer = quorum.take_leave(3)
     assert answer.reason is m.Reason.VOTERS_AWAY
-    assert f"voter 2 was last heard {SILENCE_MS} ms ago" in answer.message
-
-
-def test_a_leave_that_is_not_used_ends() -> None:
-    quorum = Quorum(1, 2, 3)
-    assert quorum.may_stop(2)
-    quorum.passes(LEAVE_MS - 100, 2, 3)
-    assert not quorum.may_stop(3)
-    quorum.passes(100, 2, 3)
-    assert quorum.may_stop(3)
+    assert f"voter 2 was last heard {quorums.SILENCE_MS} ms ago" in answer.message
 
 
 def test_a_new_leader_waits_until_the_leaves_of_its_predecessor_show() -> None:
     core = cores.leader(1, 1, 2, 3)
     for node_id in (2, 3):
-        cores.ask(core, cores.fetch(node_id, 3, 1), now_ms=START - 1, token=node_id)
+        cores.ask(core, cores.fetch(node_id, 3, 1), now_ms=quorums.START - 1, token=node_id)
     request = m.TakeLeaveRequest(cores.CLUSTER, cores.key(3))
-    answer = cores.membership(cores.ask(core, request, now_ms=START - 1, token=7))
+    answer = cores.membership(cores.ask(core, request, now_ms=quorums.START - 1, token=7))
     assert answer.reason is m.Reason.HIGH_WATERMARK_UNKNOWN
     assert "has yet to learn who is away: try again in 1 ms" in answer.message
-    answer = cores.membership(cores.ask(core, request, now_ms=START, token=8))
+    answer = cores.membership(cores.ask(core, request, now_ms=quorums.START, token=8))
     assert answer.error is ErrorCode.NONE
 
 
 @pytest.mark.parametrize("node_ids", [(1,), (1, 2)])
 def test_where_none_can_be_spared_nobody_waits(node_ids: tuple[int, ...]) -> None:
-    quorum = Quorum(*node_ids)
+    quorum = quorums.Quorum(*node_ids)
     answer = quorum.take_leave(1)
     assert (answer.error, answer.reason) == (ErrorCode.INVALID_REQUEST, m.Reason.TOO_FEW_VOTERS)
 
 
-def test_leadership_is_not_handed_over_while_somebody_is_about_to_stop() -> None:
-    quorum = Quorum()
-    assert quorum.may_stop(4)
-    to_4 = m.TransferLeadershipRequest(cores.CLUSTER, cores.key(4))
-    to_2 = m.TransferLeadershipRequest(cores.CLUSTER, cores.key(2))
-    for request, words in ((to_4, "let another voter lead"), (to_2, "has not stopped yet")):
-        answer = quorum.ask(request)
-        assert (answer.error, answer.reason) == (
-            ErrorCode.REQUEST_TIMED_OUT,
-            m.Reason.NO_HAND_OVER,
-        )
-        assert words in answer.message
-    quorum.passes(SILENCE_MS, 2, 3, 5)
-    assert quorum.ask(to_2).error is ErrorCode.NONE
-
-
 def test_the_leader_takes_leave_of_itself_and_then_hands_over() -> None:
-    quorum = Quorum(1, 2, 3)
+    quorum = quorums.Quorum(1, 2, 3)
     assert quorum.may_stop(1)
     assert not quorum.may_stop(2)
     to_2 = m.TransferLeadershipRequest(cores.CLUSTER, cores.key(2))
     assert quorum.ask(to_2).error is ErrorCode.NONE
 
 
-def test_who_has_leave_is_named_last_as_a_successor() -> None:
-    quorum = Quorum()
-    assert quorum.may_stop(2)
-    quorum.core.step(api.ResignRequested("a test"), Millis(quorum.now))
-    role = quorum.core.replica.role
-    assert isinstance(role, Resigned)
-    assert role.preferred == tuple(cores.key(node_id) for node_id in (3, 4, 5, 2))
-
-
 def test_no_voter_is_removed_on_whom_those_with_leave_would_rely() -> None:
-    quorum = Quorum()
+    quorum = quorums.Quorum()
     assert quorum.may_stop(4)
     assert quorum.may_stop(5)
     removal = m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(0))
@@ -218,7 +127,7 @@ def test_no_voter_is_removed_on_whom_those_with_leave_would_rely() -> None:
 def test_only_voters_of_this_cluster_are_answered(
     request_: m.TakeLeaveRequest, error: ErrorCode
 ) -> None:
-    quorum = Quorum()
+    quorum = quorums.Quorum()
     assert quorum.ask(request_).error is error
     role = quorum.core.replica.role
     assert isinstance(role, Leader)
@@ -231,9 +140,3 @@ def test_a_follower_names_the_leader() -> None:
     answer = cores.membership(cores.ask(core, request, now_ms=5000, token=7))
     assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert answer.leader.leader_id == 1
-
-
-def test_who_has_leave_is_told_of() -> None:
-    quorum = Quorum()
-    assert quorum.may_stop(4)
-    assert quorum.core.remarks() == [f"voter {cores.key(4)} has leave to stop and is not back"]

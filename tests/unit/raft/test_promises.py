@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.raft.becoming import Becoming
 from quorate.raft.notes import Cause
 from quorate.raft.promises import PROMISE_SHARE, TURN_SHARE
 from quorate.records.ids import Epoch, Millis, NodeId
@@ -23,12 +24,12 @@ def promised(nominee: int, *, at: int) -> Promises:
 
 
 def give(promises: Promises, nominee: int, *, at: int) -> None:
-    promises.r.now = Millis(at)
+    promises.r.timers.now = Millis(at)
     promises.give(NodeId(nominee))
 
 
 def is_free(promises: Promises, nominee: int, *, at: int, is_rival: bool = False) -> bool:
-    promises.r.now = Millis(at)
+    promises.r.timers.now = Millis(at)
     return promises.reason_to_refuse(NodeId(nominee), is_rival=is_rival) is None
 
 
@@ -77,12 +78,12 @@ def test_two_voters_that_both_are_needed_meet_whenever_their_turns_began() -> No
 def test_a_voter_with_a_promise_asks_nobody_for_that_turn() -> None:
     promises = promised(2, at=10)
     assert promises.silent_until == 10 + TURN
-    promises.r.now = Millis(10 + TURN)
+    promises.r.timers.now = Millis(10 + TURN)
     assert promises.silent_until is None
 
 
 def test_a_promise_ends_with_its_epoch() -> None:
     promises = promised(2, at=0)
-    promises.r.become_unattached(Epoch(1), Cause.HIGHER_EPOCH, "test")
+    Becoming(promises.r).unattached(Epoch(1), Cause.HIGHER_EPOCH, "test")
     assert is_free(promises, 3, at=1)
     assert promises.silent_until is None

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.snapshotting import Snapshotter
+from quorate.raft.ends import Ends
 from quorate.raft.offering import Offering
-from quorate.raft.replica import Replica
+from quorate.raft.readiness import Readiness
 from quorate.records.ids import Offset
 from quorate.sim.node import SimulatedNode
 from quorate.sim.planted.bug import Bug, Patch, always
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from quorate.controller.image import MetadataImage
-    from quorate.raft.api import RaftConfig, Random, RecoveredState
-    from quorate.records.ids import OffsetAndEpoch
+    from quorate.raft.api import RecoveredState
+    from quorate.raft.log_state import LogState
+    from quorate.records.ids import OffsetAndEpoch, ReplicaKey
     from quorate.storage.log import MetadataLog
 
 _recover = SimulatedNode._recover
-_init = Replica.__init__
+_init = Ends.__init__
 
 
 def _recover_without_flush(self: SimulatedNode) -> RecoveredState:
@@ -35,10 +37,8 @@ def _recover_without_flush(self: SimulatedNode) -> RecoveredState:
         self.disk.unpromised = (0, 0)
 
 
-def _start_below_snapshot(
-    self: Replica, config: RaftConfig, recovered: RecoveredState, random: Random
-) -> None:
-    _init(self, config, recovered, random)
+def _start_below_snapshot(self: Ends, log: LogState, key: ReplicaKey) -> None:
+    _init(self, log, key)
     self.high_watermark = Offset(0)
 
 
@@ -84,7 +84,7 @@ BUGS: Final = (
         "starts-below-snapshot",
         "after a restart the high watermark starts below the newest snapshot (rule 15)",
         (3,),
-        (Patch(Replica, "__init__", _start_below_snapshot),),
+        (Patch(Ends, "__init__", _start_below_snapshot),),
     ),
     Bug(
         "snapshot-beyond-flush",
@@ -99,7 +99,7 @@ BUGS: Final = (
         "hung-disk-leads",
         "a leader whose flush does not return leads on, as long as others flush (rule 24)",
         (1795431309,),
-        (Patch(Replica, "flush_deadline", property(always(answer=None))),),
+        (Patch(Readiness, "flush_deadline", property(always(answer=None))),),
     ),
     Bug(
         "serves-unchecked-snapshot",

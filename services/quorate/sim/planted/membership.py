@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.adding import Adding
 from quorate.raft.changes import Changes
+from quorate.raft.ends import Ends
 from quorate.raft.joining import Joining
 from quorate.raft.leading import Leading
 from quorate.raft.leaving import Leaving
@@ -20,8 +21,8 @@ from quorate.storage.log import MetadataLog
 
 if TYPE_CHECKING:
     from quorate.raft.messages import RemoveRaftVoterRequest
+    from quorate.raft.obstacles import Obstacle
     from quorate.raft.roles import Leader, PendingChange
-    from quorate.raft.waiting import Obstacle
     from quorate.records.control import ControlRecord
     from quorate.records.ids import DirectoryId, Offset, ReplicaKey
     from quorate.records.voters import Voter
@@ -41,11 +42,12 @@ def _change_at_once(self: Changes, role: Leader) -> Obstacle | None:
     return _why_not_now(self, role) if self.r.log.kraft_version < 1 else obstacle
 
 
-def _end_with_itself(self: Leading, role: Leader) -> Offset:
-    ends = [self.replicated_end(role, voter) for voter in self.r.voters]
-    if not self.r.is_voter:
-        ends.append(self.own_end())
-    return sorted(ends, reverse=True)[self.r.voters.majority - 1]
+def _end_with_itself(self: Ends, role: Leader) -> Offset:
+    voters = self._log.voter_set
+    ends = [self.replicated(role, voter) for voter in voters]
+    if self._key not in voters:
+        ends.append(self.own())
+    return sorted(ends, reverse=True)[voters.majority - 1]
 
 
 def _welcome_back(
@@ -94,7 +96,7 @@ def _answer_at_once(
 ) -> None:
     if pending is not None:
         response = MembershipResponse(ErrorCode.NONE, "", self.r.leader_info)
-        self.r.reply(pending.token, response)
+        self.r.out.reply(pending.token, response)
     _append(self, None, *before, voters=voters)
 
 
@@ -138,7 +140,7 @@ BUGS: Final = (
         "removed-leader-counts-itself",
         "a leader that has appended its own removal counts its disk for the majority (rule 1)",
         (20, 24),
-        (Patch(Leading, "majority_end", _end_with_itself),),
+        (Patch(Ends, "of_majority", _end_with_itself),),
     ),
     Bug(
         "removed-leader-stays",

@@ -6,34 +6,37 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.core import RaftCore
+from quorate.raft.ends import Ends
 from quorate.raft.following import Following
-from quorate.raft.leading import Leading
 from quorate.raft.log_state import Diverging, LogState, NeedsSnapshot, Valid
 from quorate.raft.messages import FetchRequest, ReadResponse
 from quorate.raft.reads import Reads
+from quorate.raft.serving import Serving
+from quorate.raft.trusting import Trusting
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.sim.planted.bug import Bug, Patch, always
 
 if TYPE_CHECKING:
     from quorate.raft.messages import SnapshotInfo
+    from quorate.raft.parking import ParkedFetch
     from quorate.raft.roles import Leader
-    from quorate.records.ids import Epoch, Millis, ReplicaKey
+    from quorate.records.ids import Epoch, Millis
     from quorate.records.voters import VoterSet
 
 _validate = LogState.validate
 _restart_at = LogState.restart_at
-_readable_end = Leading.readable_end
 _truncate = LogState.truncate
+_serve = Serving._serve
 fetch_request = Following.fetch_request
 
 
-def _unflushed_end(self: Leading) -> Offset:
-    return self.r.log.end.offset
+def _unflushed_end(self: Ends) -> Offset:
+    return self._log.end.offset
 
 
-def _minority_end(self: Leading, role: Leader) -> Offset:
-    ends = sorted((self.replicated_end(role, voter) for voter in self.r.voters), reverse=True)
+def _minority_end(self: Ends, role: Leader) -> Offset:
+    ends = sorted((self.replicated(role, v) for v in self._log.voter_set), reverse=True)
     return ends[max(0, len(ends) // 2 - 1)]
 
 
@@ -63,16 +66,19 @@ def _keep_voters(self: LogState, to: OffsetAndEpoch) -> None:
     self.voters = voters
 
 
-def _view_of_arrival(self: Leading, key: ReplicaKey | None) -> Offset:
+def _serve_view_of_arrival(self: Serving, role: Leader, fetch: ParkedFetch) -> bool:
     """Whether a replica is a voter is looked up once in each term of its leader."""
-    role = self.r.role
+    key, voters = fetch.key, self.r.voters
     views = vars(self).setdefault("views", {})
     if views.get("role") is not role:
         views.clear()
         views["role"] = role
-    if views.setdefault(key, key in self.r.voters if key is not None else False):
-        return self.r.log.end.offset
-    return self.r.high_watermark
+    is_voter = views.setdefault(key, key in voters if key is not None else False)
+    fetch.key = voters.voters[0].key if is_voter else None
+    try:
+        return _serve(self, role, fetch)
+    finally:
+        fetch.key = key
 
 
 def _claim_flushed(self: Following, max_wait_ms: Millis) -> FetchRequest:
@@ -83,7 +89,9 @@ def _claim_flushed(self: Following, max_wait_ms: Millis) -> FetchRequest:
 
 def _answer_at_once(self: Reads, role: Leader) -> None:
     for token in role.reads:
-        self.r.reply(token, ReadResponse(ErrorCode.NONE, self.r.leader_info, self.r.high_watermark))
+        self.r.out.reply(
+            token, ReadResponse(ErrorCode.NONE, self.r.leader_info, self.r.high_watermark)
+        )
     role.reads.clear()
 
 
@@ -110,19 +118,19 @@ BUGS: Final = (
         "leader-counts-unflushed",
         "the leader counts itself for what it has not flushed",
         (1, 4),
-        (Patch(Leading, "own_end", _unflushed_end),),
+        (Patch(Ends, "own", _unflushed_end),),
     ),
     Bug(
         "no-epoch-start-rule",
         "a leader commits records of earlier epochs before one of its own",
         (1, 2),
-        (Patch(Leading, "commits_own_epoch", always(answer=True)),),
+        (Patch(Ends, "covers_own_epoch", always(answer=True)),),
     ),
     Bug(
         "minority-commits",
         "the high watermark is what one voter less than a majority has",
         (1, 2),
-        (Patch(Leading, "majority_end", _minority_end),),
+        (Patch(Ends, "of_majority", _minority_end),),
     ),
     Bug(
         "divergence-ignored",
@@ -136,7 +144,7 @@ BUGS: Final = (
         (4, 1),
         (
             Patch(LogState, "truncation_point", _cut_whole_epoch),
-            Patch(Following, "may_truncate", always(answer=True)),
+            Patch(Trusting, "may_truncate", always(answer=True)),
         ),
     ),
     Bug(
@@ -156,7 +164,7 @@ BUGS: Final = (
         "view-of-arrival",
         "whether a replica is served as a voter is decided at its first Fetch (rule 3)",
         (6,),
-        (Patch(Leading, "readable_end", _view_of_arrival),),
+        (Patch(Serving, "_serve", _serve_view_of_arrival),),
     ),
     Bug(
         "voters-not-rolled-back",

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.announcements import Announcements
 from quorate.raft.believing import Believing
 from quorate.raft.elections import Elections
+from quorate.raft.learning import Learning
 from quorate.raft.messages import ElectionState, VoteRefusal
 from quorate.raft.replica import Replica
 from quorate.raft.roles import Follower, Prospective, Unattached
+from quorate.raft.voting import Voting
 from quorate.sim.planted.bug import Bug, Patch, always
 from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:
     from quorate.raft.api import SaveElection
-    from quorate.raft.elections import WhyNot
     from quorate.raft.messages import LeaderInfo, VoteRequest
+    from quorate.raft.voting import WhyNot
     from quorate.records.ids import OffsetAndEpoch
 
 
@@ -34,20 +36,20 @@ def _save_no_leadership(self: LogStore, effect: SaveElection) -> None:
         _save_election(self, effect)
 
 
-def _grant_again(self: Elections, request: VoteRequest) -> WhyNot | None:
+def _grant_again(self: Voting, request: VoteRequest) -> WhyNot | None:
     del request
     is_free = isinstance(self.r.role, Unattached | Prospective)
     return None if is_free else (VoteRefusal.ALREADY_VOTED, "busy")
 
 
 def _only_members_campaign(self: Replica) -> bool:
-    return self.is_voter and not (self.abstains or self.is_healing or self.is_stopping)
+    return self.is_voter and not (self.abstains or self.log.is_healing or self.is_stopping)
 
 
-_reason_to_refuse_pre_vote = Elections._reason_to_refuse_pre_vote
+_reason_to_refuse_pre_vote = Voting._reason_to_refuse_pre_vote
 
 
-def _grant_to_rivals(self: Elections, request: VoteRequest) -> WhyNot | None:
+def _grant_to_rivals(self: Voting, request: VoteRequest) -> WhyNot | None:
     is_asking = isinstance(self.r.role, Prospective)
     return None if is_asking else _reason_to_refuse_pre_vote(self, request)
 
@@ -61,20 +63,20 @@ def _wait_and_claim_to_hear(self: Elections, role: Follower) -> None:
         self.r.role.has_fetched = role.has_fetched
 
 
-_is_meant_for_us = Elections._is_meant_for_us
+_is_meant_for_us = Voting._is_meant_for_us
 
 
-def _only_members_vote(self: Elections, request: VoteRequest) -> bool:
+def _only_members_vote(self: Voting, request: VoteRequest) -> bool:
     knows_both = self.r.is_voter and request.replica in self.r.voters
     return knows_both and _is_meant_for_us(self, request)
 
 
 def _campaign_while_stopping(self: Replica) -> bool:
-    return self.is_voter and not (self.abstains or self.is_healing)
+    return self.is_voter and not (self.abstains or self.log.is_healing)
 
 
 def _campaign_while_healing(self: Replica) -> bool:
-    is_member = any(self.key in voters for voters in self.possible_voter_sets())
+    is_member = any(self.key in voters for voters in self.ends.possible_voter_sets())
     return is_member and not (self.abstains or self.is_stopping)
 
 
@@ -82,12 +84,13 @@ def _bar_of_what_is_left(self: Replica) -> OffsetAndEpoch:
     return self.log.end
 
 
-_learn = Replica.learn
+_learn = Learning.learn
 
 
-def _follow_the_past(self: Replica, info: LeaderInfo, why: str) -> None:
-    if info.epoch < self.epoch and info.leader_id not in (None, self.node_id):
-        self.election = ElectionState(info.epoch)
+def _follow_the_past(self: Learning, info: LeaderInfo, why: str) -> None:
+    r = self.r
+    if info.epoch < r.epoch and info.leader_id not in (None, r.node_id):
+        r.election = ElectionState(info.epoch)
     _learn(self, info, why)
 
 
@@ -108,25 +111,25 @@ BUGS: Final = (
         "up-to-date-check-dropped",
         "a vote is granted to any log",
         (2,),
-        (Patch(Elections, "is_up_to_date", always(answer=True)),),
+        (Patch(Voting, "is_up_to_date", always(answer=True)),),
     ),
     Bug(
         "vote-twice-per-epoch",
         "a second candidate of an epoch gets a vote, too",
         (64,),
-        (Patch(Elections, "_reason_to_refuse_vote", _grant_again),),
+        (Patch(Voting, "_reason_to_refuse_vote", _grant_again),),
     ),
     Bug(
         "pre-vote-ignored",
         "a pre-vote is granted although the leader is heard",
         (8, 6),
-        (Patch(Elections, "_reason_to_refuse_pre_vote", always(answer=None)),),
+        (Patch(Voting, "_reason_to_refuse_pre_vote", always(answer=None)),),
     ),
     Bug(
         "rivals-split-votes",
         "two that ask for pre-votes at one moment grant each other's",
         (9,),
-        (Patch(Elections, "_reason_to_refuse_pre_vote", _grant_to_rivals),),
+        (Patch(Voting, "_reason_to_refuse_pre_vote", _grant_to_rivals),),
     ),
     Bug(
         "unready-voter-blocks",
@@ -144,7 +147,7 @@ BUGS: Final = (
         "only-members-vote",
         "a replica that does not find itself and the nominee in its own set refuses (rule 2)",
         (1795430152,),
-        (Patch(Elections, "_is_meant_for_us", _only_members_vote),),
+        (Patch(Voting, "_is_meant_for_us", _only_members_vote),),
     ),
     Bug(
         "healing-voter-forgets",
@@ -179,7 +182,7 @@ BUGS: Final = (
         (1, 3),
         (
             Patch(Announcements, "_reason_to_refuse", always(answer=None)),
-            Patch(Replica, "learn", _follow_the_past),
+            Patch(Learning, "learn", _follow_the_past),
         ),
     ),
 )

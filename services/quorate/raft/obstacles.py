@@ -1,0 +1,26 @@
+"""Why a change of the voters may not be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quorate.raft.messages import MembershipResponse
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import LeaderInfo, Reason
+    from quorate.records.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Kafka's code, the reason in one word, a sentence, and what a program needs of that."""
+
+    error: ErrorCode
+    reason: Reason
+    text: str
+    metadata: tuple[tuple[str, str], ...] = ()
+
+    def response(self, leader: LeaderInfo) -> MembershipResponse:
+        """What is answered to the caller that asked for the change."""
+        return MembershipResponse(self.error, self.text, leader, self.reason, self.metadata)

@@ -1,0 +1,68 @@
+"""What a step asks for and says, in order: it leaves the core as one `Update`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import PublishProgress, SaveElection, SendReply
+from quorate.raft.notes import Notebook
+from quorate.raft.roles import Leader, role_name
+
+if TYPE_CHECKING:
+    from quorate.raft.api import Effect
+    from quorate.raft.messages import ElectionState, Response
+    from quorate.raft.notes import Note
+    from quorate.raft.roles import Role
+    from quorate.records.ids import Epoch, NodeId, Offset, ReplyToken
+
+
+class Outbox:
+    """The effects and the notes of the step under way, and what was published before it."""
+
+    def __init__(self) -> None:
+        self._effects: list[Effect] = []
+        self._published: tuple[type, Epoch, NodeId | None, Offset] | None = None
+        self._notes = Notebook()
+        self.note, self.tell, self.forget = self._notes.note, self._notes.tell, self._notes.forget
+
+    def emit(self, effect: Effect) -> None:
+        """Ask for this after all that was asked for in this step."""
+        self._effects.append(effect)
+
+    def reply(self, token: ReplyToken, response: Response) -> None:
+        """Answer a request, a proposal or a read."""
+        self._effects.append(SendReply(token, response))
+
+    def save(self, effect: SaveElection) -> None:
+        """Make it durable before any effect that follows.
+
+        Where nothing rests on the one just before, one write is enough: each takes two flushes.
+        """
+        if self._effects and isinstance(self._effects[-1], SaveElection):
+            self._effects.pop()
+        self._effects.append(effect)
+
+    def publish(self, role: Role, election: ElectionState, high_watermark: Offset) -> None:
+        """Tell the shell what changed for the state machine and the status."""
+        # Hardly any step has news. Where a leader's epoch began does not change within it.
+        published = (type(role), election.epoch, election.leader_id, high_watermark)
+        if published == self._published:
+            return
+        self._published = published
+        start = role.epoch_start if isinstance(role, Leader) else None
+        self._effects.append(
+            PublishProgress(
+                role_name(role),
+                election.epoch,
+                election.leader_id,
+                start is not None,
+                start,
+                high_watermark,
+            )
+        )
+
+    def take(self) -> tuple[tuple[Effect, ...], tuple[Note, ...]]:
+        """The effects and notes of this step; the next one begins without."""
+        effects = tuple(self._effects)
+        self._effects.clear()
+        return effects, self._notes.take()

@@ -1,0 +1,51 @@
+"""Votes that were refused, for `describe` and the log: why an election does not come to its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from quorate.raft.timers import Timers
+    from quorate.records.ids import Millis, NodeId
+
+REFUSALS_TOLD_MS: Final = 300_000
+REFUSALS_MAX: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Votes that were refused to one nominee."""
+
+    count: int
+    reason: str
+    last_ms: Millis
+
+
+class Refusals:
+    """Those of one replica, by nominee."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._by_nominee: dict[NodeId, _Refusal] = {}
+
+    def add(self, nominee: NodeId, reason: str) -> None:
+        """Count one more."""
+        before = self._by_nominee.pop(nominee, None)
+        count = before.count if before is not None and self._is_recent(before) else 0
+        if len(self._by_nominee) >= REFUSALS_MAX:
+            # Anybody can invent nominees; the one that was refused last longest ago goes first.
+            del self._by_nominee[next(iter(self._by_nominee))]
+        self._by_nominee[nominee] = _Refusal(count + 1, reason, self._timers.now)
+
+    def remarks(self) -> list[str]:
+        """Those of the last minutes, one line a nominee."""
+        return [
+            f"refused {refusal.count} vote(s) to {nominee}: {refusal.reason}"
+            for nominee, refusal in self._by_nominee.items()
+            if self._is_recent(refusal)
+        ]
+
+    def _is_recent(self, refusal: _Refusal) -> bool:
+        """Whether it still tells of the quorum as it is; an election of last week does not."""
+        return self._timers.now - refusal.last_ms <= REFUSALS_TOLD_MS

@@ -1,0 +1,118 @@
+"""What a leader knows of each replica: when it was heard, what it has flushed, where it is.
+
+A replica's Fetch says what it has flushed; check-quorum and the high watermark go by that (seed
+"KRaft Consensus", LeaderState; rules 4 and 5).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.leaves import heard
+from quorate.raft.roles import Progress
+from quorate.records.ids import UNKNOWN_OFFSET
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import FetchRequest
+    from quorate.raft.replica import Replica
+    from quorate.raft.roles import Leader
+    from quorate.records.ids import ReplicaKey
+    from quorate.records.voters import Endpoint
+
+# Port, tags and lengths of an endpoint in an answer.
+_ENDPOINT_BYTES: Final = 16
+
+
+class Tracking:
+    """The progress of the replicas that fetch from this one."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.r = replica
+
+    def known_key(self, replica: ReplicaKey | None) -> ReplicaKey | None:
+        """The replica by the key that the voter set uses (kraft.version 0 has no directories)."""
+        if replica is None:
+            return None
+        voter = self.r.voters.voter(replica)
+        return voter.key if voter is not None else replica
+
+    def key_anew(self, role: Leader) -> None:
+        """With kraft.version 1 the voters get directory ids, by which they are known from here."""
+        for key, progress in list(role.progress.items()):
+            voter = self.r.voters.by_id(key.node_id)
+            if key.directory_id is None and voter is not None and voter.key != key:
+                del role.progress[key]
+                progress.key = voter.key
+                role.progress[voter.key] = progress
+                if (leave := role.leaves.pop(key, None)) is not None:
+                    role.leaves[voter.key] = leave
+        role.parked.key_anew(lambda fetch: self.known_key(fetch.request.replica))
+
+    def heard(self, role: Leader, key: ReplicaKey | None, *, is_voter: bool) -> None:
+        """Check-quorum: a majority of the voters that fetch restarts the interval."""
+        r = self.r
+        if key is None:
+            return
+        # Last in the order: those that have been silent for longest come first.
+        progress = role.progress.pop(key, None)
+        if progress is None:
+            progress = Progress(key)
+            if not is_voter:
+                self._make_room(role)
+        if role.leaves:
+            heard(r, role, key, progress.last_fetch_ms)
+        progress.last_fetch_ms = r.timers.now
+        role.progress[key] = progress
+        if not is_voter or key.node_id == r.node_id:
+            return
+        role.heard[key.node_id] = None
+        if len(role.heard) + (1 if r.is_voter else 0) >= r.voters.majority:
+            role.heard.clear()
+            role.check_quorum_deadline = r.timers.check_quorum_deadline()
+
+    def acknowledge(
+        self, role: Leader, key: ReplicaKey | None, request: FetchRequest, *, is_voter: bool
+    ) -> None:
+        """What the replica has flushed, and when it last had everything that it could have."""
+        r, now = self.r, self.r.timers.now
+        if key is None:
+            return
+        progress = role.progress[key]
+        progress.fetch_offset = request.fetch_offset
+        endpoints = request.replica_endpoints
+        if endpoints != progress.endpoints and (
+            _size(endpoints) <= r.config.observer_endpoints_max
+        ):
+            progress.endpoints = endpoints
+        if request.high_watermark >= 0:
+            # It sends one: should it know of none later, then it has been started anew.
+            progress.told_high_watermark = UNKNOWN_OFFSET
+        available = r.ends.readable_by(is_voter=is_voter)
+        if request.fetch_offset >= available:
+            progress.last_caught_up_ms = now
+        elif progress.mark is not None and request.fetch_offset >= progress.mark:
+            # It has what there was when it fetched before: that is when it was caught up.
+            progress.last_caught_up_ms = progress.mark_ms
+        progress.mark, progress.mark_ms = available, now
+
+    def _make_room(self, role: Leader) -> None:
+        """An observer is a name that anybody may invent: the longest silent one is forgotten."""
+        r = self.r
+        if len(role.progress) < r.config.observers_max:
+            return
+        silent = next((key for key in role.progress if key not in r.voters), None)
+        if silent is not None:
+            del role.progress[silent]
+
+    def forget_observers(self, role: Leader) -> None:
+        """Observers that have not fetched for their session time are gone."""
+        r = self.r
+        oldest = r.timers.now - r.config.observer_session_timeout_ms
+        for key, progress in list(role.progress.items()):
+            if key not in r.voters and (progress.last_fetch_ms or 0) < oldest:
+                del role.progress[key]
+
+
+def _size(endpoints: tuple[Endpoint, ...]) -> int:
+    """What these take in DescribeQuorum, about."""
+    return sum(len(e.name) + len(e.host) + _ENDPOINT_BYTES for e in endpoints)

@@ -1,0 +1,36 @@
+"""Where the log ends, and for whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.records.ids import (
+    Offset,
+)
+from tests.unit.raft import cores
+
+
+def test_the_epoch_start_rule_commits_nothing_before_a_record_of_the_own_epoch() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 0, 0), now_ms=2001)
+    assert core.replica.high_watermark == 0
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2002, token=2)
+    assert core.replica.high_watermark == 3
+
+
+def test_the_leader_counts_itself_only_up_to_what_is_flushed() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    cores.propose(core)
+    cores.ask(core, cores.fetch(2, 5, 1), now_ms=2002, token=3)
+    assert core.replica.high_watermark == 3
+    cores.flush(core, now_ms=2003)
+    assert core.replica.high_watermark == 5
+
+
+def test_the_high_watermark_never_goes_back_and_never_leaves_the_log() -> None:
+    core = cores.leader()
+    assert core.replica.ends.advance(Offset(2))
+    assert not core.replica.ends.advance(Offset(1))
+    with pytest.raises(AssertionError):
+        core.replica.ends.advance(Offset(4))

@@ -1,0 +1,75 @@
+"""Snapshots that a follower fetches and installs."""
+
+from __future__ import annotations
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.raft.calls import CallKind
+from quorate.raft.roles import Follower
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis
+from tests.unit.raft import cores
+
+
+def test_a_snapshot_is_fetched_in_slices_and_installed() -> None:
+    core = cores.follower()
+    snapshot = cores.end(9, 1)
+    cores.answer(core, cores.under_way(core), cores.fetch_answer(snapshot_id=snapshot), now_ms=2)
+    for position, chunk in ((0, b"abc"), (3, b"de")):
+        part = m.FetchSnapshotResponse(ErrorCode.NONE, cores.LEADER, snapshot, 5, position, chunk)
+        update = cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), part, now_ms=3)
+        assert api.WriteSnapshotChunk(snapshot, position, chunk) in update.effects
+    assert api.InstallSnapshot(snapshot, 1) in update.effects
+    info = m.SnapshotInfo(snapshot, 5)
+    update = core.step(api.SnapshotInstalled(info, 1, cores.voters(1, 2), 1), Millis(4))
+    assert core.replica.log.end == snapshot
+    assert core.replica.high_watermark == 9
+    ((_, request),) = cores.calls(update).values()
+    assert isinstance(request, m.FetchRequest)
+    assert request.fetch_offset == 9
+
+
+def test_a_snapshot_that_is_gone_or_does_not_check_is_begun_anew() -> None:
+    core = cores.follower()
+    cores.answer(
+        core, cores.under_way(core), cores.fetch_answer(snapshot_id=cores.end(9, 1)), now_ms=2
+    )
+    gone = m.FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND, cores.LEADER)
+    cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), gone, now_ms=3)
+    assert isinstance(core.replica.role, Follower)
+    assert core.replica.role.download is None
+    assert core.replica.role.fetch_deadline == 3 + 2000
+    core.step(api.TimerFired(), Millis(499))
+    cores.answer(
+        core, cores.under_way(core), cores.fetch_answer(snapshot_id=cores.end(9, 1)), now_ms=500
+    )
+    core.step(api.SnapshotRefused(cores.end(9, 1), "crc"), Millis(504))
+    assert core.replica.role.download is None
+
+
+def test_a_refused_snapshot_leaves_the_log_and_its_flushes_as_they_were() -> None:
+    core = cores.follower()
+    snapshot = cores.end(9, 1)
+    cores.answer(core, cores.under_way(core), cores.fetch_answer(snapshot_id=snapshot), now_ms=2)
+    whole = m.FetchSnapshotResponse(ErrorCode.NONE, cores.LEADER, snapshot, 3, 0, b"abc")
+    cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), whole, now_ms=3)
+    update = core.step(api.SnapshotRefused(snapshot, "crc"), Millis(4))
+    assert cores.calls(update) == {}
+    update = core.step(api.TimerFired(), Millis(400))
+    assert isinstance(cores.calls(update).popitem()[1][1], m.FetchRequest)
+    cores.answer(core, cores.under_way(core), cores.fetch_answer(records=cores.FIRST), now_ms=401)
+    core.step(api.LogFlushed(cores.end(5, 1), 0), Millis(402))
+    assert core.replica.log.flushed == 5
+    late = core.step(api.SnapshotInstalled(m.SnapshotInfo(snapshot, 3), 0, None, 1), Millis(403))
+    assert late.effects == ()
+    assert core.replica.log.end == cores.end(5, 1)
+
+
+def test_rule_16_a_healed_voter_forgets_what_it_once_had() -> None:
+    state = cores.recovered(1, 2, 3, remembered_end=cores.end(5, 1))
+    core = cores.started(2, state)
+    cores.begin(core, 1, 1, now_ms=1)
+    cores.answer(core, cores.under_way(core), cores.fetch_answer(records=cores.FIRST), now_ms=2)
+    update = cores.flush(core, now_ms=3)
+    assert api.ForgetRememberedEnd() in update.effects
+    assert core.replica.log.remembered_end is None

@@ -1,0 +1,106 @@
+"""Fetches are answered at once, or wait until there is something to send."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import (
+    Millis,
+    Offset,
+)
+from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from quorate.raft.core import RaftCore
+
+
+def answers_while_idle(
+    core: RaftCore, request: m.FetchRequest, *, from_ms: int, until_ms: int
+) -> int:
+    """How often a fetcher that asks again at once is answered, with nothing to send."""
+    count, now = 0, Millis(from_ms)
+    update = cores.ask(core, request, now_ms=now, token=from_ms)
+    while now <= until_ms:
+        if any(isinstance(e, api.SendReply) and e.token == from_ms + count for e in update.effects):
+            count += 1
+            update = cores.ask(core, request, now_ms=now, token=from_ms + count)
+            continue
+        assert update.wake_at_ms is not None
+        now = update.wake_at_ms
+        update = core.step(api.TimerFired(), now)
+    return count
+
+
+def test_an_append_answers_the_parked_fetch_before_any_flush() -> None:
+    core = cores.leader()
+    assert cores.replies(cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)) == []
+    update = cores.propose(core)
+    proposal, answer = cores.replies(update)
+    assert isinstance(proposal, m.ProposalResponse)
+    assert (proposal.base_offset, proposal.last_offset) == (3, 4)
+    assert isinstance(answer, m.FetchResponse)
+    assert answer.records == m.LogRange(Offset(3), Offset(5), 1024)
+
+
+def test_an_observer_is_served_committed_records_only() -> None:
+    core = cores.leader()
+    update = cores.ask(core, cores.fetch(7, 0, 0, wait_ms=0), now_ms=2001)
+    assert cores.fetched(update).records is None
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2002, token=2)
+    update = cores.ask(core, cores.fetch(7, 0, 0, wait_ms=0), now_ms=2003, token=3)
+    assert cores.fetched(update).records == m.LogRange(Offset(0), Offset(3), 1024)
+
+
+def test_rule_3_an_observer_that_becomes_a_voter_gets_its_parked_fetch_answered() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
+    cores.ask(core, cores.fetch(7, 3, 1), now_ms=2002, token=7)
+    update = cores.append(core, cores.voters(1, 2, 3, 7), now_ms=2003)
+    assert cores.fetched(update).records == m.LogRange(Offset(3), Offset(4), 1024)
+
+
+def test_rule_20_a_newer_fetch_of_a_replica_releases_the_older() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001, token=11)
+    update = cores.ask(core, cores.fetch(2, 3, 1), now_ms=2002, token=12)
+    (reply,) = [e for e in update.effects if isinstance(e, api.SendReply)]
+    assert reply.token == 11
+
+
+def test_a_parked_fetch_is_answered_empty_when_its_time_is_over() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    answer = cores.fetched(core.step(api.TimerFired(), Millis(2501)))
+    assert (answer.error, answer.records) == (ErrorCode.NONE, None)
+
+
+def test_a_fetcher_that_never_sends_a_high_watermark_is_told_of_it_once() -> None:
+    core = cores.leader()
+    silent = replace(cores.fetch(7, 3, 1), high_watermark=Offset(-1))
+    assert answers_while_idle(core, silent, from_ms=2010, until_ms=2500) == 0
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2501, token=2)
+    assert answers_while_idle(core, silent, from_ms=2510, until_ms=3000) == 1
+
+
+def test_a_replica_that_starts_anew_is_told_the_high_watermark_again() -> None:
+    core = cores.leader()
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
+    silent = replace(cores.fetch(3, 3, 1), high_watermark=Offset(-1))
+    for start in (2100, 2600):
+        known = replace(silent, high_watermark=Offset(3), max_wait_ms=Millis(0))
+        cores.ask(core, known, now_ms=start, token=start - 1)
+        assert answers_while_idle(core, silent, from_ms=start, until_ms=start + 300) == 1
+
+
+def test_the_high_watermark_is_unknown_before_the_own_epoch_has_committed() -> None:
+    core = cores.leader()
+    core.replica.ends.high_watermark = Offset(1)
+    core.replica.role.epoch_start = Offset(2)  # type: ignore[union-attr]
+    answer = cores.fetched(cores.ask(core, cores.fetch(2, 0, 0), now_ms=2001))
+    assert answer.high_watermark == -1
+    answer = cores.fetched(cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2002, token=2))
+    assert answer.high_watermark == 3

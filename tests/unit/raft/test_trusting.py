@@ -1,0 +1,59 @@
+"""What a follower takes from its leader, and what not (rule 29)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, NodeId, Offset
+from tests.unit.raft import cores
+
+if TYPE_CHECKING:
+    from quorate.raft.core import RaftCore
+
+
+def cores_heard(core: RaftCore) -> bool:
+    return core.hears_leader and core.remarks() == []
+
+
+IMPOSSIBLE: dict[str, m.FetchResponse | api.CallFailure] = {
+    "diverges below what is committed": cores.fetch_answer(diverging=cores.end(2, 1)),
+    "diverges where nothing differs": cores.fetch_answer(diverging=cores.end(9, 1)),
+    "diverges in an epoch to come": cores.fetch_answer(diverging=cores.end(4, 7)),
+    "its high watermark falls": cores.fetch_answer(high_watermark=Offset(2)),
+    "it falls beside records": cores.fetch_answer(
+        high_watermark=Offset(1), records=cores.batches(cores.RECORD)
+    ),
+    "another leader of its epoch": m.FetchResponse(
+        ErrorCode.NONE, m.LeaderInfo(NodeId(3), Epoch(1)), Offset(3)
+    ),
+    "a snapshot of what is here": cores.fetch_answer(snapshot_id=cores.end(3, 1)),
+    "a snapshot of less": cores.fetch_answer(snapshot_id=cores.end(1, 1)),
+    "a snapshot of a later epoch": cores.fetch_answer(snapshot_id=cores.end(9, 2)),
+    "a snapshot of an earlier epoch": cores.fetch_answer(snapshot_id=cores.end(9, 0)),
+    "records with a gap": cores.fetch_answer(
+        records=cores.batches(replace(cores.RECORD, base_offset=Offset(6)))
+    ),
+    "an answer that does not check": api.CallFailure.UNREADABLE,
+}
+
+
+@pytest.mark.parametrize("what", list(IMPOSSIBLE))
+def test_rule_29_a_leader_that_contradicts_what_is_committed_changes_nothing(what: str) -> None:
+    core = cores.fed()
+    assert cores_heard(core)
+    deadline = core.replica.role.fetch_deadline  # type: ignore[union-attr]
+    update = cores.answer(core, cores.under_way(core), IMPOSSIBLE[what], now_ms=4)
+    log = core.replica.log
+    assert update.effects == ()
+    assert (log.end, log.flushed, core.replica.high_watermark) == (cores.end(5, 1), 5, 3)
+    assert core.replica.role.fetch_deadline == deadline  # type: ignore[union-attr]
+    assert not core.hears_leader
+    (note,) = update.notes
+    assert note.text.startswith("does not believe leader 1: ")
+    assert any("does not believe leader 1 of epoch 1" in line for line in core.remarks())
