@@ -98,7 +98,7 @@ def test_stock_follows_every_change_of_a_partition(stock: StockKafka, whole_log:
     checked = 0
     for topic in image.topics.by_id.values():
         under = f"/image/topics/byName/{topic.name}"
-        for partition_id, partition in topic.partitions.items():
+        for partition_id, partition in image.topics.partitions_of(topic.topic_id):
             text = shown.image[f"{under}/{partition_id}"]
             for name, value in (
                 ("replicas", list(partition.replicas)),

@@ -29,7 +29,7 @@ from quorate.controller.features import METADATA_VERSION, metadata_version
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
 from quorate.controller.overlay import Overlay
 from quorate.controller.reads import answer, answer_in_slices
-from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record
+from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record_in_slices
 from quorate.controller.requests import Caller
 from quorate.controller.settling import Settling, decide_rest
 from quorate.controller.slices import finish
@@ -360,7 +360,7 @@ class _Active:
                     yield
                 # The image is from before the open transaction: an abort has nothing to undo.
                 if not isinstance(record, AbortTransactionRecord):
-                    replay_record(delta, record, Offset(offset))
+                    yield from replay_record_in_slices(delta, record, Offset(offset))
             base_offset = self.end_offset
             end_offset = Offset(base_offset + len(records))
             self._append(delta.apply(self._position(end_offset)))

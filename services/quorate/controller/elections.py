@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.controller.image import MetadataImage
-    from quorate.controller.partitions import Bits, Chunk, Partition, Rows
+    from quorate.controller.partition_rows import Bits, PartitionRows, Rows
+    from quorate.controller.partitions import Partition
     from quorate.controller.topics.image import Topic
     from quorate.records.ids import TopicId
 
 
-def needs_look(active: frozenset[int]) -> Callable[[Chunk], Bits]:
+def needs_look(active: frozenset[int]) -> Callable[[PartitionRows], Bits]:
     """Which partitions may have to change when these brokers may lead, as columns.
 
     Those whose leader may not lead, those with a replica out of sync that is listed in sync beside
@@ -43,16 +44,16 @@ def needs_look(active: frozenset[int]) -> Callable[[Chunk], Bits]:
     def is_active(brokers: Rows) -> Bits:
         return np.equal(np.take(ids, np.searchsorted(ids, brokers)), brokers)
 
-    def is_touched(chunk: Chunk) -> Bits:
-        is_in_sync = is_active(chunk.isr)
-        is_missing = (chunk.isr >= 0) & ~is_in_sync
+    def is_touched(rows: PartitionRows) -> Bits:
+        is_in_sync = is_active(rows.isr)
+        is_missing = (rows.isr >= 0) & ~is_in_sync
         has_in_sync: Bits = np.logical_or.reduce(is_in_sync, axis=1)
         may_shrink: Bits = has_in_sync & np.logical_or.reduce(is_missing, axis=1)
-        has_candidate: Bits = has_in_sync | np.logical_or.reduce(is_active(chunk.replicas), axis=1)
-        is_leaderless: Bits = chunk.leaders == NO_LEADER
-        is_led_wrongly: Bits = ~is_leaderless & ~is_active(chunk.leaders)
+        has_candidate: Bits = has_in_sync | np.logical_or.reduce(is_active(rows.replicas), axis=1)
+        is_leaderless: Bits = rows.leaders == NO_LEADER
+        is_led_wrongly: Bits = ~is_leaderless & ~is_active(rows.leaders)
         touched: Bits = is_led_wrongly | may_shrink | (is_leaderless & has_candidate)
-        return chunk.present & touched
+        return touched
 
     return is_touched
 
@@ -61,7 +62,7 @@ def change_of(
     image: MetadataImage, topic: Topic, partition_id: int, active: frozenset[int]
 ) -> PartitionChangeRecord | None:
     """What gives a partition the leader and the ISR that it should have; None when it has them."""
-    partition = topic.partitions.get(partition_id)
+    partition = image.topics.partitions.get(topic.number, partition_id)
     if partition is None:
         return None
     unclean = allows_unclean_election(image, topic.name)

@@ -1,7 +1,7 @@
 """The metadata at one offset of the log, as a value: readers hold it and nothing under it moves.
 
 Every subject has a part of its own. A new image shares with the old one whatever did not change
-(parts, and within them persistent maps and partition tables), so that keeping both the committed
+(parts, and within them persistent maps and parts of trees), so that keeping both the committed
 and the speculative image costs next to nothing. Maps iterate in no useful order: lists are sorted
 where they are made.
 

@@ -30,7 +30,11 @@ def let_go_in_slices(image: MetadataImage) -> Slices[None]:
         image.topics.ids,
         image.topics.by_id,
     ]
+    nodes = image.topics.partitions.rows.taken_apart()
     del image
+    while nodes:
+        nodes.pop()
+        yield
     while maps:
         left = maps.pop()
         while left:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from quorate.controller.errors import ReplayError
 from quorate.controller.features import DIRECTORIES_LEVEL, ELIGIBLE_REPLICAS_LEVEL
+from quorate.controller.partition_rows import PARTITION_ID_MAX, key_of
 from quorate.controller.partitions import MIGRATING_DIR, NO_LEADER, Partition
 from quorate.controller.slices import finish
 from quorate.records.ids import TopicId
@@ -16,15 +15,14 @@ from quorate.records.metadata import PartitionChangeRecord, PartitionRecord
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataDelta
-    from quorate.controller.partitions import Bits, Chunk
     from quorate.controller.slices import Slices
     from quorate.records.ids import DirectoryId
     from quorate.records.metadata import ClearElrRecord
 
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
-# Topics, or partitions that change, between two pauses.
-SLICE_TOPICS = 32
+# Partitions that change between two pauses, or parts of all partitions that are looked through.
+SLICE_PARTITIONS = 32
 
 
 def partition_record(
@@ -53,10 +51,12 @@ def partition_record(
 
 def replay_partition(delta: MetadataDelta, record: PartitionRecord) -> None:
     """Add a partition, or set all of one. Raises ReplayError for what cannot be."""
-    if record.partition_id < 0:
-        raise ReplayError(f"the partition id {record.partition_id} is below zero")
-    topic_id = TopicId(record.topic_id)
-    old = delta.topics.partition(topic_id, record.partition_id)
+    if not 0 <= record.partition_id <= PARTITION_ID_MAX:
+        raise ReplayError(
+            f"the partition id {record.partition_id} is not between 0 and {PARTITION_ID_MAX}"
+        )
+    topic = delta.topics.topic(TopicId(record.topic_id))
+    old = delta.topics.partition(topic, record.partition_id)
     partition = Partition(
         replicas=record.replicas,
         isr=record.isr,
@@ -70,20 +70,19 @@ def replay_partition(delta: MetadataDelta, record: PartitionRecord) -> None:
         eligible_leader_replicas=record.eligible_leader_replicas or (),
         last_known_elr=record.last_known_elr or (),
     )
-    delta.topics.set_partition(topic_id, record.partition_id, partition, old=old)
+    delta.topics.set_partition(topic, record.partition_id, partition, old=old)
 
 
 def replay_partition_change(delta: MetadataDelta, record: PartitionChangeRecord) -> None:
     """Change what the record names. Raises ReplayError when there is no such partition."""
-    topic_id = TopicId(record.topic_id)
-    old = delta.topics.partition(topic_id, record.partition_id)
+    topic = delta.topics.topic(TopicId(record.topic_id))
+    old = delta.topics.partition(topic, record.partition_id)
     if old is None:
-        name = delta.topics.topic(topic_id).name
-        raise ReplayError(f"topic {name!r} has no partition {record.partition_id} to change")
+        raise ReplayError(f"topic {topic.name!r} has no partition {record.partition_id} to change")
     new = changed(old, record)
     if new.leader not in (old.leader, NO_LEADER) and new.leader not in old.isr:
         delta.topics.count_election(is_eligible=new.leader in old.eligible_leader_replicas)
-    delta.topics.set_partition(topic_id, record.partition_id, new, old=old)
+    delta.topics.set_partition(topic, record.partition_id, new, old=old)
 
 
 def changed(old: Partition, record: PartitionChangeRecord) -> Partition:
@@ -124,35 +123,33 @@ def replay_clear_elr(delta: MetadataDelta, record: ClearElrRecord) -> None:
 
 def clear_elr_in_slices(delta: MetadataDelta, record: ClearElrRecord) -> Slices[None]:
     """The same with pauses: all topics may be many."""
-    if not record.topic_name:
-        topic_ids = delta.topics.topic_id_list()
-    elif record.topic_name in delta.topics.ids:
-        topic_ids = [delta.topics.ids[record.topic_name]]
-    else:
-        raise ReplayError(f"there is no topic {record.topic_name!r} whose ELR could be cleared")
+    topics = delta.topics
+    first, end = 0, None
+    if record.topic_name:
+        topic_id = topics.ids.get(record.topic_name)
+        if topic_id is None:
+            raise ReplayError(f"there is no topic {record.topic_name!r} whose ELR could be cleared")
+        number = topics.topic(topic_id).number
+        first, end = key_of(number, 0), key_of(number + 1, 0)
     looked = 0
-    for topic_id in topic_ids:
-        partitions = delta.topics.flush_partitions(topic_id).partitions
-        for partition_id, old in partitions.pick(partitions.select(_has_eligible)):
-            looked += 1
-            if looked % SLICE_TOPICS == 0:
-                yield
+    for part in topics.flush().rows.parts_from(first):
+        for topic_id, key, old in part.with_eligible(first, end):
             cleared = replace(
                 old,
                 partition_epoch=old.partition_epoch + 1,
                 eligible_leader_replicas=(),
                 last_known_elr=(),
             )
-            delta.topics.set_partition(topic_id, partition_id, cleared, old=old)
+            topic, partition_id = topics.topic(topic_id), key & PARTITION_ID_MAX
+            topics.set_partition(topic, partition_id, cleared, old=old)
+            looked += 1
+            if looked % SLICE_PARTITIONS == 0:
+                yield
+        if end is not None and part.keys[-1] >= end:
+            return
         looked += 1
-        if looked % SLICE_TOPICS == 0:
+        if looked % SLICE_PARTITIONS == 0:
             yield
-
-
-def _has_eligible(chunk: Chunk) -> Bits:
-    bits = np.zeros(len(chunk), dtype=np.bool_)
-    bits[list(chunk.eligible)] = True
-    return bits
 
 
 def _changed(old: tuple[int, ...], new: tuple[int, ...] | None) -> tuple[int, ...]:

@@ -33,7 +33,11 @@ from quorate.controller.partition_records import (
     replay_partition_change,
 )
 from quorate.controller.slices import finish
-from quorate.controller.topics.records import replay_remove_topic, replay_topic
+from quorate.controller.topics.records import (
+    remove_topic_in_slices,
+    replay_remove_topic,
+    replay_topic,
+)
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
     AbortTransactionRecord,
@@ -126,12 +130,23 @@ def _named(error: ReplayError, record: MetadataRecord, offset: Offset) -> Replay
     return type(error)(f"{type(record).__name__} at offset {offset}: {error}")
 
 
-def replay_clear_elr_in_slices(
-    delta: MetadataDelta, record: ClearElrRecord, offset: Offset
+_IN_SLICES: Final[Mapping[type, Callable[[MetadataDelta, Any], Slices[None]]]] = {
+    ClearElrRecord: clear_elr_in_slices,
+    RemoveTopicRecord: remove_topic_in_slices,
+}
+"""Those that may be about every partition there is."""
+
+
+def replay_record_in_slices(
+    delta: MetadataDelta, record: MetadataRecord, offset: Offset
 ) -> Slices[None]:
-    """`replay_record` with pauses, for the record that may be about every topic."""
+    """`replay_record`, with pauses where the record may be about very much."""
+    in_slices = _IN_SLICES.get(type(record))
+    if in_slices is None:
+        replay_record(delta, record, offset)
+        return
     try:
-        yield from clear_elr_in_slices(delta, record)
+        yield from in_slices(delta, record)
     except ReplayError as error:
         raise _named(error, record, offset) from error
 
@@ -191,11 +206,8 @@ class Replayer:
                 if isinstance(record, AbortTransactionRecord):
                     delta = MetadataDelta(image)
                 is_open = False
-            elif isinstance(record, ClearElrRecord):
-                # The one record that may be about every topic there is.
-                yield from replay_clear_elr_in_slices(delta, record, Offset(offset))
             else:
-                replay_record(delta, record, Offset(offset))
+                yield from replay_record_in_slices(delta, record, Offset(offset))
         self._newest = delta.apply(position)
         self.image = image if is_open else self._newest
         self._is_in_transaction = is_open

@@ -15,42 +15,41 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from quorate.controller.decision import Outcome, Proposal
 from quorate.controller.elections import change_of, needs_look
 from quorate.controller.features import metadata_version
-from quorate.controller.partitions import CHUNK_ROWS, select_rows
+from quorate.controller.partition_rows import key_of
 from quorate.records.value import value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from quorate.controller.decision import Context
     from quorate.controller.image import MetadataImage
-    from quorate.controller.partitions import Chunk
     from quorate.records.ids import TopicId
     from quorate.records.metadata import MetadataRecord
 
 # What a slice does at most; a few milliseconds each. A record is made, encoded and replayed; a
-# partition that turns out to be as it should was still unpacked; the rest is compared in columns.
+# partition that turns out to be as it should was still unpacked; the rest is compared in columns,
+# of which four thousand rows with three replicas have so many numbers.
 RECORDS_SLICE: Final = 32
 EXAMINED_SLICE: Final = 128
-CHUNKS_SLICE: Final = 512
-ROWS_SLICE: Final = 4096
+CELLS_SLICE: Final = 49_152
 
 
 @value
 class Cursor:
-    """How far a pass has come.
+    """How far a pass has come, among all partitions in the order of their keys.
 
-    `topic_ids` are the topics that were not reached, of the image with which the pass began; to
-    list them takes too long where there are many. `topic_id` and `partition_id` say where columns
-    are compared next, None for the next topic. `found` are the partitions that the last comparison
-    found, of which `taken` were looked at: each may have changed since.
+    Columns are compared next from `key` on, up to `end`, where the topics begin that were made
+    since. `found` are the partitions that the last comparison found, of which `taken` were looked
+    at: each may have changed since.
     """
 
-    topic_ids: Iterator[TopicId]
-    topic_id: TopicId | None = None
-    partition_id: int = 0
+    end: int
+    key: int = 0
     found: tuple[tuple[TopicId, int], ...] = ()
     taken: int = 0
     is_last: bool = False
@@ -84,9 +83,9 @@ class Settling:
 
     def begun(self, image: MetadataImage) -> Settling:
         """The next pass begins."""
-        # The ids alone: the topics of now would all be kept until the pass is over, and those that
-        # changed meanwhile, perhaps all, be freed in the turn in which it is.
-        cursor = Cursor(iter(image.topics.ids.values()))
+        # A key alone: the partitions of now would all be kept until the pass is over, and those
+        # that changed meanwhile, perhaps all, be freed in the turn in which it is.
+        cursor = Cursor(end=key_of(image.topics.made, 0))
         return replace(self, cursor=cursor, brokers=self.later, later=frozenset())
 
 
@@ -149,34 +148,16 @@ def _go_on(
 
 
 def _compare(cursor: Cursor, image: MetadataImage, active: frozenset[int]) -> Cursor:
-    """Find what may have to change in the next so many chunks."""
-    chunks: list[Chunk] = []
-    places: list[tuple[TopicId, int]] = []
-    topic_id, begin = cursor.topic_id, cursor.partition_id
-    topics = rows = 0
-    is_last = False
-    while max(topics, len(chunks)) < CHUNKS_SLICE and rows < ROWS_SLICE:
-        if topic_id is None:
-            topic_id, begin = next(cursor.topic_ids, None), 0
-            topics += 1
-            if topic_id is None:
-                is_last = True
-                break
-        topic = image.topics.by_id.get(topic_id)
-        place = None if topic is None else next(topic.partitions.chunks_from(begin), None)
-        if place is None:
-            topic_id = None
-            continue
-        first, chunk = place
-        chunks.append(chunk)
-        places.append((topic_id, first))
-        rows += len(chunk)
-        begin = first + CHUNK_ROWS
-    found = select_rows(chunks, needs_look(active))
+    """Find what may have to change among the next so many."""
+    rows = image.topics.partitions.rows.rows_from(cursor.key, CELLS_SLICE)
+    if rows is None or rows.keys[0] >= cursor.end:
+        return replace(cursor, found=(), taken=0, is_last=True)
+    key = int(rows.keys[-1]) + 1
+    found = np.flatnonzero(needs_look(active)(rows))
+    partition_ids = rows.partition_ids[found].tolist()
     return Cursor(
-        topic_ids=cursor.topic_ids,
-        topic_id=topic_id,
-        partition_id=begin,
-        found=tuple((places[at][0], places[at][1] + row) for at, row in found),
-        is_last=is_last,
+        end=cursor.end,
+        key=key,
+        found=tuple(zip(rows.topics_at(found), partition_ids, strict=True)),
+        is_last=key >= min(cursor.end, image.topics.partitions.rows.end),
     )

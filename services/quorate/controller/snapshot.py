@@ -50,7 +50,7 @@ def _steps(image: MetadataImage) -> Iterator[MetadataRecord | None]:
         topic_id = image.topics.ids[name]
         topic = image.topics.by_id[topic_id]
         yield TopicRecord(name=topic.name, topic_id=topic_id)
-        for partition_id, partition in topic.partitions.items():
+        for partition_id, partition in image.topics.partitions.of_topic(topic.number):
             yield partition_record(topic_id, partition_id, partition, level=level)
     for resource in _sorted(image.configs.by_resource, lambda resource: resource):
         if resource is None:

@@ -41,7 +41,7 @@ def tables_of(
     }
     for topic in image.topics.by_id.values():
         topic_id = format_uuid(topic.topic_id)
-        partitions = list(topic.partitions.items())
+        partitions = list(image.topics.partitions_of(topic.topic_id))
         found["topics"].append((topic.name, topic_id, len(partitions)))
         for number, state in partitions:
             found["partitions"].append(

@@ -237,8 +237,8 @@ async def test_a_silent_broker_is_fenced_in_slices_and_others_write_in_between(
     await stack.write(fence)
 
     def leaders() -> set[int]:
-        topics = controller.image.topics.by_id.values()
-        partitions = (topic.partitions.get(0) for topic in topics)
+        topics = controller.image.topics
+        partitions = (topics.partition(topic_id, 0) for topic_id in topics.by_id)
         return {partition.leader for partition in partitions if partition is not None}
 
     await eventually(lambda: leaders() == {-1})

@@ -12,8 +12,9 @@ from quorate.consensus.observing import Observers
 from quorate.consensus.raft_meters import RaftMeters
 from quorate.controller.features import METADATA_VERSION
 from quorate.controller.image import LOG_BEGIN, LogPosition, MetadataDelta, MetadataImage
-from quorate.controller.partitions import UNASSIGNED_DIR, Partition, PartitionTable
-from quorate.controller.topics.image import Topic
+from quorate.controller.partition_store import PartitionStore
+from quorate.controller.partition_tree import PartitionTree
+from quorate.controller.partitions import UNASSIGNED_DIR, Partition
 from quorate.records.ids import UUID_BYTES, Epoch, Offset, TopicId
 from quorate.telemetry.histograms import Histogram
 from tests.unit.consensus.conftest import eventually
@@ -112,17 +113,20 @@ def test_features_have_a_level_each() -> None:
 def test_a_scrape_looks_at_no_topic_and_no_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     topic_id = TopicId(b"t" * UUID_BYTES)
     delta = MetadataDelta(MetadataImage())
-    delta.topics.by_id[topic_id] = Topic("a", topic_id)
+    delta.topics.add("a", topic_id)
+    topic = delta.topics.topic(topic_id)
     partition = Partition(replicas=(1, 2), isr=(2,), leader=2, directories=(UNASSIGNED_DIR,) * 2)
     for partition_id in range(3):
-        delta.topics.set_partition(topic_id, partition_id, partition, old=None)
+        delta.topics.set_partition(topic, partition_id, partition, old=None)
     image = delta.apply(LOG_BEGIN)
 
     def looked(*_: object) -> None:
-        raise AssertionError("a scrape looked at a table")
+        raise AssertionError("a scrape looked at partitions")
 
-    for name in ("get", "items", "items_from", "select", "standing", "chunks_from"):
-        monkeypatch.setattr(PartitionTable, name, looked)
+    for name in ("get", "count_of", "of_topic"):
+        monkeypatch.setattr(PartitionStore, name, looked)
+    for name in ("get", "parts_from", "parts_of", "rows_from"):
+        monkeypatch.setattr(PartitionTree, name, looked)
     numbers = image_numbers(image)
     assert numbers["global_partition_count"] == 3
     assert numbers["preferred_replica_imbalance_count"] == 3

@@ -113,7 +113,7 @@ class Cluster:
     def partition(self, name: str, partition_id: int = 0) -> Partition:
         topic = self.image.topics.named(name)
         assert topic is not None
-        partition = topic.partitions.get(partition_id)
+        partition = self.image.topics.partition(topic.topic_id, partition_id)
         assert partition is not None
         return partition
 
@@ -128,7 +128,8 @@ class Cluster:
         """Leader and ISR of each partition."""
         topic = self.image.topics.named(name)
         assert topic is not None
-        return [(partition.leader, partition.isr) for _, partition in topic.partitions.items()]
+        partitions = self.image.topics.partitions_of(topic.topic_id)
+        return [(partition.leader, partition.isr) for _, partition in partitions]
 
 
 @pytest.fixture

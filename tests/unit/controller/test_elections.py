@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from immutables import Map
 
 from quorate.controller.configs.image import Configs
 from quorate.controller.elections import change_of, needs_look
 from quorate.controller.image import MetadataImage
-from quorate.controller.partitions import RECOVERING, UNASSIGNED_DIR, Partition, PartitionTable
+from quorate.controller.partition_rows import PartitionRows, key_of
+from quorate.controller.partition_store import PartitionStore
+from quorate.controller.partitions import RECOVERING, UNASSIGNED_DIR, Partition
 from quorate.controller.topics.image import Topic, Topics
 from quorate.records.ids import TopicId
 from quorate.records.metadata import PartitionChangeRecord
@@ -40,15 +43,21 @@ def image_of(
     configs: dict[tuple[int, str], str] | None = None,
     **topics: list[Partition],
 ) -> MetadataImage:
-    tables = {
-        topic_id(name): Topic(
-            name, topic_id(name), PartitionTable().with_changes(dict(enumerate(partitions)))
-        )
-        for name, partitions in topics.items()
+    made = {
+        topic_id(name): Topic(name, topic_id(name), number) for number, name in enumerate(topics)
     }
+    entries = [
+        (key_of(number, partition_id), topic_id(name), partition)
+        for number, (name, partitions) in enumerate(topics.items())
+        for partition_id, partition in enumerate(partitions)
+    ]
     return MetadataImage(
         features=Map({"metadata.version": level}),
-        topics=Topics(Map(tables), Map({topic.name: id_ for id_, topic in tables.items()})),
+        topics=Topics(
+            Map(made),
+            Map({topic.name: id_ for id_, topic in made.items()}),
+            partitions=PartitionStore().with_rows(PartitionRows.made(entries)),
+        ),
         configs=Configs(Map({key: Map({UNCLEAN: v}) for key, v in (configs or {}).items()})),
     )
 
@@ -63,13 +72,20 @@ def change(name: str, partition_id: int, **fields: object) -> PartitionChangeRec
 
 def changes(image: MetadataImage, *active: int) -> list[PartitionChangeRecord]:
     """What has to change when these may lead, by topic and partition."""
-    looked_at = needs_look(frozenset(active))
     found = [
-        change_of(image, topic, partition_id, frozenset(active))
-        for topic in sorted(image.topics.by_id.values(), key=lambda topic: topic.name)
-        for partition_id in topic.partitions.select(looked_at)
+        change_of(image, image.topics.by_id[id_], partition_id, frozenset(active))
+        for id_, partition_id in looked_at(image, *active)
     ]
     return [record for record in found if record is not None]
+
+
+def looked_at(image: MetadataImage, *active: int) -> list[tuple[TopicId, int]]:
+    """Which partitions are looked at one by one when these may lead."""
+    rows = image.topics.partitions.rows.rows_from(0, 10_000)
+    if rows is None:
+        return []
+    found = np.flatnonzero(needs_look(frozenset(active))(rows))
+    return list(zip(rows.topics_at(found), rows.partition_ids[found].tolist(), strict=True))
 
 
 def test_the_next_replica_in_sync_takes_over() -> None:
@@ -170,16 +186,7 @@ def test_nobody_looks_at_partitions_that_are_as_they_should_be() -> None:
             partition((1, 2), (3, 4), -1),
         ]
     )
-    table = image.topics.by_id[topic_id("a")].partitions
-    assert table.select(needs_look(frozenset({1, 2}))) == [3]
-    assert table.select(needs_look(frozenset({1}))) == [0, 3]
-    assert table.select(needs_look(frozenset({2, 3}))) == [0, 1, 2, 3]
+    assert [number for _, number in looked_at(image, 1, 2)] == [3]
+    assert [number for _, number in looked_at(image, 1)] == [0, 3]
+    assert [number for _, number in looked_at(image, 2, 3)] == [0, 1, 2, 3]
     assert change_of(image, image.topics.by_id[topic_id("a")], 9, frozenset()) is None
-
-
-def test_partitions_that_do_not_exist_need_no_leader() -> None:
-    table = PartitionTable().with_changes({2: partition((1,), (1,), 1)})
-    image = image_of()
-    topic = Topic("a", topic_id("a"), table)
-    image = MetadataImage(features=image.features, topics=Topics(Map({topic.topic_id: topic})))
-    assert changes(image, 1) == []

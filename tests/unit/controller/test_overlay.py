@@ -69,7 +69,8 @@ def test_a_batch_on_one_overlay_is_decided_as_with_an_image_for_each(
 ) -> None:
     if are_passes_short:
         monkeypatch.setattr("quorate.controller.settling.RECORDS_SLICE", 3)
-        monkeypatch.setattr("quorate.controller.settling.CHUNKS_SLICE", 2)
+        monkeypatch.setattr("quorate.controller.settling.CELLS_SLICE", 24)
+        monkeypatch.setattr("quorate.controller.partition_tree.ROWS_MAX", 2)
     seed = time.time_ns() % 1_000_000_000
     try:
         lead_and_lose(seed)

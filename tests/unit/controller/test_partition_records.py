@@ -7,13 +7,14 @@ import pytest
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LOG_BEGIN, MetadataDelta, MetadataImage
 from quorate.controller.partition_records import (
-    SLICE_TOPICS,
+    SLICE_PARTITIONS,
     clear_elr_in_slices,
     partition_record,
     replay_clear_elr,
     replay_partition,
     replay_partition_change,
 )
+from quorate.controller.partition_tree import ROWS_MAX
 from quorate.controller.partitions import (
     MIGRATING_DIR,
     NO_LEADER,
@@ -21,8 +22,7 @@ from quorate.controller.partitions import (
     UNASSIGNED_DIR,
     Partition,
 )
-from quorate.controller.topics.image import Topic
-from quorate.records.ids import UUID_BYTES, DirectoryId, TopicId
+from quorate.records.ids import DirectoryId, TopicId
 from quorate.records.metadata import ClearElrRecord, PartitionChangeRecord
 
 TOPIC_ID = TopicId(b"t" * 16)
@@ -45,10 +45,11 @@ FULL = Partition(
 def delta_with(*partitions: Partition) -> MetadataDelta:
     delta = MetadataDelta(MetadataImage())
     for name, topic_id in (("a", TOPIC_ID), ("b", OTHER_ID)):
-        delta.topics.by_id[topic_id] = Topic(name, topic_id)
-        delta.topics.ids[name] = topic_id
+        delta.topics.add(name, topic_id)
         for partition_id, partition in enumerate(partitions):
-            delta.topics.set_partition(topic_id, partition_id, partition, old=None)
+            delta.topics.set_partition(
+                delta.topics.topic(topic_id), partition_id, partition, old=None
+            )
     return delta
 
 
@@ -56,14 +57,18 @@ def changed(old: Partition, **fields: object) -> Partition | None:
     delta = delta_with(old)
     record = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, **fields)  # type: ignore[arg-type]
     replay_partition_change(delta, record)
-    return delta.topics.partition(TOPIC_ID, 0)
+    return partition_in(delta, 0)
+
+
+def partition_in(delta: MetadataDelta, partition_id: int) -> Partition | None:
+    return delta.topics.partition(delta.topics.topic(TOPIC_ID), partition_id)
 
 
 def test_a_partition_comes_back_from_its_record() -> None:
     delta = delta_with()
     record = partition_record(TOPIC_ID, 2, FULL, level=30)
     replay_partition(delta, record)
-    assert delta.topics.partition(TOPIC_ID, 2) == FULL
+    assert partition_in(delta, 2) == FULL
     assert record.eligible_leader_replicas == (3,)
 
 
@@ -77,7 +82,7 @@ def test_a_record_says_no_more_than_its_level_can() -> None:
 def test_replicas_of_old_records_lie_in_directories_to_be_told() -> None:
     delta = delta_with()
     replay_partition(delta, partition_record(TOPIC_ID, 0, FULL, level=7))
-    partition = delta.topics.partition(TOPIC_ID, 0)
+    partition = partition_in(delta, 0)
     assert partition is not None
     assert partition.directories == (MIGRATING_DIR,) * 3
 
@@ -130,30 +135,23 @@ def test_clearing_eligible_replicas_touches_only_who_has_some() -> None:
     delta = delta_with(FULL, plain, only_last)
     replay_clear_elr(delta, ClearElrRecord(topic_name="a"))
     image = delta.apply(LOG_BEGIN)
-    assert dict(image.topics.by_id[TOPIC_ID].partitions.items()) == {
-        0: cleared,
-        1: plain,
-        2: cleared,
-    }
-    assert dict(image.topics.by_id[OTHER_ID].partitions.items()) == {
-        0: FULL,
-        1: plain,
-        2: only_last,
-    }
+    assert dict(image.topics.partitions_of(TOPIC_ID)) == {0: cleared, 1: plain, 2: cleared}
+    assert dict(image.topics.partitions_of(OTHER_ID)) == {0: FULL, 1: plain, 2: only_last}
     delta = MetadataDelta(image)
     replay_clear_elr(delta, ClearElrRecord(topic_name=""))
     image = delta.apply(LOG_BEGIN)
-    assert image.topics.by_id[OTHER_ID].partitions == image.topics.by_id[TOPIC_ID].partitions
+    assert dict(image.topics.partitions_of(OTHER_ID)) == dict(image.topics.partitions_of(TOPIC_ID))
 
 
-def test_clearing_all_eligible_replicas_pauses_between_topics_and_between_partitions() -> None:
-    many = 3 * SLICE_TOPICS
+def test_clearing_all_eligible_replicas_pauses_between_partitions_and_between_parts() -> None:
+    many = 3 * SLICE_PARTITIONS
     delta = delta_with(*[FULL] * many)
-    for number in range(many):
-        topic_id = TopicId(number.to_bytes(UUID_BYTES, "big"))
-        delta.topics.by_id[topic_id] = Topic(str(number), topic_id)
-    # Two topics have partitions that change, and the others take their time too.
-    assert len(list(clear_elr_in_slices(delta, ClearElrRecord(topic_name="")))) == 9
+    assert len(list(clear_elr_in_slices(delta, ClearElrRecord(topic_name="")))) == 6
+    plain = replace(FULL, eligible_leader_replicas=(), last_known_elr=())
+    delta = delta_with(*[plain] * (2 * SLICE_PARTITIONS * ROWS_MAX))
+    assert len(list(clear_elr_in_slices(delta, ClearElrRecord(topic_name="")))) == 4
+    # The other topic lies behind the first one.
+    assert len(list(clear_elr_in_slices(delta, ClearElrRecord(topic_name="a")))) == 2
 
 
 def test_what_cannot_be_is_an_error_that_names_it() -> None:
@@ -162,7 +160,7 @@ def test_what_cannot_be_is_an_error_that_names_it() -> None:
         replay_partition_change(delta, PartitionChangeRecord(partition_id=5, topic_id=TOPIC_ID))
     with pytest.raises(ReplayError, match="no topic has the id"):
         replay_partition(delta, partition_record(TopicId(b"x" * 16), 0, FULL, level=30))
-    with pytest.raises(ReplayError, match="the partition id -1 is below zero"):
+    with pytest.raises(ReplayError, match="the partition id -1 is not between 0 and 16777215"):
         replay_partition(delta, partition_record(TOPIC_ID, -1, FULL, level=30))
     with pytest.raises(ReplayError, match="3 directories for 1 replicas"):
         replay_partition(

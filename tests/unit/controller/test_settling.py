@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller import settling
+from quorate.controller import partition_tree, settling
 from quorate.controller.brokers.messages import UnregisterBroker
-from quorate.controller.elections import change_of
-from quorate.controller.partitions import select_rows
+from quorate.controller.elections import change_of, needs_look
+from quorate.controller.partition_rows import FIXED, key_of
 from quorate.controller.topics.messages import DeleteTopics
 from quorate.records.ids import Epoch
 from quorate.records.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
@@ -21,17 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.controller.image import MetadataImage
-    from quorate.controller.partitions import Bits, Chunk
+    from quorate.controller.partition_rows import Bits, PartitionRows
     from tests.unit.controller.conftest import Cluster
 
 
 def assert_settled(image: MetadataImage) -> None:
     """Nobody leads who may not, nobody stays in sync beside others who are, nobody is left out."""
     active = image.brokers.active
-    for topic in image.topics.by_id.values():
-        for partition_id in range(len(topic.partitions)):
-            partition = topic.partitions.get(partition_id)
-            assert partition is not None
+    for topic_id in image.topics.by_id:
+        for _, partition in image.topics.partitions_of(topic_id):
             in_sync = set(partition.isr)
             assert partition.leader == -1 or partition.leader in active
             assert in_sync <= active or not in_sync & active
@@ -63,23 +61,28 @@ def test_a_slice_has_a_bound_and_the_record_about_the_broker_comes_first(
     assert_settled(topics.image)
 
 
-def test_a_slice_compares_so_many_chunks_and_rows_and_no_more(
+def test_a_slice_compares_so_many_rows_and_no_more(
     topics: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settling, "CHUNKS_SLICE", 3)
-    monkeypatch.setattr(settling, "ROWS_SLICE", 5)
+    monkeypatch.setattr(partition_tree, "ROWS_MAX", 3)
+    topics.create("more", *[(1, 2, 3)] * 40)
+    monkeypatch.setattr(settling, "CELLS_SLICE", 6 * (FIXED + 2 * 3))
     looked_at: list[int] = []
 
-    def noting(chunks: list[Chunk], condition: Callable[[Chunk], Bits]) -> list[tuple[int, int]]:
-        looked_at.append(len(chunks))
-        assert sum(map(len, chunks[:-1])) < 5
-        return select_rows(chunks, condition)
+    def noting(active: frozenset[int]) -> Callable[[PartitionRows], Bits]:
+        condition = needs_look(active)
 
-    monkeypatch.setattr(settling, "select_rows", noting)
+        def noted(rows: PartitionRows) -> Bits:
+            looked_at.append(len(rows))
+            return condition(rows)
+
+        return noted
+
+    monkeypatch.setattr(settling, "needs_look", noting)
     topics.settle()
     assert_settled(topics.image)
-    assert max(looked_at) <= 3
-    assert sum(looked_at) >= 21
+    assert max(looked_at) <= 6
+    assert sum(looked_at) >= 40 + 30 + 40
 
 
 def test_partitions_that_stay_as_they_are_count_as_well(
@@ -157,8 +160,8 @@ def test_whatever_comes_and_goes_in_between_everything_is_settled_in_the_end(
     draw = random.Random(seed)
     monkeypatch.setattr(settling, "RECORDS_SLICE", draw.randint(1, 6))
     monkeypatch.setattr(settling, "EXAMINED_SLICE", draw.randint(1, 6))
-    monkeypatch.setattr(settling, "CHUNKS_SLICE", draw.randint(1, 6))
-    monkeypatch.setattr(settling, "ROWS_SLICE", draw.randint(1, 12))
+    monkeypatch.setattr(settling, "CELLS_SLICE", draw.randint(1, 200))
+    monkeypatch.setattr(partition_tree, "ROWS_MAX", draw.randint(1, 12))
     cluster.start_brokers(4, 5, 6)
     ids = [1, 2, 3, 4, 5, 6]
     for number in range(15):
@@ -191,9 +194,18 @@ def test_whatever_comes_and_goes_in_between_everything_is_settled_in_the_end(
 def test_a_pass_does_not_keep_the_topics_that_were_there_when_it_began(topics: Cluster) -> None:
     """They would be freed together at its end, and may be all that there are."""
     image = topics.image
-    before = sys.getrefcount(image.topics.by_id)
+    held = (image, image.topics, image.topics.by_id, image.topics.partitions)
+    before = list(map(sys.getrefcount, held))
     settling_ = settling.Settling(later=frozenset({1})).begun(image)
-    after = sys.getrefcount(image.topics.by_id)
-    assert after == before
+    assert list(map(sys.getrefcount, held)) == before
     assert settling_.cursor is not None
-    assert set(settling_.cursor.topic_ids) == set(image.topics.by_id)
+
+
+def test_a_pass_does_not_go_on_to_what_was_made_since_it_began(topics: Cluster) -> None:
+    """Those who make topics all the time would never let it end."""
+    begun = settling.Settling(later=frozenset({1})).begun(topics.image)
+    topics.create("new", (2, 3))
+    assert begun.cursor is not None
+    new = topics.image.topics.named("new")
+    assert new is not None
+    assert begun.cursor.end == key_of(new.number, 0)

@@ -302,7 +302,7 @@ def test_a_snapshot_is_written_in_the_versions_of_its_level() -> None:
         "TopicRecord": 0,
         "PartitionRecord": 0,
     }
-    partition = reloaded(image).topics.by_id[topic_id].partitions.get(0)
+    partition = reloaded(image).topics.partition(topic_id, 0)
     assert partition is not None
     assert partition.directories == (MIGRATING_DIR,)
 

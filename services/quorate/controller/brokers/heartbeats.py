@@ -193,8 +193,7 @@ def _has_led(image: MetadataImage, broker_id: int, outcome: Outcome) -> bool:
     """Whether the outcome takes a leadership from the broker."""
     for record in outcome.proposal.records:
         if isinstance(record, PartitionChangeRecord) and record.leader != NO_LEADER_CHANGE:
-            partitions = image.topics.by_id[TopicId(record.topic_id)].partitions
-            partition = partitions.get(record.partition_id)
+            partition = image.topics.partition(TopicId(record.topic_id), record.partition_id)
             if partition is not None and partition.leader == broker_id:
                 return True
     return False

@@ -58,7 +58,8 @@ def list_topics_in_slices(image: MetadataImage, request: ListTopics) -> Slices[L
     topics = []
     for name in names:
         topic = image.topics.by_id[image.topics.ids[name]]
-        topics.append(ListedTopic(name, topic.topic_id, len(topic.partitions)))
+        count = image.topics.partitions.count_of(topic.number)
+        topics.append(ListedTopic(name, topic.topic_id, count))
         if len(topics) % SLICE_LISTED == 0:
             yield
     return ListTopicsReply(image.position.end_offset, tuple(topics), following)
@@ -120,7 +121,7 @@ def _describe_topic(
         return DescribedTopic(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message), None
     partitions: list[DescribedPartition] = []
     following = None
-    for partition_id, partition in topic.partitions.items_from(first):
+    for partition_id, partition in image.topics.partitions.of_topic(topic.number, first):
         if len(partitions) == limit:
             following = partition_id
             break

@@ -8,46 +8,72 @@ from typing import TYPE_CHECKING, Final
 from immutables import Map
 
 from quorate.controller.errors import ReplayError
-from quorate.controller.partitions import CHUNK_ROWS, PartitionTable, Tally
+from quorate.controller.partition_rows import key_of
+from quorate.controller.partition_store import PartitionStore
+from quorate.controller.partitions import Tally
 from quorate.records.value import value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from quorate.controller.partitions import Partition
+    from quorate.controller.slices import Slices
     from quorate.records.ids import TopicId
 
 
-# Changed partitions that wait to be worked into their tables together. All of a large batch at its
-# end would take longer than a turn of the loop may.
+# Changed partitions that wait to be worked in together. All of a large batch at its end would take
+# longer than a turn of the loop may.
 WAITING_MAX: Final = 128
-# Each chunk of a table that is changed is copied, up to a tenth of a millisecond.
-CHUNKS_WAITING_MAX: Final = 32
+# Parts of a topic that is removed which are looked at between two pauses.
+PARTS_SLICE: Final = 64
 
 
 @value
 class Topic:
+    """A topic, whose partitions are kept under its number.
+
+    Each topic of an image has a number of its own, in the order in which they were made there; the
+    same topic may have another one in another process.
+    """
+
     name: str
     topic_id: TopicId
-    partitions: PartitionTable = field(default_factory=PartitionTable)
+    number: int = field(compare=False)
 
 
 @value
 class Topics:
-    """All topics by id and by name.
+    """All topics by id and by name, and all partitions.
 
     `similar_names` maps a name with its dots written as underscores to the names that look like it,
-    for those that have either.
+    for those that have either. `made` is the number that the next topic gets.
     """
 
     by_id: Map[TopicId, Topic] = field(default_factory=Map)
     ids: Map[str, TopicId] = field(default_factory=Map)
     similar_names: Map[str, tuple[str, ...]] = field(default_factory=Map)
-    partition_count: int = 0
+    partitions: PartitionStore = field(default_factory=PartitionStore)
+    made: int = field(default=0, compare=False)
     tally: Tally = field(default_factory=Tally)
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions there are."""
+        return len(self.partitions)
 
     def named(self, name: str) -> Topic | None:
         """The topic of that name, or None."""
         topic_id = self.ids.get(name)
         return None if topic_id is None else self.by_id[topic_id]
+
+    def partition(self, topic_id: TopicId, partition_id: int) -> Partition | None:
+        """A partition of a topic, or None where there is no such topic or partition."""
+        topic = self.by_id.get(topic_id)
+        return None if topic is None else self.partitions.get(topic.number, partition_id)
+
+    def partitions_of(self, topic_id: TopicId) -> Iterator[tuple[int, Partition]]:
+        """All partitions of a topic that exists, with their ids."""
+        return self.partitions.of_topic(self.by_id[topic_id].number)
 
     def mutate(self) -> TopicsDelta:
         """What changes of it are written to."""
@@ -61,60 +87,61 @@ class TopicsDelta:
         self.by_id = topics.by_id.mutate()
         self.ids = topics.ids.mutate()
         self.similar_names = topics.similar_names.mutate()
-        self._partition_count = topics.partition_count
+        self._partitions = topics.partitions
+        self._made = topics.made
         self._tally = topics.tally
-        self._partitions: dict[TopicId, dict[int, Partition]] = {}
-        self._waiting = 0
-        # Of those that wait, the ones that are in no table yet.
+        # Changed partitions by key, and of how many of them there was none before.
+        self._waiting: dict[int, tuple[TopicId, Partition]] = {}
         self._added = 0
-        self._chunks_waiting: set[tuple[TopicId, int]] = set()
-        self._replaced = 0
+        # Topics that went, and parts of all partitions.
+        self._replaced = -topics.partitions.replaced
 
     @property
     def partition_count(self) -> int:
         """How many partitions there are now."""
-        return self._partition_count + self._added
+        return len(self._partitions) + self._added
 
     def topic(self, topic_id: TopicId) -> Topic:
-        """The topic without its partitions' changes so far. Raises ReplayError when unknown."""
+        """The topic of that id. Raises ReplayError when unknown."""
         topic = self.by_id.get(topic_id)
         if topic is None:
             raise ReplayError(f"no topic has the id {topic_id.hex()}")
         return topic
 
-    def topic_id_list(self) -> list[TopicId]:
-        """The ids of all topics, in no order: to sort many takes longer than a turn."""
-        by_id = self.by_id.finish()
-        self.by_id = by_id.mutate()
-        return list(by_id)
+    def add(self, name: str, topic_id: TopicId) -> None:
+        """A new topic, without partitions yet."""
+        self.by_id[topic_id] = Topic(name, topic_id, self._made)
+        self.ids[name] = topic_id
+        self._made += 1
 
-    def partition(self, topic_id: TopicId, partition_id: int) -> Partition | None:
-        """The partition as changed so far. Raises ReplayError when the topic is unknown."""
-        changed = self._partitions.get(topic_id, {}).get(partition_id)
-        if changed is not None:
-            return changed
-        return self.topic(topic_id).partitions.get(partition_id)
+    def partition(self, topic: Topic, partition_id: int) -> Partition | None:
+        """The partition as changed so far."""
+        if self._waiting:
+            waiting = self._waiting.get(key_of(topic.number, partition_id))
+            if waiting is not None:
+                return waiting[1]
+        return self._partitions.get(topic.number, partition_id)
 
     def set_partition(
-        self,
-        topic_id: TopicId,
-        partition_id: int,
-        partition: Partition,
-        *,
-        old: Partition | None,
+        self, topic: Topic, partition_id: int, partition: Partition, *, old: Partition | None
     ) -> None:
-        """Add or replace one partition of a topic that exists; `old` is what was there."""
+        """Add or replace one partition; `old` is what was there."""
         # Nearly all partitions are led by their first replica.
         if partition.is_imbalanced:
             self._count(offline=partition.is_offline, imbalanced=1)
         if old is not None and old.is_imbalanced:
             self._count(offline=-old.is_offline, imbalanced=-1)
-        self._partitions.setdefault(topic_id, {})[partition_id] = partition
+        self._waiting[key_of(topic.number, partition_id)] = topic.topic_id, partition
         self._added += old is None
-        self._waiting += 1
-        self._chunks_waiting.add((topic_id, partition_id // CHUNK_ROWS))
-        if self._waiting >= WAITING_MAX or len(self._chunks_waiting) >= CHUNKS_WAITING_MAX:
-            self._flush_all()
+        if len(self._waiting) >= WAITING_MAX:
+            self.flush()
+
+    def flush(self) -> PartitionStore:
+        """All partitions, with the changes so far worked in."""
+        if self._waiting:
+            self._partitions = self._partitions.with_changes(self._waiting, added=self._added)
+            self._waiting, self._added = {}, 0
+        return self._partitions
 
     def count_election(self, *, is_eligible: bool) -> None:
         """A leader that was not in sync: eligible all the same, or one that may lack records."""
@@ -133,33 +160,20 @@ class TopicsDelta:
             old.replaced,
         )
 
-    def _flush_all(self) -> None:
-        for topic_id in list(self._partitions):
-            self.flush_partitions(topic_id)
-        self._waiting = 0
-        self._chunks_waiting.clear()
+    def remove_in_slices(self, topic_id: TopicId) -> Slices[Topic]:
+        """Take the topic with its partitions out, with pauses: it may have most that there are.
 
-    def flush_partitions(self, topic_id: TopicId) -> Topic:
-        """Work the changed partitions into the topic's table, and return the topic."""
+        Raises ReplayError when unknown.
+        """
         topic = self.topic(topic_id)
-        changes = self._partitions.pop(topic_id, None)
-        if changes:
-            table = topic.partitions.with_changes(changes)
-            grown = len(table) - len(topic.partitions)
-            self._partition_count += grown
-            self._added -= grown
-            self._replaced += 1
-            topic = Topic(topic.name, topic_id, table)
-            self.by_id[topic_id] = topic
-        return topic
-
-    def remove(self, topic_id: TopicId) -> Topic:
-        """Take the topic with its partitions out. Raises ReplayError when unknown."""
-        topic = self.flush_partitions(topic_id)
-        self._partition_count -= len(topic.partitions)
+        partitions = self.flush()
         if self._tally.imbalanced:
-            offline, imbalanced = topic.partitions.standing()
-            self._count(offline=-offline, imbalanced=-imbalanced)
+            for number, part in enumerate(partitions.rows.parts_of(topic.number), 1):
+                offline, imbalanced = part.standing()
+                self._count(offline=-offline, imbalanced=-imbalanced)
+                if number % PARTS_SLICE == 0:
+                    yield
+        self._partitions = partitions.without(topic.number)
         del self.by_id[topic_id]
         del self.ids[topic.name]
         self._replaced += 1
@@ -167,14 +181,15 @@ class TopicsDelta:
 
     def finish(self) -> Topics:
         """The topics with all that changed; the delta is used up."""
-        self._flush_all()
-        tally = self._tally
-        if self._replaced:
-            tally = replace(tally, replaced=tally.replaced + self._replaced)
+        partitions, tally = self.flush(), self._tally
+        replaced = self._replaced + partitions.replaced
+        if replaced:
+            tally = replace(tally, replaced=tally.replaced + replaced)
         return Topics(
             self.by_id.finish(),
             self.ids.finish(),
             self.similar_names.finish(),
-            self._partition_count,
+            partitions,
+            self._made,
             tally,
         )

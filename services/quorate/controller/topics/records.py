@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from quorate.controller.configs.messages import ResourceType
 from quorate.controller.errors import ReplayError
-from quorate.controller.topics.image import Topic
+from quorate.controller.slices import finish
 from quorate.controller.topics.names import (
     has_similar_form,
     similar_form,
@@ -15,6 +15,7 @@ from quorate.records.ids import TopicId, format_uuid
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataDelta
+    from quorate.controller.slices import Slices
     from quorate.records.metadata import RemoveTopicRecord, TopicRecord
 
 
@@ -26,8 +27,7 @@ def replay_topic(delta: MetadataDelta, record: TopicRecord) -> None:
         raise ReplayError(
             f"a topic {record.name!r} or its id {format_uuid(topic_id)} exists already"
         )
-    topics.by_id[topic_id] = Topic(record.name, topic_id)
-    topics.ids[record.name] = topic_id
+    topics.add(record.name, topic_id)
     if has_similar_form(record.name):
         form = similar_form(record.name)
         topics.similar_names[form] = tuple(
@@ -37,8 +37,13 @@ def replay_topic(delta: MetadataDelta, record: TopicRecord) -> None:
 
 def replay_remove_topic(delta: MetadataDelta, record: RemoveTopicRecord) -> None:
     """Remove a topic with its partitions and configurations. Raises ReplayError when unknown."""
+    finish(remove_topic_in_slices(delta, record))
+
+
+def remove_topic_in_slices(delta: MetadataDelta, record: RemoveTopicRecord) -> Slices[None]:
+    """The same with pauses: it may have very many partitions."""
     topics = delta.topics
-    name = topics.remove(TopicId(record.topic_id)).name
+    name = (yield from topics.remove_in_slices(TopicId(record.topic_id))).name
     delta.configs.remove((int(ResourceType.TOPIC), name))
     form = similar_form(name)
     left = tuple(other for other in topics.similar_names.get(form, ()) if other != name)

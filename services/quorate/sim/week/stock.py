@@ -18,7 +18,7 @@ from quorate.controller.controller import Controller
 from quorate.controller.decision import Outcome, Proposal
 from quorate.controller.features import SUPPORTED_FEATURES, metadata_version
 from quorate.controller.partition_records import NO_LEADER_CHANGE, partition_record
-from quorate.controller.partitions import NO_LEADER, UNASSIGNED_DIR, Partition, select_rows
+from quorate.controller.partitions import NO_LEADER, UNASSIGNED_DIR, Partition
 from quorate.records.metadata import (
     ControllerEndpoint,
     ControllerFeature,
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from quorate.controller.decision import Decision
     from quorate.controller.image import MetadataImage
-    from quorate.controller.partitions import Bits, Chunk
+    from quorate.controller.partition_rows import Bits, PartitionRows
     from quorate.records.ids import DirectoryId, TopicId
     from quorate.records.metadata import MetadataRecord, PartitionRecord
     from quorate.records.voters import Voter
 
-_CHUNKS_TOGETHER = 512
+_CELLS_TOGETHER = 50_000
 
 
 class StockController(Controller):
@@ -55,58 +55,46 @@ class StockController(Controller):
 
 
 def partitions_where(
-    image: MetadataImage, condition: Callable[[Chunk], Bits]
+    image: MetadataImage, condition: Callable[[PartitionRows], Bits]
 ) -> list[tuple[TopicId, int]]:
     """All partitions for which a condition on columns holds."""
     found: list[tuple[TopicId, int]] = []
-    places: list[tuple[TopicId, int]] = []
-    chunks: list[Chunk] = []
-
-    def look() -> None:
-        hits = select_rows(chunks, condition)
-        found.extend((places[at][0], places[at][1] + row) for at, row in hits)
-        places.clear()
-        chunks.clear()
-
-    for topic_id, topic in image.topics.by_id.items():
-        for first, chunk in topic.partitions.chunks_from(0):
-            places.append((topic_id, first))
-            chunks.append(chunk)
-        if len(chunks) >= _CHUNKS_TOGETHER:
-            look()
-    if chunks:
-        look()
+    key = 0
+    while (rows := image.topics.partitions.rows.rows_from(key, _CELLS_TOGETHER)) is not None:
+        hits = np.flatnonzero(condition(rows))
+        found.extend(zip(rows.topics_at(hits), rows.partition_ids[hits].tolist(), strict=True))
+        key = int(rows.keys[-1]) + 1
     return found
 
 
-def is_on(broker: int) -> Callable[[Chunk], Bits]:
+def is_on(broker: int) -> Callable[[PartitionRows], Bits]:
     """Partitions that have a replica on the broker."""
 
-    def condition(chunk: Chunk) -> Bits:
-        found: Bits = np.logical_or.reduce(chunk.replicas == broker, axis=1)
+    def condition(rows: PartitionRows) -> Bits:
+        found: Bits = np.logical_or.reduce(rows.replicas == broker, axis=1)
         return found
 
     return condition
 
 
-def is_behind(broker: int) -> Callable[[Chunk], Bits]:
+def is_behind(broker: int) -> Callable[[PartitionRows], Bits]:
     """Partitions that have a replica on the broker which is not in sync, and a leader elsewhere."""
 
-    def condition(chunk: Chunk) -> Bits:
-        has: Bits = np.logical_or.reduce(chunk.replicas == broker, axis=1)
-        in_sync: Bits = np.logical_or.reduce(chunk.isr == broker, axis=1)
-        led: Bits = (chunk.leaders != NO_LEADER) & (chunk.leaders != broker)
+    def condition(rows: PartitionRows) -> Bits:
+        has: Bits = np.logical_or.reduce(rows.replicas == broker, axis=1)
+        in_sync: Bits = np.logical_or.reduce(rows.isr == broker, axis=1)
+        led: Bits = (rows.leaders != NO_LEADER) & (rows.leaders != broker)
         return has & ~in_sync & led
 
     return condition
 
 
-def is_led_by_another(chunk: Chunk) -> Bits:
+def is_led_by_another(rows: PartitionRows) -> Bits:
     """Partitions whose preferred replica does not lead although somebody does."""
-    if not chunk.width:
-        return np.zeros(len(chunk), dtype=np.bool_)
-    preferred = chunk.replicas[:, 0]
-    found: Bits = chunk.present & (chunk.leaders != NO_LEADER) & (chunk.leaders != preferred)
+    if not rows.width:
+        return np.zeros(len(rows), dtype=np.bool_)
+    preferred = rows.replicas[:, 0]
+    found: Bits = (rows.leaders != NO_LEADER) & (rows.leaders != preferred)
     return found
 
 
@@ -115,8 +103,7 @@ def each(
 ) -> Iterator[tuple[TopicId, int, Partition]]:
     """Those of the partitions that still exist, as they are now."""
     for topic_id, partition_id in places:
-        topic = image.topics.by_id.get(topic_id)
-        partition = None if topic is None else topic.partitions.get(partition_id)
+        partition = image.topics.partition(topic_id, partition_id)
         if partition is not None:
             yield topic_id, partition_id, partition
 

@@ -25,6 +25,7 @@ from quorate.sim.week.options import DAY_MS, MINUTE_MS, SECOND_MS
 from quorate.sim.week.stock import each, expand, grow, is_on, partitions_where, reassign, shrink
 
 if TYPE_CHECKING:
+    from quorate.controller.image import MetadataImage
     from quorate.controller.partitions import Partition
     from quorate.records.ids import TopicId
     from quorate.sim.week.agenda import Agenda
@@ -132,18 +133,18 @@ class Topics:
         if drawn is None:
             return
         image = self._leading.image
-        table = image.topics.by_id[drawn].partitions
-        first = table.get(0)
+        first = image.topics.partition(drawn, 0)
+        count = _partition_count(image, drawn)
         striped = image.brokers.striped
-        if first is None or len(table) > _GROWN_MAX or len(striped) < len(first.replicas):
+        if first is None or count > _GROWN_MAX or len(striped) < len(first.replicas):
             return
         assignments = place(
             striped,
-            partitions=max(1, len(table) // 2),
+            partitions=max(1, count // 2),
             replication_factor=len(first.replicas),
             placed=image.topics.partition_count,
         )
-        self._leading.take(grow(image, drawn, len(table), assignments))
+        self._leading.take(grow(image, drawn, count, assignments))
 
     def _draw(self) -> TopicId | None:
         """One of all topics."""
@@ -157,8 +158,8 @@ class Topics:
     def _draw_large(self) -> TopicId | None:
         """The larger of two: whoever has more partitions has more to do."""
         drawn = [topic_id for topic_id in (self._draw(), self._draw()) if topic_id is not None]
-        topics = self._leading.image.topics.by_id
-        return max(drawn, key=lambda topic_id: len(topics[topic_id].partitions), default=None)
+        image = self._leading.image
+        return max(drawn, key=lambda topic_id: _partition_count(image, topic_id), default=None)
 
     # --- replicas that fall behind ----------------------------------------------------------------
 
@@ -168,7 +169,7 @@ class Topics:
         if drawn is None:
             return
         records = []
-        for partition_id, partition in self._leading.image.topics.by_id[drawn].partitions.items():
+        for partition_id, partition in self._leading.image.topics.partitions_of(drawn):
             followers = [broker for broker in partition.isr if broker != partition.leader]
             if followers:
                 broker = self._draws.random.choice(followers)
@@ -179,14 +180,14 @@ class Topics:
             self._agenda.after(wait_ms, lambda: self._caught_up(drawn))
 
     def _caught_up(self, topic_id: TopicId) -> None:
-        topic = self._leading.image.topics.by_id.get(topic_id)
-        if topic is None:
+        image = self._leading.image
+        if topic_id not in image.topics.by_id:
             return
         able = self._brokers.able
         # Most partitions have all replicas in sync.
         self._leading.take(
             expand(topic_id, partition_id, partition, able)
-            for partition_id, partition in topic.partitions.items()
+            for partition_id, partition in image.topics.partitions_of(topic_id)
             if len(partition.isr) < len(partition.replicas)
         )
 
@@ -198,8 +199,8 @@ class Topics:
         for _ in range(count):
             drawn = self._draw()
             if drawn is not None:
-                table = self._leading.image.topics.by_id[drawn].partitions
-                places += [(drawn, partition_id) for partition_id, _ in table.items()]
+                partitions = self._leading.image.topics.partitions_of(drawn)
+                places += [(drawn, partition_id) for partition_id, _ in partitions]
         self._move(list(dict.fromkeys(places)), leaving=None, to=None)
 
     def drain(self, broker: int) -> None:
@@ -212,8 +213,8 @@ class Topics:
         count = int(self._leading.image.topics.partition_count * share)
         places: list[tuple[TopicId, int]] = []
         while len(places) < count and (drawn := self._draw()) is not None:
-            partitions = len(self._leading.image.topics.by_id[drawn].partitions)
-            places.append((drawn, self._draws.between(0, partitions - 1)))
+            count_of_drawn = _partition_count(self._leading.image, drawn)
+            places.append((drawn, self._draws.between(0, count_of_drawn - 1)))
         self._move(list(dict.fromkeys(places)), leaving=None, to=broker)
 
     def _move(
@@ -276,3 +277,7 @@ class Topics:
         else:
             change = ConfigChange(key, AlterOperation.SET, self._draws.random.choice(values))
         self._leading.decide(IncrementalAlterConfigs((ConfigAlteration(resource, (change,)),)))
+
+
+def _partition_count(image: MetadataImage, topic_id: TopicId) -> int:
+    return image.topics.partitions.count_of(image.topics.by_id[topic_id].number)

@@ -187,7 +187,7 @@ def test_partitions_change_in_every_way(batches: list[Batch]) -> None:
         for record in records:
             if not isinstance(record, PartitionChangeRecord):
                 continue
-            old = image.topics.by_id[record.topic_id].partitions.get(record.partition_id)
+            old = image.topics.partition(record.topic_id, record.partition_id)
             if old is None or old.partition_epoch < 0:
                 continue
             if record.isr is not None:
@@ -210,13 +210,12 @@ def test_no_partition_is_ever_as_it_could_not_be(batches: list[Batch]) -> None:
         end = LogPosition(Offset(header.last_offset + 1), Epoch(header.epoch), 0)
         replayer.replay(records, base_offset=Offset(header.base_offset), position=end)
         for record in records:
-            topic = None
-            if isinstance(record, PartitionRecord | PartitionChangeRecord):
-                topic = replayer.image.topics.by_id.get(TopicId(record.topic_id))
-            if topic is None:
+            if not isinstance(record, PartitionRecord | PartitionChangeRecord):
                 continue
-            assert isinstance(record, PartitionRecord | PartitionChangeRecord)
-            partition = topic.partitions.get(record.partition_id)
+            topic_id = TopicId(record.topic_id)
+            if topic_id not in replayer.image.topics.by_id:
+                continue
+            partition = replayer.image.topics.partition(topic_id, record.partition_id)
             assert partition is not None
             assert len(set(partition.replicas)) == len(partition.replicas)
             assert set(partition.isr) <= set(partition.replicas)
@@ -228,7 +227,7 @@ def test_no_partition_is_ever_as_it_could_not_be(batches: list[Batch]) -> None:
     assert changed > 2000
     image = replayer.image
     for topic in image.topics.by_id.values():
-        for partition_id, partition in topic.partitions.items():
+        for partition_id, partition in image.topics.partitions_of(topic.topic_id):
             is_fine = set(partition.isr) <= image.brokers.active or partition.leader == -1
             assert is_fine, (topic.name, partition_id, partition)
 

@@ -1,0 +1,163 @@
+"""Rows hold what was put into them, however they are joined, parted and changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.controller.partition_rows import (
+    FIXED,
+    PARTITION_ID_BITS,
+    PARTITION_ID_MAX,
+    PartitionRows,
+    key_of,
+)
+from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR, Partition
+from quorate.records.ids import DirectoryId, TopicId
+
+ONE = Partition(replicas=(1, 2), isr=(2,), leader=2, directories=(UNASSIGNED_DIR,) * 2)
+
+ids = st.lists(st.integers(0, 9), max_size=4, unique=True).map(tuple)
+directories = st.sampled_from(
+    [UNASSIGNED_DIR, LOST_DIR, MIGRATING_DIR, DirectoryId(b"\x01" * 15 + b"\x00")]
+)
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> Partition:
+    replicas = draw(st.lists(st.integers(0, 9), max_size=4, unique=True).map(tuple))
+    return Partition(
+        replicas=replicas,
+        isr=draw(ids),
+        leader=draw(st.integers(-1, 9)),
+        leader_epoch=draw(st.integers(0, 2**31 - 1)),
+        partition_epoch=draw(st.integers(0, 2**31 - 1)),
+        leader_recovery_state=draw(st.integers(0, 1)),
+        directories=tuple(draw(directories) for _ in replicas),
+        removing_replicas=draw(ids),
+        adding_replicas=draw(ids),
+        eligible_leader_replicas=draw(ids),
+        last_known_elr=draw(ids),
+    )
+
+
+keys = st.builds(key_of, st.integers(0, 4), st.sampled_from([0, 1, 2, 5, PARTITION_ID_MAX]))
+tables = st.dictionaries(keys, partitions(), max_size=8)
+
+
+def topic_id_of(key: int) -> TopicId:
+    return TopicId((key >> PARTITION_ID_BITS).to_bytes(16))
+
+
+def made(table: dict[int, Partition]) -> PartitionRows:
+    return PartitionRows.made([(key, topic_id_of(key), table[key]) for key in sorted(table)])
+
+
+def held(rows: PartitionRows) -> dict[int, Partition]:
+    """What is in the rows; looks at all ways to ask for it."""
+    found = dict(rows.partitions())
+    assert found == {key: rows.partition(row) for key, row in zip(found, range(99), strict=False)}
+    assert list(found.items()) == [
+        (key_of(number_of(topic_id), partition_id), p) for topic_id, partition_id, p in rows.named()
+    ]
+    return found
+
+
+def number_of(topic_id: TopicId) -> int:
+    return int.from_bytes(topic_id)
+
+
+@given(tables)
+def test_rows_hold_what_they_are_made_of(table: dict[int, Partition]) -> None:
+    rows = made(table)
+    assert held(rows) == table
+    assert len(rows) == len(table)
+    assert rows.keys.tolist() == sorted(table)
+    assert all(rows.row_of(key) == row for row, key in enumerate(sorted(table)))
+    assert rows.row_of(77) is None
+
+
+@given(before=tables, changes=tables)
+def test_rows_take_others_in_and_stay_as_they_are(
+    before: dict[int, Partition], changes: dict[int, Partition]
+) -> None:
+    rows = made(before)
+    after = rows.with_rows(made(changes)) if changes else rows
+    assert held(after) == before | changes
+    assert after.keys.tolist() == sorted(before | changes)
+    assert held(rows) == before
+
+
+@given(table=tables, start=st.integers(0, 8), stop=st.integers(0, 8))
+def test_a_part_holds_its_rows_and_keeps_no_others(
+    table: dict[int, Partition], start: int, stop: int
+) -> None:
+    rows = made(table)
+    start, stop = sorted((min(start, len(rows)), min(stop, len(rows))))
+    expected = {key: table[key] for key in sorted(table)[start:stop]}
+    assert held(rows.view(start, stop)) == expected
+    part = rows.part(start, stop)
+    assert held(part) == expected
+    assert part is rows or part.keys.base is None
+
+
+@given(st.lists(tables, min_size=1, max_size=4))
+def test_joined_rows_come_one_behind_the_other(parts: list[dict[int, Partition]]) -> None:
+    joined = PartitionRows.joined([made(table) for table in parts])
+    assert joined.keys.tolist() == [key for table in parts for key in sorted(table)]
+    named = [(topic_id_of(key), key) for key in joined.keys.tolist()]
+    assert list(zip(joined.topics_at(np.arange(len(joined))), joined.keys, strict=True)) == named
+
+
+def test_columns_are_padded_to_the_widest_row() -> None:
+    wide = replace(ONE, replicas=(1, 2, 7), directories=(LOST_DIR,) * 3, isr=(7, 1, 2), leader=-1)
+    rows = made({0: ONE, 1: wide})
+    assert rows.width == 3
+    assert rows.cells == 2 * (FIXED + 2 * 3)
+    assert rows.leaders.tolist() == [2, -1]
+    assert rows.replicas.tolist() == [[1, 2, -1], [1, 2, 7]]
+    assert rows.isr.tolist() == [[2, -1, -1], [7, 1, 2]]
+    assert rows.partition_ids.tolist() == [0, 1]
+    assert rows.standing() == (1, 2)
+
+
+def test_directories_that_nobody_has_any_more_are_forgotten() -> None:
+    rows = made({0: ONE})
+    for number in range(1000):
+        there = DirectoryId(number.to_bytes(16))
+        rows = rows.with_rows(made({0: replace(ONE, directories=(there, UNASSIGNED_DIR))}))
+    assert rows.directory_count < 100
+    assert held(rows) == {0: replace(ONE, directories=(there, UNASSIGNED_DIR))}
+
+
+def test_more_directories_than_a_byte_can_name_are_kept_apart() -> None:
+    table = {
+        number: replace(ONE, directories=(DirectoryId(number.to_bytes(16)), UNASSIGNED_DIR))
+        for number in range(300)
+    }
+    rows = made(table)
+    assert dict(rows.partitions()) == table
+    few, others = rows.part(0, 3), made({500: ONE})
+    assert dict(few.with_rows(others).partitions()) == {**dict(few.partitions()), 500: ONE}
+
+
+def test_those_with_eligible_replicas_are_found() -> None:
+    table = {
+        key_of(1, 0): replace(ONE, eligible_leader_replicas=(1,)),
+        key_of(1, 1): replace(ONE, removing_replicas=(1,)),
+        key_of(2, 0): replace(ONE, last_known_elr=(1,)),
+    }
+    rows = made(table)
+    found = [key for _, key, _ in rows.with_eligible(0, None)]
+    assert found == [key_of(1, 0), key_of(2, 0)]
+    assert [key for _, key, _ in rows.with_eligible(key_of(1, 1), key_of(2, 0))] == []
+
+
+def test_arrays_cannot_be_written() -> None:
+    rows = made({0: ONE})
+    with pytest.raises(ValueError, match="read-only"):
+        rows.leaders[0] = 3
