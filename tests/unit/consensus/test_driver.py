@@ -13,10 +13,34 @@ from quorate.api.handlers import ControllerApiError
 from quorate.consensus.driver import Ending, RaftDriver
 from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
 from quorate.raft import api
-from quorate.raft.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from quorate.raft.messages import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    FetchedBatches,
+    FetchRequest,
+    FetchResponse,
+    LeaderInfo,
+    VoteRequest,
+    VoteResponse,
+)
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Millis
+from quorate.records.ids import CallId, ClusterId, Epoch, Millis, NodeId, ReplicaKey
 from quorate.storage.errors import DamagedLogError
+from tests.unit.consensus.by_hand import (
+    CLEANING,
+    CUTTING,
+    FLUSH,
+    INSTALLING,
+    READING,
+    SAVING,
+    DrivenByHand,
+    append,
+    end_at,
+    named,
+    records_of,
+    save,
+    settle,
+)
 from tests.unit.consensus.conftest import CALLER, eventually
 
 if TYPE_CHECKING:
@@ -177,3 +201,129 @@ async def test_a_disk_that_does_not_answer_does_not_hold_up_the_end(open_stack: 
     stack.is_closed = True
     gate.set()
     await eventually(lambda: stack.driver.disk_calls.oldest() is None)
+
+
+# --- barriers -------------------------------------------------------------------------------------
+
+CANDIDATE = ReplicaKey(NodeId(2))
+VOTE = VoteRequest(
+    ClusterId("cluster"), ReplicaKey(NodeId(1)), CANDIDATE, Epoch(5), end_at(0, 0), pre_vote=False
+)
+GRANTED = VoteResponse(ErrorCode.NONE, LeaderInfo(None, Epoch(5)), vote_granted=True)
+FETCH = FetchRequest(
+    *(ClusterId("cluster"), CANDIDATE, Epoch(1), end_at(0).offset, Epoch(0), Millis(0), 1 << 20)
+)
+ASKED = api.SendRequest(CallId(1), api.Peer(NodeId(2), "node-2", 9094), VOTE)
+
+
+async def test_no_vote_leaves_before_it_is_saved() -> None:
+    by_hand = DrivenByHand()
+    answer = await by_hand.ask(VOTE, save(), response=GRANTED)
+    assert by_hand.disk.under_way == [SAVING]
+    assert not answer.done()
+    await by_hand.finish(SAVING)
+    assert answer.result() == GRANTED
+
+
+async def test_nobody_is_asked_for_a_vote_before_the_own_one_is_saved() -> None:
+    by_hand = DrivenByHand()
+    await by_hand.tell(named("campaign"), save(), ASKED)
+    assert by_hand.sides.done == []
+    await by_hand.finish(SAVING)
+    assert "sent VoteRequest" in by_hand.sides.done
+
+
+async def test_a_vote_that_cannot_be_saved_never_leaves() -> None:
+    by_hand = DrivenByHand()
+    answer = await by_hand.ask(VOTE, save(), response=GRANTED)
+    await by_hand.finish(SAVING, OSError(errno.EIO, "the disk is gone"))
+    assert by_hand.ended == [Ending.DISK_FAILED]
+    assert answer.cancelled()
+
+
+async def test_the_core_hears_nothing_while_an_effect_has_to_wait() -> None:
+    by_hand = DrivenByHand()
+    await by_hand.tell(named("vote"), save())
+    later = [named("one"), named("two")]
+    for event in later:
+        await by_hand.tell(event)
+    assert by_hand.core.heard == [named("vote")]
+    await by_hand.finish(SAVING)
+    assert by_hand.core.heard == [named("vote"), *later]
+
+
+async def test_effects_are_performed_in_their_order() -> None:
+    """What a message tells of is written when it leaves."""
+    by_hand = DrivenByHand()
+    await by_hand.tell(named("lead"), append(0), ASKED)
+    assert by_hand.sides.done[:2] == ["appended", "sent VoteRequest"]
+
+
+async def test_rule_14_a_cut_waits_for_the_flush_under_way_and_no_other_begins() -> None:
+    by_hand = DrivenByHand()
+    await by_hand.append(2)
+    await by_hand.append(1)
+    await by_hand.tell(named("diverged"), api.TruncateLog(end_at(2), 1))
+    assert by_hand.disk.under_way == [FLUSH]
+    await by_hand.finish(FLUSH)
+    assert by_hand.disk.under_way == [CUTTING]
+    assert by_hand.end == 3
+    await by_hand.finish(CUTTING)
+    assert by_hand.end == 2
+
+
+@pytest.mark.parametrize("what", [CUTTING, CLEANING])
+async def test_whatever_changes_the_log_waits_for_those_who_read_it(what: str) -> None:
+    by_hand = DrivenByHand()
+    await by_hand.append(2)
+    await by_hand.append(1)
+    await by_hand.finish(FLUSH)
+    await by_hand.finish(FLUSH)
+    answer = await by_hand.ask(FETCH, response=records_of(0, 3))
+    assert by_hand.disk.under_way == [READING]
+    if what == CUTTING:
+        await by_hand.tell(named("diverged"), api.TruncateLog(end_at(2), 1))
+    else:
+        by_hand.driver.deliver(lambda: None)
+        await settle()
+    assert by_hand.disk.under_way == [READING]
+    await by_hand.finish(READING)
+    assert by_hand.disk.under_way == [what]
+    response = answer.result()
+    assert isinstance(response, FetchResponse)
+    assert isinstance(response.records, FetchedBatches)
+    assert response.records.data
+
+
+async def test_the_core_hears_of_a_cut_before_what_came_meanwhile() -> None:
+    by_hand = DrivenByHand()
+    await by_hand.append(2)
+    await by_hand.append(1)
+    await by_hand.finish(FLUSH)
+    await by_hand.finish(FLUSH)
+    before = len(by_hand.core.heard)
+    await by_hand.tell(named("diverged"), api.TruncateLog(end_at(2), 1))
+    await by_hand.tell(named("meanwhile"))
+    await by_hand.finish(CUTTING)
+    cut = api.LogTruncated(end_at(2), 1)
+    assert by_hand.core.heard[before:] == [named("diverged"), cut, named("meanwhile")]
+
+
+async def test_the_core_hears_of_what_was_cleaned_before_what_came_meanwhile() -> None:
+    by_hand = DrivenByHand()
+    cleaned = api.LogCleaned(end_at(0).offset, ())
+    by_hand.driver.deliver(lambda: cleaned)
+    await by_hand.tell(named("meanwhile"))
+    await by_hand.finish(CLEANING)
+    assert by_hand.core.heard == [cleaned, named("meanwhile")]
+
+
+async def test_a_snapshot_takes_the_place_of_the_log_when_nobody_uses_it() -> None:
+    by_hand = DrivenByHand()
+    await by_hand.append()
+    await by_hand.tell(named("far behind"), api.InstallSnapshot(end_at(9), 1))
+    assert by_hand.sides.done[-1] == "pause"
+    assert by_hand.disk.under_way == [FLUSH]
+    await by_hand.finish(FLUSH)
+    assert by_hand.disk.under_way == [INSTALLING]
+    assert by_hand.heard(api.LogFlushed) == 0
