@@ -1,7 +1,7 @@
 """`quorate simulate`: run seeds of the simulator, or replay one.
 
-Prints one line a seed and, for a seed that fails, its fault mix, its last transcript lines and the
-command that repeats it. Exit status 1 when any seed failed.
+Prints one line a seed and, for a seed that fails, its fault mix, the steps that matter, what was
+violated and the command that repeats it. Exit status 1 when any seed failed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=number(1),
         default=LINES_DEFAULT,
         metavar="N",
-        help=f"transcript lines to show of a seed that fails (default {LINES_DEFAULT})",
+        help=f"steps to show of a seed that fails (default {LINES_DEFAULT})",
     )
     parser.add_argument(
         "--transcript", action="store_true", help="print the whole transcript of every seed"
@@ -177,7 +177,7 @@ def _show(results: Iterable[SeedResult], tally: Tally, arguments: argparse.Names
     for result in results:
         tally.add(result)
         if arguments.transcript and result.failure is None:
-            print(result.tail)
+            print(result.told)
         digest = f" {result.digest}" if arguments.digest else ""
         print(result.report() + digest, flush=True)
         if result.failure is not None and arguments.until_failure:

@@ -20,6 +20,7 @@ from quorate.records.voters import Voter
 from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.invariants.voter_sets import holds
 from quorate.sim.node import SimulatedNode, Status
+from quorate.sim.transcript import format_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +78,7 @@ class Churn:
         if not choices:
             return
         request = choices[int(self.world.random.random() * len(choices))]
-        self.world.remark(f"node {leader.node_id} is asked for {request}")
+        self.world.remark(f"node {leader.node_id} is asked for {format_change(request)}")
         leader.ask(request)
 
     def _for(self, leader: SimulatedNode, node: SimulatedNode) -> Iterator[MembershipRequest]:

@@ -8,34 +8,41 @@ from __future__ import annotations
 
 import logging
 import random
-import traceback
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.sim.chaos import Chaos
-from quorate.sim.faults import Options, draw_options
+from quorate.sim.failures import Failure
+from quorate.sim.faults import draw_options
 from quorate.sim.healing import check_healed
 from quorate.sim.planted import BUGS, plant
 from quorate.sim.quorum import build
+from quorate.sim.telling import Named, Telling
+from quorate.sim.transcript import INDENT
 from quorate.sim.workload import Workload
 from quorate.sim.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TAIL_LINES: Final = 40
+    from quorate.sim.faults import Options
+
+LINES: Final = 40
 ALL_LINES: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class SeedResult:
-    """What became of one seed; `failure` is None when nothing broke."""
+    """What became of one seed; `failure` is None when nothing broke.
+
+    `told` is the whole transcript, where that was asked for, or of a failure the steps that matter.
+    """
 
     seed: int
     options: str
-    failure: str | None
-    tail: str
+    failure: Failure | None
+    told: str
     digest: str
     steps: int
     acknowledged: int
@@ -49,14 +56,14 @@ class SeedResult:
         return f"quorate simulate --seeds {self.seed} --bug {self.bug}"
 
     def report(self) -> str:
-        """Everything that a reader of a failure needs: options, last lines, reason, command."""
+        """Everything that a reader of a failure needs: options, steps, reason, command."""
         if self.failure is None:
             return (
                 f"seed {self.seed}: clean; {self.steps} steps, "
                 f"{self.acknowledged} writes acknowledged, {self.epochs} epochs"
             )
         return (
-            f"seed {self.seed}: {self.options}\n{self.tail}\n"
+            f"seed {self.seed}: {self.options}\n{self.told}\n"
             f"seed {self.seed} FAILED: {self.failure}\nrepeat: {self._command}"
         )
 
@@ -67,38 +74,62 @@ def run_seed(
     digest: bool = False,
     bug: str | None = None,
     world_of: str | None = None,
-    lines: int = TAIL_LINES,
+    lines: int = LINES,
 ) -> SeedResult:
-    """One world, from its fault mix to its healed end.
+    """One world, from its fault mix to its healed end; a second time for the steps of a failure.
 
     `bug` names a planted bug to run with, in its world; `world_of` one whose world to run without
-    the bug.
+    the bug. No more than `lines` steps of a failure are told, without a second run where it is 0.
     """
     # The mix has a generator of its own, so that a new option leaves the events of others alone.
     options = draw_options(random.Random(seed * 2 + 1))
     if (name := bug or world_of) is not None:
         options = replace(options, **BUGS[name].world)
-    world = World(seed, options, keep=lines, digest=digest)
-    world.remark(str(options))
-    failure = None
-    planted: AbstractContextManager[None] = plant(bug) if bug else nullcontext()
-    try:
-        with planted, _silence():
-            _run(world, options)
-    except Exception as error:  # whatever is raised is the seed's result
-        failure = _describe(error)
-    world.end()
+    keep = lines if lines == ALL_LINES else 0
+    world = World(seed, options, keep=keep, digest=digest)
+    failure = run_world(world, bug)
+    told = world.transcript.tail()
+    if failure is not None and lines and not keep:
+        told = _tell(seed, options, bug, failure, lines)
     return SeedResult(
         seed,
         str(options),
         failure,
-        world.transcript.tail(),
+        told,
         world.transcript.hexdigest(),
         world.steps,
         len(world.oracle.acknowledged),
         max((node.led_epoch or 0 for node in world.nodes.values()), default=0),
         bug,
     )
+
+
+def run_world(world: World, bug: str | None = None) -> Failure | None:
+    """From the first start to the healed end, with a planted bug or without; what broke."""
+    failure = None
+    planted: AbstractContextManager[None] = plant(bug) if bug else nullcontext()
+    world.remark(str(world.options))
+    try:
+        with planted, _silence():
+            _run(world)
+    except Exception as error:  # whatever is raised is the seed's result
+        failure = Failure.of(error)
+    world.end()
+    return failure
+
+
+def _tell(seed: int, options: Options, bug: str | None, failure: Failure, lines: int) -> str:
+    """The same world again, now that it is known what matters in it."""
+    world = World(seed, options, keep=0)
+    world.transcript.reader = telling = Telling(Named.of(str(failure)), lines)
+    again = run_world(world, bug)
+    told = "\n".join(
+        f"{INDENT}... {line} more" if isinstance(line, int) else str(line)
+        for line in telling.lines()
+    )
+    if again != failure:
+        return f"{told}\nA second run of it ended with {again}: the same seed must be the same run."
+    return told
 
 
 @contextmanager
@@ -113,24 +144,13 @@ def _silence() -> Iterator[None]:
         log.setLevel(level)
 
 
-def _run(world: World, options: Options) -> None:
+def _run(world: World) -> None:
     build(world)
     workload = Workload(world)
     chaos = Chaos(world)
     workload.begin()
     chaos.begin()
-    world.run(options.duration_ms)
+    world.run(world.options.duration_ms)
     workload.is_stopped = True
     chaos.end()
     check_healed(world, workload)
-
-
-def _describe(error: Exception) -> str:
-    """The violation in its own words; anything else with the place where it was raised."""
-    if type(error) is AssertionError or not isinstance(error, AssertionError):
-        frames = traceback.extract_tb(error.__traceback__)[-3:]
-        places = " < ".join(
-            f"{f.filename.rpartition('/')[2]}:{f.lineno} {f.name}" for f in frames[::-1]
-        )
-        return f"{type(error).__name__}: {error} ({places})"
-    return f"{type(error).__name__}: {error}"

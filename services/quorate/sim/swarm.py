@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.simulation import TAIL_LINES, run_seed
+from quorate.sim.simulation import LINES, run_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -35,7 +35,7 @@ def run_seeds(
     jobs: int = 1,
     bug: str | None = None,
     digest: bool = False,
-    lines: int = TAIL_LINES,
+    lines: int = LINES,
 ) -> Generator[SeedResult]:
     """The results of these seeds, in their order, on that many processes.
 

@@ -14,16 +14,19 @@ import hashlib
 from collections import deque
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from quorate.raft import api, messages
 from quorate.records.ids import OffsetAndEpoch, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from _typeshed import DataclassInstance
 
     from quorate.raft.api import Effect, Event, Update
+    from quorate.raft.messages import MembershipRequest
     from quorate.records.ids import NodeId
 
 INDENT: Final = " " * 13
@@ -59,18 +62,28 @@ class Line(NamedTuple):
         return "\n".join(lines)
 
 
+class Reader(Protocol):
+    """Whoever takes in a transcript while it comes about."""
+
+    def add(self, line: Line) -> None: ...
+
+
 @dataclass(slots=True)
 class Transcript:
-    """The last `keep` lines; with `digest` every line is formatted and hashed as it comes."""
+    """The last `keep` lines; with `digest` every line is formatted and hashed as it comes.
+
+    A `reader` is handed all lines.
+    """
 
     keep: int = 40
     digest: bool = False
+    reader: Reader | None = None
     lines: deque[Line] = field(init=False)
     count: int = 0
     _hash: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.lines = deque(maxlen=self.keep or None)
+        self.lines = deque(maxlen=self.keep)
         self._hash = hashlib.sha256()
 
     def add(
@@ -79,6 +92,8 @@ class Transcript:
         line = Line(time_us, node, event, update)
         self.lines.append(line)
         self.count += 1
+        if self.reader is not None:
+            self.reader.add(line)
         if self.digest:
             self._hash.update(str(line).encode() + b"\n")
 
@@ -105,6 +120,11 @@ def format_effect(effect: Effect) -> str:
             return f"TruncateLog to {point} generation={generation}"
         case _:
             return format_value(effect)
+
+
+def format_change(request: MembershipRequest) -> str:
+    """What an operator asks for, with the directory ids of those whom it is about."""
+    return _format_dataclass(request, keys=str)
 
 
 def format_value(value: object) -> str:
@@ -150,14 +170,18 @@ def format_value(value: object) -> str:
             return str(value)
 
 
-def _format_dataclass(value: DataclassInstance) -> str:
+def _format_dataclass(
+    value: DataclassInstance, keys: Callable[[ReplicaKey], str] | None = None
+) -> str:
     name = type(value).__name__.removesuffix("Request")
     parts = []
     for item in fields(value):
         content = getattr(value, item.name)
         if item.name in _HIDDEN or content == item.default:
             continue
-        if isinstance(content, bool):
+        if keys is not None and isinstance(content, ReplicaKey):
+            parts.append(f"{item.name}={keys(content)}")
+        elif isinstance(content, bool):
             parts.append(item.name if content else f"{item.name}=no")
         elif item.name in {"request", "response"}:
             parts.append(format_value(content))

@@ -10,6 +10,7 @@ import pytest
 
 from quorate.cli.simulate import NAMED_MAX, Seeds, parse_seeds, register
 from quorate.sim import swarm
+from quorate.sim.failures import Failure
 from quorate.sim.simulation import SeedResult
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def replace_worlds(
     def run_seeds(seeds: Iterable[int], **_: object) -> Generator[SeedResult]:
         for seed in seeds:
             begun.append(seed)
-            yield SeedResult(seed, "voters=1", failure_of(seed), "", "", 1, 1, 1)
+            words = failure_of(seed)
+            failure = None if words is None else Failure("Oracle", words)
+            yield SeedResult(seed, "voters=1", failure, "", "", 1, 1, 1)
 
     monkeypatch.setattr(swarm, "run_seeds", run_seeds)
     return begun
@@ -70,7 +73,7 @@ def test_a_failing_seed_says_how_to_see_it_again(capsys: pytest.CaptureFixture[s
     status = run("--seeds", "1-8", "--jobs", "1", "--bug", "minority-commits", "--lines", "5")
     out = capsys.readouterr().out
     assert status == 1
-    assert "FAILED: Violation: " in out
+    assert "FAILED: AcknowledgedSurvives: " in out
     assert "repeat: quorate simulate --seeds 8 --bug minority-commits" in out
 
 

@@ -15,7 +15,7 @@ from quorate.records.ids import (
     ReplicaKey,
     ReplyToken,
 )
-from quorate.sim.transcript import Transcript, format_effect, format_value
+from quorate.sim.transcript import Transcript, format_change, format_effect, format_value
 
 KEY = ReplicaKey(NodeId(2), DirectoryId(bytes(16)))
 END = OffsetAndEpoch(epoch=Epoch(4), offset=Offset(17))
@@ -60,3 +60,9 @@ def test_defaults_addresses_and_bytes_are_left_out() -> None:
     assert format_effect(api.SendReply(ReplyToken(9), answer)) == text
     assert format_value(api.ShutdownRequested(Millis(5))) == "ShutdownRequested(timeout_ms=5)"
     assert format_value(b"abc") == "3 B"
+
+
+def test_what_an_operator_asks_for_has_directory_ids_as_people_write_them() -> None:
+    request = messages.RemoveRaftVoterRequest(ClusterId("c"), KEY, Millis(3000), force=True)
+    text = "RemoveRaftVoter(voter=2:AAAAAAAAAAAAAAAAAAAAAA, timeout_ms=3000, force)"
+    assert format_change(request) == text

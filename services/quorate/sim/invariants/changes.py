@@ -17,6 +17,7 @@ from quorate.sim.invariants.acknowledged import holders
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_sets import holds, ids
 from quorate.sim.oracle import Violation
+from quorate.sim.transcript import format_change
 
 if TYPE_CHECKING:
     from quorate.raft.messages import MembershipRequest, MembershipResponse
@@ -57,7 +58,7 @@ class ChangesEndAsTold(Invariant):
         is_open = response.reason in (Reason.NOT_COMMITTED_IN_TIME, Reason.LEADERSHIP_LOST)
         if not is_open and node.log.voters != asked.voters:
             raise Violation(
-                f"node {node.node_id} refuses {asked.request}, yet went from voters "
+                f"node {node.node_id} refuses {format_change(asked.request)}, yet went from voters "
                 f"{ids(asked.voters)} to {ids(node.log.voters)} meanwhile"
             )
 
@@ -88,6 +89,6 @@ class ChangesEndAsTold(Invariant):
         )
         if not is_done or not is_held:
             raise Violation(
-                f"node {node.node_id} calls {request} done, but no majority of the voters "
-                f"{ids(voters)} has it on its platters"
+                f"node {node.node_id} calls {format_change(request)} done, but no majority of the "
+                f"voters {ids(voters)} has it on its platters"
             )

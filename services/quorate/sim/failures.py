@@ -1,0 +1,50 @@
+"""What a world failed at: the property by its name, and what was seen in words."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.sim.invariants import ALL
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_INVARIANTS: Final = frozenset(invariant.__name__ for invariant in ALL)
+_PLACES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`name` is that of an invariant, of whoever else judges, or of an exception."""
+
+    name: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.words}"
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """The violation in its own words; anything else with the place where it was raised."""
+        if isinstance(error, Violation):
+            judges = list(_classes(error))
+            invariants = [name for name in judges if name in _INVARIANTS]
+            return cls((invariants or judges or ["Violation"])[-1], str(error))
+        if isinstance(error, AssertionError) and type(error) is not AssertionError:
+            return cls(type(error).__name__, str(error))
+        frames = traceback.extract_tb(error.__traceback__)[-_PLACES:]
+        places = " < ".join(
+            f"{f.filename.rpartition('/')[2]}:{f.lineno} {f.name}" for f in frames[::-1]
+        )
+        return cls(type(error).__name__, f"{error} ({places})")
+
+
+def _classes(error: Exception) -> Iterator[str]:
+    """The classes whose methods an error came through, the one that raised it last."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        owner, dot, _ = frame.f_code.co_qualname.partition(".")
+        if dot and owner.isidentifier():
+            yield owner

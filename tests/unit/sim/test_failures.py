@@ -1,0 +1,48 @@
+"""A failure has the name of what was violated."""
+
+from __future__ import annotations
+
+from quorate.sim.failures import Failure
+from quorate.sim.healing import HealingFailed
+from quorate.sim.oracle import Oracle, Violation
+
+
+class Monotonic:
+    """It has the name of an invariant."""
+
+    def published(self) -> None:
+        self.ask()
+
+    @staticmethod
+    def ask() -> None:
+        Oracle().was_acknowledged(3)
+
+
+def test_a_violation_has_the_name_of_the_invariant_that_saw_it() -> None:
+    try:
+        Monotonic().published()
+    except Violation as violation:
+        failure = Failure.of(violation)
+    assert failure.name == "Monotonic"
+    assert str(failure).startswith("Monotonic: operation 3 was acknowledged, but")
+
+
+def test_what_clients_saw_has_the_name_of_the_oracle() -> None:
+    try:
+        Oracle().was_acknowledged(3)
+    except Violation as violation:
+        failure = Failure.of(violation)
+    assert failure.name == "Oracle"
+
+
+def test_a_quorum_that_does_not_heal_is_named_so() -> None:
+    assert Failure.of(HealingFailed("nobody leads")) == Failure("HealingFailed", "nobody leads")
+
+
+def test_any_other_error_is_told_with_its_place() -> None:
+    try:
+        int("no number")
+    except ValueError as error:
+        failure = Failure.of(error)
+    assert failure.name == "ValueError"
+    assert "test_failures.py:" in failure.words
