@@ -1,7 +1,8 @@
-"""Generate services/quorate/rpc/gen from proto/, or prove with --check that it is fresh.
+"""Generate code from .proto files, or prove with --check that what is committed is fresh.
 
-The files of proto/quorate/<area>/<version>/ become modules quorate.rpc.gen.<area>.<version>, with
-type stubs beside them. Generated code is committed: nobody needs a protobuf compiler to install.
+The files of proto/quorate/<area>/<version>/ become modules quorate.rpc.gen.<area>.<version>, those
+of tests/bench/proto likewise tests.bench.gen.<area>.<version>, with type stubs beside them.
+Generated code is committed: nobody needs a protobuf compiler to install.
 """
 
 from __future__ import annotations
@@ -13,27 +14,45 @@ import re
 import shutil
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
-PROTO = ROOT / "proto"
-GENERATED = ROOT / "services" / "quorate" / "rpc" / "gen"
+
 # A generated module imports its neighbours by the path of their .proto file.
 IMPORT = re.compile(r"\bquorate\.(?=\w+\.v\d+\b)")
 
 
-def generate(target: Path) -> None:
-    """Write the modules of every .proto file below `target`."""
-    sources = sorted(str(path.relative_to(PROTO)) for path in PROTO.rglob("*.proto"))
+@dataclass(frozen=True)
+class Package:
+    """A folder of .proto files, and the package that is made of them."""
+
+    proto: Path
+    generated: Path
+    name: str
+
+
+PACKAGES = (
+    Package(ROOT / "proto", ROOT / "services" / "quorate" / "rpc" / "gen", "quorate.rpc.gen"),
+    Package(
+        ROOT / "tests" / "bench" / "proto", ROOT / "tests" / "bench" / "gen", "tests.bench.gen"
+    ),
+)
+
+
+def generate(package: Package, target: Path) -> None:
+    """Write the modules of every .proto file of a package below `target`."""
+    proto = package.proto
+    sources = sorted(str(path.relative_to(proto)) for path in proto.rglob("*.proto"))
     # The compiler finds the plugin beside the interpreter that runs this file.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with tempfile.TemporaryDirectory() as folder:
         status = protoc.main(
             [
                 "protoc",
-                f"--proto_path={PROTO}",
+                f"--proto_path={proto}",
                 f"--python_out={folder}",
                 f"--pyi_out={folder}",
                 f"--grpc_python_out={folder}",
@@ -45,16 +64,16 @@ def generate(target: Path) -> None:
             raise SystemExit(f"protoc failed with status {status}")
         made = Path(folder) / "quorate"
         for path in sorted(made.rglob("*.py*")):
-            _adopt(path, target / path.relative_to(made))
-    for package in [target, *sorted(path for path in target.rglob("*") if path.is_dir())]:
-        (package / "__init__.py").write_text("", encoding="utf-8")
+            _adopt(path, target / path.relative_to(made), package.name)
+    for part in [target, *sorted(path for path in target.rglob("*") if path.is_dir())]:
+        (part / "__init__.py").write_text("", encoding="utf-8")
 
 
-def _adopt(source: Path, target: Path) -> None:
+def _adopt(source: Path, target: Path, package: str) -> None:
     """Copy one generated file; its imports become those of the package that it moves to."""
     lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
     moved = [
-        IMPORT.sub("quorate.rpc.gen.", line) if re.match(r"\s*(from|import) ", line) else line
+        IMPORT.sub(f"{package}.", line) if re.match(r"\s*(from|import) ", line) else line
         for line in lines
     ]
     text = "".join(moved)
@@ -68,15 +87,16 @@ def files_below(folder: Path) -> set[Path]:
     return {path.relative_to(folder) for path in paths if path.is_file()}
 
 
-def stale_files() -> list[Path]:
+def stale_files(package: Package) -> list[Path]:
     """What is missing, left over or different in the committed code."""
     with tempfile.TemporaryDirectory() as folder:
-        fresh = Path(folder)
-        generate(fresh)
-        wanted, present = files_below(fresh), files_below(GENERATED)
+        fresh, committed = Path(folder), package.generated
+        generate(package, fresh)
+        wanted, present = files_below(fresh), files_below(committed)
         both = (str(path) for path in wanted & present)
-        _, different, errors = filecmp.cmpfiles(fresh, GENERATED, both, shallow=False)
-        return sorted((wanted ^ present) | {Path(name) for name in (*different, *errors)})
+        _, different, errors = filecmp.cmpfiles(fresh, committed, both, shallow=False)
+        stale = (wanted ^ present) | {Path(name) for name in (*different, *errors)}
+        return sorted(committed / path for path in stale)
 
 
 def main() -> int:
@@ -84,12 +104,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare only, change nothing")
     if not parser.parse_args().check:
-        shutil.rmtree(GENERATED, ignore_errors=True)
-        generate(GENERATED)
+        for package in PACKAGES:
+            shutil.rmtree(package.generated, ignore_errors=True)
+            generate(package, package.generated)
         return 0
-    stale = stale_files()
+    stale = [path for package in PACKAGES for path in stale_files(package)]
     for path in stale:
-        print(f"{(GENERATED / path).relative_to(ROOT)} is stale: run make gen", file=sys.stderr)
+        print(f"{path.relative_to(ROOT)} is stale: run make gen", file=sys.stderr)
     return 1 if stale else 0
 
 

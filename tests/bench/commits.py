@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import grpc
 
-from quorate.rpc.gen.raw.v1 import raw_pb2, raw_pb2_grpc
 from tests.bench import payloads
+from tests.bench.gen.raw.v1 import raw_pb2, raw_pb2_grpc
 from tests.bench.http2 import Connection, Load, StreamLoad, UnaryLoad
 
 if TYPE_CHECKING:

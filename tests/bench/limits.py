@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 import grpc.aio
 import uvloop
 
-from quorate.rpc.gen.raw.v1 import raw_pb2 as pb
-from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
 from tests.bench import payloads
 from tests.bench.commits import percentile
+from tests.bench.gen.raw.v1 import raw_pb2 as pb
+from tests.bench.gen.raw.v1 import raw_pb2_grpc
 from tests.bench.http2 import Connection, StreamLoad
 from tests.bench.processes import READY_S
 from tests.bench.quorate_members import is_listening

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.records.varint import encode_uvarint
 from quorate.rpc.gen.controller.v1 import controller_pb2
-from quorate.rpc.gen.raw.v1 import raw_pb2
+from tests.bench.gen.raw.v1 import raw_pb2
 
 if TYPE_CHECKING:
     from collections.abc import Callable

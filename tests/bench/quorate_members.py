@@ -38,12 +38,12 @@ class QuorateMembers(Members):
             self.name += f"-{transport}"
         self._is_raw = is_raw
         self.quorum = free_quorum(root / self.name, count)
-        prepare(self.quorum, {TRANSPORT: transport, **(overrides or {})}, is_raw=is_raw)
+        prepare(self.quorum, {TRANSPORT: transport, **(overrides or {})})
 
     def command(self, member: int) -> list[str]:
         path = str(self.quorum.nodes[member].properties_path)
-        flags = ["--bench-raw"] if self._is_raw else []
-        return [sys.executable, "-m", "quorate.consensus", "--config", path, *flags]
+        program = "tests.bench.raw_controller" if self._is_raw else "quorate.consensus"
+        return [sys.executable, "-m", program, "--config", path]
 
     def address(self, member: int) -> tuple[str, int]:
         return self.quorum.nodes[member].address

@@ -1,6 +1,6 @@
 """A controller that notes when it comes by certain places, for `python -m tests.bench.steps`.
 
-    python -m tests.bench.traced_controller --config FILE --bench-raw
+    python -m tests.bench.traced_controller --config FILE
 
 SIGUSR1 writes what was noted to the file that QUORATE_TRACE names: a time in nanoseconds, which all
 processes of a machine share, and a place. The notes cost a few microseconds a commit.
@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quorate.consensus.__main__ import main
 from quorate.consensus.proposing import Proposer
-from quorate.consensus.raw_application import RawApplication
-from quorate.rpc import convert_raft, raw_server
+from quorate.rpc import convert_raft
 from quorate.storage.log import FlushTicket
 from quorate.storage.store import LogStore
+from tests.bench import raw_server
+from tests.bench.raw_application import RawApplication
+from tests.bench.raw_controller import host_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,4 +69,4 @@ if __name__ == "__main__":
     for place_, (owner, name, is_left_) in PLACES.items():
         setattr(owner, name, _noting(place_, getattr(owner, name), is_left=is_left_))
     signal.signal(signal.SIGUSR1, _write)
-    sys.exit(main())
+    sys.exit(main(host_records))

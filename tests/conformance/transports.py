@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.rpc.authorization import CallerInterceptor
+from quorate.rpc.authorization import ANYBODY, CallerInterceptor
 from quorate.rpc.channels import MESSAGE_BYTES_MAX, make_server, open_channel
-from quorate.rpc.listener import Listener
+from quorate.rpc.listener import GrpcListener
 from quorate.settings.transport import Transport
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ TRANSPORTS: Final = tuple(Transport)
 OURS: Final = frozenset(TRANSPORTS) - {GRPCIO}
 
 
-def make_listener(transport: str, add_services: Callable[[Any], None]) -> Listener:
+def make_listener(transport: str, add_services: Callable[[Any], None]) -> GrpcListener:
     """A listener with these services, and without the guard that knows ours alone."""
     server = make_server((), received_bytes_max=MESSAGE_BYTES_MAX, transport=Transport(transport))
     add_services(server)
-    return Listener(server, CallerInterceptor(None, has_names=False))
+    return GrpcListener(server, CallerInterceptor(ANYBODY, {}))
 
 
 def connect(transport: str, host: str, port: int, *, tls: TlsFiles | None = None) -> Any:  # noqa: ANN401

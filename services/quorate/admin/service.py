@@ -22,10 +22,11 @@ from quorate.admin.statefulset import Fate, FateOfPod
 from quorate.admin.stopping import prepare_stop
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership import MembershipClient
-from quorate.rpc.admin_server import AdminServer, AdminService
-from quorate.rpc.authorization import CallerInterceptor
+from quorate.rpc.admin_server import AdminService
+from quorate.rpc.authorization import Callers
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
+from quorate.rpc.listener import GrpcListener
 from quorate.settings.ports import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
@@ -122,19 +123,18 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     calls.registry.register(Readings(tracing.numbers, labels, TRACING_METERS))
     health, metrics = HealthServer(config.transport), MetricsServer(calls.registry)
     # Without names there is nobody to call for.
-    guard = None if tls is None and config.access is None else CallerInterceptor(config.access)
-    forwards = guard is not None
+    callers = Callers(config.access, have_names=tls is not None or config.access is not None)
     async with ControllerClient(
-        config.servers, tls=tls, transport=config.transport, forwards=forwards
+        config.servers, tls=tls, transport=config.transport, forwards=callers.have_names
     ) as client:
         membership = MembershipClient(client)
         named = config.statefulset
         pod = None if named is None else FateOfPod(named, config.node_id)
         sidecar = Sidecar(membership, config.node_id, config.request_timeout_ms, pod)
-        server = AdminServer(
-            AdminService(sidecar, calls.record),
+        server = GrpcListener.serving(
+            (AdminService(sidecar, calls.record),),
+            callers,
             has_reflection=config.has_reflection,
-            guard=guard,
             transport=config.transport,
         )
         try:

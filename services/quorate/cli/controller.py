@@ -18,11 +18,6 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "-c", "--config", required=True, metavar="FILE", help="the controller's properties"
     )
-    parser.add_argument(
-        "--bench-raw",
-        action="store_true",
-        help="serve a log of opaque records, for measurements; the directory must be formatted so",
-    )
     parser.set_defaults(run=run)
 
 
@@ -30,4 +25,4 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve; the exit status is 1 where the controller cannot start."""
     from quorate.consensus.service import main_controller
 
-    return main_controller(arguments.config, is_raw=arguments.bench_raw)
+    return main_controller(arguments.config)

@@ -221,9 +221,7 @@ def check_ports(quorum: LocalQuorum) -> None:
                 ) from error
 
 
-def prepare(
-    quorum: LocalQuorum, overrides: Mapping[str, str] | None = None, *, is_raw: bool = False
-) -> None:
+def prepare(quorum: LocalQuorum, overrides: Mapping[str, str] | None = None) -> None:
     """Write all properties, and format what the first start has not formatted yet.
 
     The identity is saved before the first directory is formatted, so that a start that was
@@ -239,18 +237,16 @@ def prepare(
         node.properties_path.write_text(lines, encoding="utf-8")
         if not quorum.is_formatted and not (node.metadata_dir / META_PROPERTIES).exists():
             meta = MetaProperties(NodeId(node.node_id), quorum.cluster_id, directory_id)
-            format_node(node.metadata_dir, meta, quorum.voters, is_raw=is_raw)
+            format_node(node.metadata_dir, meta, quorum.voters)
     if not quorum.is_formatted:
         quorum.save(is_formatted=True)
 
 
-def format_node(
-    metadata_dir: Path, meta: MetaProperties, voters: VoterSet | None, *, is_raw: bool = False
-) -> None:
+def format_node(metadata_dir: Path, meta: MetaProperties, voters: VoterSet | None) -> None:
     """Format one directory at the latest metadata.version; without voters for an observer."""
     format_directory(
         OsFileSystem(),
         str(metadata_dir),
-        Formatting(meta=meta, records=bootstrap_records({}), voters=voters, is_raw=is_raw),
+        Formatting(meta=meta, records=bootstrap_records({}), voters=voters),
         timestamp_ms=time.time_ns() // 1_000_000,
     )

@@ -117,11 +117,6 @@ def _add_format_arguments(parser: argparse.ArgumentParser) -> None:
         help="for the voters of controller.quorum.voters (kraft.version 0) of a new cluster: this"
         " directory may vote although it is empty; never for a disk that replaces a lost one",
     )
-    parser.add_argument(
-        "--bench-raw",
-        action="store_true",
-        help="for measurements: a log of opaque records, for `quorate controller --bench-raw`",
-    )
 
 
 def random_uuid(arguments: argparse.Namespace) -> int:
@@ -231,7 +226,6 @@ def make_plan(arguments: argparse.Namespace, config: ControllerConfig) -> Plan:
             records=bootstrap_records(levels),
             voters=voters,
             is_first_bootstrap=arguments.first_bootstrap,
-            is_raw=arguments.bench_raw,
         ),
         metadata_version=levels.get(METADATA_VERSION, METADATA_VERSION_LATEST),
     )

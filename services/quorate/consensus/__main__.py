@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
+from quorate.consensus.hosting import host_metadata
 from quorate.consensus.service import main_controller
 
+if TYPE_CHECKING:
+    from quorate.consensus.hosting import Hosting
 
-def main() -> int:
-    """Run the controller; the exit status."""
+
+def main(hosting: Hosting = host_metadata) -> int:
+    """Run a controller of metadata, or of what a measurement has it host; the exit status."""
     parser = argparse.ArgumentParser(prog="quorate controller")
     parser.add_argument("--config", required=True, help="a properties file in Kafka's style")
-    parser.add_argument("--bench-raw", action="store_true", help="a log of opaque records")
     parser.add_argument(
         "--stop-with-stdin",
         action="store_true",
@@ -21,7 +25,7 @@ def main() -> int:
     arguments = parser.parse_args()
     return main_controller(
         arguments.config,
-        is_raw=arguments.bench_raw,
+        hosting=hosting,
         stops_with_stdin=arguments.stop_with_stdin,
     )
 

@@ -9,43 +9,31 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
 import quorate
-from quorate.consensus.application import MetadataApplication
 from quorate.consensus.disk_calls import DiskCalls, DiskThread, UnderWay
 from quorate.consensus.driver import Ending, RaftDriver
 from quorate.consensus.gauges import driver_numbers
 from quorate.consensus.host import Host
+from quorate.consensus.hosting import host_metadata
 from quorate.consensus.idleness import Idleness
 from quorate.consensus.metric_names import CONTROLLER_METERS
 from quorate.consensus.observing import NoteLog, Observers
 from quorate.consensus.raft_meters import RaftMeters
-from quorate.consensus.raw_application import RawApplication, check_mark
 from quorate.consensus.resources import DiskSpace
-from quorate.consensus.snapshotting import Snapshotter
 from quorate.consensus.timeouts import fetch_max_wait_ms, high_watermark_linger_ms
 from quorate.controller.authorizer import ANONYMOUS, CLUSTER, Operation
-from quorate.controller.controller import Controller
-from quorate.controller.decision import ControllerSettings
 from quorate.raft import api
 from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
 from quorate.raft.describe import api_versions
 from quorate.raft.notes import Cause
-from quorate.records.ids import UUID_BYTES, Epoch, TopicId
-from quorate.records.metadata import decode_record
-from quorate.records.schema import SchemaError
-from quorate.rpc.authorization import CallerInterceptor
-from quorate.rpc.controller_server import ControllerService
+from quorate.rpc.authorization import Callers
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
+from quorate.rpc.listener import GrpcListener
 from quorate.rpc.raft_client import RaftClient
 from quorate.rpc.raft_server import RaftService
-from quorate.rpc.raw_server import RawService
-from quorate.rpc.server import ControllerServer
 from quorate.settings.ports import taking_port
-from quorate.storage import layout
-from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.recovery import StorageConfig
-from quorate.storage.snapshots import read_content
 from quorate.storage.store import LogStore
 from quorate.telemetry import tracing
 from quorate.telemetry.metrics import MetricsServer, Readings
@@ -54,10 +42,10 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from quorate.consensus.config import ControllerConfig
+    from quorate.consensus.hosting import Hosting
     from quorate.consensus.loop_watch import LoopWatch
     from quorate.consensus.raft_spans import RaftSpans
-    from quorate.records.ids import OffsetAndEpoch
-    from quorate.records.metadata import MetadataRecord
+    from quorate.records.ids import Epoch, OffsetAndEpoch
     from quorate.rpc.tls import TlsFiles
     from quorate.storage.meta import MetaProperties
     from quorate.storage.recovery import Recovered
@@ -79,19 +67,19 @@ class Node:
         health: HealthServer,
         *,
         tls: TlsFiles | None = None,
-        is_raw: bool = False,
+        hosting: Hosting = host_metadata,
         watch: LoopWatch | None = None,
     ) -> None:
         """`tls` belongs to `config.tls`, and outlives a node that starts over, as `watch` does."""
         self._watch = watch
         self._config = config
         self._tls = tls
-        self._is_raw = is_raw
+        self._hosting = hosting
         self._health = health
         self.ended = asyncio.Event()
         self.ending: Ending | None = None
         self.message = ""
-        self._server: ControllerServer | None = None
+        self._server: GrpcListener | None = None
         self._housekeeping: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._space = DiskSpace(config.log.directory, config.log.free_bytes_min)
@@ -111,9 +99,7 @@ class Node:
         directory = self._config.log.directory
 
         def recover() -> tuple[LogStore, Recovered]:
-            fs = OsFileSystem()
-            check_mark(fs, directory, is_raw=self._is_raw)
-            return LogStore.open(fs, directory, _storage_config(self._config))
+            return LogStore.open(OsFileSystem(), directory, _storage_config(self._config))
 
         thread = DiskThread("recovery", DiskCalls())
         recovery = thread.run("recovery", recover)
@@ -148,8 +134,8 @@ class Node:
             store.close()
             raise
         undo.push_async_callback(driver.close)
-        application, service = self._make_application(driver, meta, recovered)
-        self._application = application
+        hosted = self._hosting(driver, config, meta, recovered)
+        self._application = application = hosted.machine
         undo.push_async_callback(application.close)
         self._client = RaftClient(
             on_response=lambda call, response: driver.deliver(api.ResponseReceived(call, response)),
@@ -166,11 +152,10 @@ class Node:
             software_version=quorate.__version__,
             is_voter=lambda key: key in core.replica.voters,
         )
-        self._server = ControllerServer(
-            raft,
-            service,
+        self._server = GrpcListener.serving(
+            (raft, *hosted.services),
+            callers_of(config, self._tls),
             has_reflection=config.has_reflection,
-            guard=make_guard(config, self._tls),
             transport=config.transport,
         )
         undo.push_async_callback(self._server.stop)
@@ -189,28 +174,9 @@ class Node:
         )
 
     @staticmethod
-    async def _listen_on(server: ControllerServer, driver: RaftDriver) -> None:
+    async def _listen_on(server: GrpcListener, driver: RaftDriver) -> None:
         if await server.ended_unasked():
             driver.fall_silent()
-
-    def _make_application(
-        self, driver: RaftDriver, meta: MetaProperties, recovered: Recovered
-    ) -> tuple[MetadataApplication | RawApplication, ControllerService | RawService]:
-        """The state machine, and what clients ask of it. Raises StorageError."""
-        config = self._config
-        if self._is_raw:
-            raw = RawApplication(driver, linger_ms=config.quorum.append_linger_ms)
-            return raw, RawService(raw)
-        is_needed = not recovered.state.snapshots and not driver.store.log.has_data
-        bootstrap = read_bootstrap(config.log.directory, is_needed=is_needed)
-        metadata = MetadataApplication(
-            driver,
-            Controller(_controller_settings(config, meta), bootstrap, gathers=True),
-            Snapshotter(driver, config.log),
-            linger_ms=config.quorum.append_linger_ms,
-            pause_ms=config.quorum.fetch_timeout_ms * 3 // 2,
-        )
-        return metadata, ControllerService(metadata)
 
     def request_shutdown(self) -> None:
         """Hand over, then stop: `ended` is set when that is done or its time is over."""
@@ -415,11 +381,11 @@ def make_observers(core: RaftCore, spans: RaftSpans | None, meters: RaftMeters) 
     return Observers(spans, NoteLog(epoch, spans.within_step), meters)
 
 
-def make_guard(config: ControllerConfig, tls: TlsFiles | None) -> CallerInterceptor | None:
-    """What stands before the services: nothing where callers have no names and may do anything."""
+def callers_of(config: ControllerConfig, tls: TlsFiles | None) -> Callers:
+    """Who calls: nobody has a name where there are no certificates."""
     access = config.access
     if access is None:
-        return None if tls is None else CallerInterceptor(None)
+        return Callers(have_names=tls is not None)
     pair = None if tls is None else tls.current().pair
     own = ANONYMOUS if pair is None or tls is None or not tls.asks_clients else pair.principal
     if not access.authorizer.authorize(own, Operation.CLUSTER_ACTION, CLUSTER):
@@ -428,7 +394,7 @@ def make_guard(config: ControllerConfig, tls: TlsFiles | None) -> CallerIntercep
             "super.users or authorizer.allow.cluster.action",
             own,
         )
-    return CallerInterceptor(access)
+    return Callers(access, have_names=True)
 
 
 def _storage_config(config: ControllerConfig) -> StorageConfig:
@@ -463,38 +429,6 @@ def _raft_config(config: ControllerConfig, meta: MetaProperties) -> api.RaftConf
     )
 
 
-def _controller_settings(config: ControllerConfig, meta: MetaProperties) -> ControllerSettings:
-    return ControllerSettings(
-        cluster_id=meta.cluster_id,
-        new_topic_id=lambda: TopicId(secrets.token_bytes(UUID_BYTES)),
-        num_partitions=config.num_partitions,
-        default_replication_factor=config.default_replication_factor,
-        broker_session_timeout_ms=config.broker_session_timeout_ms,
-    )
-
-
 def _newest_snapshot(recovered: Recovered) -> OffsetAndEpoch | None:
     snapshots = recovered.state.snapshots
     return snapshots[-1].snapshot_id if snapshots else None
-
-
-def read_bootstrap(directory: str, *, is_needed: bool = True) -> tuple[MetadataRecord, ...]:
-    """The records that `format` left for the first active controller.
-
-    Raises StorageError where they cannot be read and the log does not have them yet.
-    """
-    fs = OsFileSystem()
-    path = f"{directory}/{layout.BOOTSTRAP_CHECKPOINT}"
-    if not fs.exists(path):
-        return ()
-    try:
-        content = read_content(fs, path, Epoch(0))
-        return tuple(decode_record(value)[0] for value in content.records)
-    except (StorageError, SchemaError) as error:
-        if is_needed:
-            raise StorageError(
-                f"{error}. It holds the first metadata, which the log does not have yet: copy the "
-                f"file from another controller of this cluster, or format {directory} anew"
-            ) from error
-        log.warning("%s: not needed any more, the log has what was in it", error)
-        return ()

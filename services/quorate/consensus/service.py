@@ -20,6 +20,7 @@ import uvloop
 from quorate.consensus.config import load_config
 from quorate.consensus.driver import Ending
 from quorate.consensus.garbage import PassWatch
+from quorate.consensus.hosting import host_metadata
 from quorate.consensus.loop_watch import LoopWatch
 from quorate.consensus.node import Node
 from quorate.consensus.resources import check_descriptors
@@ -41,6 +42,7 @@ from quorate.telemetry.logs import LogFormat, configure_logs
 
 if TYPE_CHECKING:
     from quorate.consensus.config import ControllerConfig
+    from quorate.consensus.hosting import Hosting
     from quorate.rpc.tls import TlsFiles
     from quorate.storage.recovery import Recovered
     from quorate.storage.store import LogStore
@@ -52,7 +54,9 @@ _SHUTDOWN_MARGIN_S: Final = 2.0
 _BEGINS_ANEW: Final = (Ending.DAMAGED, Ending.SHORT, Ending.UNHEARD)
 
 
-def main_controller(path: str, *, is_raw: bool = False, stops_with_stdin: bool = False) -> int:
+def main_controller(
+    path: str, *, hosting: Hosting = host_metadata, stops_with_stdin: bool = False
+) -> int:
     """Read the properties file and run the controller; errors go to stderr."""
     try:
         config = load_config(path, os.environ)
@@ -64,11 +68,11 @@ def main_controller(path: str, *, is_raw: bool = False, stops_with_stdin: bool =
     except (ConfigError, ValueError) as error:
         sys.stderr.write(f"quorate controller: {error}\n")
         return 1
-    return run_controller(config, is_raw=is_raw, stops_with_stdin=stops_with_stdin)
+    return run_controller(config, hosting=hosting, stops_with_stdin=stops_with_stdin)
 
 
 def run_controller(
-    config: ControllerConfig, *, is_raw: bool = False, stops_with_stdin: bool = False
+    config: ControllerConfig, *, hosting: Hosting = host_metadata, stops_with_stdin: bool = False
 ) -> int:
     """Run until SIGTERM, SIGINT or, where that is asked for, the end of stdin; the exit status."""
     for warning in config.warnings:
@@ -87,7 +91,7 @@ def run_controller(
     if config.tracing is not None:
         tracing.start(config.tracing, "quorate-controller", _told_apart_by(config))
     try:
-        status = uvloop.run(_serve(config, tls, is_raw=is_raw, stops_with_stdin=stops_with_stdin))
+        status = uvloop.run(_serve(config, tls, hosting=hosting, stops_with_stdin=stops_with_stdin))
     finally:
         tracing.stop()
     if status == 0:
@@ -123,7 +127,7 @@ def _refusal(config: ControllerConfig, error: Exception) -> str:
 
 
 async def _serve(
-    config: ControllerConfig, tls: TlsFiles | None, *, is_raw: bool, stops_with_stdin: bool
+    config: ControllerConfig, tls: TlsFiles | None, *, hosting: Hosting, stops_with_stdin: bool
 ) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -143,7 +147,7 @@ async def _serve(
         restarts = Restarts(secrets.SystemRandom())
         while True:
             begun_s = loop.time()
-            node = Node(config, health, tls=tls, is_raw=is_raw, watch=watch)
+            node = Node(config, health, tls=tls, hosting=hosting, watch=watch)
             try:
                 ending = await _run_once(config, node, stop)
             except (ConfigError, MemoryError, OSError, RuntimeError) as error:

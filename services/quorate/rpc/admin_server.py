@@ -1,4 +1,4 @@
-"""quorate.admin.v1.Admin on top of a handler, and the listener that it is served on.
+"""quorate.admin.v1.Admin on top of a handler.
 
 Answers mean that it is done; everything else is a status of `rpc.admin_errors`.
 """
@@ -14,31 +14,27 @@ from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.rpc import admin_errors
 from quorate.rpc import convert_sidecar as convert
-from quorate.rpc.authorization import CALLER, CallerInterceptor
-from quorate.rpc.channels import make_server, server_spans
+from quorate.rpc.authorization import CALLER
 from quorate.rpc.convert_admin import pb_describe_response
 from quorate.rpc.convert_raft import at_least_0, pb_leader
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
-from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
-from quorate.rpc.health import enable_reflection
-from quorate.rpc.listener import Listener
-from quorate.rpc.methods import SMALL_BYTES_MAX
-from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
+from quorate.rpc.methods import ADMIN, ADMIN_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     import grpc.aio
+    from google.protobuf.descriptor import MethodDescriptor
 
     from quorate.api.admin import AdminHandler, Done, Prepared
     from quorate.rpc.gen.raft.v1 import raft_pb2
+    from quorate.rpc.services import Behaviour
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 P = TypeVar("P")
 T = TypeVar("T")
 R = TypeVar("R")
-ADMIN: Final = "quorate.admin.v1.Admin"
-METHODS: Final = tuple(method.name for method in pb.DESCRIPTOR.services_by_name["Admin"].methods)
+METHODS: Final = tuple(method.name for method in ADMIN.methods)
 OK: Final = "OK"
 CANCELLED: Final = "CANCELLED"
 INTERNAL: Final = "INTERNAL"
@@ -61,8 +57,15 @@ class CallRecord:
     duration_s: float
 
 
-class AdminService(admin_pb2_grpc.AdminServicer):
+class AdminService:
     """quorate.admin.v1.Admin; `record` is told of every call when it has ended."""
+
+    descriptor = ADMIN
+    methods = ADMIN_METHODS
+
+    def behaviour(self, method: MethodDescriptor) -> Behaviour:
+        behaviour: Behaviour = getattr(self, method.name)
+        return behaviour
 
     def __init__(self, handler: AdminHandler, record: Callable[[CallRecord], None]) -> None:
         self._handler = handler
@@ -209,24 +212,3 @@ def _in_words(request: Any) -> str:  # noqa: ANN401
     if size > WORDS_BYTES_MAX:
         return f"{size} bytes"
     return " ".join(str(request).split())
-
-
-class AdminServer(Listener):
-    """The listener of the sidecar."""
-
-    def __init__(
-        self,
-        service: AdminService,
-        *,
-        has_reflection: bool,
-        guard: CallerInterceptor | None = None,
-        transport: Transport = DEFAULT_TRANSPORT,
-    ) -> None:
-        guard = guard or CallerInterceptor(None, has_names=False)
-        server = make_server(
-            (guard, *server_spans()), received_bytes_max=SMALL_BYTES_MAX, transport=transport
-        )
-        super().__init__(server, guard)
-        admin_pb2_grpc.add_AdminServicer_to_server(service, server)
-        if has_reflection:
-            enable_reflection(server, ADMIN)

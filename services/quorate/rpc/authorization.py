@@ -16,6 +16,7 @@ import logging
 import time
 from contextlib import aclosing
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, cast
 from urllib.parse import quote, unquote
 
@@ -28,7 +29,7 @@ from quorate.rpc.admission import AdmissionError
 from quorate.rpc.arrivals import NothingSentError
 from quorate.rpc.by_callback import taken_while
 from quorate.rpc.decoding import decoder
-from quorate.rpc.methods import METHODS, SMALL_BYTES_MAX, UNKNOWN
+from quorate.rpc.methods import SMALL_BYTES_MAX, UNKNOWN
 from quorate.rpc.places import Places
 from quorate.rpc.refusals import Refusal, abort
 
@@ -65,22 +66,27 @@ def forwarding(principal: str) -> tuple[tuple[str, str], ...]:
     return ((FORWARDED_PRINCIPAL, quote(principal, safe=" :=,+*@/")),)
 
 
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """Who calls on a listener: without `access` they may do anything, without names all are one."""
+
+    access: Access | None = None
+    have_names: bool = False
+
+
+ANYBODY: Final = Callers()
+
+
 class CallerInterceptor(grpc.aio.ServerInterceptor):
-    """Decodes requests, sets CALLER for each call, and with `access` refuses what it may not do.
+    """Decodes requests, sets CALLER for each call, and refuses what a caller may not do.
 
     A method that has no row needs Alter on the cluster.
     """
 
-    def __init__(
-        self,
-        access: Access | None,
-        *,
-        has_names: bool = True,
-        methods: Mapping[str, Method] = METHODS,
-    ) -> None:
-        """Without `access` callers may do anything; without names they are all anonymous."""
-        self._access = access
-        self._has_names = has_names or access is not None
+    def __init__(self, callers: Callers, methods: Mapping[str, Method]) -> None:
+        """`methods` are the rows of rpc/methods.py, by path."""
+        self._access = callers.access
+        self._has_names = callers.have_names or callers.access is not None
         self._methods = methods
         self._guarded: dict[str, Handler] = {}
         self._places = Places()

@@ -16,7 +16,7 @@ from quorate.rpc.authorization import CALLER
 from quorate.rpc.by_callback import replies_of
 from quorate.rpc.channels import write_spans
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
-from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
+from quorate.rpc.methods import CONTROLLER, CONTROLLER_METHODS
 from quorate.rpc.pace import SERVING_SHARE, Pace
 from quorate.rpc.refusals import abort
 from quorate.rpc.write_stream import WriteStream, converted
@@ -25,16 +25,26 @@ from quorate.rpc.write_window import WriteBudget
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from google.protobuf.descriptor import MethodDescriptor
+
     from quorate.api.handlers import Answer, ControllerHandler, LeaderHint
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import WriteRequest
+    from quorate.rpc.services import Behaviour
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 STREAMS_MAX: Final = 512
 
 
-class ControllerService(controller_pb2_grpc.ControllerServicer):
-    """quorate.controller.v1.Controller."""
+class ControllerService:
+    """quorate.controller.v1.Controller on top of a handler."""
+
+    descriptor = CONTROLLER
+    methods = CONTROLLER_METHODS
+
+    def behaviour(self, method: MethodDescriptor) -> Behaviour:
+        behaviour: Behaviour = getattr(self, method.name)
+        return behaviour
 
     def __init__(self, handler: ControllerHandler) -> None:
         self._handler = handler

@@ -13,7 +13,7 @@ import grpc.aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from quorate.rpc.authorization import CallerInterceptor
+from quorate.rpc.authorization import ANYBODY, CallerInterceptor
 from quorate.rpc.channels import bind, make_server
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
@@ -71,7 +71,7 @@ class HealthServer:
     def __init__(self, transport: Transport = DEFAULT_TRANSPORT) -> None:
         self._servicer = _HealthServicer()
         # Anybody may ask, in so many calls.
-        guard = CallerInterceptor(None, has_names=False)
+        guard = CallerInterceptor(ANYBODY, {})
         self._server = make_server(
             (guard,), received_bytes_max=REQUEST_BYTES_MAX, transport=transport
         )

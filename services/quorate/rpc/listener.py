@@ -5,22 +5,55 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
-from quorate.rpc.channels import bind
+from quorate.rpc.authorization import ANYBODY, CallerInterceptor
+from quorate.rpc.channels import bind, make_server, server_spans
+from quorate.rpc.health import enable_reflection
+from quorate.rpc.methods import REFLECTION_METHODS
+from quorate.rpc.services import add_service
+from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import grpc.aio
 
-    from quorate.rpc.authorization import CallerInterceptor
+    from quorate.rpc.authorization import Callers
+    from quorate.rpc.services import Service
     from quorate.rpc.tls import TlsFiles
 
 # Without a call for this long, no other waits to be taken.
 _QUIET_S: Final = 0.05
 
 
-class Listener:
-    """What every server of ours has in common; its maker adds the services."""
+class GrpcListener:
+    """One port with services behind it."""
+
+    @classmethod
+    def serving(
+        cls,
+        services: Sequence[Service],
+        callers: Callers = ANYBODY,
+        *,
+        has_reflection: bool,
+        transport: Transport = DEFAULT_TRANSPORT,
+    ) -> Self:
+        """With these services, none of whose methods takes more than its requests need."""
+        methods = dict(REFLECTION_METHODS)
+        for service in services:
+            methods |= service.methods
+        guard = CallerInterceptor(callers, methods)
+        server = make_server(
+            (guard, *server_spans()),
+            received_bytes_max=max(row.request_bytes_max for row in methods.values()),
+            transport=transport,
+        )
+        for service in services:
+            add_service(service, server)
+        if has_reflection:
+            enable_reflection(server, *(service.descriptor.full_name for service in services))
+        return cls(server, guard)
 
     def __init__(self, server: grpc.aio.Server, guard: CallerInterceptor) -> None:
         self._server = server

@@ -11,17 +11,15 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.api import admin, rights
-from quorate.api.rights import ALTER, DESCRIBE, PEER, Right
+from quorate.api.rights import ALTER, DESCRIBE, Right
 from quorate.raft import messages as m
-from quorate.rpc.channels import MESSAGE_BYTES_MAX
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
-from quorate.rpc.gen.raw.v1 import raw_pb2
 from quorate.rpc.straight import shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
@@ -36,7 +34,6 @@ REQUEST_BYTES_MAX: Final = 1024 * 1024
 RAFT: Final[ServiceDescriptor] = raft_pb2.DESCRIPTOR.services_by_name["Raft"]
 CONTROLLER: Final[ServiceDescriptor] = controller_pb2.DESCRIPTOR.services_by_name["Controller"]
 ADMIN: Final[ServiceDescriptor] = admin_pb2.DESCRIPTOR.services_by_name["Admin"]
-RAW_LOG: Final[ServiceDescriptor] = raw_pb2.DESCRIPTOR.services_by_name["RawLog"]
 
 
 class PlaceKind(Enum):
@@ -200,26 +197,25 @@ def _alternative(request: Any) -> str:  # noqa: ANN401 - of two types
     return request.WhichOneof("request") or ""
 
 
-def _of_raw(method: MethodDescriptor) -> Method:
-    return Method(
-        needs={"": PEER},
-        request_bytes_max=MESSAGE_BYTES_MAX,
-        places=PlaceKind.WRITES,
-        has_own_places=method.client_streaming,
-    )
-
-
 # --- all of them ----------------------------------------------------------------------------------
 
 
-def _rows() -> Iterator[tuple[str, Method]]:
-    for service, row_of in ((RAFT, _of_raft), (CONTROLLER, _of_controller), (ADMIN, _of_admin)):
-        for method in service.methods:
-            yield path(method), row_of(method)
-    for method in RAW_LOG.methods:
-        yield path(method), _of_raw(method)
-    reflection = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
-    yield reflection, Method(needs={"": DESCRIBE})
+def _rows_of(
+    service: ServiceDescriptor, row_of: Callable[[MethodDescriptor], Method]
+) -> dict[str, Method]:
+    return {path(method): row_of(method) for method in service.methods}
 
 
-METHODS: Final[Mapping[str, Method]] = dict(_rows())
+# By path.
+RAFT_METHODS: Final[Mapping[str, Method]] = _rows_of(RAFT, _of_raft)
+CONTROLLER_METHODS: Final[Mapping[str, Method]] = _rows_of(CONTROLLER, _of_controller)
+ADMIN_METHODS: Final[Mapping[str, Method]] = _rows_of(ADMIN, _of_admin)
+REFLECTION_METHODS: Final[Mapping[str, Method]] = {
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": Method(needs={"": DESCRIBE})
+}
+METHODS: Final[Mapping[str, Method]] = {
+    **RAFT_METHODS,
+    **CONTROLLER_METHODS,
+    **ADMIN_METHODS,
+    **REFLECTION_METHODS,
+}

@@ -21,15 +21,18 @@ from quorate.rpc.arrivals import Arrivals, NothingSentError
 from quorate.rpc.by_callback import replies_of
 from quorate.rpc.fetch_stream import GIVEN_UP, FetchStream
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
-from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
+from quorate.rpc.methods import RAFT, RAFT_METHODS
 from quorate.rpc.places import ARRIVALS_MAX
 from quorate.rpc.refusals import abort
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from google.protobuf.descriptor import MethodDescriptor
+
     from quorate.api.handlers import Answer, RaftHandler
     from quorate.records.ids import ReplicaKey, ReplyToken
+    from quorate.rpc.services import Behaviour
 
 T = TypeVar("T")
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
@@ -39,8 +42,15 @@ FETCHES_MAX: Final = 1200
 FETCHES_OF_VOTERS_MAX: Final = 256
 
 
-class RaftService(raft_pb2_grpc.RaftServicer):
+class RaftService:
     """quorate.raft.v1.Raft on top of a handler."""
+
+    descriptor = RAFT
+    methods = RAFT_METHODS
+
+    def behaviour(self, method: MethodDescriptor) -> Behaviour:
+        behaviour: Behaviour = getattr(self, method.name)
+        return behaviour
 
     def __init__(
         self,

@@ -82,8 +82,6 @@ def open_source(fs: FileSystem, directory: str, *, below: Offset | None = None) 
     meta = read_meta(fs, meta_path)
     if meta is None:
         raise StorageError(f"{meta_path} is missing: there is nothing to back up here")
-    if fs.exists(f"{directory}/{layout.BENCH_RAW}"):
-        raise StorageError(f"{directory}: a log for measurements, which no controller can serve")
     said = ""
     for _ in range(_TRIES):
         try:

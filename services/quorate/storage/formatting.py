@@ -30,15 +30,13 @@ class Formatting:
 
     `voters` are the first voters (kraft.version 1), None for a node that will join. At
     kraft.version 0, whose voters stand in the settings, `is_first_bootstrap` lets a directory that
-    has nothing vote (rule 8): never for a disk that replaces a lost one. `is_raw` makes a log of
-    opaque records, for measurements.
+    has nothing vote (rule 8): never for a disk that replaces a lost one.
     """
 
     meta: MetaProperties
     records: Sequence[bytes]
     voters: VoterSet | None = None
     is_first_bootstrap: bool = False
-    is_raw: bool = False
 
 
 def format_directory(
@@ -71,8 +69,6 @@ def format_directory(
         write_atomically(fs, mark, b"")
     else:
         remove_durably(fs, mark)
-    if formatting.is_raw:
-        write_atomically(fs, f"{metadata_log_dir}/{layout.BENCH_RAW}", b"")
     ensure_partition_metadata(fs, f"{log_dir}/{layout.PARTITION_METADATA}")
     write_meta(fs, path, formatting.meta)
 

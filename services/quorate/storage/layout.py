@@ -17,7 +17,6 @@ BOOTSTRAP_CHECKPOINT: Final = "bootstrap.checkpoint"
 FLUSHED_END: Final = "flushed-end"
 HEALING: Final = "healing"
 FIRST_BOOTSTRAP: Final = "first-bootstrap"
-BENCH_RAW: Final = "bench-raw"
 RESCUE: Final = "rescue"
 LOCK: Final = ".lock"
 

@@ -13,8 +13,9 @@ from quorate.admin.service import Sidecar
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership import MembershipClient
 from quorate.records.ids import NodeId
-from quorate.rpc.admin_server import AdminServer, AdminService
+from quorate.rpc.admin_server import AdminService
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
+from quorate.rpc.listener import GrpcListener
 from tests.integration.client.scripted import ScriptedQuorum
 from tests.integration.rpc.conftest import another, served
 from tests.integration.transports import chosen
@@ -36,7 +37,7 @@ class Beside:
     """A sidecar, a stub to it, and its records."""
 
     stub: admin_pb2_grpc.AdminAsyncStub
-    server: AdminServer
+    server: GrpcListener
     address: tuple[str, int]
     records: list[CallRecord] = field(default_factory=list)
 
@@ -63,8 +64,8 @@ async def sidecar(
     """One that serves the admin API. A caller that names no time of its own waits so long."""
     records: list[CallRecord] = []
     handler = Sidecar(membership, NodeId(1), timeout_ms, pod)
-    server = AdminServer(
-        AdminService(handler, records.append), has_reflection=False, transport=chosen()
+    server = GrpcListener.serving(
+        (AdminService(handler, records.append),), has_reflection=False, transport=chosen()
     )
     port = server.bind(HOST, 0)
     await server.start()

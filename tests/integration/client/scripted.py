@@ -12,8 +12,8 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
 from quorate.records.voters import Endpoint
 from quorate.rpc.controller_server import ControllerService
+from quorate.rpc.listener import GrpcListener
 from quorate.rpc.raft_server import RaftService
-from quorate.rpc.server import ControllerServer
 from tests.integration.rpc.conftest import ControllerByHand
 from tests.integration.transports import chosen
 from tests.ports import HOST
@@ -73,7 +73,7 @@ class ScriptedQuorum:
         self.answers: deque[Answer] = deque()
         self.asked: list[tuple[int, m.MembershipRequest]] = []
         self.described = asyncio.Condition()
-        self.servers: dict[int, ControllerServer] = {}
+        self.servers: dict[int, GrpcListener] = {}
         self.addresses: dict[int, tuple[str, int]] = {}
 
     async def __aenter__(self) -> Self:
@@ -87,13 +87,13 @@ class ScriptedQuorum:
 
     async def start(self, node_id: int) -> None:
         """Let a node listen, at its old port if it had one."""
-        server = ControllerServer(
-            RaftService(
-                _Handler(self, node_id),
-                m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(node_id), 0, 1),
-                software_version="9",
-            ),
-            ControllerService(ControllerByHand()),
+        raft = RaftService(
+            _Handler(self, node_id),
+            m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(node_id), 0, 1),
+            software_version="9",
+        )
+        server = GrpcListener.serving(
+            (raft, ControllerService(ControllerByHand())),
             has_reflection=False,
             transport=chosen(),
         )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Never
 import pytest
 
 from quorate.api.admin import AdminError, Done, Prepared, PrepareStopRequest
-from quorate.consensus.raw_application import RawApplication
 from quorate.controller.topics.messages import CreateTopicsReply
 from quorate.raft import messages as m
 from quorate.records.batch import iter_batches, read_records
@@ -26,7 +25,6 @@ from quorate.rpc.convert_admin import (
     pb_update_voter,
 )
 from quorate.rpc.raft_server import RaftService
-from quorate.rpc.raw_server import RawService
 from tests.unit.consensus.conftest import eventually
 from tests.unit.raft import cores
 from tests.unit.rpc import extremes
@@ -41,10 +39,9 @@ if TYPE_CHECKING:
     Open = Callable[..., Awaitable[Stack]]
 
 METHODS: Final = list(extremes.methods())
-STREAMS: Final = {"Fetch", "WriteStream", "Append"}
+STREAMS: Final = {"Fetch", "WriteStream"}
 NODE: Final = 1
 WHO: Final = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(NODE), 0, 1)
-RUN_LOAD: Final = "RunLoad"
 
 
 class _Aborted(Exception):
@@ -189,20 +186,6 @@ async def test_no_request_of_a_peer_ends_the_leader(
     await _try_all(stack, raft, method, descriptor)
     await stack.close()
     await open_stack()
-
-
-@pytest.mark.parametrize(("method", "descriptor"), _of("RawLog"))
-async def test_no_append_of_opaque_records_ends_the_leader(
-    open_stack: Open,
-    method: str,
-    descriptor: Any,  # noqa: ANN401
-) -> None:
-    stack = await open_stack()
-    raw = RawApplication(stack.driver)
-    stack.driver._application = raw
-    assert stack.driver.progress is not None
-    raw.progressed(stack.driver.progress)
-    await _try_all(stack, RawService(raw), method, descriptor)
 
 
 @pytest.mark.parametrize(("method", "descriptor"), _of("Admin"))

@@ -18,7 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from quorate.client.controller_client import ControllerClient
 from quorate.consensus.config import read_config
 from quorate.consensus.driver import Ending
-from quorate.consensus.node import Node, read_bootstrap
+from quorate.consensus.node import Node
 from quorate.controller.topics.messages import ListTopics
 from quorate.raft.messages import ElectionState
 from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, Epoch, NodeId, ReplicaKey
@@ -27,7 +27,6 @@ from quorate.rpc.channels import open_channel
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.settings.properties import ConfigError
 from quorate.storage import layout
-from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.meta import MetaProperties
@@ -216,21 +215,6 @@ async def test_room_on_a_full_disk_is_measured_on(
 
 def measures(node: Node, free_bytes: int) -> bool:
     return node.metrics()["disk_free_bytes"] == free_bytes
-
-
-def test_a_directory_without_bootstrap_records_has_none(properties: dict[str, str]) -> None:
-    assert read_bootstrap(properties["metadata.log.dir"]) == ()
-    assert read_bootstrap("/nowhere") == ()
-
-
-def test_damaged_bootstrap_records_matter_only_while_the_log_has_none(
-    properties: dict[str, str],
-) -> None:
-    path = Path(properties["metadata.log.dir"]) / "bootstrap.checkpoint"
-    path.write_bytes(b"\0" * 100)
-    with pytest.raises(StorageError, match="copy the file from another controller"):
-        read_bootstrap(properties["metadata.log.dir"])
-    assert read_bootstrap(properties["metadata.log.dir"], is_needed=False) == ()
 
 
 async def test_a_member_of_long_standing_starts_without_its_bootstrap_records(

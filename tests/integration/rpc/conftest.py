@@ -13,9 +13,10 @@ import pytest
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ReplyToken
+from quorate.rpc.authorization import ANYBODY, Callers
 from quorate.rpc.controller_server import ControllerService
+from quorate.rpc.listener import GrpcListener
 from quorate.rpc.raft_server import RaftService
-from quorate.rpc.server import ControllerServer
 from tests.integration.transports import chosen, each_transport
 from tests.unit.raft import cores
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import Caller, ReadRequest, WriteRequest
-    from quorate.rpc.authorization import CallerInterceptor
     from quorate.rpc.tls import TlsFiles
 
 __all__ = ["each_transport"]
@@ -113,7 +113,7 @@ class Served:
 
     raft: RaftByHand
     controller: ControllerByHand
-    server: ControllerServer
+    server: GrpcListener
     port: int
 
     @property
@@ -125,16 +125,15 @@ async def serve(
     port: int = 0,
     *,
     tls: TlsFiles | None = None,
-    guard: CallerInterceptor | None = None,
+    callers: Callers = ANYBODY,
     has_reflection: bool = False,
 ) -> Served:
     """Listen as node 1."""
     raft, controller = RaftByHand(), ControllerByHand()
-    server = ControllerServer(
-        RaftService(raft, WHO, software_version="9"),
-        ControllerService(controller),
+    server = GrpcListener.serving(
+        (RaftService(raft, WHO, software_version="9"), ControllerService(controller)),
+        callers,
         has_reflection=has_reflection,
-        guard=guard,
         transport=chosen(),
     )
     bound = server.bind(HOST, port, tls=tls)

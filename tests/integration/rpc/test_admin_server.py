@@ -14,11 +14,12 @@ from quorate.api.admin import AdminError, Done, Prepared, PrepareStopRequest
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId
-from quorate.rpc.admin_server import AdminServer, AdminService, CallRecord
+from quorate.rpc.admin_server import AdminService, CallRecord
 from quorate.rpc.convert_admin import describe_response
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2
+from quorate.rpc.listener import GrpcListener
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.integration.transports import chosen
 from tests.unit.consensus.conftest import eventually
@@ -67,7 +68,7 @@ async def served(
     handler: _Handler, records: asyncio.Queue[CallRecord]
 ) -> AsyncIterator[admin_pb2_grpc.AdminAsyncStub]:
     service = AdminService(handler, records.put_nowait)
-    server = AdminServer(service, has_reflection=True, transport=chosen())
+    server = GrpcListener.serving((service,), has_reflection=True, transport=chosen())
     port = server.bind(HOST, 0)
     await server.start()
     async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:

@@ -19,9 +19,8 @@ from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, Offset, ReplicaKey, ReplyToken
 from quorate.records.voters import Endpoint
-from quorate.rpc.controller_server import ControllerService
+from quorate.rpc.listener import GrpcListener
 from quorate.rpc.raft_server import RaftService
-from quorate.rpc.server import ControllerServer
 from tests.integration.rpc.conftest import WHO
 from tests.integration.transports import chosen
 from tests.ports import HOST
@@ -301,9 +300,8 @@ ROWS: Final = [*of_add(), *of_remove(), *of_update()]
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.rpc}-{row.reason.value}")
 async def test_a_refusal_arrives_with_code_reason_and_message(row: Row) -> None:
     peer = Peer(row.core(), row.now_ms)
-    server = ControllerServer(
-        RaftService(peer, WHO, software_version="9"),
-        ControllerService(None),  # type: ignore[arg-type]
+    server = GrpcListener.serving(
+        (RaftService(peer, WHO, software_version="9"),),
         has_reflection=False,
         transport=chosen(),
     )

@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from quorate.rpc.authorization import CallerInterceptor
+from quorate.rpc.authorization import CallerInterceptor, Callers
 from quorate.rpc.channels import make_server, open_channel
 from quorate.rpc.methods import SMALL_BYTES_MAX
 from tests.integration.rpc.conftest import HOST, WAIT_S
@@ -49,7 +49,7 @@ async def test_a_refused_call_keeps_nothing() -> None:
 
     handler = grpc.unary_unary_rpc_method_handler(call, bytes, bytes)
     service = grpc.method_handlers_generic_handler("quorate.test.Test", {"Call": handler})
-    guard = CallerInterceptor(None)
+    guard = CallerInterceptor(Callers(have_names=True), {})
     server = make_server((guard,), received_bytes_max=SMALL_BYTES_MAX, transport=chosen())
     server.add_generic_rpc_handlers((service,))
     port = server.add_insecure_port(f"{HOST}:0")

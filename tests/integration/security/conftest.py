@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.api.rights import Access
-from quorate.rpc.authorization import CallerInterceptor
+from quorate.rpc.authorization import Callers
 from tests.integration.rpc.conftest import Served, serve
 from tests.integration.security.identities import IDENTITIES, PARTIES
 from tests.integration.security.stores import Stores
@@ -32,7 +32,7 @@ def stores(tmp_path: Path) -> Stores:
 @pytest.fixture
 async def guarded(stores: Stores) -> AsyncIterator[Served]:
     """A server of mutual TLS that lets everybody do what the lists say."""
-    guard = CallerInterceptor(Access(IDENTITIES, frozenset({"User:CN=admin"})))
-    one = await serve(tls=stores.files("controller"), guard=guard)
+    callers = Callers(Access(IDENTITIES, frozenset({"User:CN=admin"})))
+    one = await serve(tls=stores.files("controller"), callers=callers)
     yield one
     await one.server.stop()

@@ -27,7 +27,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Epoch, Millis, NodeId, Offset, TopicId
 from quorate.records.voters import Endpoint
 from quorate.rpc import convert_admin, convert_controller, convert_raft
-from quorate.rpc.authorization import CallerInterceptor, forwarding
+from quorate.rpc.authorization import Callers, forwarding
 from quorate.rpc.channels import open_channel
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
@@ -227,8 +227,8 @@ async def test_a_refusal_that_repeats_itself_is_logged_once(
 
 
 async def test_reflection_is_for_those_who_may_describe(stores: Stores) -> None:
-    guard = CallerInterceptor(Access(IDENTITIES))
-    one = await serve(tls=stores.files("controller"), guard=guard, has_reflection=True)
+    callers = Callers(Access(IDENTITIES))
+    one = await serve(tls=stores.files("controller"), callers=callers, has_reflection=True)
     request = reflection_pb2.ServerReflectionRequest(list_services="")
     try:
         async with calling(one, stores, "viewer") as channel:

@@ -17,7 +17,7 @@ from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, CallId, Epoch, Millis, NodeId, Offset, TopicId
 from quorate.rpc import convert_controller
-from quorate.rpc.authorization import CallerInterceptor
+from quorate.rpc.authorization import Callers
 from quorate.rpc.channels import ChannelPool, open_channel
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
@@ -102,7 +102,7 @@ async def test_a_listener_offers_its_new_certificate_to_new_connections(stores: 
 
 
 async def test_a_pool_opens_new_channels_and_drains_the_old_ones(stores: Stores) -> None:
-    one = await serve(tls=stores.files("controller"), guard=CallerInterceptor(None))
+    one = await serve(tls=stores.files("controller"), callers=Callers(have_names=True))
     pool = ChannelPool(stores.files("peer"), drain_s=WAIT_S, transport=chosen())
     message = convert_controller.write_request(CREATE)
 

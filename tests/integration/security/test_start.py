@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.consensus.config import read_config
-from quorate.consensus.node import make_guard
+from quorate.consensus.node import callers_of
 from quorate.consensus.service import main_controller
 from quorate.rpc.access import STANDARD_AUTHORIZER
 from quorate.rpc.tls import TlsFiles
@@ -39,7 +39,7 @@ def test_a_controller_that_its_own_lists_leave_out_is_warned_about(
     for identity, warnings in (("controller", 0), ("somebody", 1)):
         config = read_config(given | {"super.users": f"User:CN={identity}"}, {})
         assert config.tls is not None
-        assert make_guard(config, TlsFiles(config.tls)) is not None
+        assert callers_of(config, TlsFiles(config.tls)).access is config.access
         assert len(caplog.records) == warnings
     assert "calls its peers as User:CN=controller, which may not" in caplog.text
 
@@ -47,9 +47,9 @@ def test_a_controller_that_its_own_lists_leave_out_is_warned_about(
 def test_callers_have_names_as_soon_as_there_is_tls(stores: Stores) -> None:
     config = read_config(settings(stores), {})
     assert config.tls is not None
-    assert make_guard(config, TlsFiles(config.tls)) is not None
+    assert callers_of(config, TlsFiles(config.tls)).have_names
     plain = settings(stores) | {"listener.security.protocol.map": "GRPC_SSL:GRPC"}
-    assert make_guard(read_config(plain, {}), None) is None
+    assert not callers_of(read_config(plain, {}), None).have_names
 
 
 @pytest.mark.parametrize(

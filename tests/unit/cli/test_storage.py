@@ -21,7 +21,6 @@ from quorate.records.metadata import decode_record
 from quorate.records.voters import Endpoint
 from quorate.storage.files import OsFileSystem
 from quorate.storage.layout import (
-    BENCH_RAW,
     BOOTSTRAP_CHECKPOINT,
     BOOTSTRAP_ID,
     FIRST_BOOTSTRAP,
@@ -147,11 +146,6 @@ def test_static_voters_stand_in_the_properties(run: Format, directory: Path) -> 
 def test_the_first_bootstrap_of_static_voters_is_marked(run: Format, directory: Path) -> None:
     assert run("format", "-t", CLUSTER, "--first-bootstrap", properties=STATIC)[0] == 0
     assert (directory / FIRST_BOOTSTRAP).exists()
-
-
-def test_a_directory_for_measurements_is_marked(run: Format, directory: Path) -> None:
-    assert run("format", "-t", CLUSTER, "-s", "--bench-raw")[0] == 0
-    assert (directory / BENCH_RAW).exists()
 
 
 def test_features_follow_the_metadata_version(run: Format, directory: Path) -> None:

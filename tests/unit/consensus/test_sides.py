@@ -8,7 +8,6 @@ import pytest
 
 from quorate.consensus import sides
 from quorate.consensus.application import MetadataApplication
-from quorate.consensus.raw_application import RawApplication
 from quorate.rpc.raft_client import RaftClient
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     ("side", "fits"),
     [
         (sides.Application, MetadataApplication),
-        (sides.Application, RawApplication),
         (sides.Transport, RaftClient),
     ],
 )

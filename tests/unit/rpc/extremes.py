@@ -16,7 +16,6 @@ from quorate.controller.features import SUPPORTED_FEATURES
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
-from quorate.rpc.gen.raw.v1 import raw_pb2
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from quorate.records.ids import ReplicaKey
 
-MODULES: Final[tuple[Any, ...]] = (raft_pb2, controller_pb2, raw_pb2, admin_pb2)
+MODULES: Final[tuple[Any, ...]] = (raft_pb2, controller_pb2, admin_pb2)
 NUMBERS: Final = (
     0,
     1,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from quorate.rpc import listener as module
-from quorate.rpc.authorization import CallerInterceptor
+from quorate.rpc.authorization import ANYBODY, CallerInterceptor
 from quorate.rpc.listener import _QUIET_S as QUIET_S
-from quorate.rpc.listener import Listener
+from quorate.rpc.listener import GrpcListener
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -30,8 +30,8 @@ class ServerByHand:
         await self.may_end.wait()
 
 
-def listener_of(server: ServerByHand, guard: CallerInterceptor | None = None) -> Listener:
-    return Listener(cast("grpc.aio.Server", server), guard or CallerInterceptor(None))
+def listener_of(server: ServerByHand, guard: CallerInterceptor | None = None) -> GrpcListener:
+    return GrpcListener(cast("grpc.aio.Server", server), guard or CallerInterceptor(ANYBODY, {}))
 
 
 async def test_who_stops_it_twice_at_once_waits_for_the_first() -> None:
@@ -88,7 +88,7 @@ async def test_calls_are_taken_until_they_cease_or_the_grace_is_over(
     grace_s: float | None, last_call_s: float, stopped_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The calls move when they are answered; the grace is for those that go on."""
-    guard, server = CallerInterceptor(None), ServerByHand()
+    guard, server = CallerInterceptor(ANYBODY, {}), ServerByHand()
     every_s = QUIET_S / 2
     calls_s = [last_call_s - every_s * number for number in range(int(last_call_s / every_s))]
     clock = Clock(guard, calls_s)

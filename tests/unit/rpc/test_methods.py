@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from quorate.api.rights import ALTER, PEER, PEER_OR_ALTER
-from quorate.rpc.channels import MESSAGE_BYTES_MAX
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
-from quorate.rpc.gen.raw.v1 import raw_pb2
 from quorate.rpc.methods import (
     METHODS,
     REQUEST_BYTES_MAX,
@@ -29,7 +27,7 @@ ADMIN = "/quorate.admin.v1.Admin/"
 
 
 def services() -> list[ServiceDescriptor]:
-    files: list[Any] = [raft_pb2, controller_pb2, raw_pb2, admin_pb2]
+    files: list[Any] = [raft_pb2, controller_pb2, admin_pb2]
     return [service for module in files for service in module.DESCRIPTOR.services_by_name.values()]
 
 
@@ -77,7 +75,6 @@ def test_what_nobody_knows_needs_alter() -> None:
 def test_a_method_takes_no_more_than_its_requests_need() -> None:
     assert METHODS[RAFT + "Vote"].request_bytes_max == SMALL_BYTES_MAX
     assert METHODS[CONTROLLER + "Write"].request_bytes_max == REQUEST_BYTES_MAX
-    assert METHODS["/quorate.raw.v1.RawLog/Append"].request_bytes_max == MESSAGE_BYTES_MAX
     assert METHODS[ADMIN + "AddRaftVoter"].request_bytes_max == SMALL_BYTES_MAX
 
 

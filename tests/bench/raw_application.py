@@ -16,9 +16,7 @@ from quorate.raft.messages import ProposalResponse
 from quorate.raft.notes import Cause
 from quorate.records.batch import BATCH_BYTES_MAX
 from quorate.records.ids import Offset
-from quorate.rpc.raw_server import RawLogError
-from quorate.storage import layout
-from quorate.storage.errors import StorageError
+from tests.bench.raw_server import RawLogError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,28 +24,12 @@ if TYPE_CHECKING:
     from quorate.consensus.driver import RaftDriver
     from quorate.raft.messages import ReadResponse
     from quorate.records.ids import OffsetAndEpoch, ReplyToken
-    from quorate.rpc.raw_server import Waiter
-    from quorate.storage.files import FileSystem
     from quorate.telemetry.metrics import Value
+    from tests.bench.raw_server import Waiter
 
 log = logging.getLogger(__name__)
 # Leaves room for what a batch holds beside the values.
 APPEND_BYTES_MAX = BATCH_BYTES_MAX // 2
-
-
-def check_mark(fs: FileSystem, directory: str, *, is_raw: bool) -> None:
-    """Metadata and opaque records never share a directory. Raises StorageError."""
-    is_marked = fs.exists(f"{directory}/{layout.BENCH_RAW}")
-    if is_marked and not is_raw:
-        raise StorageError(
-            f"{directory} was formatted for measurements and holds no metadata: start it with"
-            " --bench-raw, or format another directory"
-        )
-    if is_raw and not is_marked:
-        raise StorageError(
-            f"--bench-raw: {directory} is not formatted for measurements: format an empty"
-            " directory with `quorate storage format --bench-raw`, or leave the flag out"
-        )
 
 
 class RawApplication:

@@ -7,20 +7,15 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from quorate.consensus.raw_application import APPEND_BYTES_MAX, RawApplication, check_mark
 from quorate.raft import api
 from quorate.raft.messages import LeaderInfo, ProposalResponse
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset, ReplyToken
-from quorate.rpc.raw_server import RawLogError
-from quorate.storage import layout
-from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem
+from tests.bench.raw_application import APPEND_BYTES_MAX, RawApplication
+from tests.bench.raw_server import RawLogError
 from tests.unit.consensus.test_proposing import Recorder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from quorate.consensus.driver import RaftDriver
 
 LEADER = LeaderInfo(NodeId(1), Epoch(3))
@@ -124,14 +119,3 @@ async def test_a_batch_that_lies_elsewhere_ends_the_leadership(
     resignations = [e for e in driver.events if isinstance(e, api.ResignRequested)]
     assert bool(resignations) == resigns
     assert ("lost" in watching.heard) == (lies_at != 10)
-
-
-def test_metadata_and_opaque_records_never_share_a_directory(tmp_path: Path) -> None:
-    fs, directory = OsFileSystem(), str(tmp_path)
-    check_mark(fs, directory, is_raw=False)
-    with pytest.raises(StorageError, match="is not formatted for measurements"):
-        check_mark(fs, directory, is_raw=True)
-    (tmp_path / layout.BENCH_RAW).touch()
-    check_mark(fs, directory, is_raw=True)
-    with pytest.raises(StorageError, match="holds no metadata: start it with --bench-raw"):
-        check_mark(fs, directory, is_raw=False)

@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import grpc
 import grpc.aio
 
-from quorate.rpc.gen.raw.v1 import raw_pb2 as pb
-from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
+from quorate.api.rights import PEER
+from quorate.rpc.channels import MESSAGE_BYTES_MAX
+from quorate.rpc.methods import Method, PlaceKind, path
+from tests.bench.gen.raw.v1 import raw_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from google.protobuf.descriptor import MethodDescriptor
+
+    from quorate.rpc.services import Behaviour
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 APPENDS_IN_FLIGHT_MAX: Final = 4096
@@ -154,8 +160,26 @@ def _records_of(request: pb.AppendRequest) -> tuple[bytes, ...]:
     return tuple(request.records[:])
 
 
-class RawService(raw_pb2_grpc.RawLogServicer):
-    """quorate.raw.v1.RawLog."""
+_SERVICE: Final = pb.DESCRIPTOR.services_by_name["RawLog"]
+
+
+class RawService:
+    """quorate.raw.v1.RawLog, as a listener of ours serves it."""
+
+    descriptor = _SERVICE
+    methods: Final = {
+        path(method): Method(
+            needs={"": PEER},
+            request_bytes_max=MESSAGE_BYTES_MAX,
+            places=PlaceKind.WRITES,
+            has_own_places=method.client_streaming,
+        )
+        for method in _SERVICE.methods
+    }
+
+    def behaviour(self, method: MethodDescriptor) -> Behaviour:
+        behaviour: Behaviour = getattr(self, method.name)
+        return behaviour
 
     def __init__(self, handler: RawLogHandler) -> None:
         self._handler = handler

@@ -11,9 +11,10 @@ import grpc.aio
 import pytest
 
 from quorate.rpc.channels import MESSAGE_BYTES_MAX, make_server, open_channel
-from quorate.rpc.gen.raw.v1 import raw_pb2 as pb
-from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
-from quorate.rpc.raw_server import RawLogError, RawService, Waiter
+from quorate.rpc.services import add_service
+from tests.bench.gen.raw.v1 import raw_pb2 as pb
+from tests.bench.gen.raw.v1 import raw_pb2_grpc
+from tests.bench.raw_server import RawLogError, RawService, Waiter
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.integration.transports import chosen
 
@@ -61,7 +62,7 @@ async def log() -> LogByHand:
 @pytest.fixture
 async def raw(log: LogByHand) -> AsyncIterator[raw_pb2_grpc.RawLogAsyncStub]:
     server = make_server((), received_bytes_max=MESSAGE_BYTES_MAX, transport=chosen())
-    raw_pb2_grpc.add_RawLogServicer_to_server(RawService(log), server)
+    add_service(RawService(log), server)
     port = server.add_insecure_port(f"{HOST}:0")
     await server.start()
     async with open_channel(HOST, port, transport=chosen()) as channel:
@@ -113,7 +114,7 @@ async def test_who_does_not_lead_takes_nothing(
 async def test_a_stream_is_read_no_further_than_there_is_room(
     log: LogByHand, raw: raw_pb2_grpc.RawLogAsyncStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quorate.rpc.raw_server.BYTES_IN_FLIGHT_MAX", 3000)
+    monkeypatch.setattr("tests.bench.raw_server.BYTES_IN_FLIGHT_MAX", 3000)
     call = raw.Append()
     for sequence in range(1, 11):
         await call.write(pb.AppendRequest(sequence=sequence, records=[bytes(1000)]))

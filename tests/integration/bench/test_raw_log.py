@@ -1,4 +1,4 @@
-"""Opaque records over a real socket, on a directory that is formatted for them."""
+"""Opaque records over a real socket, in a controller that hosts them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ import pytest
 from quorate.consensus.config import read_config
 from quorate.consensus.node import Node
 from quorate.rpc.channels import open_channel
-from quorate.rpc.gen.raw.v1 import raw_pb2 as pb
-from quorate.rpc.gen.raw.v1 import raw_pb2_grpc
 from quorate.rpc.health import HealthServer
-from quorate.storage import layout
-from quorate.storage.errors import StorageError
-from quorate.storage.files import OsFileSystem, write_atomically
+from tests.bench.gen.raw.v1 import raw_pb2 as pb
+from tests.bench.gen.raw.v1 import raw_pb2_grpc
+from tests.bench.raw_controller import host_records
 from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
@@ -30,9 +28,8 @@ WAIT_S = 60
 @asynccontextmanager
 async def serving(properties: dict[str, str]) -> AsyncIterator[raw_pb2_grpc.RawLogAsyncStub]:
     """A node that leads and takes records."""
-    write_atomically(OsFileSystem(), f"{properties['metadata.log.dir']}/{layout.BENCH_RAW}", b"")
     config = read_config(properties, {})
-    node = Node(config, HealthServer(chosen()), is_raw=True)
+    node = Node(config, HealthServer(chosen()), hosting=host_records)
     await node.start()
     try:
         async with (
@@ -79,9 +76,3 @@ async def test_no_records_are_an_error_that_names_the_field(properties: dict[str
         for refused in (once.value, stream.value):
             assert refused.code() is grpc.StatusCode.INVALID_ARGUMENT
             assert "records: send 1 or more" in (refused.details() or "")
-
-
-async def test_a_directory_with_metadata_takes_none(properties: dict[str, str]) -> None:
-    node = Node(read_config(properties, {}), HealthServer(chosen()), is_raw=True)
-    with pytest.raises(StorageError, match="--bench-raw"):
-        await node.start()

@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from quorate.rpc.gen.raw.v1 import raw_pb2 as quorate_dot_raw_dot_v1_dot_raw__pb2
+from tests.bench.gen.raw.v1 import raw_pb2 as quorate_dot_raw_dot_v1_dot_raw__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__

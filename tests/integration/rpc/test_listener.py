@@ -18,8 +18,8 @@ from quorate.records.ids import UUID_BYTES, ClusterId, DirectoryId, NodeId, Repl
 from quorate.rpc.channels import MESSAGE_BYTES_MAX
 from quorate.rpc.controller_server import ControllerService
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
+from quorate.rpc.listener import GrpcListener
 from quorate.rpc.raft_server import RaftService
-from quorate.rpc.server import ControllerServer
 from quorate.settings.transport import Transport
 from quorate.telemetry.logs import RepeatFilter
 from tests.integration.raw_http2 import (
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def make() -> ControllerServer:
+def make() -> GrpcListener:
     key = ReplicaKey(NodeId(4), DirectoryId(bytes(UUID_BYTES)))
     who = ApiVersionsResponse(ErrorCode.NONE, ClusterId("c"), key, 0, 1)
     raft = RaftService(None, who, software_version="9")  # type: ignore[arg-type]
-    service = ControllerService(None)  # type: ignore[arg-type]
-    return ControllerServer(raft, service, has_reflection=True, transport=chosen())
+    controller = ControllerService(None)  # type: ignore[arg-type]
+    return GrpcListener.serving((raft, controller), has_reflection=True, transport=chosen())
 
 
 async def test_both_services_share_a_port() -> None:

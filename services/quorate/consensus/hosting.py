@@ -1,0 +1,136 @@
+"""What a controller runs on its log, and what clients ask of it: metadata, or something else.
+
+A program that measures the consensus alone starts a controller with a state machine of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from quorate.consensus.application import MetadataApplication
+from quorate.consensus.sides import Application
+from quorate.consensus.snapshotting import Snapshotter
+from quorate.controller.controller import Controller
+from quorate.controller.decision import ControllerSettings
+from quorate.records.ids import UUID_BYTES, Epoch, TopicId
+from quorate.records.metadata import decode_record
+from quorate.records.schema import SchemaError
+from quorate.rpc.controller_server import ControllerService
+from quorate.storage import layout
+from quorate.storage.errors import StorageError
+from quorate.storage.files import OsFileSystem
+from quorate.storage.snapshots import read_content
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from quorate.consensus.config import ControllerConfig
+    from quorate.consensus.driver import RaftDriver
+    from quorate.records.ids import OffsetAndEpoch
+    from quorate.records.metadata import MetadataRecord
+    from quorate.rpc.services import Service
+    from quorate.storage.meta import MetaProperties
+    from quorate.storage.recovery import Recovered
+    from quorate.telemetry.metrics import Value
+
+log = logging.getLogger(__name__)
+
+
+class StateMachine(Application, Protocol):
+    """The driver's side of it, and what a node asks of it besides."""
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it stands for this replica's log, not for a snapshot half read."""
+        ...
+
+    def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:
+        """The core has started: go on from the newest snapshot, or from the log's beginning."""
+        ...
+
+    def tick(self) -> None:
+        """Once a second."""
+        ...
+
+    def set_space(self, *, is_enough: bool) -> None:
+        """Whether the disk has room for what a leader appends."""
+        ...
+
+    def metrics(self) -> Mapping[str, Value]:
+        """Numbers for a scrape."""
+        ...
+
+    async def close(self) -> None:
+        """End what runs in the background, and what clients wait for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """A state machine, and the services by which clients ask it."""
+
+    machine: StateMachine
+    services: tuple[Service, ...]
+
+
+class Hosting(Protocol):
+    """Makes what a controller runs on the log of a driver. Raises StorageError."""
+
+    def __call__(
+        self,
+        driver: RaftDriver,
+        config: ControllerConfig,
+        meta: MetaProperties,
+        recovered: Recovered,
+    ) -> Hosted: ...
+
+
+def host_metadata(
+    driver: RaftDriver, config: ControllerConfig, meta: MetaProperties, recovered: Recovered
+) -> Hosted:
+    """The metadata of a cluster."""
+    is_needed = not recovered.state.snapshots and not driver.store.log.has_data
+    bootstrap = read_bootstrap(config.log.directory, is_needed=is_needed)
+    metadata = MetadataApplication(
+        driver,
+        Controller(_controller_settings(config, meta), bootstrap, gathers=True),
+        Snapshotter(driver, config.log),
+        linger_ms=config.quorum.append_linger_ms,
+        pause_ms=config.quorum.fetch_timeout_ms * 3 // 2,
+    )
+    return Hosted(metadata, (ControllerService(metadata),))
+
+
+def _controller_settings(config: ControllerConfig, meta: MetaProperties) -> ControllerSettings:
+    return ControllerSettings(
+        cluster_id=meta.cluster_id,
+        new_topic_id=lambda: TopicId(secrets.token_bytes(UUID_BYTES)),
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        broker_session_timeout_ms=config.broker_session_timeout_ms,
+    )
+
+
+def read_bootstrap(directory: str, *, is_needed: bool = True) -> tuple[MetadataRecord, ...]:
+    """The records that `format` left for the first active controller.
+
+    Raises StorageError where they cannot be read and the log does not have them yet.
+    """
+    fs = OsFileSystem()
+    path = f"{directory}/{layout.BOOTSTRAP_CHECKPOINT}"
+    if not fs.exists(path):
+        return ()
+    try:
+        content = read_content(fs, path, Epoch(0))
+        return tuple(decode_record(value)[0] for value in content.records)
+    except (StorageError, SchemaError) as error:
+        if is_needed:
+            raise StorageError(
+                f"{error}. It holds the first metadata, which the log does not have yet: copy the "
+                f"file from another controller of this cluster, or format {directory} anew"
+            ) from error
+        log.warning("%s: not needed any more, the log has what was in it", error)
+        return ()

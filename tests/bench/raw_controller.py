@@ -1,0 +1,35 @@
+"""A controller whose log holds opaque records instead of metadata: what a commit costs by itself.
+
+    python -m tests.bench.raw_controller --config FILE
+
+It is a controller like any other but for what it hosts. Its directory holds no metadata afterwards.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from quorate.consensus.__main__ import main
+from quorate.consensus.hosting import Hosted
+from tests.bench.raw_application import RawApplication
+from tests.bench.raw_server import RawService
+
+if TYPE_CHECKING:
+    from quorate.consensus.config import ControllerConfig
+    from quorate.consensus.driver import RaftDriver
+    from quorate.storage.meta import MetaProperties
+    from quorate.storage.recovery import Recovered
+
+
+def host_records(
+    driver: RaftDriver, config: ControllerConfig, meta: MetaProperties, recovered: Recovered
+) -> Hosted:
+    """Opaque records, whatever the log held before."""
+    del meta, recovered
+    raw = RawApplication(driver, linger_ms=config.quorum.append_linger_ms)
+    return Hosted(raw, (RawService(raw),))
+
+
+if __name__ == "__main__":
+    sys.exit(main(host_records))
