@@ -22,7 +22,7 @@ from quorate.consensus.proposing import Proposer
 from quorate.consensus.reading import Reading
 from quorate.consensus.replaying import LogReplay
 from quorate.consensus.replies import HeldReplies, not_controller, refuse
-from quorate.controller.brokers.messages import BrokerHeartbeat, RegisterBroker, UnregisterBroker
+from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.raft import api
 from quorate.raft.messages import LeaderInfo, ProposalResponse, ReadResponse
 from quorate.raft.notes import Cause
@@ -49,8 +49,6 @@ log = logging.getLogger(__name__)
 
 # Rule 11: a replay that is further behind makes this voter wait before it campaigns.
 READY_LAG_MAX: Final = 10_000
-# After these a session may end at another time than before.
-_OF_BROKERS: Final = (BrokerHeartbeat, RegisterBroker, UnregisterBroker)
 
 
 class MetadataApplication:
@@ -306,7 +304,7 @@ class MetadataApplication:
             self._accept(decision, asked.future)
         elif decision.reply is not None:
             self._confirm(decision.reply, asked.future)
-        if isinstance(request, _OF_BROKERS):
+        if decision.changes_soft:
             self._expiry.arm()
 
     def _undecided(self, asked: Asked, error: Exception) -> None:

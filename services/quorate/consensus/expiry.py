@@ -101,7 +101,7 @@ class Expiry:
         now_ms = driver.host.monotonic_ms()
         try:
             if now_ms - self._timer_ms > self._pause_ms:
-                self._controller.renew_sessions(now_ms)
+                self._controller.renew(now_ms)
             decision = self._controller.expire(now_ms)
         except Exception as error:
             self._undecided(now_ms, error)

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
-from quorate.controller.brokers.heartbeats import decide_expiry, decide_heartbeat
+from quorate.controller.brokers.heartbeats import SILENCE, decide_heartbeat
 from quorate.controller.brokers.messages import BrokerHeartbeat, RegisterBroker, UnregisterBroker
 from quorate.controller.brokers.registering import decide_register, decide_unregister
-from quorate.controller.brokers.sessions import Sessions
 from quorate.controller.configs.altering import alter_configs_in_slices
 from quorate.controller.configs.messages import IncrementalAlterConfigs
-from quorate.controller.decision import Context, Decision, Outcome, Proposal
+from quorate.controller.decision import Context, Decision, Outcome, Proposal, SoftState
 from quorate.controller.errors import NotActiveError
 from quorate.controller.features import METADATA_VERSION, metadata_version
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
@@ -31,7 +30,7 @@ from quorate.controller.overlay import Overlay
 from quorate.controller.reads import answer, answer_in_slices
 from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record_in_slices
 from quorate.controller.requests import Caller
-from quorate.controller.settling import Settling, decide_rest
+from quorate.controller.settling import SETTLING
 from quorate.controller.slices import finish
 from quorate.controller.topics.creating import create_topics_in_slices
 from quorate.controller.topics.deleting import delete_topics_in_slices
@@ -54,6 +53,10 @@ if TYPE_CHECKING:
 
 BrokerRequest: TypeAlias = RegisterBroker | BrokerHeartbeat | UnregisterBroker
 
+# The soonest that something can be due.
+AT_ONCE_MS: Final = 0
+# What is decided without a request, in that order.
+_TIMED: Final = (SILENCE, SETTLING)
 _ITSELF = Caller("User:CONTROLLER", "")
 
 
@@ -180,9 +183,8 @@ class Controller:
             proposal.add((AbortTransactionRecord(reason="a new controller became active"),))
         if not is_bootstrapped:
             proposal.add(self._bootstrap)
-        sessions = Sessions(self._settings.broker_session_timeout_ms)
-        sessions.renew(image.brokers, now_ms)
-        self._active = _Active(epoch, image, sessions, gathers=self._gathers)
+        soft = SoftState(timed.begin(image, self._settings, now_ms) for timed in _TIMED)
+        self._active = _Active(epoch, image, soft, gathers=self._gathers)
         return self._active.take(Outcome(proposal, None))
 
     def deactivate(self) -> None:
@@ -241,32 +243,35 @@ class Controller:
     def expire(self, now_ms: int) -> Decision | None:
         """What has to be decided without a request, a slice at a time; None when nothing is.
 
-        Brokers whose sessions are over are fenced first, then the partitions go on that are not
-        settled. A slice that found nothing to change has no records, and others may follow. Raises
-        NotActiveError when not active.
+        Of what is due at once the first that has something to decide goes first. A slice that found
+        nothing to change has no records, and others may follow. Raises NotActiveError when not
+        active.
         """
         active = self._required()
         assert not active.is_deciding, "another decision is under way"
         context = self._context(_ITSELF, now_ms)
-        outcome = decide_expiry(context) or decide_rest(context)
-        if outcome is None:
-            return None
-        decision = active.take(outcome)
-        return decision if decision.records or not active.settling.is_over else None
+        for timed in _TIMED:
+            outcome = timed.expire(context)
+            if outcome is not None:
+                decision = active.take(outcome)
+                return decision if decision.records or self.wake_at_ms == AT_ONCE_MS else None
+        return None
 
     @property
     def wake_at_ms(self) -> int | None:
         """When `expire` has something to do next: 0 for at once, None for never."""
-        if self._active is None:
+        active = self._active
+        if active is None:
             return None
-        if not self._active.settling.is_over:
-            return 0
-        return self._active.sessions.first_to_expire(self._active.overlay.view.brokers)
+        soft, view = active.soft, active.overlay.view
+        times = (timed.wake_at_ms(soft, view) for timed in _TIMED)
+        return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
-    def renew_sessions(self, now_ms: int) -> None:
-        """Start all sessions anew, after a pause of this process in which nobody was heard."""
+    def renew(self, now_ms: int) -> None:
+        """Have times begin anew, after a pause of this process in which nobody was heard."""
         active = self._required()
-        active.sessions.renew(active.overlay.view.brokers, now_ms)
+        for timed in _TIMED:
+            timed.renew(active.soft, active.overlay.view, now_ms)
 
     def advance(self, end_offset: Offset) -> None:
         """Something that is none of the controller's was appended up to `end_offset`."""
@@ -294,8 +299,7 @@ class Controller:
         return Context(
             active.overlay,
             active.freeze,
-            active.sessions,
-            active.settling,
+            active.soft,
             self._settings,
             caller,
             now_ms,
@@ -306,14 +310,13 @@ class _Active:
     """What only the active controller has: the speculative image, and what led to it."""
 
     def __init__(
-        self, epoch: Epoch, image: MetadataImage, sessions: Sessions, *, gathers: bool
+        self, epoch: Epoch, image: MetadataImage, soft: SoftState, *, gathers: bool
     ) -> None:
         self.epoch = epoch
         self.overlay = Overlay(image)
-        self.sessions = sessions
+        self.soft = soft
         self._gathers = gathers
         self.is_deciding = False
-        self.settling = Settling(is_sweep=len(image.topics.by_id) > 0)
         self._pending: deque[MetadataImage] = deque()
 
     def freeze(self) -> MetadataImage:
@@ -334,7 +337,7 @@ class _Active:
             self._pending.append(image)
 
     def take(self, outcome: Outcome) -> Decision:
-        """Count an outcome's records as appended, and its sessions as seen."""
+        """Count an outcome's records as appended, and change the soft state that goes with it."""
         return finish(self.take_in_slices(outcome))
 
     def take_written(self, outcome: Outcome) -> Slices[Decision]:
@@ -364,17 +367,13 @@ class _Active:
             base_offset = self.end_offset
             end_offset = Offset(base_offset + len(records))
             self._append(delta.apply(self._position(end_offset)))
-        if outcome.session is not None:
-            self.sessions.set(*outcome.session)
-        if outcome.ended is not None:
-            self.sessions.end(outcome.ended)
-        if outcome.settling is not None:
-            self.settling = outcome.settling
         return self._decision(outcome, records, base_offset)
 
     def _decision(
         self, outcome: Outcome, records: tuple[MetadataRecord, ...], base_offset: Offset
     ) -> Decision:
+        for change in outcome.soft:
+            change.apply(self.soft)
         # By position, as a context is.
         return Decision(
             records,
@@ -382,6 +381,7 @@ class _Active:
             outcome.reply,
             base_offset,
             self.overlay.end_offset,
+            bool(outcome.soft),
         )
 
     def advance(self, end_offset: Offset) -> None:

@@ -7,7 +7,7 @@ Records are encoded here, once, in the versions that the finalised metadata.vers
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from quorate.controller.errors import RefusedError
 from quorate.controller.features import encode_at
@@ -18,16 +18,15 @@ from quorate.records.value import value
 from quorate.records.widths import STRING_BYTES_MAX, record_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from quorate.controller.brokers.sessions import Session, Sessions
     from quorate.controller.image import MetadataImage, View
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import Caller
-    from quorate.controller.settling import Settling
     from quorate.records.ids import ClusterId, Offset, TopicId
     from quorate.records.metadata import MetadataRecord
 
+S = TypeVar("S")
 RECORDS_MAX: Final = 10_000
 
 # What a record costs in a batch beside its value, at most: length, attributes, deltas, sizes.
@@ -43,6 +42,31 @@ class ControllerSettings:
     num_partitions: int = 1
     default_replication_factor: int = 1
     broker_session_timeout_ms: int = 9000
+
+
+class SoftState:
+    """What subjects keep beside the log while a controller is active, found by its type.
+
+    It begins anew with each active controller, and changes with what is decided.
+    """
+
+    def __init__(self, states: Iterable[object]) -> None:
+        self._by_type: dict[type, Any] = {type(state): state for state in states}
+
+    def of(self, kind: type[S]) -> S:
+        """The state of that type."""
+        state: S = self._by_type[kind]
+        return state
+
+    def put(self, state: object) -> None:
+        """Have this in the place of the state of its type."""
+        self._by_type[type(state)] = state
+
+
+class SoftChange(Protocol):
+    """What becomes of soft state once a decision is taken; a value."""
+
+    def apply(self, soft: SoftState) -> None: ...
 
 
 class Decided(Protocol):
@@ -62,8 +86,7 @@ class Context:
 
     decided: Decided
     freeze: Callable[[], MetadataImage]
-    sessions: Sessions
-    settling: Settling
+    soft: SoftState
     settings: ControllerSettings
     caller: Caller
     now_ms: int
@@ -146,17 +169,11 @@ class Proposal:
 
 @value
 class Outcome:
-    """What a subject decided: records, the reply, and the soft state that goes with them.
-
-    `session` replaces the broker's session, None leaves it; `ended` ends that of a broker.
-    `settling` is what is left to look at after it, None what was left before.
-    """
+    """What a subject decided: records, the reply, and the changes of soft state that go with it."""
 
     proposal: Proposal
     reply: WriteReply | None
-    session: tuple[int, Session] | None = None
-    ended: int | None = None
-    settling: Settling | None = None
+    soft: tuple[SoftChange, ...] = ()
 
 
 @value
@@ -165,7 +182,8 @@ class Decision:
 
     The reply is true once the high watermark reaches `end_offset`, with or without records: it may
     rest on records that were decided earlier and are not committed yet. `values` are the records
-    encoded. `reply` is None for what the controller decides of its own accord.
+    encoded. `reply` is None for what the controller decides of its own accord. `changes_soft` says
+    that the next such decision may be due at another time than before.
     """
 
     records: tuple[MetadataRecord, ...]
@@ -173,6 +191,7 @@ class Decision:
     reply: WriteReply | None
     base_offset: Offset
     end_offset: Offset
+    changes_soft: bool = False
 
 
 def too_large(what: str) -> str:

@@ -21,13 +21,14 @@ from quorate.controller.decision import Outcome, Proposal
 from quorate.controller.elections import change_of, needs_look
 from quorate.controller.features import metadata_version
 from quorate.controller.partition_rows import key_of
+from quorate.controller.timed import Timed
 from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from quorate.controller.decision import Context
-    from quorate.controller.image import MetadataImage
+    from quorate.controller.decision import Context, ControllerSettings, SoftState
+    from quorate.controller.image import MetadataImage, View
     from quorate.records.ids import TopicId
     from quorate.records.metadata import MetadataRecord
 
@@ -81,6 +82,10 @@ class Settling:
         """Whether partitions may still be as if that broker had not come or gone."""
         return self.is_sweep or broker_id in self.brokers or broker_id in self.later
 
+    def apply(self, soft: SoftState) -> None:
+        """This is what is left now. A `SoftChange`."""
+        soft.put(self)
+
     def begun(self, image: MetadataImage) -> Settling:
         """The next pass begins."""
         # A key alone: the partitions of now would all be kept until the pass is over, and those
@@ -94,25 +99,26 @@ def settle(
     records: Iterable[MetadataRecord],
     broker_ids: Iterable[int],
     active: frozenset[int],
-) -> Outcome:
+) -> tuple[Proposal, Settling]:
     """Change the standing of brokers, then leaders and ISRs as far as one slice goes.
 
     The records about the brokers come first: what is left to do follows from them, whichever is the
-    active controller then. `active` are the brokers that may lead once they are replayed.
+    active controller then. `active` are the brokers that may lead once they are replayed. What is
+    left to look at afterwards comes with the records.
     """
     proposal = Proposal(metadata_version(context.view.features))
     proposal.add(tuple(records))
-    settling = context.settling
+    settling = context.soft.of(Settling)
     settling = replace(settling, later=settling.later.union(broker_ids))
     if settling.cursor is None and not settling.is_sweep:
         image = context.freeze()
         settling = _go_on(settling.begun(image), image, active, proposal)
-    return Outcome(proposal, None, settling=settling)
+    return proposal, settling
 
 
 def decide_rest(context: Context) -> Outcome | None:
     """The next slice of what is left; None when nothing is."""
-    settling = context.settling
+    settling = context.soft.of(Settling)
     if settling.is_over:
         return None
     image = context.freeze()
@@ -120,7 +126,19 @@ def decide_rest(context: Context) -> Outcome | None:
         settling = settling.begun(image)
     proposal = Proposal(metadata_version(image.features))
     active = image.brokers.active
-    return Outcome(proposal, None, settling=_go_on(settling, image, active, proposal))
+    return Outcome(proposal, None, (_go_on(settling, image, active, proposal),))
+
+
+def _begin(image: MetadataImage, _settings: ControllerSettings, _now_ms: int) -> Settling:
+    return Settling(is_sweep=len(image.topics.by_id) > 0)
+
+
+def _wake_at_ms(soft: SoftState, _view: View) -> int | None:
+    return None if soft.of(Settling).is_over else 0
+
+
+SETTLING: Final = Timed(begin=_begin, wake_at_ms=_wake_at_ms, expire=decide_rest)
+"""Passes go on by themselves, a slice at a time."""
 
 
 def _go_on(

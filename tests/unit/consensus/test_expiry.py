@@ -43,7 +43,7 @@ class Decider:
             self.wake_at_ms = None
         return decision
 
-    def renew_sessions(self, now_ms: int) -> None:
+    def renew(self, now_ms: int) -> None:
         self.renewed_ms.append(now_ms)
 
 

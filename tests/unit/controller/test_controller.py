@@ -142,7 +142,7 @@ def test_brokers_get_a_whole_session_from_a_new_active_controller(cluster: Clust
     activate(controller, now_ms=20_000)
     assert controller.expire(28_999) is None
     assert controller.wake_at_ms == 29_000
-    controller.renew_sessions(25_000)
+    controller.renew(25_000)
     assert controller.wake_at_ms == 34_000
 
 
@@ -280,7 +280,7 @@ def test_who_is_not_active_decides_nothing(cluster: Cluster) -> None:
         lambda: controller.expire(0),
         lambda: controller.advance(Offset(99)),
         lambda: controller.commit(Offset(99), timestamp_ms=0),
-        lambda: controller.renew_sessions(0),
+        lambda: controller.renew(0),
     ]
     for call in calls:
         with pytest.raises(NotActiveError, match="this controller is not active"):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.controller.decision import RECORDS_MAX, Proposal, too_large
+from quorate.controller.decision import RECORDS_MAX, Proposal, SoftState, too_large
 from quorate.controller.errors import RefusedError
 from quorate.records.batch import BATCH_BYTES_MAX, encode_batch
 from quorate.records.errors import ErrorCode
@@ -78,3 +78,9 @@ def test_the_message_asks_to_split_the_request() -> None:
         "The topic 'a' does not fit into one batch of at most 10000 records and 8388608 bytes with"
         " the rest of the request; split the request."
     )
+
+
+def test_soft_state_is_found_by_its_type_and_replaced_by_its_like() -> None:
+    soft = SoftState((1, "a"))
+    soft.put("b")
+    assert (soft.of(int), soft.of(str)) == (1, "b")

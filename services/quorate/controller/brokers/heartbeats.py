@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.brokers.messages import BrokerHeartbeatReply
-from quorate.controller.brokers.sessions import Session
+from quorate.controller.brokers.sessions import Heard, Left, Session, Sessions
 from quorate.controller.decision import Context, Outcome, Proposal
 from quorate.controller.features import metadata_version
 from quorate.controller.partition_records import NO_LEADER_CHANGE
-from quorate.controller.settling import settle
+from quorate.controller.settling import Settling, settle
+from quorate.controller.timed import Timed
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset, TopicId
 from quorate.records.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
@@ -18,7 +18,8 @@ from quorate.records.metadata import BrokerRegistrationChangeRecord, PartitionCh
 if TYPE_CHECKING:
     from quorate.controller.brokers.image import Broker, Brokers
     from quorate.controller.brokers.messages import BrokerHeartbeat
-    from quorate.controller.image import MetadataImage
+    from quorate.controller.decision import ControllerSettings, SoftState
+    from quorate.controller.image import MetadataImage, View
 
 FENCE: Final = 1
 UNFENCE: Final = -1
@@ -64,7 +65,7 @@ class _Heartbeat:
             if request.want_shut_down:
                 return self._shut_down()
             # What its last incarnation led is led by others before this one may lead anything.
-            is_settled = not self._context.settling.concerns(request.broker_id)
+            is_settled = not self._context.soft.of(Settling).concerns(request.broker_id)
             if self._is_caught_up and is_settled and not request.want_fence:
                 return self._unfence()
             return self._stay(is_fenced=True)
@@ -83,7 +84,7 @@ class _Heartbeat:
             should_shut_down=should_shut_down,
         )
 
-    def _session(self, shutdown_offset: Offset | None = None) -> tuple[int, Session]:
+    def _heard(self, shutdown_offset: Offset | None = None) -> Heard:
         request = self._request
         session = Session(
             broker_epoch=request.broker_epoch,
@@ -91,13 +92,13 @@ class _Heartbeat:
             metadata_offset=request.current_metadata_offset,
             shutdown_offset=shutdown_offset,
         )
-        return request.broker_id, session
+        return Heard(request.broker_id, session)
 
     def _stay(self, *, is_fenced: bool, shutdown_offset: Offset | None = None) -> Outcome:
         return Outcome(
             _nothing(self._context),
             self._reply(is_fenced=is_fenced),
-            session=self._session(shutdown_offset),
+            (self._heard(shutdown_offset),),
         )
 
     def _unfence(self) -> Outcome:
@@ -108,20 +109,14 @@ class _Heartbeat:
         if not self._broker.registration.in_controlled_shutdown:
             active |= {broker_id}
         change = _change(brokers, broker_id, fenced=UNFENCE)
-        return replace(
-            settle(self._context, (change,), (broker_id,), active),
-            reply=self._reply(is_fenced=False),
-            session=self._session(),
-        )
+        proposal, settling = settle(self._context, (change,), (broker_id,), active)
+        return Outcome(proposal, self._reply(is_fenced=False), (settling, self._heard()))
 
     def _fence(self) -> Outcome:
-        return replace(
-            self._without(fenced=FENCE),
-            reply=self._reply(is_fenced=True),
-            session=self._session(),
-        )
+        proposal, settling = self._without(fenced=FENCE)
+        return Outcome(proposal, self._reply(is_fenced=True), (settling, self._heard()))
 
-    def _without(self, **change: int) -> Outcome:
+    def _without(self, **change: int) -> tuple[Proposal, Settling]:
         """It may not lead any more."""
         brokers, broker_id = self._context.view.brokers, self._request.broker_id
         record = _change(brokers, broker_id, **change)
@@ -132,34 +127,34 @@ class _Heartbeat:
         broker_id = self._request.broker_id
         reply = self._reply(is_fenced=True, should_shut_down=True)
         if self._broker.registration.fenced:
-            outcome = Outcome(_nothing(self._context), reply)
-        else:
-            outcome = self._without(fenced=FENCE)
-        return replace(outcome, reply=reply, ended=broker_id)
+            return Outcome(_nothing(self._context), reply, (Left(broker_id),))
+        proposal, settling = self._without(fenced=FENCE)
+        return Outcome(proposal, reply, (settling, Left(broker_id)))
 
     def _begin_shutting_down(self) -> Outcome:
         """It may go at once where it is known to lead nothing."""
         broker_id = self._request.broker_id
-        outcome = self._without(in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN)
+        proposal, settling = self._without(in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN)
         shutdown_offset = None
-        if outcome.settling is not None and not outcome.settling.concerns(broker_id):
-            if not _has_led(self._context.freeze(), broker_id, outcome):
+        if not settling.concerns(broker_id):
+            if not _has_led(self._context.freeze(), broker_id, proposal):
                 return self._shut_down()
-            end = self._context.next_offset + len(outcome.proposal.records)
+            end = self._context.next_offset + len(proposal.records)
             shutdown_offset = Offset(end - 1)
         reply = self._reply(is_fenced=False)
-        return replace(outcome, reply=reply, session=self._session(shutdown_offset))
+        return Outcome(proposal, reply, (settling, self._heard(shutdown_offset)))
 
     def _go_on_shutting_down(self) -> Outcome:
         """Once the others know their new leaders it may go (Kafka: lowest active offset)."""
         broker_id = self._request.broker_id
-        known = self._context.sessions.get(broker_id)
+        sessions = self._context.soft.of(Sessions)
+        known = sessions.get(broker_id)
         shutdown_offset = None if known is None else known.shutdown_offset
         if shutdown_offset is None:
-            if self._context.settling.concerns(broker_id):
+            if self._context.soft.of(Settling).concerns(broker_id):
                 return self._stay(is_fenced=False)
             shutdown_offset = Offset(self._context.next_offset - 1)
-        lowest = self._context.sessions.lowest_active_offset(self._context.view.brokers)
+        lowest = sessions.lowest_active_offset(self._context.view.brokers)
         if lowest is not None and lowest < shutdown_offset:
             return self._stay(is_fenced=False, shutdown_offset=shutdown_offset)
         return self._shut_down()
@@ -171,11 +166,30 @@ def decide_expiry(context: Context) -> Outcome | None:
     All at once, so that none of them is given what another one led.
     """
     brokers = context.view.brokers
-    expired = context.sessions.expired(brokers, context.now_ms, FENCED_TOGETHER_MAX)
+    expired = context.soft.of(Sessions).expired(brokers, context.now_ms, FENCED_TOGETHER_MAX)
     if not expired:
         return None
     records = [_change(brokers, broker_id, fenced=FENCE) for broker_id in expired]
-    return settle(context, records, expired, brokers.active.difference(expired))
+    proposal, settling = settle(context, records, expired, brokers.active.difference(expired))
+    return Outcome(proposal, None, (settling,))
+
+
+def _begin(image: MetadataImage, settings: ControllerSettings, now_ms: int) -> Sessions:
+    sessions = Sessions(settings.broker_session_timeout_ms)
+    sessions.renew(image.brokers, now_ms)
+    return sessions
+
+
+def _wake_at_ms(soft: SoftState, view: View) -> int | None:
+    return soft.of(Sessions).first_to_expire(view.brokers)
+
+
+def _renew(soft: SoftState, view: View, now_ms: int) -> None:
+    soft.of(Sessions).renew(view.brokers, now_ms)
+
+
+SILENCE: Final = Timed(begin=_begin, wake_at_ms=_wake_at_ms, expire=decide_expiry, renew=_renew)
+"""Brokers that were silent for their whole session are fenced."""
 
 
 def _change(
@@ -189,9 +203,9 @@ def _change(
     )
 
 
-def _has_led(image: MetadataImage, broker_id: int, outcome: Outcome) -> bool:
-    """Whether the outcome takes a leadership from the broker."""
-    for record in outcome.proposal.records:
+def _has_led(image: MetadataImage, broker_id: int, proposal: Proposal) -> bool:
+    """Whether the proposal takes a leadership from the broker."""
+    for record in proposal.records:
         if isinstance(record, PartitionChangeRecord) and record.leader != NO_LEADER_CHANGE:
             partition = image.topics.partition(TopicId(record.topic_id), record.partition_id)
             if partition is not None and partition.leader == broker_id:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.brokers.messages import RegisterBrokerReply, UnregisterBrokerReply
-from quorate.controller.brokers.sessions import Session
+from quorate.controller.brokers.sessions import Heard, Left, Session, Sessions
 from quorate.controller.decision import Context, Outcome, Proposal
 from quorate.controller.errors import RefusedError
 from quorate.controller.features import (
@@ -45,7 +45,8 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
     view = context.view
     level = metadata_version(view.features)
     proposal = Proposal(level)
-    existing = view.brokers.by_id.get(request.broker_id)
+    broker_id = request.broker_id
+    existing = view.brokers.by_id.get(broker_id)
     record = _registration(request, level, epoch=context.next_offset)
     outdated: Broker | None = None
     if existing is not None and existing.registration.incarnation_id == request.incarnation_id:
@@ -60,20 +61,16 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
     try:
         _check_request(context, request)
         _check_incarnation(context, request, existing)
-        proposal.require(record, f"The registration of broker {request.broker_id}")
+        proposal.require(record, f"The registration of broker {broker_id}")
     except RefusedError as refused:
         return Outcome(proposal, RegisterBrokerReply(refused.error, refused.message))
-    if outdated is None:
-        outcome = Outcome(proposal, None)
-    else:
-        active = view.brokers.active - {request.broker_id}
-        outcome = settle(context, (record,), (request.broker_id,), active)
     session = Session(broker_epoch=record.broker_epoch, contact_ms=context.now_ms)
-    return replace(
-        outcome,
-        reply=RegisterBrokerReply(broker_epoch=record.broker_epoch),
-        session=(request.broker_id, session),
-    )
+    reply, heard = RegisterBrokerReply(broker_epoch=record.broker_epoch), Heard(broker_id, session)
+    if outdated is None:
+        return Outcome(proposal, reply, (heard,))
+    active = view.brokers.active - {broker_id}
+    proposal, settling = settle(context, (record,), (broker_id,), active)
+    return Outcome(proposal, reply, (settling, heard))
 
 
 def _check_request(context: Context, request: RegisterBroker) -> None:
@@ -171,7 +168,8 @@ def _check_incarnation(context: Context, request: RegisterBroker, existing: Brok
     """Refuse a second process while the first is alive, unless that one is on its way out."""
     if existing is None or existing.registration.incarnation_id == request.incarnation_id:
         return
-    is_live = context.sessions.is_live(
+    sessions = context.soft.of(Sessions)
+    is_live = sessions.is_live(
         request.broker_id,
         broker_epoch=existing.registration.broker_epoch,
         now_ms=context.now_ms,
@@ -179,7 +177,7 @@ def _check_incarnation(context: Context, request: RegisterBroker, existing: Brok
     if is_live and not existing.registration.in_controlled_shutdown:
         message = (
             f"Another process is registered as broker {request.broker_id} and was heard within"
-            f" {context.sessions.timeout_ms} ms; stop it, or wait until its session has run out."
+            f" {sessions.timeout_ms} ms; stop it, or wait until its session has run out."
         )
         raise RefusedError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, message)
 
@@ -225,5 +223,5 @@ def decide_unregister(context: Context, request: UnregisterBroker) -> Outcome:
         broker_id=request.broker_id, broker_epoch=existing.registration.broker_epoch
     )
     active = view.brokers.active - {request.broker_id}
-    outcome = settle(context, (record,), (request.broker_id,), active)
-    return replace(outcome, reply=UnregisterBrokerReply(), ended=request.broker_id)
+    proposal, settling = settle(context, (record,), (request.broker_id,), active)
+    return Outcome(proposal, UnregisterBrokerReply(), (settling, Left(request.broker_id)))

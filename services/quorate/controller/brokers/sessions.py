@@ -12,10 +12,11 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import Offset
-from quorate.records.value import named_value
+from quorate.records.value import named_value, value
 
 if TYPE_CHECKING:
     from quorate.controller.brokers.image import Brokers
+    from quorate.controller.decision import SoftState
 
 _REPLAYED_MIN: Final = 64
 _NO_OFFSET: Final = Offset(-1)
@@ -33,6 +34,27 @@ class Session:
     contact_ms: int
     metadata_offset: Offset = _NO_OFFSET
     shutdown_offset: Offset | None = None
+
+
+@value
+class Heard:
+    """A broker was heard: its session is this one now. A `SoftChange`."""
+
+    broker_id: int
+    session: Session
+
+    def apply(self, soft: SoftState) -> None:
+        soft.of(Sessions).set(self.broker_id, self.session)
+
+
+@value
+class Left:
+    """A broker went, and its next incarnation may register at once. A `SoftChange`."""
+
+    broker_id: int
+
+    def apply(self, soft: SoftState) -> None:
+        soft.of(Sessions).end(self.broker_id)
 
 
 class Sessions:

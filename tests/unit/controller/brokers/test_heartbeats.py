@@ -266,5 +266,5 @@ def test_renewed_sessions_still_know_what_a_broker_that_shuts_down_waits_for(
     cluster.create("a", (1, 2))
     cluster.ask(cluster.heartbeat(1, want_shut_down=True))
     keep_alive(cluster, 2, 3)
-    cluster.controller.renew_sessions(0)
+    cluster.controller.renew(0)
     assert cluster.ask(cluster.heartbeat(1, want_shut_down=True)).should_shut_down

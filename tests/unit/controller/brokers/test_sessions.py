@@ -6,7 +6,8 @@ from immutables import Map
 
 from quorate.controller.brokers import sessions as module
 from quorate.controller.brokers.image import Broker, Brokers
-from quorate.controller.brokers.sessions import Session, Sessions
+from quorate.controller.brokers.sessions import Heard, Left, Session, Sessions
+from quorate.controller.decision import SoftState
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
     RegisterBrokerRecord,
@@ -130,3 +131,11 @@ def test_the_lowest_offset_is_known_without_looking_at_all_brokers() -> None:
             assert sessions.lowest_active_offset(members) == expected
     # What was heard before is forgotten.
     assert len(sessions._replayed) <= 2 * 100 + 65
+
+
+def test_what_is_decided_on_a_broker_begins_and_ends_its_session() -> None:
+    soft, session = SoftState((Sessions(9000),)), Session(broker_epoch=10, contact_ms=5)
+    Heard(1, session).apply(soft)
+    assert soft.of(Sessions).get(1) is session
+    Left(1).apply(soft)
+    assert soft.of(Sessions).get(1) is None
