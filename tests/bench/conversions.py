@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quorate.controller.brokers import messages as of_brokers
 from quorate.controller.configs import messages as of_configs
-from quorate.controller.features import encode_at
+from quorate.controller.features.levels import encode_at
 from quorate.controller.topics import messages as of_topics
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import grpc.aio
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.requests import WriteFor
     from quorate.records.errors import ErrorCode as Error
     from tests.chaos.cluster import Cluster
 
@@ -62,7 +62,7 @@ KEYS: Final = STAYING + PASSING
 CONFIG: Final = "retention.ms"
 
 
-def _request(kind: Kind, key: str, value: int) -> WriteRequest:
+def _request(kind: Kind, key: str, value: int) -> WriteFor[Any]:
     if kind is Kind.CREATE:
         configs = ((CONFIG, str(value)),)
         return CreateTopics((NewTopic(key, partitions=2, replication_factor=3, configs=configs),))

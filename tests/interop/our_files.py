@@ -26,7 +26,7 @@ from quorate.controller.configs.messages import (
     IncrementalAlterConfigs,
     ResourceType,
 )
-from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.controller.topics.messages import DeleteTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset

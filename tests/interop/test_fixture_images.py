@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller.features import METADATA_VERSION
+from quorate.controller.features.levels import METADATA_VERSION
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.replay import Replayer
 from quorate.controller.snapshot import SnapshotLoader, snapshot_records, snapshot_slices

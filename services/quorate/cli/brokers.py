@@ -21,14 +21,11 @@ from quorate.cli.output import CommandError, item_error, print_json, print_offse
 from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError
 from quorate.controller.brokers.messages import (
     BrokerHeartbeat,
-    BrokerHeartbeatReply,
     ListBrokers,
-    ListBrokersReply,
     Listener,
     RegisterBroker,
-    RegisterBrokerReply,
 )
-from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ClusterId, Offset, format_uuid
 from quorate.settings.numbers import whole_number
@@ -152,7 +149,6 @@ async def _register_one(client: ControllerClient, request: RegisterBroker) -> Re
         except OutcomeUnknownError:
             await asyncio.sleep(0.1)
             continue
-        assert isinstance(reply, RegisterBrokerReply)
         if reply.error is not ErrorCode.NONE:
             said = item_error(reply.error, reply.message)
             raise CommandError(f"broker {request.broker_id}: {said}")
@@ -187,7 +183,6 @@ async def _beat_one(client: ControllerClient, registration: Registration) -> Reg
         reply = await client.write(beat)
     except OutcomeUnknownError:
         return registration
-    assert isinstance(reply, BrokerHeartbeatReply)
     if reply.error in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED):
         # As a broker does: a quorum that forgot or replaced this registration gets it anew.
         return await _register_one(client, request)
@@ -201,7 +196,6 @@ async def _beat_one(client: ControllerClient, registration: Registration) -> Reg
 
 async def _list(client: ControllerClient, arguments: argparse.Namespace) -> int:
     reply = await ask(client, arguments, ListBrokers())
-    assert isinstance(reply, ListBrokersReply)
     if arguments.output == "json":
         brokers = [broker_json(broker) for broker in reply.brokers]
         print_json({"offset": reply.offset, "brokers": brokers})

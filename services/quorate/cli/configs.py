@@ -12,9 +12,7 @@ from quorate.controller.configs.messages import (
     ConfigChange,
     ConfigResource,
     DescribeConfigs,
-    DescribeConfigsReply,
     IncrementalAlterConfigs,
-    IncrementalAlterConfigsReply,
     ResourceType,
 )
 from quorate.records.errors import ErrorCode
@@ -97,7 +95,6 @@ async def _describe(client: ControllerClient, arguments: argparse.Namespace) -> 
     reply = await ask(
         client, arguments, DescribeConfigs((resource,), include_defaults=arguments.all)
     )
-    assert isinstance(reply, DescribeConfigsReply)
     if arguments.output == "json":
         resources = [_resource_json(described) for described in reply.resources]
         print_json({"offset": reply.offset, "resources": resources})
@@ -152,7 +149,6 @@ async def _alter(client: ControllerClient, arguments: argparse.Namespace) -> int
     resource = parse_resource(arguments)
     changes = parse_changes(arguments.add_config, arguments.delete_config)
     reply = await client.write(IncrementalAlterConfigs((ConfigAlteration(resource, changes),)))
-    assert isinstance(reply, IncrementalAlterConfigsReply)
     if arguments.output == "json":
         resources = [
             {"name": r.resource.name, "error": r.error.name, "message": r.message}

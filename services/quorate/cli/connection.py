@@ -11,7 +11,7 @@ import asyncio
 import os
 from contextlib import nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.api.admin import AdminError
 from quorate.cli.arguments import number
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
     from quorate.client.calls import Address
     from quorate.controller.replies import ReadReply
-    from quorate.controller.requests import ReadRequest
+    from quorate.controller.requests import ReadFor
 
+R = TypeVar("R", bound="ReadReply")
 TIMEOUT_MS_DEFAULT: Final = 30_000
 REPORT_MS_MAX: Final = 1_000
 _on_progress: ContextVar[Callable[[], None] | None] = ContextVar("on_progress", default=None)
@@ -228,9 +229,7 @@ def pinned(arguments: argparse.Namespace) -> Address | None:
     return parse_server(arguments.controller) if arguments.controller else None
 
 
-async def ask(
-    client: ControllerClient, arguments: argparse.Namespace, request: ReadRequest
-) -> ReadReply:
+async def ask(client: ControllerClient, arguments: argparse.Namespace, request: ReadFor[R]) -> R:
     """A read, of whom and as fresh as the flags say."""
     return await client.read(
         request,

@@ -16,7 +16,7 @@ from quorate.cli import storage_rescue
 from quorate.cli.identities import draw_uuid, parse_cluster_id
 from quorate.cli.output import CommandError, fail, parse_setting, print_json
 from quorate.consensus.config import ControllerConfig, load_config
-from quorate.controller.features import METADATA_VERSION, SUPPORTED_FEATURES
+from quorate.controller.features.levels import METADATA_VERSION, SUPPORTED_FEATURES
 from quorate.records.cluster import FeatureLevelRecord
 from quorate.records.ids import (
     DirectoryId,

@@ -31,11 +31,8 @@ from quorate.cli.topics_file import read_topics
 from quorate.controller.topics.messages import (
     USE_DEFAULT,
     DeleteTopics,
-    DeleteTopicsReply,
     DescribeTopics,
-    DescribeTopicsReply,
     ListTopics,
-    ListTopicsReply,
     NewTopic,
 )
 from quorate.records.errors import ErrorCode
@@ -184,7 +181,6 @@ def _applied_json(topic: AppliedTopic) -> dict[str, object]:
 
 async def _list(client: ControllerClient, arguments: argparse.Namespace) -> int:
     reply = await ask(client, arguments, ListTopics())
-    assert isinstance(reply, ListTopicsReply)
     if arguments.output == "json":
         topics = [
             {"name": t.name, "topicId": format_uuid(t.topic_id), "partitions": t.partitions}
@@ -200,7 +196,6 @@ async def _list(client: ControllerClient, arguments: argparse.Namespace) -> int:
 
 async def _describe(client: ControllerClient, arguments: argparse.Namespace) -> int:
     reply = await ask(client, arguments, DescribeTopics(tuple(arguments.topic)))
-    assert isinstance(reply, DescribeTopicsReply)
     wanted = partition_filter(arguments)
     found = [t for t in reply.topics if not (arguments.if_exists and _is_unknown(t.error))]
     if wanted is not None:
@@ -294,7 +289,6 @@ def topic_json(topic: DescribedTopic) -> dict[str, object]:
 
 async def _delete(client: ControllerClient, arguments: argparse.Namespace) -> int:
     reply = await client.write(DeleteTopics(tuple(arguments.topic)))
-    assert isinstance(reply, DeleteTopicsReply)
     found = [t for t in reply.topics if not (arguments.if_exists and _is_unknown(t.error))]
     if arguments.output == "json":
         topics = [{"name": t.name, "error": t.error.name, "message": t.message} for t in found]

@@ -16,7 +16,6 @@ from quorate.controller.topics.messages import (
     CreateTopics,
     CreateTopicsReply,
     DescribeTopics,
-    DescribeTopicsReply,
 )
 from quorate.records.errors import ErrorCode
 
@@ -110,7 +109,6 @@ async def _create(client: ControllerClient, request: CreateTopics) -> CreateTopi
         except OutcomeUnknownError:
             await asyncio.sleep(RETRY_PAUSE_S)
             continue
-        assert isinstance(reply, CreateTopicsReply)
         return reply
 
 
@@ -119,7 +117,6 @@ async def _compare(client: ControllerClient, wanted: Sequence[NewTopic]) -> dict
     if not wanted:
         return {}
     reply = await client.read(DescribeTopics(tuple(t.name for t in wanted)), current=True)
-    assert isinstance(reply, DescribeTopicsReply)
     applied = {}
     for topic, present in zip(wanted, reply.topics, strict=True):
         if present.error is not ErrorCode.NONE:

@@ -7,7 +7,7 @@ know whether it may be asked for again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
 import grpc.aio
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.requests import ReadFor, WriteFor
     from quorate.records.voters import Endpoint
     from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
     from quorate.rpc.tls import TlsFiles
 
+W = TypeVar("W", bound="WriteReply")
+R = TypeVar("R", bound="ReadReply")
 Address = tuple[str, int]
 ATTEMPT_TIMEOUT_S: Final = 5.0
 # Of the time that a call has: the server gives up first, so that it can say what it waited for.
@@ -130,9 +132,7 @@ class ControllerCalls:
 
     # --- metadata ---------------------------------------------------------------------------------
 
-    async def write_at(
-        self, server: Address, request: WriteRequest, timeout_s: float
-    ) -> WriteReply:
+    async def write_at(self, server: Address, request: WriteFor[W], timeout_s: float) -> W:
         """Change something, if this one leads.
 
         Raises RedirectError, RequestRefusedError, OutcomeUnknownError, and NoAnswerError when it
@@ -153,13 +153,13 @@ class ControllerCalls:
     async def read_at(
         self,
         server: Address,
-        request: ReadRequest,
+        request: ReadFor[R],
         timeout_s: float,
         *,
         min_offset: int,
         current: bool,
         even_if_behind: bool,
-    ) -> ReadReply:
+    ) -> R:
         """Read there. Raises RedirectError, RequestRefusedError, NoAnswerError."""
         stub = controller_pb2_grpc.ControllerStub(self._channels.get(*server))
         message = convert_controller.read_request(

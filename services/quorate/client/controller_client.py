@@ -7,7 +7,6 @@ only the caller can know whether it may be sent again.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from quorate.client.calls import (
@@ -31,11 +30,13 @@ if TYPE_CHECKING:
 
     from quorate.client.calls import Address
     from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.requests import ReadFor, WriteFor
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.rpc.tls import TlsFiles
 
 T = TypeVar("T")
+W = TypeVar("W", bound="WriteReply")
+R = TypeVar("R", bound="ReadReply")
 
 
 class ControllerClient(ControllerCalls):
@@ -65,13 +66,13 @@ class ControllerClient(ControllerCalls):
 
     # --- calls ------------------------------------------------------------------------------------
 
-    async def write(self, request: WriteRequest) -> WriteReply:
+    async def write(self, request: WriteFor[W]) -> W:
         """Change something through the leader; the reply comes after the commit.
 
         Raises OutcomeUnknownError, RequestRefusedError, QuorumUnavailableError.
         """
 
-        async def attempt(server: Address, timeout_s: float) -> WriteReply:
+        async def attempt(server: Address, timeout_s: float) -> W:
             reply = await self.write_at(server, request, timeout_s)
             self.finder.leads(server)
             return reply
@@ -80,22 +81,22 @@ class ControllerClient(ControllerCalls):
 
     async def read(
         self,
-        request: ReadRequest,
+        request: ReadFor[R],
         *,
         min_offset: int = 0,
         current: bool = False,
         controller: Address | None = None,
         even_if_behind: bool = False,
-    ) -> ReadReply:
+    ) -> R:
         """Ask any server, or only `controller`; a current read goes to the leader.
 
         `even_if_behind` asks those that have not caught up since their start, too. A long answer
         comes in pages, which are joined here (rpc/pages.py).
         """
 
-        whole: ReadReply | None = None
+        whole: R | None = None
         for page in pages.first_pages(request):
-            asked: ReadRequest | None = page
+            asked: ReadFor[R] | None = page
             while asked is not None:
                 reply = await self._read_page(
                     asked,
@@ -104,7 +105,7 @@ class ControllerClient(ControllerCalls):
                     controller=controller,
                     even_if_behind=even_if_behind,
                 )
-                whole = reply if whole is None else pages.joined(whole, reply)
+                whole = reply if whole is None else pages.joined(request, whole, reply)
                 min_offset = max(min_offset, whole.offset)
                 asked = pages.next_page(page, whole)
         assert whole is not None
@@ -112,19 +113,22 @@ class ControllerClient(ControllerCalls):
 
     async def _read_page(
         self,
-        request: ReadRequest,
+        request: ReadFor[R],
         *,
         min_offset: int,
         current: bool,
         controller: Address | None,
         even_if_behind: bool,
-    ) -> ReadReply:
-        read_at = partial(
-            self.read_at, min_offset=min_offset, current=current, even_if_behind=even_if_behind
-        )
-
-        async def attempt(server: Address, timeout_s: float) -> ReadReply:
-            reply = await read_at(server, request, timeout_s)
+    ) -> R:
+        async def attempt(server: Address, timeout_s: float) -> R:
+            reply = await self.read_at(
+                server,
+                request,
+                timeout_s,
+                min_offset=min_offset,
+                current=current,
+                even_if_behind=even_if_behind,
+            )
             if current:
                 self.finder.leads(server)
             return reply

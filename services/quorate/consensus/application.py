@@ -22,7 +22,6 @@ from quorate.consensus.proposing import Proposer
 from quorate.consensus.reading import Reading
 from quorate.consensus.replaying import LogReplay
 from quorate.consensus.replies import HeldReplies, not_controller, refuse
-from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.raft import api
 from quorate.raft.messages import LeaderInfo, ProposalResponse, ReadResponse
 from quorate.raft.notes import Cause
@@ -300,7 +299,7 @@ class MetadataApplication:
         request = asked.request
         if self._spans is not None:
             self._spans.decided(asked, decision)
-        if isinstance(request, BrokerHeartbeat) or not self._is_settled(decision):
+        if not (request.has_to_be_true and self._is_settled(decision)):
             self._accept(decision, asked.future)
         elif decision.reply is not None:
             self._confirm(decision.reply, asked.future)

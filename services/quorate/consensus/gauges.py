@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.controller.features import METADATA_VERSION
+from quorate.controller.features.levels import METADATA_VERSION
 from quorate.raft.gauges import raft_numbers
 
 if TYPE_CHECKING:

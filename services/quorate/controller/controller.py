@@ -15,26 +15,18 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Final
 
-from quorate.controller.brokers.heartbeats import SILENCE, decide_heartbeat
-from quorate.controller.brokers.messages import BrokerHeartbeat, RegisterBroker, UnregisterBroker
-from quorate.controller.brokers.registering import decide_register, decide_unregister
-from quorate.controller.configs.altering import alter_configs_in_slices
-from quorate.controller.configs.messages import IncrementalAlterConfigs
 from quorate.controller.decision import Context, Decision, Outcome, Proposal, SoftState
 from quorate.controller.errors import NotActiveError
-from quorate.controller.features import METADATA_VERSION, metadata_version
+from quorate.controller.features.levels import METADATA_VERSION, metadata_version
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
 from quorate.controller.overlay import Overlay
 from quorate.controller.reads import answer, answer_in_slices
 from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record_in_slices
 from quorate.controller.requests import Caller
-from quorate.controller.settling import SETTLING
 from quorate.controller.slices import finish
-from quorate.controller.topics.creating import create_topics_in_slices
-from quorate.controller.topics.deleting import delete_topics_in_slices
-from quorate.controller.topics.messages import CreateTopics, DeleteTopics
+from quorate.controller.subjects import SUBJECTS
 from quorate.records.ids import Epoch, Offset
 from quorate.records.metadata import (
     METADATA_VERSION_LATEST,
@@ -43,20 +35,23 @@ from quorate.records.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from quorate.controller.decision import ControllerSettings
     from quorate.controller.replies import ReadReply
     from quorate.controller.requests import ReadRequest, WriteRequest
     from quorate.controller.slices import Slices
+    from quorate.controller.subject import Write
     from quorate.records.metadata import MetadataRecord
 
-BrokerRequest: TypeAlias = RegisterBroker | BrokerHeartbeat | UnregisterBroker
 
 # The soonest that something can be due.
 AT_ONCE_MS: Final = 0
+_WRITES: Final[Mapping[type[WriteRequest], Write]] = {
+    write.request: write for subject in SUBJECTS for write in subject.writes
+}
 # What is decided without a request, in that order.
-_TIMED: Final = (SILENCE, SETTLING)
+_TIMED: Final = tuple(subject.timed for subject in SUBJECTS if subject.timed is not None)
 _ITSELF = Caller("User:CONTROLLER", "")
 
 
@@ -209,36 +204,17 @@ class Controller:
         assert not active.is_deciding, "another decision is under way"
         active.is_deciding = True
         try:
-            match request:
-                case CreateTopics():
-                    context = self._context(caller, now_ms)
-                    outcome = yield from create_topics_in_slices(context, request)
+            write = _WRITES[type(request)]
+            context = self._context(caller, now_ms)
+            if write.in_slices is not None:
+                outcome = yield from write.in_slices(context, request)
+                if write.onto_overlay:
                     return (yield from active.take_written(outcome))
-                case IncrementalAlterConfigs():
-                    context = self._context(caller, now_ms)
-                    outcome = yield from alter_configs_in_slices(context, request)
-                    return (yield from active.take_written(outcome))
-                case DeleteTopics():
-                    context = self._context(caller, now_ms)
-                    outcome = yield from delete_topics_in_slices(context, request)
-                    return (yield from active.take_in_slices(outcome))
-                case _:
-                    # What these decide is small, and names the offset that it is decided for.
-                    context = self._context(caller, now_ms)
-                    return active.take(self._about_broker(context, request))
+                return (yield from active.take_in_slices(outcome))
+            assert write.decide is not None, "it is decided as a whole"
+            return active.take(write.decide(context, request))
         finally:
             active.is_deciding = False
-
-    def _about_broker(self, context: Context, request: BrokerRequest) -> Outcome:
-        match request:
-            case RegisterBroker():
-                return decide_register(context, request)
-            case BrokerHeartbeat():
-                return decide_heartbeat(context, request)
-            case UnregisterBroker():
-                return decide_unregister(context, request)
-            case _:
-                assert_never(request)
 
     def expire(self, now_ms: int) -> Decision | None:
         """What has to be decided without a request, a slice at a time; None when nothing is.

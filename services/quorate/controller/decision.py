@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from quorate.controller.errors import RefusedError
-from quorate.controller.features import encode_at
+from quorate.controller.features.levels import encode_at
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES
 from quorate.records.errors import ErrorCode
 from quorate.records.schema import SchemaError

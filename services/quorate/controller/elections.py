@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quorate.controller.configs.resources import allows_unclean_election
-from quorate.controller.features import (
+from quorate.controller.features.levels import (
     ELIGIBLE_REPLICAS_LEVEL,
     ISR_SHRINK_KEEPS_EPOCH_LEVEL,
     metadata_version,

@@ -8,7 +8,9 @@ holds may be every topic there is, and would be freed in one turn of the loop, 0
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from quorate.controller.subjects import SUBJECTS
 
 if TYPE_CHECKING:
     from immutables import Map
@@ -16,32 +18,30 @@ if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
     from quorate.controller.slices import Slices
 
+K = TypeVar("K")
+V = TypeVar("V")
 # Half a millisecond.
 KEYS_SLICE: Final = 256
 
 
 def let_go_in_slices(image: MetadataImage) -> Slices[None]:
     """Free what nobody else holds, with pauses. The caller may not keep the image either."""
-    maps: list[Map[Any, Any]] = [
-        image.brokers.by_id,
-        image.opaque.rows,
-        image.configs.by_resource,
-        image.topics.similar_names,
-        image.topics.ids,
-        image.topics.by_id,
-    ]
-    nodes = image.topics.partitions.rows.taken_apart()
+    parts = [part for subject in SUBJECTS for part in subject.large(image)]
     del image
-    while nodes:
-        nodes.pop()
-        yield
-    while maps:
-        left = maps.pop()
+    while parts:
+        left = parts.pop()
         while left:
-            keys = tuple(islice(left, KEYS_SLICE))
-            # Copies the nodes on the way to these keys, and no others; what is shared stays.
-            mutation = left.mutate()
-            for key in keys:
-                del mutation[key]
-            left = mutation.finish()
+            if isinstance(left, list):
+                left.pop()
+            else:
+                left = _without_some(left)
             yield
+
+
+def _without_some(left: Map[K, V]) -> Map[K, V]:
+    keys = tuple(islice(left, KEYS_SLICE))
+    # Copies the nodes on the way to these keys, and no others; what is shared stays.
+    mutation = left.mutate()
+    for key in keys:
+        del mutation[key]
+    return mutation.finish()

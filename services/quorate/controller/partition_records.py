@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.controller.errors import ReplayError
-from quorate.controller.features import DIRECTORIES_LEVEL, ELIGIBLE_REPLICAS_LEVEL
+from quorate.controller.features.levels import DIRECTORIES_LEVEL, ELIGIBLE_REPLICAS_LEVEL
 from quorate.controller.partition_rows import PARTITION_ID_MAX, key_of
 from quorate.controller.partitions import MIGRATING_DIR, NO_LEADER, Partition
 from quorate.controller.slices import finish

@@ -6,21 +6,23 @@ never changes, so a long answer is made in slices with others' turns between the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final
 
-from quorate.controller.brokers.listing import list_brokers_in_slices
-from quorate.controller.brokers.messages import ListBrokers
-from quorate.controller.configs.describing import describe_configs_in_slices
-from quorate.controller.configs.messages import DescribeConfigs
 from quorate.controller.slices import finish
-from quorate.controller.topics.describing import describe_topics_in_slices, list_topics_in_slices
-from quorate.controller.topics.messages import DescribeTopics, ListTopics
+from quorate.controller.subjects import SUBJECTS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from quorate.controller.image import MetadataImage
     from quorate.controller.replies import ReadReply
     from quorate.controller.requests import ReadRequest
     from quorate.controller.slices import Slices
+    from quorate.controller.subject import Answer
+
+_ANSWERS: Final[Mapping[type[ReadRequest], Answer]] = {
+    kind: answer for subject in SUBJECTS for kind, answer in subject.reads.items()
+}
 
 
 def answer(image: MetadataImage, request: ReadRequest) -> ReadReply:
@@ -34,14 +36,4 @@ def answer(image: MetadataImage, request: ReadRequest) -> ReadReply:
 
 def answer_in_slices(image: MetadataImage, request: ReadRequest) -> Slices[ReadReply]:
     """The same, with pauses."""
-    match request:
-        case ListTopics():
-            return (yield from list_topics_in_slices(image, request))
-        case DescribeTopics():
-            return (yield from describe_topics_in_slices(image, request))
-        case DescribeConfigs():
-            return (yield from describe_configs_in_slices(image, request))
-        case ListBrokers():
-            return (yield from list_brokers_in_slices(image, request))
-        case _:
-            assert_never(request)
+    return _ANSWERS[type(request)](image, request)

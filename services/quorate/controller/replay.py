@@ -6,74 +6,26 @@ End, all at once, or never where an Abort follows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from quorate.controller.brokers.records import (
-    replay_fence,
-    replay_register,
-    replay_registration_change,
-    replay_unfence,
-    replay_unregister,
-)
-from quorate.controller.configs.records import replay_config
 from quorate.controller.errors import ReplayError
-from quorate.controller.features import replay_feature_level
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
-from quorate.controller.opaque.records import (
-    replay_producer_ids,
-    replay_quota,
-    replay_row,
-    replay_row_removal,
-    replay_unknown,
-)
-from quorate.controller.partition_records import (
-    clear_elr_in_slices,
-    replay_clear_elr,
-    replay_partition,
-    replay_partition_change,
-)
 from quorate.controller.slices import finish
-from quorate.controller.topics.records import (
-    remove_topic_in_slices,
-    replay_remove_topic,
-    replay_topic,
-)
+from quorate.controller.subjects import SUBJECTS
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
     AbortTransactionRecord,
-    AccessControlEntryRecord,
     BeginTransactionRecord,
-    BrokerRegistrationChangeRecord,
-    ClearElrRecord,
-    ClientQuotaRecord,
-    ConfigRecord,
-    DelegationTokenRecord,
     EndTransactionRecord,
-    FeatureLevelRecord,
-    FenceBrokerRecord,
     MetadataRecord,
     NoOpRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    ProducerIdsRecord,
-    RegisterBrokerRecord,
-    RegisterControllerRecord,
-    RemoveAccessControlEntryRecord,
-    RemoveDelegationTokenRecord,
-    RemoveTopicRecord,
-    RemoveUserScramCredentialRecord,
-    TopicRecord,
-    UnfenceBrokerRecord,
-    UnknownRecord,
-    UnregisterBrokerRecord,
-    UserScramCredentialRecord,
-    ZkMigrationStateRecord,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from quorate.controller.slices import Slices
+    from quorate.controller.subject import Replay, ReplayAt, ReplayInSlices
 
 
 # How many records are replayed between two pauses: about a millisecond.
@@ -84,57 +36,35 @@ def _ignore(_delta: MetadataDelta, _record: NoOpRecord) -> None:
     """A NoOpRecord only moves the end of the log."""
 
 
-_REPLAY: Final[Mapping[type, Callable[[MetadataDelta, Any], None]]] = {
-    AccessControlEntryRecord: replay_row,
-    BrokerRegistrationChangeRecord: replay_registration_change,
-    ClearElrRecord: replay_clear_elr,
-    ClientQuotaRecord: replay_quota,
-    ConfigRecord: replay_config,
-    DelegationTokenRecord: replay_row,
-    FeatureLevelRecord: replay_feature_level,
-    FenceBrokerRecord: replay_fence,
+_REPLAY: Final[Mapping[type, Replay]] = {
     NoOpRecord: _ignore,
-    PartitionChangeRecord: replay_partition_change,
-    PartitionRecord: replay_partition,
-    ProducerIdsRecord: replay_producer_ids,
-    RegisterControllerRecord: replay_row,
-    RemoveAccessControlEntryRecord: replay_row_removal,
-    RemoveDelegationTokenRecord: replay_row_removal,
-    RemoveTopicRecord: replay_remove_topic,
-    RemoveUserScramCredentialRecord: replay_row_removal,
-    TopicRecord: replay_topic,
-    UnfenceBrokerRecord: replay_unfence,
-    UnknownRecord: replay_unknown,
-    UnregisterBrokerRecord: replay_unregister,
-    UserScramCredentialRecord: replay_row,
-    ZkMigrationStateRecord: replay_row,
+    **{kind: replay for subject in SUBJECTS for kind, replay in subject.replay.items()},
 }
-"""How each type changes the state; registrations need their offset, transactions the replayer."""
+_AT: Final[Mapping[type, ReplayAt]] = {
+    kind: replay for subject in SUBJECTS for kind, replay in subject.replay_at.items()
+}
+_IN_SLICES: Final[Mapping[type, ReplayInSlices]] = {
+    kind: replay for subject in SUBJECTS for kind, replay in subject.replay_in_slices.items()
+}
 
 
 def replay_record(delta: MetadataDelta, record: MetadataRecord, offset: Offset) -> None:
-    """Work one record into a delta.
+    """Work one record into a delta; transactions are the replayer's.
 
     Raises ReplayError, with offset and type, for a record that contradicts the state.
     """
+    kind = type(record)
     try:
-        if isinstance(record, RegisterBrokerRecord):
-            replay_register(delta, record, offset)
+        if kind in _AT:
+            _AT[kind](delta, record, offset)
         else:
-            _REPLAY[type(record)](delta, record)
+            _REPLAY[kind](delta, record)
     except ReplayError as error:
         raise _named(error, record, offset) from error
 
 
 def _named(error: ReplayError, record: MetadataRecord, offset: Offset) -> ReplayError:
     return type(error)(f"{type(record).__name__} at offset {offset}: {error}")
-
-
-_IN_SLICES: Final[Mapping[type, Callable[[MetadataDelta, Any], Slices[None]]]] = {
-    ClearElrRecord: clear_elr_in_slices,
-    RemoveTopicRecord: remove_topic_in_slices,
-}
-"""Those that may be about every partition there is."""
 
 
 def replay_record_in_slices(

@@ -1,38 +1,28 @@
 """What the controller answers: one reply for a request, one error code and message per item.
 
 A message is empty exactly where the code is NONE; otherwise it names the field and the remedy. The
-`offset` of a read is the end of the committed log that the answer reflects: it includes everything
-below.
+replies themselves belong to the subjects (messages.py of each).
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
-from quorate.controller.brokers.messages import (
-    BrokerHeartbeatReply,
-    ListBrokersReply,
-    RegisterBrokerReply,
-    UnregisterBrokerReply,
-)
-from quorate.controller.configs.messages import DescribeConfigsReply, IncrementalAlterConfigsReply
-from quorate.controller.topics.messages import (
-    CreateTopicsReply,
-    DeleteTopicsReply,
-    DescribeTopicsReply,
-    ListTopicsReply,
-)
-
-WriteReply: TypeAlias = (
-    CreateTopicsReply
-    | DeleteTopicsReply
-    | IncrementalAlterConfigsReply
-    | RegisterBrokerReply
-    | BrokerHeartbeatReply
-    | UnregisterBrokerReply
-)
+if TYPE_CHECKING:
+    from quorate.records.ids import Offset
 
 
-ReadReply: TypeAlias = (
-    ListTopicsReply | DescribeTopicsReply | DescribeConfigsReply | ListBrokersReply
-)
+class WriteReply:
+    """What became of a change."""
+
+    __slots__ = ()
+
+
+class ReadReply(Protocol):
+    """An answer to a question.
+
+    `offset` is the end of the committed log that it reflects: it includes everything below.
+    """
+
+    @property
+    def offset(self) -> Offset: ...

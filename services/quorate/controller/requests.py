@@ -1,27 +1,21 @@
 """What the controller can be asked: frozen values, free of any transport.
 
-Names follow Kafka's Admin and broker requests in snake_case. Lists carry many items because an
-answer reports errors per item (rule 20).
+The requests themselves belong to the subjects (messages.py of each). Names follow Kafka's Admin and
+broker requests in snake_case. Lists carry many items because an answer reports errors per item
+(rule 20).
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from quorate.controller.brokers.messages import (
-    BrokerHeartbeat,
-    ListBrokers,
-    RegisterBroker,
-    UnregisterBroker,
-)
-from quorate.controller.configs.messages import DescribeConfigs, IncrementalAlterConfigs
-from quorate.controller.topics.messages import (
-    CreateTopics,
-    DeleteTopics,
-    DescribeTopics,
-    ListTopics,
-)
 from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from quorate.controller.replies import ReadReply, WriteReply
+
+W = TypeVar("W", bound="WriteReply")
+R = TypeVar("R", bound="ReadReply")
 
 
 @value
@@ -32,14 +26,43 @@ class Caller:
     host: str
 
 
-WriteRequest: TypeAlias = (
-    CreateTopics
-    | DeleteTopics
-    | IncrementalAlterConfigs
-    | RegisterBroker
-    | BrokerHeartbeat
-    | UnregisterBroker
-)
+class WriteRequest:
+    """A change, which the active controller decides on."""
+
+    __slots__ = ()
+
+    # Whether an answer without records tells what somebody may rely on: it waits until a majority
+    # has said that this controller still leads, which may have been cut off.
+    has_to_be_true: ClassVar[bool] = True
 
 
-ReadRequest: TypeAlias = ListTopics | DescribeTopics | DescribeConfigs | ListBrokers
+@value
+class Pages:
+    """A long answer comes in pages, each of which has the cursor of the next one (`next_cursor`).
+
+    A request has its own cursor, and says in the field `limit` how many items a page may have; the
+    pages' `items` are one list.
+    """
+
+    limit: str
+    items: str
+
+
+class ReadRequest:
+    """A question, which any controller answers."""
+
+    __slots__ = ()
+
+    pages: ClassVar[Pages | None] = None
+
+
+class WriteFor(WriteRequest, Generic[W]):
+    """A change that is answered with a W."""
+
+    __slots__ = ()
+
+
+class ReadFor(ReadRequest, Generic[R]):
+    """A question that is answered with an R."""
+
+    __slots__ = ()

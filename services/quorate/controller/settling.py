@@ -19,7 +19,7 @@ import numpy as np
 
 from quorate.controller.decision import Outcome, Proposal
 from quorate.controller.elections import change_of, needs_look
-from quorate.controller.features import metadata_version
+from quorate.controller.features.levels import metadata_version
 from quorate.controller.partition_rows import key_of
 from quorate.controller.timed import Timed
 from quorate.records.value import value

@@ -7,57 +7,66 @@ be in a later page; the joined reply has the offset of the first.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from quorate.controller.topics.messages import (
     Cursor,
     DescribedTopic,
     DescribeTopics,
     DescribeTopicsReply,
-    ListTopics,
-    ListTopicsReply,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from quorate.controller.replies import ReadReply
-    from quorate.controller.requests import ReadRequest
+    from quorate.controller.requests import ReadFor
 
-R = TypeVar("R", DescribeTopicsReply, ListTopicsReply)
+R = TypeVar("R", bound="ReadReply")
 # The controller makes them smaller.
 LIMIT: Final = 10_000
 NAMES_MAX: Final = 1000
 
 
-def first_pages(request: ReadRequest) -> Iterator[ReadRequest]:
+def first_pages(request: ReadFor[R]) -> Iterator[ReadFor[R]]:
     """What to ask first: of a long list of names one part after the other."""
-    match request:
-        case DescribeTopics(names=names):
-            for start in range(0, max(1, len(names)), NAMES_MAX):
-                part = names[start : start + NAMES_MAX]
-                yield replace(request, names=part, response_partition_limit=LIMIT)
-        case ListTopics():
-            yield replace(request, response_topic_limit=LIMIT)
-        case _:
-            yield request
+    if request.pages is None:
+        yield request
+        return
+    # Of whichever type, with the same one.
+    paged: Any = request
+    limit = {request.pages.limit: LIMIT}
+    if isinstance(request, DescribeTopics):
+        for start in range(0, max(1, len(request.names)), NAMES_MAX):
+            yield replace(paged, names=request.names[start : start + NAMES_MAX], **limit)
+    else:
+        yield replace(paged, **limit)
 
 
-def next_page(request: ReadRequest, reply: ReadReply) -> ReadRequest | None:
+def next_page(request: ReadFor[R], reply: R) -> ReadFor[R] | None:
     """What to ask after this reply, None where it was the last."""
-    if not isinstance(reply, DescribeTopicsReply | ListTopicsReply) or reply.next_cursor is None:
+    cursor = None if request.pages is None else getattr(reply, "next_cursor", None)
+    if cursor is None:
         return None
-    assert isinstance(request, DescribeTopics | ListTopics)
-    return replace(request, cursor=reply.next_cursor)
+    paged: Any = request
+    following: ReadFor[R] = replace(paged, cursor=cursor)
+    return following
 
 
-def joined(before: ReadReply, page: ReadReply) -> ReadReply:
+def joined(request: ReadFor[R], before: R, page: R) -> R:
     """What was read so far, with one page more."""
-    if isinstance(before, DescribeTopicsReply) and isinstance(page, DescribeTopicsReply):
-        return _joined_descriptions(before, page)
-    assert isinstance(before, ListTopicsReply)
-    assert isinstance(page, ListTopicsReply)
-    return replace(before, topics=before.topics + page.topics, next_cursor=page.next_cursor)
+    # Of whichever type, and both of the same one.
+    whole: Any = before
+    more: Any = page
+    if isinstance(whole, DescribeTopicsReply):
+        whole = _joined_descriptions(whole, more)
+    else:
+        assert request.pages is not None, "an answer of several pages has a cursor"
+        items = request.pages.items
+        both = {items: getattr(whole, items) + getattr(more, items)}
+        whole = replace(whole, next_cursor=more.next_cursor, **both)
+    joined_reply: R = whole
+    return joined_reply
 
 
 def _joined_descriptions(

@@ -23,7 +23,7 @@ from quorate.controller.configs.messages import (
     IncrementalAlterConfigs,
     ResourceType,
 )
-from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.controller.topics.messages import CreateTopics, DeleteTopics, NewTopic
 from quorate.records.ids import Offset
 from quorate.sim.configuring import CLUSTER_ID

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from quorate.client.calls import Address
     from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.requests import ReadFor, WriteFor
     from tests.integration.rpc.conftest import Served
 
 pytestmark = EACH
@@ -258,6 +258,8 @@ async def test_servers_that_name_each_other_are_asked_ever_more_seldom(
 
 SILENCE = "no answer in time"
 WHOLE_S = 0.05
+R = TypeVar("R", bound="ReadReply")
+W = TypeVar("W", bound="WriteReply")
 
 
 class Leaderless(ControllerClient):
@@ -274,18 +276,16 @@ class Leaderless(ControllerClient):
     async def read_at(
         self,
         server: Address,
-        request: ReadRequest,
+        request: ReadFor[R],
         timeout_s: float,
         *,
         min_offset: int,
         current: bool,
         even_if_behind: bool,
-    ) -> ReadReply:
+    ) -> R:
         raise self._told(timeout_s) or NoAnswerError(SILENCE, None, is_silence=True)
 
-    async def write_at(
-        self, server: Address, request: WriteRequest, timeout_s: float
-    ) -> WriteReply:
+    async def write_at(self, server: Address, request: WriteFor[W], timeout_s: float) -> W:
         raise self._told(timeout_s) or OutcomeUnknownError(SILENCE, is_silence=True)
 
 

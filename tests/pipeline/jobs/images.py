@@ -82,7 +82,7 @@ def tables_of(
             found["configs"].append((TYPES[resource_type], resource, name, shown))
     ids = {
         record.id
-        for record in image.opaque.rows.values()
+        for record in image.opaque.group("acls").values()
         if isinstance(record, AccessControlEntryRecord)
     }
     found["acls"] = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.controller.features import METADATA_VERSION
+from quorate.controller.features.levels import METADATA_VERSION
 from quorate.raft.api import AppendToLog, ControlBatch, ProposedBatch, SaveElection
 from quorate.raft.messages import ElectionState
 from quorate.records.batch import encode_batch

@@ -21,9 +21,9 @@ from quorate.controller.brokers.messages import (
 )
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
-from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.controller.requests import Caller
-from quorate.controller.topics.messages import CreateTopics, ListTopics, NewTopic
+from quorate.controller.topics.messages import CreateTopics, ListTopics, ListTopicsReply, NewTopic
 from quorate.raft.api import RaftConfig
 from quorate.raft.core import RaftCore
 from quorate.records.ids import (
@@ -166,7 +166,8 @@ class Stack:
         reply = await self.application.read(
             ListTopics(), min_offset=min_offset, current=True, timeout_ms=WAIT_S * 1000
         )
-        return len(reply.topics)  # type: ignore[union-attr]
+        assert isinstance(reply, ListTopicsReply)
+        return len(reply.topics)
 
     async def close(self) -> None:
         if not self.is_closed:

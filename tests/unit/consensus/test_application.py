@@ -262,7 +262,7 @@ async def test_a_decision_that_raises_refuses_its_one_request(
         raise OverflowError("a defect")
 
     with monkeypatch.context() as patched:
-        patched.setattr("quorate.controller.controller.create_topics_in_slices", decide)
+        patched.setattr("quorate.controller.topics.creating._Creation", decide)
         with pytest.raises(ControllerApiError, match="CreateTopics: OverflowError") as refused:
             await stack.create("a")
     assert refused.value.error is ErrorCode.UNKNOWN_SERVER_ERROR

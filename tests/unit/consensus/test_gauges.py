@@ -10,7 +10,7 @@ from quorate.consensus.gauges import applied_numbers, driver_numbers, image_numb
 from quorate.consensus.metric_names import CONTROLLER_METERS
 from quorate.consensus.observing import Observers
 from quorate.consensus.raft_meters import RaftMeters
-from quorate.controller.features import METADATA_VERSION
+from quorate.controller.features.levels import METADATA_VERSION
 from quorate.controller.image import LOG_BEGIN, LogPosition, MetadataDelta, MetadataImage
 from quorate.controller.partition_store import PartitionStore
 from quorate.controller.partition_tree import PartitionTree
@@ -80,7 +80,7 @@ async def test_a_request_that_cannot_be_decided_is_an_error(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack = await open_stack()
-    monkeypatch.setattr("quorate.controller.controller.create_topics_in_slices", None)
+    monkeypatch.setattr("quorate.controller.topics.creating._Creation", None)
     with pytest.raises(Exception, match="could not decide"):
         await stack.create("a")
     assert stack.application.metrics()["metadata_errors_total"] == 1

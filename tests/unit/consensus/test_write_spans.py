@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 
 from quorate.api.handlers import ControllerApiError
-from quorate.controller.topics.messages import CreateTopics, NewTopic
+from quorate.controller.topics.messages import CreateTopics, CreateTopicsReply, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.telemetry import tracing
 from tests.recorded_spans import Recorded, attributes_of, recorded
@@ -66,7 +66,8 @@ async def test_what_changes_nothing_is_only_decided(open_stack: Open, found: Rec
     await stack.create("a")
     with tracing.root("call", {}):
         reply = await stack.create("a")
-    assert reply.topics[0].error is ErrorCode.TOPIC_ALREADY_EXISTS  # type: ignore[union-attr]
+    assert isinstance(reply, CreateTopicsReply)
+    assert reply.topics[0].error is ErrorCode.TOPIC_ALREADY_EXISTS
     await eventually(lambda: len(parts(found)) == 1)
     assert parts(found) == ["kraft.write.decide"]
     assert attributes_of(found.one("kraft.write.decide"))["kraft.records"] == 0

@@ -11,7 +11,7 @@ import pytest
 from quorate.controller.brokers.messages import BrokerHeartbeat, Listener, RegisterBroker
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
-from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.controller.requests import Caller
 from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.records.errors import ErrorCode

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import get_args
-
-from quorate.controller.replies import ReadReply
+from quorate.controller.brokers.messages import BrokerHeartbeatReply
+from quorate.controller.replies import WriteReply
 
 
-def test_every_answer_to_a_question_says_what_it_reflects() -> None:
-    for reply in get_args(ReadReply):
-        assert "offset" in {field.name for field in fields(reply)}
+def test_replies_have_fields_and_nothing_beside_them() -> None:
+    assert WriteReply.__slots__ == ()
+    assert not hasattr(BrokerHeartbeatReply(), "__dict__")

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-from typing import get_args
-
-from quorate.controller.replies import ReadReply, WriteReply
+from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.requests import ReadRequest, WriteRequest
 
 
-def test_a_request_is_a_change_or_a_question() -> None:
-    assert not {*get_args(WriteRequest)} & {*get_args(ReadRequest)}
+def test_answers_have_to_be_true_unless_nobody_could_miss_them() -> None:
+    assert WriteRequest.has_to_be_true
+    assert not BrokerHeartbeat.has_to_be_true
 
 
-def test_each_request_has_a_reply() -> None:
-    for requests, replies in ((WriteRequest, WriteReply), (ReadRequest, ReadReply)):
-        asked = [request.__name__ + "Reply" for request in get_args(requests)]
-        assert asked == [reply.__name__ for reply in get_args(replies)]
+def test_an_answer_has_one_page_unless_its_request_says_otherwise() -> None:
+    assert ReadRequest.pages is None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.controller import snapshot
+from quorate.controller import slices
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.partitions import MIGRATING_DIR
 from quorate.controller.replay import Replayer
@@ -319,7 +319,7 @@ def test_many_topics_are_sorted_in_parts_with_turns_for_others_between(
     for name in "gbdacfe":
         cluster.create(name, (1, 2))
     whole = list(snapshot_records(cluster.image))
-    monkeypatch.setattr(snapshot, "SORTED_TOGETHER_MAX", 2)
+    monkeypatch.setattr(slices, "SORTED_TOGETHER_MAX", 2)
     assert list(snapshot_records(cluster.image)) == whole
     names = [record.name for record in whole if isinstance(record, TopicRecord)]
     assert names == sorted(names)
@@ -331,22 +331,3 @@ def test_many_topics_are_sorted_in_parts_with_turns_for_others_between(
 def test_the_size_of_slices_makes_no_difference(cluster: Cluster, slice_records: int) -> None:
     cluster.create("a", *[(1, 2)] * 5)
     assert reloaded(cluster.image, slice_records) == cluster.image
-
-
-def test_what_was_written_is_freed_one_by_one() -> None:
-    """A list of all topics that goes with the last of them would be freed in one turn."""
-    freed: list[int] = []
-
-    class Item:
-        def __init__(self, number: int) -> None:
-            self.number = number
-
-        def __del__(self) -> None:
-            freed.append(self.number)
-
-    count = 2 * snapshot.SORTED_TOGETHER_MAX
-    steps = snapshot._sorted((Item(number) for number in range(count)), lambda item: item.number)
-    for number, item in enumerate(item for item in steps if item is not None):
-        assert item.number == number
-        # Those that were merged last may be held by the merge.
-        assert len(freed) >= number - 3

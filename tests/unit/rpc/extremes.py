@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import strategies as st
 
-from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2

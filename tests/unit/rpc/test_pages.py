@@ -35,7 +35,7 @@ def test_pages_are_asked_for_until_there_is_none() -> None:
     reply = ListTopicsReply(Offset(5), (ListedTopic("a", OLD, 1),), Cursor("b"))
     assert next_page(first, reply) == ListTopics(Cursor("b"), LIMIT)
     rest = ListTopicsReply(Offset(7), (ListedTopic("b", OLD, 1),))
-    whole = joined(reply, rest)
+    whole = joined(first, reply, rest)
     assert whole == ListTopicsReply(Offset(5), reply.topics + rest.topics)
     assert next_page(first, whole) is None
 
@@ -47,7 +47,7 @@ def test_a_long_list_of_names_is_asked_for_in_parts() -> None:
         DescribeTopics(names[:NAMES_MAX], None, LIMIT),
         DescribeTopics(names[NAMES_MAX:], None, LIMIT),
     ]
-    whole = joined(page(topic("a", 0)), page(topic("b", 0)))
+    whole = joined(DescribeTopics(), page(topic("a", 0)), page(topic("b", 0)))
     assert whole == page(topic("a", 0), topic("b", 0))
 
 
@@ -59,17 +59,21 @@ def test_what_has_one_page_is_asked_for_as_it_is() -> None:
 def test_a_topic_of_two_pages_is_one() -> None:
     before = page(topic("a", 0), topic("b", 0, 1), following=Cursor("b", 2))
     after = page(topic("b", 2), topic("c", 0), offset=9)
-    assert joined(before, after) == page(topic("a", 0), topic("b", 0, 1, 2), topic("c", 0))
+    assert joined(DescribeTopics(), before, after) == page(
+        topic("a", 0), topic("b", 0, 1, 2), topic("c", 0)
+    )
 
 
 def test_a_topic_that_was_deleted_meanwhile_is_not_told_of_by_half() -> None:
     before = page(topic("a", 0), topic("b", 0, 1), following=Cursor("b", 2))
-    assert joined(before, page(topic("c", 0))) == page(topic("a", 0), topic("c", 0))
+    assert joined(DescribeTopics(), before, page(topic("c", 0))) == page(
+        topic("a", 0), topic("c", 0)
+    )
     gone = DescribedTopic("b", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no topic 'b'.")
-    assert joined(before, page(gone)) == page(topic("a", 0), gone)
+    assert joined(DescribeTopics(), before, page(gone)) == page(topic("a", 0), gone)
 
 
 def test_another_topic_of_the_name_is_read_from_its_beginning() -> None:
     before = page(topic("a", 0), topic("b", 0, 1), following=Cursor("b", 2))
-    whole = joined(before, page(topic("b", 2, topic_id=NEW)))
+    whole = joined(DescribeTopics(), before, page(topic("b", 2, topic_id=NEW)))
     assert whole == page(topic("a", 0), following=Cursor("b"))

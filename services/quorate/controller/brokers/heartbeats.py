@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.controller.brokers.messages import BrokerHeartbeatReply
 from quorate.controller.brokers.sessions import Heard, Left, Session, Sessions
 from quorate.controller.decision import Context, Outcome, Proposal
-from quorate.controller.features import metadata_version
+from quorate.controller.features.levels import metadata_version
 from quorate.controller.partition_records import NO_LEADER_CHANGE
 from quorate.controller.settling import Settling, settle
 from quorate.controller.timed import Timed

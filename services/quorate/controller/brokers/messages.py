@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from quorate.controller.replies import WriteReply
+from quorate.controller.requests import ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
 from quorate.records.value import named_value, value
 
@@ -31,7 +33,7 @@ class FeatureRange:
 
 
 @named_value
-class RegisterBroker:
+class RegisterBroker(WriteFor["RegisterBrokerReply"]):
     """A broker process makes itself known; `incarnation_id` is new at each of its starts."""
 
     broker_id: int
@@ -44,7 +46,7 @@ class RegisterBroker:
 
 
 @named_value
-class BrokerHeartbeat:
+class BrokerHeartbeat(WriteFor["BrokerHeartbeatReply"]):
     """A registered broker is alive, has replayed up to an offset, and says what it wants next."""
 
     broker_id: int
@@ -52,27 +54,29 @@ class BrokerHeartbeat:
     current_metadata_offset: Offset
     want_fence: bool = False
     want_shut_down: bool = False
+    # It tells nothing that somebody could miss.
+    has_to_be_true: ClassVar[bool] = False
 
 
 @value
-class ListBrokers:
+class ListBrokers(ReadFor["ListBrokersReply"]):
     """All registered brokers, in order of their ids."""
 
 
 @value
-class UnregisterBroker:
+class UnregisterBroker(WriteFor["UnregisterBrokerReply"]):
     broker_id: int
 
 
 @value
-class RegisterBrokerReply:
+class RegisterBrokerReply(WriteReply):
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
     broker_epoch: int = -1
 
 
 @value
-class BrokerHeartbeatReply:
+class BrokerHeartbeatReply(WriteReply):
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
     is_caught_up: bool = False
@@ -99,6 +103,6 @@ class ListBrokersReply:
 
 
 @value
-class UnregisterBrokerReply:
+class UnregisterBrokerReply(WriteReply):
     error: ErrorCode = ErrorCode.NONE
     message: str = ""

@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING
 
 from quorate.controller.brokers.image import Broker
 from quorate.controller.errors import ReplayError
-from quorate.controller.features import (
+from quorate.controller.features.levels import (
     CORDONED_DIRECTORIES_LEVEL,
     DIRECTORIES_LEVEL,
+    metadata_version,
 )
 
 if TYPE_CHECKING:
-    from quorate.controller.image import MetadataDelta
+    from collections.abc import Iterator
+
+    from quorate.controller.image import MetadataDelta, MetadataImage
     from quorate.records.ids import Offset
     from quorate.records.metadata import (
         BrokerRegistrationChangeRecord,
         FenceBrokerRecord,
+        MetadataRecord,
         RegisterBrokerRecord,
         UnfenceBrokerRecord,
         UnregisterBrokerRecord,
@@ -34,6 +38,13 @@ def broker_record(broker: Broker, level: int) -> RegisterBrokerRecord:
             registration.cordoned_log_dirs if level >= CORDONED_DIRECTORIES_LEVEL else None
         ),
     )
+
+
+def broker_records(image: MetadataImage) -> Iterator[MetadataRecord]:
+    """All brokers, in order of their ids."""
+    level = metadata_version(image.features)
+    for _, broker in sorted(image.brokers.by_id.items()):
+        yield broker_record(broker, level)
 
 
 def replay_register(delta: MetadataDelta, record: RegisterBrokerRecord, offset: Offset) -> None:

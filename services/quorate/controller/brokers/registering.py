@@ -9,7 +9,7 @@ from quorate.controller.brokers.messages import RegisterBrokerReply, UnregisterB
 from quorate.controller.brokers.sessions import Heard, Left, Session, Sessions
 from quorate.controller.decision import Context, Outcome, Proposal
 from quorate.controller.errors import RefusedError
-from quorate.controller.features import (
+from quorate.controller.features.levels import (
     DIRECTORIES_LEVEL,
     metadata_version,
     registration_problem,

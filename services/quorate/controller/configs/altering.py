@@ -31,7 +31,7 @@ from quorate.controller.configs.table import (
 )
 from quorate.controller.decision import Context, Outcome, Proposal, too_large
 from quorate.controller.errors import RefusedError
-from quorate.controller.features import metadata_version
+from quorate.controller.features.levels import metadata_version
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from quorate.controller.replies import WriteReply
+from quorate.controller.requests import ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
 from quorate.records.value import value
 
@@ -55,13 +57,13 @@ class ConfigAlteration:
 
 
 @value
-class IncrementalAlterConfigs:
+class IncrementalAlterConfigs(WriteFor["IncrementalAlterConfigsReply"]):
     alterations: tuple[ConfigAlteration, ...]
     validate_only: bool = False
 
 
 @value
-class DescribeConfigs:
+class DescribeConfigs(ReadFor["DescribeConfigsReply"]):
     """What is set on these resources, and with `include_defaults` what applies where nothing is."""
 
     resources: tuple[ConfigResource, ...]
@@ -76,7 +78,7 @@ class AlteredResource:
 
 
 @value
-class IncrementalAlterConfigsReply:
+class IncrementalAlterConfigsReply(WriteReply):
     resources: tuple[AlteredResource, ...]
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.controller.slices import sorted_in_parts
 from quorate.records.metadata import ConfigRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from quorate.controller.configs.image import ConfigKey
-    from quorate.controller.image import MetadataDelta
+    from quorate.controller.image import MetadataDelta, MetadataImage
+    from quorate.records.metadata import MetadataRecord
 
 
 def config_records(key: ConfigKey, entries: Iterable[tuple[str, str | None]]) -> list[ConfigRecord]:
@@ -28,3 +30,12 @@ def replay_config(delta: MetadataDelta, record: ConfigRecord) -> None:
     """Set one key of a resource, or remove it where the record has no value."""
     key = (record.resource_type, record.resource_name)
     delta.configs.set(key, record.name, record.value)
+
+
+def all_config_records(image: MetadataImage) -> Iterator[MetadataRecord | None]:
+    """What is set on all resources; None where time went by without a record."""
+    for key in sorted_in_parts(image.configs.by_resource):
+        if key is None:
+            yield None
+        else:
+            yield from config_records(key, sorted(image.configs.of(key).items()))

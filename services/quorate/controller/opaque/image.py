@@ -10,20 +10,28 @@ from immutables import Map
 from quorate.records.value import value
 
 if TYPE_CHECKING:
+    from immutables import MapMutation
+
     from quorate.records.metadata import MetadataRecord, UnknownRecord
 
-RowKey: TypeAlias = tuple[int, tuple[int | str | bytes, ...]]
+RowKey: TypeAlias = tuple[int | str | bytes, ...]
+Rows: TypeAlias = "Map[RowKey, MetadataRecord]"
+NONE: Rows = Map()
 
 
 @value
 class Opaque:
-    """`rows` holds the records of the subjects that are not built yet, by key (rule 22).
+    """`groups` holds the records of each subject that is not built yet, by key (rule 22).
 
     `unknown` are those whose type this release does not know, in the order of the log.
     """
 
-    rows: Map[RowKey, MetadataRecord] = field(default_factory=Map)
+    groups: Map[str, Rows] = field(default_factory=Map)
     unknown: tuple[UnknownRecord, ...] = ()
+
+    def group(self, name: str) -> Rows:
+        """The records of one subject."""
+        return self.groups.get(name, NONE)
 
     def mutate(self) -> OpaqueDelta:
         """What changes of it are written to."""
@@ -35,10 +43,24 @@ class OpaqueDelta:
 
     def __init__(self, opaque: Opaque) -> None:
         self._before = opaque
-        self.rows = opaque.rows.mutate()
+        self._changed: dict[str, MapMutation[RowKey, MetadataRecord]] = {}
         self.unknown: list[UnknownRecord] = []
+
+    def group(self, name: str) -> MapMutation[RowKey, MetadataRecord]:
+        """The records of one subject, to be changed."""
+        changed = self._changed.get(name)
+        if changed is None:
+            changed = self._changed[name] = self._before.group(name).mutate()
+        return changed
 
     def finish(self) -> Opaque:
         """The records with all that changed; the delta is used up."""
+        groups = self._before.groups.mutate()
+        for name, changed in self._changed.items():
+            rows = changed.finish()
+            if rows:
+                groups[name] = rows
+            else:
+                groups.pop(name, None)
         before = self._before.unknown
-        return Opaque(self.rows.finish(), (*before, *self.unknown) if self.unknown else before)
+        return Opaque(groups.finish(), (*before, *self.unknown) if self.unknown else before)

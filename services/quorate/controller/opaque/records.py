@@ -7,95 +7,77 @@ record wins, and goes back into snapshots as it came.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from quorate.controller.errors import UnsupportedMetadataVersionError
-from quorate.records.metadata import (
-    RECORD_TYPES,
-    AccessControlEntryRecord,
-    ClientQuotaRecord,
-    DelegationTokenRecord,
-    ProducerIdsRecord,
-    RegisterControllerRecord,
-    RemoveAccessControlEntryRecord,
-    RemoveDelegationTokenRecord,
-    RemoveUserScramCredentialRecord,
-    UnknownRecord,
-    UserScramCredentialRecord,
-    ZkMigrationStateRecord,
-)
+from quorate.controller.slices import sorted_in_parts
+from quorate.records.metadata import RECORD_TYPES
 
 if TYPE_CHECKING:
-    from quorate.controller.image import MetadataDelta
+    from collections.abc import Callable, Iterator
+
+    from quorate.controller.image import MetadataDelta, MetadataImage
     from quorate.controller.opaque.image import RowKey
-
-CONTROLLERS: Final = 0
-_QUOTAS, _PRODUCER_IDS, _ACLS, _SCRAM, _TOKENS, _ZK = range(1, 7)
-
-RowRecord: TypeAlias = (
-    RegisterControllerRecord
-    | ClientQuotaRecord
-    | ProducerIdsRecord
-    | AccessControlEntryRecord
-    | RemoveAccessControlEntryRecord
-    | UserScramCredentialRecord
-    | RemoveUserScramCredentialRecord
-    | DelegationTokenRecord
-    | RemoveDelegationTokenRecord
-    | ZkMigrationStateRecord
-)
+    from quorate.records.metadata import (
+        ClientQuotaRecord,
+        MetadataRecord,
+        ProducerIdsRecord,
+        UnknownRecord,
+    )
 
 
-def row_key(record: RowRecord) -> RowKey:
-    """Where a record's row is: the group, in the order of Kafka's snapshots, and the key in it.
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The records of one subject; one and the record that removes it have the same `key`."""
 
-    A record and the one that removes it have the same key.
-    """
-    match record:
-        case RegisterControllerRecord():
-            return (CONTROLLERS, (record.controller_id,))
-        case ClientQuotaRecord():
-            entity = sorted(
-                (part.entity_type, part.entity_name is not None, part.entity_name or "")
-                for part in record.entity
-            )
-            return (_QUOTAS, (*(field for part in entity for field in part), record.key))
-        case ProducerIdsRecord():
-            return (_PRODUCER_IDS, ())
-        case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
-            return (_ACLS, (record.id,))
-        case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
-            return (_SCRAM, (record.mechanism, record.name))
-        case DelegationTokenRecord() | RemoveDelegationTokenRecord():
-            return (_TOKENS, (record.token_id,))
-        case ZkMigrationStateRecord():
-            return (_ZK, ())
-        case _:
-            assert_never(record)
+    name: str
+    key: Callable[[Any], RowKey]
+
+    def put(self, delta: MetadataDelta, record: Any) -> None:  # noqa: ANN401 - of the group
+        """Set the row."""
+        delta.opaque.group(self.name)[self.key(record)] = record
+
+    def remove(self, delta: MetadataDelta, record: Any) -> None:  # noqa: ANN401 - of the group
+        """Remove the row, if there is one."""
+        delta.opaque.group(self.name).pop(self.key(record), None)
+
+    def records(self, image: MetadataImage) -> Iterator[MetadataRecord | None]:
+        """All rows in order of their keys; None where time went by without one."""
+        rows = image.opaque.group(self.name)
+        for key in sorted_in_parts(rows):
+            yield None if key is None else rows[key]
 
 
-def replay_row(delta: MetadataDelta, record: RowRecord) -> None:
-    """Set the row."""
-    delta.opaque.rows[row_key(record)] = record
+def _quota_key(record: ClientQuotaRecord) -> RowKey:
+    entity = sorted(
+        (part.entity_type, part.entity_name is not None, part.entity_name or "")
+        for part in record.entity
+    )
+    return (*(field for part in entity for field in part), record.key)
+
+
+# Keys sort in the order of snapshots.
+CONTROLLER_ROWS: Final = Group("controllers", lambda record: (record.controller_id,))
+QUOTA_ROWS: Final = Group("client quotas", _quota_key)
+PRODUCER_ID_ROWS: Final = Group("producer ids", lambda _: ())
+ACL_ROWS: Final = Group("acls", lambda record: (record.id,))
+SCRAM_ROWS: Final = Group("scram credentials", lambda record: (record.mechanism, record.name))
+TOKEN_ROWS: Final = Group("delegation tokens", lambda record: (record.token_id,))
+ZK_ROWS: Final = Group("zk migration", lambda _: ())
 
 
 def replay_producer_ids(delta: MetadataDelta, record: ProducerIdsRecord) -> None:
     """Set which ids come next; the broker that got the last ones is in no snapshot of Kafka's."""
-    replay_row(delta, replace(record, broker_id=-1, broker_epoch=-1))
-
-
-def replay_row_removal(delta: MetadataDelta, record: RowRecord) -> None:
-    """Remove the row, if there is one."""
-    delta.opaque.rows.pop(row_key(record), None)
+    PRODUCER_ID_ROWS.put(delta, replace(record, broker_id=-1, broker_epoch=-1))
 
 
 def replay_quota(delta: MetadataDelta, record: ClientQuotaRecord) -> None:
     """Set a quota, or remove it: both are the same record."""
     if record.remove:
-        replay_row_removal(delta, record)
+        QUOTA_ROWS.remove(delta, record)
     else:
-        replay_row(delta, record)
+        QUOTA_ROWS.put(delta, record)
 
 
 def replay_unknown(delta: MetadataDelta, record: UnknownRecord) -> None:

@@ -10,7 +10,7 @@ from quorate.controller.configs.records import config_records
 from quorate.controller.configs.table import topic_config_problem
 from quorate.controller.decision import Context, Outcome, Proposal, too_large
 from quorate.controller.errors import RefusedError
-from quorate.controller.features import metadata_version
+from quorate.controller.features.levels import metadata_version
 from quorate.controller.partition_records import partition_record
 from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR, Partition
 from quorate.controller.placement import place

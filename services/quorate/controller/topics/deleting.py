@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from quorate.controller.decision import Context, Outcome, Proposal, too_large
-from quorate.controller.features import metadata_version
+from quorate.controller.features.levels import metadata_version
 from quorate.controller.topics.messages import (
     DeletedTopic,
     DeleteTopicsReply,

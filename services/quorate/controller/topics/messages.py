@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from quorate.controller.replies import WriteReply
+from quorate.controller.requests import Pages, ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
 from quorate.records.value import value
 
@@ -29,13 +31,13 @@ class NewTopic:
 
 
 @value
-class CreateTopics:
+class CreateTopics(WriteFor["CreateTopicsReply"]):
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
 
 
 @value
-class DeleteTopics:
+class DeleteTopics(WriteFor["DeleteTopicsReply"]):
     names: tuple[str, ...]
 
 
@@ -48,7 +50,7 @@ class Cursor:
 
 
 @value
-class ListTopics:
+class ListTopics(ReadFor["ListTopicsReply"]):
     """All topics, in order of their names, a page of at most so many; 0 is a client without pages.
 
     To such a client an answer of several is refused: a part must not be taken for the whole.
@@ -56,10 +58,11 @@ class ListTopics:
 
     cursor: Cursor | None = None
     response_topic_limit: int = 0
+    pages: ClassVar = Pages(limit="response_topic_limit", items="topics")
 
 
 @value
-class DescribeTopics:
+class DescribeTopics(ReadFor["DescribeTopicsReply"]):
     """These topics, each once, in the order asked; all, by name, when `names` is empty.
 
     Pages are as those of ListTopics, and what is counted are partitions.
@@ -68,6 +71,7 @@ class DescribeTopics:
     names: tuple[str, ...] = ()
     cursor: Cursor | None = None
     response_partition_limit: int = 0
+    pages: ClassVar = Pages(limit="response_partition_limit", items="topics")
 
 
 @value
@@ -83,7 +87,7 @@ class CreatedTopic:
 
 
 @value
-class CreateTopicsReply:
+class CreateTopicsReply(WriteReply):
     topics: tuple[CreatedTopic, ...]
 
 
@@ -96,7 +100,7 @@ class DeletedTopic:
 
 
 @value
-class DeleteTopicsReply:
+class DeleteTopicsReply(WriteReply):
     topics: tuple[DeletedTopic, ...]
 
 

@@ -1,4 +1,4 @@
-"""Records of topics: how each changes the state."""
+"""Records of topics: how each changes the state, and all of them with their partitions."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING
 
 from quorate.controller.configs.messages import ResourceType
 from quorate.controller.errors import ReplayError
-from quorate.controller.slices import finish
+from quorate.controller.features.levels import metadata_version
+from quorate.controller.partition_records import partition_record
+from quorate.controller.slices import finish, sorted_in_parts
 from quorate.controller.topics.names import (
     has_similar_form,
     similar_form,
 )
 from quorate.records.ids import TopicId, format_uuid
+from quorate.records.metadata import TopicRecord
 
 if TYPE_CHECKING:
-    from quorate.controller.image import MetadataDelta
+    from collections.abc import Iterator
+
+    from quorate.controller.image import MetadataDelta, MetadataImage
     from quorate.controller.slices import Slices
-    from quorate.records.metadata import RemoveTopicRecord, TopicRecord
+    from quorate.records.metadata import MetadataRecord, RemoveTopicRecord
 
 
 def replay_topic(delta: MetadataDelta, record: TopicRecord) -> None:
@@ -51,3 +56,17 @@ def remove_topic_in_slices(delta: MetadataDelta, record: RemoveTopicRecord) -> S
         topics.similar_names[form] = left
     else:
         topics.similar_names.pop(form, None)
+
+
+def topic_records(image: MetadataImage) -> Iterator[MetadataRecord | None]:
+    """All topics, each with its partitions; None where time went by without a record."""
+    level, topics = metadata_version(image.features), image.topics
+    # Keys alone: a pair for each would be as many objects for the garbage collector to look at.
+    for name in sorted_in_parts(topics.ids):
+        if name is None:
+            yield None
+            continue
+        topic = topics.by_id[topics.ids[name]]
+        yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
+        for partition_id, partition in topics.partitions.of_topic(topic.number):
+            yield partition_record(topic.topic_id, partition_id, partition, level=level)

@@ -17,7 +17,7 @@ from quorate.controller.brokers.messages import (
     RegisterBrokerReply,
     UnregisterBroker,
 )
-from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.records.errors import ErrorCode
 from quorate.sim.draws import Draws
 from quorate.sim.week.options import MINUTE_MS, SECOND_MS

@@ -18,7 +18,7 @@ from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.controller.decision import ControllerSettings
-from quorate.controller.features import METADATA_VERSION
+from quorate.controller.features.levels import METADATA_VERSION
 from quorate.controller.requests import Caller
 from quorate.records.batch import encode_batch
 from quorate.records.control import (

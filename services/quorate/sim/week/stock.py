@@ -16,7 +16,7 @@ import numpy as np
 
 from quorate.controller.controller import Controller
 from quorate.controller.decision import Outcome, Proposal
-from quorate.controller.features import SUPPORTED_FEATURES, metadata_version
+from quorate.controller.features.levels import SUPPORTED_FEATURES, metadata_version
 from quorate.controller.partition_records import NO_LEADER_CHANGE, partition_record
 from quorate.controller.partitions import NO_LEADER, UNASSIGNED_DIR, Partition
 from quorate.records.metadata import (

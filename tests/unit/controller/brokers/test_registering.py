@@ -12,7 +12,7 @@ from quorate.controller.brokers.messages import (
     UnregisterBroker,
     UnregisterBrokerReply,
 )
-from quorate.controller.features import SUPPORTED_FEATURES
+from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.controller.partitions import LOST_DIR
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, DirectoryId

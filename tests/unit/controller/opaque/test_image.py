@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from immutables import Map
-
 from quorate.controller.opaque.image import Opaque
 from quorate.records.metadata import AccessControlEntryRecord, UnknownRecord
 
@@ -21,10 +19,22 @@ ACL = AccessControlEntryRecord(
 def test_rule_22_what_came_since_follows_what_was_there() -> None:
     delta = Opaque(unknown=(FIRST,)).mutate()
     delta.unknown.append(SECOND)
-    delta.rows[3, (b"i",)] = ACL
-    assert delta.finish() == Opaque(Map({(3, (b"i",)): ACL}), (FIRST, SECOND))
+    delta.group("acls")[b"i",] = ACL
+    whole = delta.finish()
+    assert whole.unknown == (FIRST, SECOND)
+    assert dict(whole.group("acls")) == {(b"i",): ACL}
 
 
 def test_without_a_new_one_the_unknown_records_are_the_same() -> None:
     before = Opaque(unknown=(FIRST, SECOND))
     assert before.mutate().finish().unknown is before.unknown
+
+
+def test_a_group_without_a_row_is_none() -> None:
+    delta = Opaque().mutate()
+    delta.group("acls")[b"i",] = ACL
+    with_one = delta.finish()
+    delta = with_one.mutate()
+    del delta.group("acls")[b"i",]
+    assert delta.finish() == Opaque()
+    assert len(with_one.group("acls")) == 1

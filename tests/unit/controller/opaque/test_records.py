@@ -4,8 +4,9 @@ import pytest
 
 from quorate.controller.errors import UnsupportedMetadataVersionError
 from quorate.controller.image import LOG_BEGIN, MetadataDelta, MetadataImage
-from quorate.controller.opaque.records import row_key
+from quorate.controller.opaque.records import QUOTA_ROWS
 from quorate.controller.replay import replay_record
+from quorate.controller.snapshot import snapshot_records
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
     AccessControlEntryRecord,
@@ -95,7 +96,7 @@ def image_of(*records: MetadataRecord) -> MetadataImage:
 
 def rows(*records: MetadataRecord) -> list[MetadataRecord]:
     image = image_of(*records)
-    return [image.opaque.rows[key] for key in sorted(image.opaque.rows)]
+    return [record for record in snapshot_records(image) if record is not None]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,9 @@ def test_rows_with_other_keys_stay() -> None:
 
 def test_a_quotas_entity_is_a_set_in_which_the_default_is_not_an_empty_name() -> None:
     user, client = ("user", "a"), ("client-id", "c")
-    assert row_key(quota(entity=(user, client))) == row_key(quota(entity=(client, user)))
+    assert QUOTA_ROWS.key(quota(entity=(user, client))) == QUOTA_ROWS.key(
+        quota(entity=(client, user))
+    )
     named, default = quota(entity=(("user", ""),)), quota(entity=(("user", None),))
     assert rows(named, default) == [default, named]
 

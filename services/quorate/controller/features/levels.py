@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.brokers.messages import FeatureRange
-from quorate.controller.errors import UnsupportedMetadataVersionError
 from quorate.records.metadata import (
     METADATA_VERSION_LATEST,
     METADATA_VERSION_MIN,
@@ -24,10 +23,12 @@ if TYPE_CHECKING:
 
     from immutables import Map
 
-    from quorate.controller.image import MetadataDelta
-    from quorate.records.metadata import FeatureLevelRecord, MetadataRecord
+    from quorate.records.metadata import MetadataRecord
+
 
 METADATA_VERSION: Final = "metadata.version"
+
+
 SUPPORTED_FEATURES: Final = (
     FeatureRange("eligible.leader.replicas.version", 0, 1),
     FeatureRange("group.version", 0, 1),
@@ -37,12 +38,21 @@ SUPPORTED_FEATURES: Final = (
     FeatureRange("streams.version", 0, 1),
     FeatureRange("transaction.version", 0, 2),
 )
+
+
 """The features of Kafka 4.3 and the levels of each that this release can live with."""
+
 
 # The levels from which on Kafka's records carry what their names say (api-keys of 4.3.1).
 ISR_SHRINK_KEEPS_EPOCH_LEVEL: Final = 12
+
+
 DIRECTORIES_LEVEL: Final = 17
+
+
 ELIGIBLE_REPLICAS_LEVEL: Final = 23
+
+
 CORDONED_DIRECTORIES_LEVEL: Final = 30
 
 
@@ -77,22 +87,3 @@ def registration_problem(features: Map[str, int], supported: Iterable[FeatureRan
                 f" level {level}; run a broker release that supports it."
             )
     return None
-
-
-def replay_feature_level(delta: MetadataDelta, record: FeatureLevelRecord) -> None:
-    """Finalise a level; zero takes the feature back.
-
-    Raises UnsupportedMetadataVersionError for a metadata.version that this release cannot read.
-    """
-    level = record.feature_level
-    if record.name == METADATA_VERSION and not (
-        METADATA_VERSION_MIN <= level <= METADATA_VERSION_LATEST
-    ):
-        raise UnsupportedMetadataVersionError(
-            f"the log sets metadata.version to {level}, and this release knows"
-            f" {METADATA_VERSION_MIN} to {METADATA_VERSION_LATEST}; run a release that knows it"
-        )
-    if level:
-        delta.features = delta.features.set(record.name, level)
-    elif record.name in delta.features:
-        delta.features = delta.features.delete(record.name)

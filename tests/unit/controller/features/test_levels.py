@@ -4,43 +4,22 @@ import pytest
 from immutables import Map
 
 from quorate.controller.brokers.messages import FeatureRange
-from quorate.controller.errors import UnsupportedMetadataVersionError
-from quorate.controller.features import (
+from quorate.controller.features.levels import (
     SUPPORTED_FEATURES,
     encode_at,
     metadata_version,
     registration_problem,
-    replay_feature_level,
 )
-from quorate.controller.image import LOG_BEGIN, MetadataDelta, MetadataImage
 from quorate.records.metadata import (
     BrokerRegistrationChangeRecord,
-    FeatureLevelRecord,
     UnknownRecord,
     decode_record,
 )
 
 
-def replayed(*levels: tuple[str, int]) -> Map[str, int]:
-    delta = MetadataDelta(MetadataImage())
-    for name, level in levels:
-        replay_feature_level(delta, FeatureLevelRecord(name=name, feature_level=level))
-    return delta.apply(LOG_BEGIN).features
-
-
-def test_the_newest_level_counts_and_zero_takes_a_feature_back() -> None:
-    assert replayed(("a", 1), ("b", 2), ("a", 3), ("b", 0), ("c", 0)) == Map(a=3)
-
-
 def test_a_log_without_metadata_version_has_the_lowest() -> None:
     assert metadata_version(Map()) == 7
-    assert metadata_version(replayed(("metadata.version", 30))) == 30
-
-
-@pytest.mark.parametrize("level", [0, 6, 31])
-def test_rule_22_a_metadata_version_that_is_not_known_is_refused(level: int) -> None:
-    with pytest.raises(UnsupportedMetadataVersionError, match=f"to {level}, and this release"):
-        replayed(("metadata.version", level))
+    assert metadata_version(Map({"metadata.version": 30})) == 30
 
 
 def test_a_broker_must_support_every_finalised_level() -> None:

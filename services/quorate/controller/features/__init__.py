@@ -1,0 +1,1 @@
+"""Features: the levels that are finalised, and who may take part."""

@@ -1,0 +1,62 @@
+"""The table is whole: whatever can be asked or be in a log belongs to one subject."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from quorate.controller.brokers import messages as of_brokers
+from quorate.controller.configs import messages as of_configs
+from quorate.controller.requests import ReadRequest, WriteRequest
+from quorate.controller.subjects import SUBJECTS
+from quorate.controller.topics import messages as of_topics
+from quorate.records.metadata import (
+    RECORD_TYPES,
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    NoOpRecord,
+    UnknownRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MESSAGES = (of_brokers, of_configs, of_topics)
+
+
+def asked(kind: type) -> Counter[type]:
+    """All requests of that kind."""
+    shapes = (shape for module in MESSAGES for shape in vars(module).values())
+    return Counter(
+        shape
+        for shape in shapes
+        if isinstance(shape, type)
+        and issubclass(shape, kind)
+        and shape.__module__ != kind.__module__
+    )
+
+
+def test_every_change_is_decided_by_one_subject() -> None:
+    writes = [write for subject in SUBJECTS for write in subject.writes]
+    assert Counter(write.request for write in writes) == asked(WriteRequest)
+    assert all((write.decide is None) != (write.in_slices is None) for write in writes)
+
+
+def test_every_question_is_answered_by_one_subject() -> None:
+    assert Counter(kind for subject in SUBJECTS for kind in subject.reads) == asked(ReadRequest)
+
+
+def test_rule_22_every_record_is_replayed_by_one_subject() -> None:
+    def replayed() -> Iterator[type]:
+        for subject in SUBJECTS:
+            yield from subject.replay
+            yield from subject.replay_at
+
+    others = {BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord, NoOpRecord}
+    assert Counter(replayed()) == Counter({*RECORD_TYPES.values(), UnknownRecord} - others)
+
+
+def test_what_has_pauses_can_be_replayed_at_once() -> None:
+    for subject in SUBJECTS:
+        assert subject.replay_in_slices.keys() <= subject.replay.keys()
