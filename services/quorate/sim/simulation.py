@@ -74,16 +74,18 @@ def run_seed(
     digest: bool = False,
     bug: str | None = None,
     world_of: str | None = None,
+    in_its_world: bool = True,
     lines: int = LINES,
 ) -> SeedResult:
     """One world, from its fault mix to its healed end; a second time for the steps of a failure.
 
-    `bug` names a planted bug to run with, in its world; `world_of` one whose world to run without
-    the bug. No more than `lines` steps of a failure are told, without a second run where it is 0.
+    `bug` names a planted bug to run with, in its world unless that is to be drawn as any other;
+    `world_of` one whose world to run without the bug. No more than `lines` steps of a failure are
+    told, without a second run where it is 0.
     """
     # The mix has a generator of its own, so that a new option leaves the events of others alone.
     options = draw_options(random.Random(seed * 2 + 1))
-    if (name := bug or world_of) is not None:
+    if (name := bug or world_of) is not None and in_its_world:
         options = replace(options, **BUGS[name].world)
     keep = lines if lines == ALL_LINES else 0
     world = World(seed, options, keep=keep, digest=digest)

@@ -46,7 +46,7 @@ def run_seeds(
     if jobs <= 1:
         yield from map(run, seeds)
         return
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin_worker)
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), begin_worker)
     try:
         yield from _in_order(pool, run, iter(seeds), jobs * AHEAD)
     finally:
@@ -67,7 +67,7 @@ def _in_order(
         yield waiting.popleft().result()
 
 
-def _begin_worker() -> None:
+def begin_worker() -> None:
     """For processes that only run seeds: a world lives as long as its seed, so hardly any of what
     the collector looks at again and again could go.
     """
