@@ -325,7 +325,7 @@ def _read_run(
             append(new(Record, (offset, timestamp_ms, None, data[at + skip : end - 1], ())))
             at = end
         else:
-            record, at = _read_record(data, start, header)
+            record, at = read_record(data, start, header)
             if record.offset != offset:
                 raise ValueError(f"offset {record.offset} instead of {offset}")
             append(record)
@@ -346,7 +346,11 @@ def _before_value(length: int, width: int) -> tuple[bytes, int]:
     return _NOWHERE, 0
 
 
-def _read_record(data: bytes, at: int, header: BatchHeader) -> tuple[Record, int]:
+def read_record(data: bytes, at: int, header: BatchHeader) -> tuple[Record, int]:
+    """The record at `at`, of whatever shape, and the position behind it.
+
+    Raises ValueError or IndexError where its fields do not fill it.
+    """
     length, at = read_varint(data, at)
     end = at + length
     if length < 0 or end > len(data):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Rows: TypeAlias = NDArray[np.uint8]
 
-_DTYPES: Final[Mapping[str, str]] = {
+DTYPES: Final[Mapping[str, str]] = {
     "bool": "?",
     "int8": ">i1",
     "int16": ">i2",
@@ -165,7 +165,7 @@ class _Reader:
             return Constant(None)
         if field.element == "uuid":
             return Lists(count, Octets(self.take(count * UUID_BYTES).reshape(-1, UUID_BYTES)))
-        if field.element in _DTYPES:
+        if field.element in DTYPES:
             return Lists(count, Numbers(self.numbers(field.element, count)))
         if count > self.rows.shape[1] - self.at:
             raise SchemaError(f"{count} elements in {self.rows.shape[1] - self.at} bytes")
@@ -183,7 +183,7 @@ class _Reader:
                 return Octets(octets)
             case "uuid":
                 return Octets(self.take(UUID_BYTES))
-            case element if element in _DTYPES:
+            case element if element in DTYPES:
                 return Numbers(self.numbers(element, 1))
             case _:
                 assert field.struct is not None
@@ -192,7 +192,7 @@ class _Reader:
                 return self.struct(field.struct)
 
     def numbers(self, element: str, count: int) -> NDArray[Any]:
-        dtype = np.dtype(_DTYPES[element])
+        dtype = np.dtype(DTYPES[element])
         octets = self.take(count * dtype.itemsize)
         if element == "bool":
             is_true: NDArray[Any] = octets.reshape(-1) != 0

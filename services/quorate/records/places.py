@@ -15,7 +15,7 @@ from quorate.records.batch import HEADER_BYTES, CorruptBatchError
 from quorate.records.varint import read_varint
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -54,41 +54,98 @@ def record_places(buffer: bytes, batches: Sequence[tuple[int, BatchHeader]]) -> 
     starts: list[int] = []
     for at, header in batches:
         before = len(starts)
-        try:
-            _find_starts(buffer, data, at + HEADER_BYTES, at + header.size_bytes, starts)
-        except (IndexError, ValueError) as error:
-            raise CorruptBatchError(at, f"record {len(starts) - before}: {error}") from error
+        _find_starts(buffer, data, _Span(at, header), starts)
         if len(starts) - before != header.record_count:
             raise CorruptBatchError(
                 at, f"{len(starts) - before} records, the header says {header.record_count}"
             )
     counts = np.array([header.record_count for _, header in batches], np.int64)
-    begin = np.array(starts, np.int64)
     batch = np.repeat(np.arange(len(batches)), counts)
-    expected = np.arange(len(begin)) - np.repeat(np.cumsum(counts) - counts, counts)
+    expected = np.arange(len(starts)) - np.repeat(np.cumsum(counts) - counts, counts)
+    stops = np.append(np.array(starts[1:], np.int64), 0)
+    stops[np.cumsum(counts) - 1] = [at + header.size_bytes for at, header in batches]
     try:
-        places, ends = _read_fields(data, begin, batch)
+        places, is_wrong = _read_fields(data, np.array(starts, np.int64), stops, batch)
     except (IndexError, ValueError) as error:
         raise CorruptBatchError(batches[0][0], f"a record of it or behind it: {error}") from error
-    stops = np.append(begin[1:], 0)
-    last = np.cumsum(counts) - 1
-    stops[last] = [at + header.size_bytes for at, header in batches]
-    wrong = ((ends != stops) & places.is_plain) | (places.offset_delta != expected)
-    if wrong.any():
-        index = int(np.argmax(wrong))
+    is_wrong |= places.offset_delta != expected
+    if is_wrong.any():
+        index = int(np.argmax(is_wrong))
         raise CorruptBatchError(
             batches[int(batch[index])][0], f"record {expected[index]}: its fields do not fill it"
         )
     return places
 
 
+def place_runs(
+    buffer: bytes, position: int, header: BatchHeader, count: int
+) -> Iterator[tuple[Places, Positions]]:
+    """The same of one batch, so many records at a time, and where each of these begins.
+
+    Raises CorruptBatchError as `record_places` does, once it comes to what is wrong.
+    """
+    data = np.frombuffer(buffer, np.uint8)
+    span = _Span(position, header)
+    found = 0
+    while span.at < span.end:
+        starts: list[int] = []
+        _find_starts(buffer, data, span, starts, count)
+        begin = np.array(starts, np.int64)
+        stops = np.append(begin[1:], span.at)
+        try:
+            places, is_wrong = _read_fields(data, begin, stops, np.zeros(len(begin), np.int64))
+        except (IndexError, ValueError) as error:
+            raise CorruptBatchError(position, f"record {found} or behind it: {error}") from error
+        is_wrong |= places.offset_delta != np.arange(found, found + len(begin))
+        if is_wrong.any():
+            index = found + int(np.argmax(is_wrong))
+            raise CorruptBatchError(position, f"record {index}: its fields do not fill it")
+        yield places, begin
+        found += len(begin)
+    if found != header.record_count:
+        raise CorruptBatchError(position, f"{found} records, the header says {header.record_count}")
+
+
+class _Span:
+    """How much of a batch's records is left to look for: from `at` to `end`."""
+
+    def __init__(self, position: int, header: BatchHeader) -> None:
+        self.position = position
+        self.at = position + HEADER_BYTES
+        self.end = position + header.size_bytes
+
+
 def _find_starts(
-    buffer: bytes, data: NDArray[np.uint8], at: int, end: int, starts: list[int]
+    buffer: bytes,
+    data: NDArray[np.uint8],
+    span: _Span,
+    starts: list[int],
+    count: int | None = None,
 ) -> None:
-    """Append the positions at which records between `at` and `end` begin."""
+    """Append the positions at which the next records begin, all of them or so many.
+
+    Raises CorruptBatchError where lengths do not lead to the end of the batch.
+    """
+    before = len(starts)
+    try:
+        span.at = _walk(buffer, data, span.at, span.end, starts, count)
+    except (IndexError, ValueError) as error:
+        what = f"record {len(starts) - before}: {error}"
+        raise CorruptBatchError(span.position, what) from error
+
+
+def _walk(
+    buffer: bytes,
+    data: NDArray[np.uint8],
+    at: int,
+    end: int,
+    starts: list[int],
+    count: int | None,
+) -> int:
     last = same = 0
     append = starts.append
-    while at < end:
+    full = len(starts) + (count or end)
+    while at < end and len(starts) < full:
         append(at)
         length = buffer[at]
         # Most lengths take one byte or two, and a call for each would be most of the work.
@@ -104,12 +161,14 @@ def _find_starts(
         same = same + 1 if size == last else 0
         last = size
         if same == _RUN_BEGINS:
-            count = _run_length(data, at, at - size, size, end)
-            starts.extend(range(at, at + count * size, size))
-            at += count * size
+            limit = min(end, at + (full - len(starts)) * size)
+            run = _run_length(data, at, at - size, size, limit)
+            starts.extend(range(at, at + run * size, size))
+            at += run * size
             same = 0
-    if at != end:
+    if at > end:
         raise ValueError(f"it ends at {at}, its batch at {end}")
+    return at
 
 
 def _long_size(buffer: bytes, at: int) -> int:
@@ -132,9 +191,9 @@ def _run_length(data: NDArray[np.uint8], at: int, sample: int, size: int, end: i
 
 
 def _read_fields(
-    data: NDArray[np.uint8], begin: Positions, batch: Positions
-) -> tuple[Places, Positions]:
-    """What stands in each record, and where those without key and headers end."""
+    data: NDArray[np.uint8], begin: Positions, stops: Positions, batch: Positions
+) -> tuple[Places, NDArray[np.bool_]]:
+    """What stands in each record, and which have neither key nor headers and do not end there."""
     _, at = _varints(data, begin)
     timestamp_delta, at = _varints(data, at + 1)
     offset_delta, at = _varints(data, at)
@@ -146,7 +205,17 @@ def _read_fields(
     headers, at = _varints(data, at)
     is_plain = (key_size < 0) & (headers == 0)
     places = Places(batch, offset_delta, timestamp_delta, value_at, value_size, is_plain)
-    return places, at
+    return places, (at != stops) & is_plain
+
+
+def rows_at(data: NDArray[np.uint8], at: Positions, size: int) -> NDArray[np.uint8]:
+    """The bytes at these positions as rows, without a copy where they are equally far apart."""
+    windows = np.lib.stride_tricks.sliding_window_view(data, size)
+    if len(at) > 1:
+        steps = np.diff(at)
+        if (steps == steps[0]).all() and steps[0] > 0:
+            return windows[at[0] : at[-1] + 1 : steps[0]]
+    return windows[at]
 
 
 def _varints(data: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positions]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from quorate.records.batch import (
     read_header,
     read_records,
 )
-from quorate.records.places import record_places
+from quorate.records.places import place_runs, record_places
 
 VALUES = st.lists(st.binary(max_size=9) | st.binary(min_size=60, max_size=140), min_size=1)
 
@@ -45,6 +46,20 @@ def test_places_are_where_the_reader_finds_the_values(
         assert header.base_offset + places.offset_delta[row] == record.offset
         assert header.base_timestamp_ms + places.timestamp_delta_ms[row] == record.timestamp_ms
         assert places.is_plain[row] == (record.key is None)
+
+
+@given(VALUES, st.integers(0, 2), st.integers(1, 40))
+def test_the_places_of_one_batch_come_so_many_at_a_time(
+    values: list[bytes], repeats: int, count: int
+) -> None:
+    buffer = b"padding" + batch_of(values * 10**repeats, 3) + b"more"
+    header = read_header(buffer, 7)
+    whole = record_places(buffer, [(7, header)])
+    runs = list(place_runs(buffer, 7, header, count))
+    assert {len(begin) for _, begin in runs[:-1]} <= {count}
+    for name in ("offset_delta", "value_at", "value_size", "is_plain"):
+        joined = np.concatenate([getattr(places, name) for places, _ in runs])
+        assert (joined == getattr(whole, name)).all()
 
 
 @pytest.mark.parametrize("size", [1, 56, 57, 8_180, 8_192, 20_000])

@@ -16,7 +16,7 @@ from quorate.pipeline.source.frame import TYPED, arrow_schema, column_name, stru
 from quorate.pipeline.source.rows import payload_of, type_name
 from quorate.pipeline.source.typed import struct_array
 from quorate.records.columns import read_columns
-from quorate.records.places import record_places
+from quorate.records.places import record_places, rows_at
 from quorate.records.schema import schema_of
 
 if TYPE_CHECKING:
@@ -140,21 +140,11 @@ def _typed(buffer: Buffer, index: Index, name: str) -> tuple[Index, pa.Array]:
             order.append(part)
             arrays.append(pa.nulls(len(part), struct_type(name)))
             continue
-        rows = _rows_of(octets, places.value_at[part], size)
+        rows = rows_at(octets, places.value_at[part], size)
         for within, columns in read_columns(shape, version, rows[:, _FRAME_BYTES:]):
             order.append(part[within])
             arrays.append(struct_array(columns, schema.body, len(within)))
     return np.concatenate(order), arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
-
-
-def _rows_of(octets: NDArray[np.uint8], at: NDArray[np.int64], size: int) -> NDArray[np.uint8]:
-    """The bytes at these places as rows, without a copy where they lie at equal distances."""
-    windows = np.lib.stride_tricks.sliding_window_view(octets, size)
-    if len(at) > 1:
-        steps = np.diff(at)
-        if (steps == steps[0]).all():
-            return windows[at[0] : at[-1] + 1 : steps[0]]
-    return windows[at]
 
 
 class _PlainColumns:
