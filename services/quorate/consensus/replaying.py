@@ -11,20 +11,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.image import LogPosition
+from quorate.controller.runs import items_of
 from quorate.raft.messages import LogRange
-from quorate.records.batch import read_header, read_runs
+from quorate.records.batch import read_header
 from quorate.records.ids import Epoch, Offset
-from quorate.records.metadata import decode_record
+from quorate.records.pieces import read_pieces
 from quorate.telemetry.histograms import Histogram
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from quorate.consensus.driver import RaftDriver
     from quorate.controller.controller import Controller
     from quorate.controller.slices import Slices
-    from quorate.records.metadata import MetadataRecord
 
 SLICE_BYTES: Final = 64 * 1024
 # Another slice may follow in the same turn of the loop as what else there is to do.
@@ -117,17 +117,10 @@ class LogReplay:
             header = read_header(data, position)
             epoch, end = Epoch(header.epoch), Offset(header.last_offset + 1)
             yield from self._controller.replay_in_slices(
-                () if header.is_control else _records(data, position),
+                () if header.is_control else items_of(read_pieces(data, position, header)),
                 base_offset=Offset(header.base_offset),
                 position=LogPosition(end, epoch, header.max_timestamp_ms),
             )
             self._note(header.size_bytes)
             position += header.size_bytes
             yield
-
-
-def _records(data: bytes, position: int) -> Iterator[MetadataRecord]:
-    """Decoded one by one, as they are asked for: to decode takes longer than to replay."""
-    for run in read_runs(data, position, read_header(data, position)):
-        for record in run:
-            yield decode_record(record.value or b"")[0]

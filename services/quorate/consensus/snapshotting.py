@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 from quorate.consensus.checking import SnapshotChecks, pieces
 from quorate.consensus.disk_calls import DiskCalls
 from quorate.controller.image import LogPosition, MetadataImage
+from quorate.controller.runs import items_of
 from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
-from quorate.records.batch import read_runs
 from quorate.records.ids import Offset, OffsetAndEpoch
-from quorate.records.metadata import decode_record
+from quorate.records.pieces import read_pieces
 from quorate.rpc.pace import LOADING_SHARE, SERVING_SHARE, Pace
 from quorate.telemetry.histograms import Histogram
 
@@ -41,8 +41,6 @@ RECHECK_MS: Final = 3_600_000
 # Half a batch of the file: few changes of threads.
 _WRITTEN_TOGETHER_BYTES: Final = 64 * 1024
 _LOADING: Final = "a read of a snapshot"
-# A few milliseconds.
-_LOADED_TOGETHER_MAX: Final = 64
 # Of an empty image, and of millions of partitions beside a full load.
 SNAPSHOT_BOUNDS_S: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -254,11 +252,9 @@ class Snapshotter:
         pace = Pace(LOADING_SHARE, clock=self._host.work_s)
         async for batch in pieces(driver, _LOADING, snapshots.data_batches(snapshot_id)):
             # Of others' snapshots a batch may hold a hundred thousand.
-            for values in read_runs(batch.buffer, batch.at, batch.header):
-                for start in range(0, len(values), _LOADED_TOGETHER_MAX):
-                    part = values[start : start + _LOADED_TOGETHER_MAX]
-                    loader.add([decode_record(record.value or b"")[0] for record in part])
-                    await pace.breathe()
+            items = items_of(read_pieces(batch.buffer, batch.at, batch.header))
+            for _ in loader.add_in_slices(items):
+                await pace.breathe()
         self.newest = snapshot_id
         self._bytes = 0
         self._meters.loads += 1

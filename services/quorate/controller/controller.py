@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from quorate.controller.decision import ControllerSettings
     from quorate.controller.replies import ReadReply
     from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.runs import Item
     from quorate.controller.slices import Slices
     from quorate.controller.subject import Write
     from quorate.records.metadata import MetadataRecord
@@ -130,7 +131,7 @@ class Controller:
 
     def replay(
         self,
-        records: Iterable[MetadataRecord],
+        records: Iterable[Item],
         *,
         base_offset: Offset,
         end_offset: Offset,
@@ -145,7 +146,7 @@ class Controller:
         finish(self.replay_in_slices(records, base_offset=base_offset, position=position))
 
     def replay_in_slices(
-        self, records: Iterable[MetadataRecord], *, base_offset: Offset, position: LogPosition
+        self, records: Iterable[Item], *, base_offset: Offset, position: LogPosition
     ) -> Slices[None]:
         """The same with pauses; nothing is replayed before the end, and it may be dropped."""
         if self._active is not None:

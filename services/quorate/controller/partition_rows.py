@@ -13,10 +13,17 @@ leader replicas need lies in a dictionary of the few rows that have it.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from quorate.controller.directory_places import (
+    KEPT_MAX,
+    mapped,
+    place_type,
+    unified,
+    without_unused,
+)
 from quorate.controller.partitions import NO_LEADER, NO_SELDOM, Partition, Seldom, seldom_of
 
 if TYPE_CHECKING:
@@ -24,29 +31,33 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from quorate.controller.directory_places import Places
     from quorate.records.ids import DirectoryId, TopicId
 
 PARTITION_ID_BITS: Final = 24
 PARTITION_ID_MAX: Final = (1 << PARTITION_ID_BITS) - 1
 
-_LEADER, _LEADER_EPOCH, _PARTITION_EPOCH, _RECOVERY, _REPLICAS, _ISR, FIXED = range(7)
+LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY, REPLICAS, ISR, FIXED = range(7)
 _PADDING: Final = -1
-# A list of directories that is longer than this, and than there are rows, is looked through.
-_DIRECTORIES_KEPT: Final = 64
-_UINT8: Final = np.dtype(np.uint8)
 
 if TYPE_CHECKING:
     Rows: TypeAlias = npt.NDArray[np.int32]
     Bits: TypeAlias = npt.NDArray[np.bool_]
     Keys: TypeAlias = npt.NDArray[np.int64]
     Index: TypeAlias = npt.NDArray[np.intp]
-    # Into the directories, of the smallest type that holds all of them.
-    Places: TypeAlias = npt.NDArray[Any]
 
 
 def key_of(number: int, partition_id: int) -> int:
     """Where a partition stands among all: behind those of topics with a lower number."""
     return number << PARTITION_ID_BITS | partition_id
+
+
+class Columns(NamedTuple):
+    """What `PartitionRows.values` consists of: shapes (n, FIXED), (n, width) and (n, width)."""
+
+    fixed: Rows
+    replicas: Rows
+    isr: Rows
 
 
 class PartitionRows:
@@ -56,31 +67,31 @@ class PartitionRows:
     unless somebody has joined them in another.
     """
 
-    __slots__ = ("_directories", "_places", "_rows", "_seldom", "keys", "topic_ids", "width")
+    __slots__ = ("directories", "keys", "places", "seldom", "topic_ids", "values", "width")
 
     def __init__(
         self,
         keys: Keys,
         topic_ids: tuple[TopicId, ...],
-        rows: Rows,
+        values: Rows,
         places: Places,
         directories: tuple[DirectoryId, ...],
         seldom: Mapping[int, Seldom],
     ) -> None:
-        """`rows` and `places` have shapes (n, FIXED + 2 * width) and (n, width).
+        """`values` and `places` have shapes (n, FIXED + 2 * width) and (n, width).
 
         `seldom` has those that are not empty, by key.
         """
-        if len(directories) > max(len(keys), _DIRECTORIES_KEPT):
-            places, directories = _without_unused(places, directories)
+        if len(directories) > max(len(keys), KEPT_MAX):
+            places, directories = without_unused(places, directories)
         self.keys = keys
         self.topic_ids = topic_ids
         self.width = places.shape[1]
-        self._rows = rows
-        self._places = places
-        self._directories = directories
-        self._seldom = seldom
-        for array in (keys, rows, places):
+        self.values = values
+        self.places = places
+        self.directories = directories
+        self.seldom = seldom
+        for array in (keys, values, places):
             array.flags.writeable = False
 
     @classmethod
@@ -100,10 +111,23 @@ class PartitionRows:
             np.array([key for key, _, _ in entries], np.int64),
             tuple([topic_id for topic_id, _ in groupby([topic_id for _, topic_id, _ in entries])]),
             np.array(rows, np.int32).reshape(count, FIXED + 2 * width),
-            np.array(places, _place_type(len(known))).reshape(count, width),
+            np.array(places, place_type(len(known))).reshape(count, width),
             tuple(known),
             {key: each for key, _, p in entries if (each := seldom_of(p)) != NO_SELDOM},
         )
+
+    @classmethod
+    def of_columns(
+        cls,
+        keys: Keys,
+        topic_ids: tuple[TopicId, ...],
+        columns: Columns,
+        directories: tuple[Places, tuple[DirectoryId, ...]],
+        seldom: Mapping[int, Seldom],
+    ) -> PartitionRows:
+        """Rows of columns; `directories` are places and the list that they are places in."""
+        values = np.concatenate([columns.fixed, columns.replicas, columns.isr], axis=1)
+        return cls(keys, topic_ids, values, *directories, seldom)
 
     @classmethod
     def joined(cls, parts: Sequence[PartitionRows]) -> PartitionRows:
@@ -111,18 +135,18 @@ class PartitionRows:
         if len(parts) == 1:
             return parts[0]
         width = max(part.width for part in parts)
-        directories, moved = _unified([part._directories for part in parts])
-        kind = _place_type(len(directories))
+        directories, moved = unified([part.directories for part in parts])
+        kind = place_type(len(directories))
         seldom: dict[int, Seldom] = {}
         for part in parts:
-            seldom.update(part._seldom)
+            seldom.update(part.seldom)
         return cls(
             np.concatenate([part.keys for part in parts]),
             _joined_runs(parts),
-            np.concatenate([_with_width(part._rows, width) for part in parts]),
+            np.concatenate([with_width(part.values, width) for part in parts]),
             np.concatenate(
                 [
-                    _padded(_mapped(part._places, each, kind), width)
+                    _padded(mapped(part.places, each, kind), width)
                     for part, each in zip(parts, moved, strict=True)
                 ]
             ),
@@ -138,22 +162,22 @@ class PartitionRows:
     @property
     def leaders(self) -> Rows:
         """Shape (n,): the leader of each partition, -1 for none."""
-        return self._rows[:, _LEADER]
+        return self.values[:, LEADER]
 
     @property
     def isr_sizes(self) -> Rows:
         """Shape (n,): how many replicas are in sync."""
-        return self._rows[:, _ISR]
+        return self.values[:, ISR]
 
     @property
     def replicas(self) -> Rows:
         """Shape (n, width): the replicas, padded with -1."""
-        return self._rows[:, FIXED : FIXED + self.width]
+        return self.values[:, FIXED : FIXED + self.width]
 
     @property
     def isr(self) -> Rows:
         """Shape (n, width): the in-sync replicas, padded with -1."""
-        return self._rows[:, FIXED + self.width :]
+        return self.values[:, FIXED + self.width :]
 
     @property
     def partition_ids(self) -> Keys:
@@ -164,24 +188,17 @@ class PartitionRows:
     def numbers(self) -> list[int]:
         """The numbers of the topics, one for each run."""
         numbers = self.keys >> PARTITION_ID_BITS
-        found: list[int] = numbers[self._starts()].tolist()
+        found: list[int] = numbers[_starts(numbers)].tolist()
         return found
 
     def _starts(self) -> Index:
         """Where the runs of rows of one topic begin."""
-        numbers = self.keys >> PARTITION_ID_BITS
-        changes = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
-        return np.concatenate([np.zeros(min(1, len(numbers)), np.intp), changes])
+        return _starts(self.keys >> PARTITION_ID_BITS)
 
     @property
     def cells(self) -> int:
         """How many numbers there are, by which time and memory go."""
-        return self._rows.size
-
-    @property
-    def directory_count(self) -> int:
-        """How many directories are kept for these rows, some of which none may have any more."""
-        return len(self._directories)
+        return self.values.size
 
     def topics_at(self, rows: Index) -> list[TopicId]:
         """The ids of the topics of these rows."""
@@ -211,12 +228,12 @@ class PartitionRows:
     def partition(self, row: int) -> Partition:
         """The partition in that row."""
         return self._partition(
-            int(self.keys[row]), self._rows[row].tolist(), self._places[row].tolist()
+            int(self.keys[row]), self.values[row].tolist(), self.places[row].tolist()
         )
 
     def partitions(self) -> Iterator[tuple[int, Partition]]:
         """Every partition with its key."""
-        rows, places = self._rows.tolist(), self._places.tolist()
+        rows, places = self.values.tolist(), self.places.tolist()
         for key, values, indices in zip(self.keys.tolist(), rows, places, strict=True):
             yield key, self._partition(key, values, indices)
 
@@ -227,7 +244,7 @@ class PartitionRows:
         """
         keys = sorted(
             key
-            for key, seldom in self._seldom.items()
+            for key, seldom in self.seldom.items()
             if (seldom.eligible_leader_replicas or seldom.last_known_elr)
             and low <= key
             and (high is None or key < high)
@@ -243,17 +260,17 @@ class PartitionRows:
             yield topic_id, key & PARTITION_ID_MAX, partition
 
     def _partition(self, key: int, values: list[int], places: list[int]) -> Partition:
-        replicas = values[_REPLICAS]
+        replicas = values[REPLICAS]
         isr_start = FIXED + self.width
-        seldom = self._seldom.get(key, NO_SELDOM)
-        directories = self._directories
+        seldom = self.seldom.get(key, NO_SELDOM)
+        directories = self.directories
         return Partition(
             replicas=tuple(values[FIXED : FIXED + replicas]),
-            isr=tuple(values[isr_start : isr_start + values[_ISR]]),
-            leader=values[_LEADER],
-            leader_epoch=values[_LEADER_EPOCH],
-            partition_epoch=values[_PARTITION_EPOCH],
-            leader_recovery_state=values[_RECOVERY],
+            isr=tuple(values[isr_start : isr_start + values[ISR]]),
+            leader=values[LEADER],
+            leader_epoch=values[LEADER_EPOCH],
+            partition_epoch=values[PARTITION_EPOCH],
+            leader_recovery_state=values[RECOVERY],
             directories=tuple([directories[place] for place in places[:replicas]]),
             removing_replicas=seldom.removing_replicas,
             adding_replicas=seldom.adding_replicas,
@@ -274,9 +291,9 @@ class PartitionRows:
         return PartitionRows(
             keys,
             ids if start < stop else (),
-            self._rows[start:stop],
-            self._places[start:stop],
-            self._directories,
+            self.values[start:stop],
+            self.places[start:stop],
+            self.directories,
             self._seldom_among(keys),
         )
 
@@ -286,64 +303,66 @@ class PartitionRows:
             return self
         view = self.view(start, stop)
         # A very wide row may have been beside them.
-        width = int(view._rows[:, _REPLICAS : _ISR + 1].max(initial=0))
+        width = int(view.values[:, REPLICAS : ISR + 1].max(initial=0))
         return PartitionRows(
             view.keys.copy(),
             view.topic_ids,
-            _with_width(view._rows, width) if width < self.width else view._rows.copy(),
-            view._places[:, :width].copy(),
-            view._directories,
-            view._seldom,
+            with_width(view.values, width) if width < self.width else view.values.copy(),
+            view.places[:, :width].copy(),
+            view.directories,
+            view.seldom,
         )
 
     def _seldom_among(self, keys: Keys) -> Mapping[int, Seldom]:
-        if not self._seldom or not len(keys):
+        if not self.seldom or not len(keys):
             return {}
         low, high = int(keys[0]), int(keys[-1])
-        return {key: each for key, each in self._seldom.items() if low <= key <= high}
+        return {key: each for key, each in self.seldom.items() if low <= key <= high}
 
-    def with_rows(self, other: PartitionRows) -> PartitionRows:
-        """These rows with others put between them; of two with one key the other's stays."""
-        if not len(self) or other.keys[0] > self.keys[-1]:
-            return PartitionRows.joined([part for part in (self, other) if len(part)])
-        at = self.keys.searchsorted(other.keys)
-        if at[-1] < len(self) and (self.keys[at] == other.keys).all():
-            return self._replaced(at, other)
-        both = PartitionRows.joined((self, other))
-        order = np.argsort(both.keys, kind="stable")
-        keys = both.keys[order]
-        is_last = np.append(keys[1:] != keys[:-1], [True])
-        order, keys = order[is_last], keys[is_last]
-        topic_ids = dict(zip(both.numbers, both.topic_ids, strict=True))
-        numbers = np.unique(keys >> PARTITION_ID_BITS).tolist()
+    def taken(self, index: Index) -> PartitionRows:
+        """Those rows, in that order."""
+        keys = self.keys[index]
+        numbers = keys >> PARTITION_ID_BITS
+        topic_ids = dict(zip(self.numbers, self.topic_ids, strict=True))
+        chosen = set(keys.tolist()) if self.seldom else ()
         return PartitionRows(
             keys,
-            tuple([topic_ids[number] for number in numbers]),
-            both._rows[order],
-            both._places[order],
-            both._directories,
-            self._seldom_with(other),
+            tuple([topic_ids[number] for number in numbers[_starts(numbers)].tolist()]),
+            self.values[index],
+            self.places[index],
+            self.directories,
+            {key: each for key, each in self.seldom.items() if key in chosen},
         )
 
-    def _replaced(self, at: Index, other: PartitionRows) -> PartitionRows:
+    def replaced(self, at: Index, other: PartitionRows) -> PartitionRows:
+        """These with others in the place of some, which have the same keys."""
         width = max(self.width, other.width)
-        directories, (mine, theirs) = _unified([self._directories, other._directories])
-        kind = _place_type(len(directories))
-        rows = _with_width(self._rows, width)
-        rows = rows.copy() if rows is self._rows else rows
-        rows[at] = _with_width(other._rows, width)
-        places = _padded(_mapped(self._places, mine, kind), width)
-        places = places.copy() if places is self._places else places
-        places[at] = _padded(_mapped(other._places, theirs, kind), width)
-        seldom = self._seldom_with(other)
-        return PartitionRows(self.keys, self.topic_ids, rows, places, directories, seldom)
+        directories, (mine, theirs) = unified([self.directories, other.directories])
+        kind = place_type(len(directories))
+        values = with_width(self.values, width)
+        values = values.copy() if values is self.values else values
+        values[at] = with_width(other.values, width)
+        places = _padded(mapped(self.places, mine, kind), width)
+        places = places.copy() if places is self.places else places
+        places[at] = _padded(mapped(other.places, theirs, kind), width)
+        seldom = other.seldom
+        if self.seldom:
+            gone = set(other.keys.tolist())
+            seldom = {key: each for key, each in self.seldom.items() if key not in gone}
+            seldom.update(other.seldom)
+        return PartitionRows(self.keys, self.topic_ids, values, places, directories, seldom)
 
-    def _seldom_with(self, other: PartitionRows) -> Mapping[int, Seldom]:
-        if not self._seldom:
-            return other._seldom
-        replaced = set(other.keys.tolist())
-        kept = {key: each for key, each in self._seldom.items() if key not in replaced}
-        return {**kept, **other._seldom}
+
+def upserted(rows: PartitionRows, other: PartitionRows) -> PartitionRows:
+    """Rows with others put between them, all by key; of two with one key the other's stays."""
+    if not len(rows) or other.keys[0] > rows.keys[-1]:
+        return PartitionRows.joined([part for part in (rows, other) if len(part)])
+    at = rows.keys.searchsorted(other.keys)
+    if at[-1] < len(rows) and (rows.keys[at] == other.keys).all():
+        return rows.replaced(at, other)
+    kept = rows.taken(np.flatnonzero(~np.isin(rows.keys, other.keys)))
+    both = PartitionRows.joined((kept, other))
+    return both.taken(np.argsort(both.keys))
 
 
 def _row(partition: Partition, width: int) -> list[int]:
@@ -362,6 +381,12 @@ def _row(partition: Partition, width: int) -> list[int]:
     ]
 
 
+def _starts(numbers: Keys) -> Index:
+    """Where runs of equal numbers begin."""
+    changes = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
+    return np.concatenate([np.zeros(min(1, len(numbers)), np.intp), changes])
+
+
 def _joined_runs(parts: Sequence[PartitionRows]) -> tuple[TopicId, ...]:
     """One id for each run of rows of one topic; the last of one part may go on in the next."""
     found: list[TopicId] = []
@@ -371,7 +396,7 @@ def _joined_runs(parts: Sequence[PartitionRows]) -> tuple[TopicId, ...]:
     return tuple(found)
 
 
-def _with_width(rows: Rows, width: int) -> Rows:
+def with_width(rows: Rows, width: int) -> Rows:
     """The rows laid out for lists of up to `width`; the same array when they are already."""
     old = (rows.shape[1] - FIXED) // 2
     if old == width:
@@ -391,43 +416,3 @@ def _padded(places: Places, width: int) -> Places:
     result = np.zeros((len(places), width), places.dtype)
     result[:, : places.shape[1]] = places
     return result
-
-
-def _place_type(count: int) -> npt.DTypeLike:
-    return _UINT8 if count <= 256 else np.min_scalar_type(count - 1)
-
-
-def _mapped(places: Places, moved: Sequence[int] | None, kind: npt.DTypeLike) -> Places:
-    """Places in a list of directories as those in another one."""
-    if moved is None:
-        return places if places.dtype == kind else places.astype(kind)
-    # Where a list is empty there are only padded places, which are 0.
-    return np.array(moved or [0], kind).take(places)
-
-
-def _without_unused(
-    places: Places, directories: tuple[DirectoryId, ...]
-) -> tuple[Places, tuple[DirectoryId, ...]]:
-    """Only the directories that are in some place, where those are few of all."""
-    used, inverse = np.unique(places, return_inverse=True)
-    if 2 * len(used) > len(directories):
-        return places, directories
-    kept = tuple([directories[place] for place in used.tolist()])
-    return inverse.reshape(places.shape).astype(_place_type(len(kept))), kept
-
-
-def _unified(
-    tables: Sequence[tuple[DirectoryId, ...]],
-) -> tuple[tuple[DirectoryId, ...], list[Sequence[int] | None]]:
-    """One list of directories for several, and where each one's are in it; None for unmoved."""
-    first = tables[0]
-    if all(table is first for table in tables):
-        return first, [None] * len(tables)
-    known = {directory: place for place, directory in enumerate(first)}
-    moved: list[Sequence[int] | None] = []
-    found: dict[int, Sequence[int] | None] = {id(first): None}
-    for table in tables:
-        if id(table) not in found:
-            found[id(table)] = [known.setdefault(each, len(known)) for each in table]
-        moved.append(found[id(table)])
-    return tuple(known), moved

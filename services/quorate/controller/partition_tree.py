@@ -12,11 +12,20 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quorate.controller.partition_rows import FIXED, PARTITION_ID_MAX, PartitionRows, key_of
+import numpy as np
+
+from quorate.controller.partition_rows import (
+    FIXED,
+    PARTITION_ID_MAX,
+    PartitionRows,
+    key_of,
+    upserted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from quorate.controller.partition_rows import Keys
     from quorate.controller.partitions import Partition
 
 ROWS_MAX: Final = 256
@@ -114,6 +123,30 @@ class PartitionTree:
             chosen.append(part)
         return PartitionRows.joined(chosen) if chosen else None
 
+    def spread_of(self, keys: Keys) -> int:
+        """In how many parts ascending keys lie, or would lie."""
+        return sum(1 for _ in self._shared(keys))
+
+    def rows_at(self, keys: Keys) -> PartitionRows:
+        """Those rows that there are of ascending keys."""
+        found = []
+        for at, index, start, stop in self._shared(keys):
+            part, wanted = self._nodes[at].parts[index], keys[start:stop]
+            rows = part.keys.searchsorted(wanted)
+            rows = rows[part.keys[np.minimum(rows, len(part) - 1)] == wanted]
+            if len(rows):
+                found.append(part.taken(rows))
+        return PartitionRows.joined(found) if found else PartitionRows.made([])
+
+    def _shared(self, keys: Keys) -> Iterator[tuple[int, int, int, int]]:
+        """Node and index of each part to which some keys belong, and from where to where those."""
+        start = 0
+        while start < len(keys) and self._nodes:
+            at, index, end = self._place_of(int(keys[start]))
+            stop = len(keys) if end is None else int(keys.searchsorted(end))
+            yield at, index, start, stop
+            start = stop
+
     # --- others made of this one ----------------------------------------------------------------
 
     def with_rows(self, rows: PartitionRows) -> PartitionTree:
@@ -124,15 +157,13 @@ class PartitionTree:
             nodes = _nodes(_cut(rows, is_last=True))
             return PartitionTree(tuple(nodes), len(rows), replaced=self.replaced)
         edits: dict[int, list[tuple[int, list[PartitionRows]]]] = {}
-        count, start = self._count, 0
-        while start < len(rows):
-            at, index, end = self._place_of(int(rows.keys[start]))
-            stop = len(rows) if end is None else int(rows.keys.searchsorted(end))
+        count = self._count
+        for at, index, start, stop in self._shared(rows.keys):
             before = self._nodes[at].parts[index]
-            after = before.with_rows(rows.part(start, stop))
+            after = upserted(before, rows.view(start, stop))
             count += len(after) - len(before)
-            edits.setdefault(at, []).append((index, _cut(after, is_last=end is None)))
-            start = stop
+            is_last = at == len(self._nodes) - 1 and index == len(self._nodes[at].parts) - 1
+            edits.setdefault(at, []).append((index, _cut(after, is_last=is_last)))
         nodes = []
         kept = 0
         for at, changed in edits.items():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
+from quorate.controller.runs import Run
 from quorate.controller.slices import finish
 from quorate.controller.subjects import SUBJECTS
 from quorate.records.ids import Offset
@@ -24,6 +25,7 @@ from quorate.records.metadata import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from quorate.controller.runs import Item
     from quorate.controller.slices import Slices
     from quorate.controller.subject import Replay, ReplayAt, ReplayInSlices
 
@@ -81,6 +83,15 @@ def replay_record_in_slices(
         raise _named(error, record, offset) from error
 
 
+def replay_run(delta: MetadataDelta, run: Run, base_offset: Offset) -> bool:
+    """All records of a run at once, or none of them: they are to be replayed one by one then."""
+
+    def replay_one(record: MetadataRecord, place: int) -> None:
+        replay_record(delta, record, Offset(base_offset + place))
+
+    return run.replay(delta, replay_one)
+
+
 class Replayer:
     """Follows a log from an image on, batch by batch.
 
@@ -103,7 +114,7 @@ class Replayer:
         return self._newest.position.end_offset
 
     def replay(
-        self, records: Iterable[MetadataRecord], *, base_offset: Offset, position: LogPosition
+        self, records: Iterable[Item], *, base_offset: Offset, position: LogPosition
     ) -> None:
         """Replay a batch; `position` is where the log stands behind it.
 
@@ -113,31 +124,52 @@ class Replayer:
         finish(self.replay_in_slices(records, base_offset=base_offset, position=position))
 
     def replay_in_slices(
-        self, records: Iterable[MetadataRecord], *, base_offset: Offset, position: LogPosition
+        self, records: Iterable[Item], *, base_offset: Offset, position: LogPosition
     ) -> Slices[None]:
         """The same with pauses. Nothing has changed before the end: it may be dropped half-way."""
         if base_offset != self.end_offset:
             raise ReplayError(f"a batch at offset {base_offset} cannot follow on {self.end_offset}")
-        image, newest, is_open = self.image, self._newest, self._is_in_transaction
-        delta = MetadataDelta(newest)
-        for offset, record in enumerate(records, start=base_offset):
-            if (offset - base_offset) % SLICE_RECORDS == SLICE_RECORDS - 1:
+        state = _Following(self.image, self._newest, is_open=self._is_in_transaction)
+        offset = base_offset
+        for item in records:
+            if isinstance(item, Run):
                 yield
-            if isinstance(record, BeginTransactionRecord):
-                if is_open:
-                    raise ReplayError(f"a transaction begins at {offset} while one is open")
-                at = LogPosition(Offset(offset), position.epoch, position.timestamp_ms)
-                image = newest = delta.apply(at)
-                delta = MetadataDelta(newest)
-                is_open = True
-            elif isinstance(record, EndTransactionRecord | AbortTransactionRecord):
-                if not is_open:
-                    raise ReplayError(f"a transaction ends at {offset} while none is open")
-                if isinstance(record, AbortTransactionRecord):
-                    delta = MetadataDelta(image)
-                is_open = False
-            else:
-                yield from replay_record_in_slices(delta, record, Offset(offset))
-        self._newest = delta.apply(position)
-        self.image = image if is_open else self._newest
-        self._is_in_transaction = is_open
+                if replay_run(state.delta, item, offset):
+                    offset = Offset(offset + len(item))
+                    continue
+            for record in item.records() if isinstance(item, Run) else (item,):
+                if (offset - base_offset) % SLICE_RECORDS == SLICE_RECORDS - 1:
+                    yield
+                yield from state.replay(record, offset, position)
+                offset = Offset(offset + 1)
+        self._newest = state.delta.apply(position)
+        self.image = state.image if state.is_open else self._newest
+        self._is_in_transaction = state.is_open
+
+
+class _Following:
+    """What a replayer works on within one batch; it keeps none of it before the end."""
+
+    def __init__(self, image: MetadataImage, newest: MetadataImage, *, is_open: bool) -> None:
+        """`image` is what readers may see, `is_open` whether a transaction is ahead of it."""
+        self.image = image
+        self.is_open = is_open
+        self.delta = MetadataDelta(newest)
+
+    def replay(self, record: MetadataRecord, offset: Offset, position: LogPosition) -> Slices[None]:
+        """One record of a batch that ends at `position`."""
+        if isinstance(record, BeginTransactionRecord):
+            if self.is_open:
+                raise ReplayError(f"a transaction begins at {offset} while one is open")
+            at = LogPosition(offset, position.epoch, position.timestamp_ms)
+            self.image = self.delta.apply(at)
+            self.delta = MetadataDelta(self.image)
+            self.is_open = True
+        elif isinstance(record, EndTransactionRecord | AbortTransactionRecord):
+            if not self.is_open:
+                raise ReplayError(f"a transaction ends at {offset} while none is open")
+            if isinstance(record, AbortTransactionRecord):
+                self.delta = MetadataDelta(self.image)
+            self.is_open = False
+        else:
+            yield from replay_record_in_slices(self.delta, record, offset)

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Final
 from quorate.controller.features.levels import encode_at, metadata_version
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
 from quorate.controller.replay import replay_record
+from quorate.controller.runs import Run
+from quorate.controller.slices import finish
 from quorate.controller.subjects import SUBJECTS
 from quorate.records.ids import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from quorate.controller.runs import Item
+    from quorate.controller.slices import Slices
     from quorate.records.metadata import MetadataRecord
-
 SLICE_RECORDS: Final = 100
 
 
@@ -57,12 +60,25 @@ class SnapshotLoader:
         self._position = position
         self._delta = MetadataDelta(MetadataImage())
 
-    def add(self, records: Iterable[MetadataRecord]) -> None:
+    def add(self, items: Iterable[Item]) -> None:
         """Take the next records. Raises ReplayError for what cannot be in a snapshot."""
+        finish(self.add_in_slices(items))
+
+    def add_in_slices(self, items: Iterable[Item]) -> Slices[None]:
+        """The same with pauses."""
         # A broker of a snapshot has caught up once it has replayed as far as the snapshot goes.
         offset = Offset(self._position.end_offset - 1)
-        for record in records:
-            replay_record(self._delta, record, offset)
+        delta = self._delta
+        for item in items:
+            if not isinstance(item, Run):
+                replay_record(delta, item, offset)
+                yield
+            elif item.replay(delta, lambda record, _: replay_record(delta, record, offset)):
+                yield
+            else:
+                for record in item.records():
+                    replay_record(delta, record, offset)
+                    yield
 
     def finish(self) -> MetadataImage:
         """The image, once every record was added; the loader is used up."""

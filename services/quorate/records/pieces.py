@@ -66,21 +66,17 @@ class Piece:
     def __len__(self) -> int:
         return len(self.api_keys)
 
-    def records(self, start: int = 0, stop: int | None = None) -> Iterator[MetadataRecord]:
-        """Some records, each decoded when it is asked for.
+    def record(self, index: int) -> MetadataRecord:
+        """One record. Raises CorruptBatchError, SchemaError where it is not what it should be."""
+        if not self._places.is_plain[index]:
+            return decode_record(self._read_whole(index))[0]
+        at, size = int(self._places.value_at[index]), int(self._places.value_size[index])
+        return decode_record(self._buffer[at : at + max(0, size)])[0]
 
-        Raises CorruptBatchError or SchemaError where one does not hold what it should.
-        """
-        places, buffer = self._places, self._buffer
-        begin = places.value_at[start:stop].tolist()
-        sizes = places.value_size[start:stop].tolist()
-        is_plain = places.is_plain[start:stop].tolist()
-        for index, (at, size) in enumerate(zip(begin, sizes, strict=True)):
-            if is_plain[index]:
-                value = buffer[at : at + max(0, size)]
-            else:
-                value = self._read_whole(start + index)
-            yield decode_record(value)[0]
+    def records(self, start: int = 0, stop: int | None = None) -> Iterator[MetadataRecord]:
+        """Some records, each decoded when it is asked for. Raises what `record` does."""
+        for index in range(start, len(self) if stop is None else stop):
+            yield self.record(index)
 
     def _read_whole(self, index: int) -> bytes:
         try:

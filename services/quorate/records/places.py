@@ -143,9 +143,10 @@ def _walk(
     count: int | None,
 ) -> int:
     last = same = 0
+    run_begins = _RUN_BEGINS
     append = starts.append
-    full = len(starts) + (count or end)
-    while at < end and len(starts) < full:
+    left = count or end
+    while at < end and left > 0:
         append(at)
         length = buffer[at]
         # Most lengths take one byte or two, and a call for each would be most of the work.
@@ -158,14 +159,19 @@ def _walk(
         if length & 1:
             raise ValueError(f"a length of {read_varint(buffer, at)[0]}")
         at += size
-        same = same + 1 if size == last else 0
-        last = size
-        if same == _RUN_BEGINS:
-            limit = min(end, at + (full - len(starts)) * size)
-            run = _run_length(data, at, at - size, size, limit)
+        left -= 1
+        if size != last:
+            last, same = size, 0
+            continue
+        same += 1
+        if same == run_begins:
+            run = _run_length(data, at, at - size, size, min(end, at + left * size))
             starts.extend(range(at, at + run * size, size))
             at += run * size
+            left -= run
             same = 0
+            # Where runs are hardly longer than that, to look for their ends is more work than less.
+            run_begins = _RUN_BEGINS if run > run_begins else 2 * run_begins
     if at > end:
         raise ValueError(f"it ends at {at}, its batch at {end}")
     return at

@@ -7,15 +7,15 @@ import errno
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from quorate.consensus.driver import Ending
 from quorate.consensus.snapshotting import RECHECK_MS, Snapshotter
+from quorate.controller.runs import items_of
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.raft.api import CheckSnapshot
-from quorate.records.batch import read_runs
 from quorate.records.ids import Offset
 from quorate.storage.snapshot_writer import SnapshotWriter
 from tests.unit.consensus.conftest import eventually, hanging_call, newest_of
@@ -23,8 +23,9 @@ from tests.unit.consensus.conftest import eventually, hanging_call, newest_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-    from quorate.records.batch import Record
-    from quorate.records.metadata import MetadataRecord
+    from quorate.controller.runs import Item
+    from quorate.controller.slices import Slices
+    from quorate.records.pieces import Piece
     from tests.unit.consensus.conftest import Stack
 
     Open = Callable[..., Awaitable[Stack]]
@@ -222,19 +223,19 @@ async def test_a_large_batch_is_not_read_at_once(
     newest = await newest_of(stack)
     done: list[str] = []
 
-    def one_by_one(*where: Any) -> Iterator[list[Record]]:  # noqa: ANN401 - as `read_runs`
-        for run in read_runs(*where):
-            for record in run:
-                done.append("read")
-                yield [record]
+    def noting(pieces: Iterable[Piece]) -> Iterator[Item]:
+        for item in items_of(pieces):
+            done.append("read")
+            yield item
 
-    def add(loader: SnapshotLoader, records: Iterable[MetadataRecord]) -> None:
-        done.append("added")
-        added(loader, records)
+    def add(loader: SnapshotLoader, items: Iterable[Item]) -> Slices[None]:
+        for _ in added(loader, items):
+            done.append("added")
+            yield
 
-    added = SnapshotLoader.add
-    monkeypatch.setattr(SnapshotLoader, "add", add)
-    monkeypatch.setattr("quorate.consensus.snapshotting.read_runs", one_by_one)
+    added = SnapshotLoader.add_in_slices
+    monkeypatch.setattr(SnapshotLoader, "add_in_slices", add)
+    monkeypatch.setattr("quorate.consensus.snapshotting.items_of", noting)
     image = await stack.snapshotter.load(newest)
     assert len(image.topics.by_id) == 3
     # At least the topics and their partitions.

@@ -15,6 +15,7 @@ from quorate.controller.partition_rows import (
     PARTITION_ID_MAX,
     PartitionRows,
     key_of,
+    upserted,
 )
 from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR, Partition
 from quorate.records.ids import DirectoryId, TopicId
@@ -86,7 +87,7 @@ def test_rows_take_others_in_and_stay_as_they_are(
     before: dict[int, Partition], changes: dict[int, Partition]
 ) -> None:
     rows = made(before)
-    after = rows.with_rows(made(changes)) if changes else rows
+    after = upserted(rows, made(changes)) if changes else rows
     assert held(after) == before | changes
     assert after.keys.tolist() == sorted(before | changes)
     assert held(rows) == before
@@ -129,8 +130,8 @@ def test_directories_that_nobody_has_any_more_are_forgotten() -> None:
     rows = made({0: ONE})
     for number in range(1000):
         there = DirectoryId(number.to_bytes(16))
-        rows = rows.with_rows(made({0: replace(ONE, directories=(there, UNASSIGNED_DIR))}))
-    assert rows.directory_count < 100
+        rows = upserted(rows, made({0: replace(ONE, directories=(there, UNASSIGNED_DIR))}))
+    assert len(rows.directories) < 100
     assert held(rows) == {0: replace(ONE, directories=(there, UNASSIGNED_DIR))}
 
 
@@ -142,7 +143,7 @@ def test_more_directories_than_a_byte_can_name_are_kept_apart() -> None:
     rows = made(table)
     assert dict(rows.partitions()) == table
     few, others = rows.part(0, 3), made({500: ONE})
-    assert dict(few.with_rows(others).partitions()) == {**dict(few.partitions()), 500: ONE}
+    assert dict(upserted(few, others).partitions()) == {**dict(few.partitions()), 500: ONE}
 
 
 def test_those_with_eligible_replicas_are_found() -> None:

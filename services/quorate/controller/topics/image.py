@@ -16,6 +16,7 @@ from quorate.records.value import value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from quorate.controller.partition_rows import PartitionRows
     from quorate.controller.partitions import Partition
     from quorate.controller.slices import Slices
     from quorate.records.ids import TopicId
@@ -88,7 +89,7 @@ class TopicsDelta:
         self.ids = topics.ids.mutate()
         self.similar_names = topics.similar_names.mutate()
         self._partitions = topics.partitions
-        self._made = topics.made
+        self.made = topics.made
         self._tally = topics.tally
         # Changed partitions by key, and of how many of them there was none before.
         self._waiting: dict[int, tuple[TopicId, Partition]] = {}
@@ -110,9 +111,9 @@ class TopicsDelta:
 
     def add(self, name: str, topic_id: TopicId) -> None:
         """A new topic, without partitions yet."""
-        self.by_id[topic_id] = Topic(name, topic_id, self._made)
+        self.by_id[topic_id] = Topic(name, topic_id, self.made)
         self.ids[name] = topic_id
-        self._made += 1
+        self.made += 1
 
     def partition(self, topic: Topic, partition_id: int) -> Partition | None:
         """The partition as changed so far."""
@@ -142,6 +143,15 @@ class TopicsDelta:
             self._partitions = self._partitions.with_changes(self._waiting, added=self._added)
             self._waiting, self._added = {}, 0
         return self._partitions
+
+    def put_rows(self, rows: PartitionRows, old: PartitionRows | None = None) -> None:
+        """Add or replace many partitions; `old` are those that were there, if that is known."""
+        partitions = self.flush()
+        if old is None:
+            old = partitions.rows.rows_at(rows.keys)
+        (offline, imbalanced), before = rows.standing(), old.standing()
+        self._count(offline=offline - before[0], imbalanced=imbalanced - before[1])
+        self._partitions = partitions.with_rows(rows)
 
     def count_election(self, *, is_eligible: bool) -> None:
         """A leader that was not in sync: eligible all the same, or one that may lack records."""
@@ -190,6 +200,6 @@ class TopicsDelta:
             self.ids.finish(),
             self.similar_names.finish(),
             partitions,
-            self._made,
+            self.made,
             tally,
         )

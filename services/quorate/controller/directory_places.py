@@ -1,0 +1,84 @@
+"""Log directories kept once for many rows: lists of them, and places in such lists.
+
+A broker has a few directories, and a replica lies in one of them. Sixteen bytes for each replica of
+millions of partitions would be half of their memory; a place in a list takes one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from quorate.records.ids import UUID_BYTES, DirectoryId
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    from numpy.typing import NDArray
+
+    # Of the smallest type that holds all places of a list.
+    Places: TypeAlias = NDArray[Any]
+
+# A list that is longer than this, and than there are rows, is looked through.
+KEPT_MAX: Final = 64
+_UINT8: Final = np.dtype(np.uint8)
+# Multiplies one half of an id before the other is mixed in; any odd number would do.
+_SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+def place_type(count: int) -> npt.DTypeLike:
+    """The type of places in a list of so many."""
+    return _UINT8 if count <= 256 else np.min_scalar_type(count - 1)
+
+
+def interned(octets: NDArray[np.uint8]) -> tuple[Places, tuple[DirectoryId, ...]]:
+    """The directories in these rows of sixteen bytes, and the place of each row among them."""
+    if not len(octets):
+        return np.zeros(0, np.uint8), ()
+    halves = np.ascontiguousarray(octets).view(np.uint64)
+    mixed = halves[:, 0] * _SPREAD ^ halves[:, 1]
+    _, first, places = np.unique(mixed, return_index=True, return_inverse=True)
+    if (halves[first][places] != halves).any():
+        # Two directories that are mixed into one number, which nobody will ever see.
+        _, first, places = np.unique(octets, axis=0, return_index=True, return_inverse=True)
+    data = octets[first].tobytes()
+    ids = [DirectoryId(data[at : at + UUID_BYTES]) for at in range(0, len(data), UUID_BYTES)]
+    return places.reshape(-1).astype(place_type(len(ids))), tuple(ids)
+
+
+def mapped(places: Places, moved: Sequence[int] | None, kind: npt.DTypeLike) -> Places:
+    """Places in a list of directories as those in another one."""
+    if moved is None:
+        return places if places.dtype == kind else places.astype(kind)
+    # Where a list is empty there are only padded places, which are 0.
+    return np.array(moved or [0], kind).take(places)
+
+
+def without_unused(
+    places: Places, directories: tuple[DirectoryId, ...]
+) -> tuple[Places, tuple[DirectoryId, ...]]:
+    """Only the directories that are in some place, where those are few of all."""
+    used, inverse = np.unique(places, return_inverse=True)
+    if 2 * len(used) > len(directories):
+        return places, directories
+    kept = tuple([directories[place] for place in used.tolist()])
+    return inverse.reshape(places.shape).astype(place_type(len(kept))), kept
+
+
+def unified(
+    tables: Sequence[tuple[DirectoryId, ...]],
+) -> tuple[tuple[DirectoryId, ...], list[Sequence[int] | None]]:
+    """One list of directories for several, and where each one's are in it; None for unmoved."""
+    first = tables[0]
+    if all(table is first for table in tables):
+        return first, [None] * len(tables)
+    known = {directory: place for place, directory in enumerate(first)}
+    moved: list[Sequence[int] | None] = []
+    found: dict[int, Sequence[int] | None] = {id(first): None}
+    for table in tables:
+        if id(table) not in found:
+            found[id(table)] = [known.setdefault(each, len(known)) for each in table]
+        moved.append(found[id(table)])
+    return tuple(known), moved
