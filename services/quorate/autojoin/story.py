@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quorate.autojoin.state import Desired
     from quorate.autojoin.steps import Action, Decision
     from quorate.records.ids import ReplicaKey
-    from quorate.telemetry.tracing import Value
+    from quorate.telemetry.spans import Value
 
 SPAN: Final = "kraft.operator.reconcile"
 

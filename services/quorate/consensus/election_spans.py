@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import PeerResponse
     from quorate.raft.notes import Value
     from quorate.records.ids import CallId, NodeId, Offset
-    from quorate.telemetry.tracing import Attributes
+    from quorate.telemetry.spans import Attributes
 
     Values = Mapping[str, Value]
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext
 
     from quorate.raft.api import RaftConfig
-    from quorate.telemetry.spans import Tracing
-    from quorate.telemetry.tracing import Attributes
+    from quorate.telemetry.spans import Attributes, Tracing
 
 # What a link is for: the attribute of it that says so.
 LINK: Final = "kraft.link"

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from quorate.raft import messages as m
     from quorate.raft.api import Peer
     from quorate.records.ids import CallId
-    from quorate.telemetry.spans import Tracing
-    from quorate.telemetry.tracing import Value
+    from quorate.telemetry.spans import Tracing, Value
 
 T = TypeVar("T")
 ServerContext: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"

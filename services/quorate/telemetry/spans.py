@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Link, Span, SpanContext, SpanKind
 
     from quorate.settings.tracing import TracingSettings
-    from quorate.telemetry.tracing import Attributes
+
+    Value = str | bool | int | float | Sequence[str]
+    Attributes = Mapping[str, Value]
 
 # A span that is ended holds no more than this; of what is longer or more, the rest is left out.
 LIMITS: Final = SpanLimits(

@@ -23,15 +23,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from opentelemetry.context import Context
 
     from quorate.settings.tracing import TracingSettings
-    from quorate.telemetry.spans import Tracing
-
-    Value = str | bool | int | float | Sequence[str]
-    Attributes = Mapping[str, Value]
+    from quorate.telemetry.spans import Attributes, Tracing
 
 log = logging.getLogger(__name__)
 # What the end of a process waits for the collector.
