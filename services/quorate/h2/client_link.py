@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import time
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import grpc
 
@@ -27,8 +27,8 @@ from quorate.h2.limits import Limits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.h2.client_call import ClientCall
     from quorate.h2.events import Event
+    from quorate.h2.headers import Fields
 
 log = logging.getLogger(__name__)
 _UNAVAILABLE: Final = grpc.StatusCode.UNAVAILABLE
@@ -41,6 +41,30 @@ LIMITS: Final = Limits(
     window_bytes=4 * 1024 * 1024,
     unread_bytes_max=16 * 1024 * 1024,
 )
+
+
+class Call(Protocol):
+    """What a connection tells a call on it."""
+
+    def headers(self, fields: Fields, *, is_last: bool) -> None:
+        """The beginning of the answer, or its end."""
+        ...
+
+    def feed(self, data: bytes, *, is_last: bool) -> None:
+        """Bytes of the answer."""
+        ...
+
+    def drained(self) -> None:
+        """What waited for room has left."""
+        ...
+
+    def was_reset(self, code: int, words: str) -> None:
+        """The stream was cut off."""
+        ...
+
+    def fail(self, code: grpc.StatusCode, words: str) -> None:
+        """The server does not take it."""
+        ...
 
 
 class ClientLink(asyncio.Protocol):
@@ -62,7 +86,7 @@ class ClientLink(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self._transport: asyncio.Transport | None = None
-        self._calls: dict[int, ClientCall] = {}
+        self._calls: dict[int, Call] = {}
         self._allowed = frames.STREAM_ID_MAX
         self._heard_s = 0.0
         self._is_flush_due = False
@@ -86,7 +110,7 @@ class ClientLink(asyncio.Protocol):
         if self.is_leaving:
             raise ConnectionResetError(self.why)
 
-    def open_stream(self, call: ClientCall, block: bytes) -> int:
+    def open_stream(self, call: Call, block: bytes) -> int:
         """Begin a call."""
         stream_id = self.connection.open_stream(block)
         self._calls[stream_id] = call
