@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus import timeouts
+from quorate.consensus.timeouts import QuorumSettings
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.rpc.access import anonymous_warning, read_access
@@ -38,23 +39,6 @@ if TYPE_CHECKING:
 
 PROTOCOLS: Final = ("GRPC", "GRPC_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MIB: Final = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumSettings:
-    """`controller.quorum.*`, in milliseconds and bytes."""
-
-    bootstrap_servers: tuple[tuple[str, int], ...]
-    voters: VoterSet
-    election_timeout_ms: Millis
-    fetch_timeout_ms: Millis
-    election_backoff_max_ms: Millis
-    request_timeout_ms: Millis
-    retry_backoff_ms: Millis
-    append_linger_ms: Millis
-    auto_join: bool
-    fetch_max_bytes: int
-    fetch_snapshot_max_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +124,8 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         raise ConfigError(
             "controller.quorum.bootstrap.servers is missing: list the controllers' HOST:PORT"
         )
-    timeouts.check_fit(config)
+    timeouts.check_fit(config.quorum)
+    _check_ports(config)
     return config
 
 
@@ -242,3 +227,19 @@ def _voter(key: str, item: str, listener_name: str) -> Voter:
         raise ConfigError(f"{key} has {item!r}: write ID@HOST:PORT")
     host, port = parse_address(key, address)
     return Voter(ReplicaKey(NodeId(int(node_id))), (Endpoint(listener_name, host, port),))
+
+
+def _check_ports(config: ControllerConfig) -> None:
+    """Each port once; 0 is drawn by the system, and less is none."""
+    ports = (
+        ("listeners", config.listener.port),
+        ("health.port", config.health_port),
+        ("metrics.port", config.metrics_port),
+    )
+    seen: dict[int, str] = {}
+    for name, port in ports:
+        if port > 0 and port in seen:
+            raise ConfigError(
+                f"{name} has port {port} and so has {seen[port]}: give each a port of its own"
+            )
+        seen[port] = name

@@ -7,13 +7,14 @@ back, a flush, and a request that has to be repeated.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import Millis
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
-    from quorate.consensus.config import ControllerConfig, QuorumSettings
+    from quorate.records.voters import VoterSet
 
 # Kafka's wait of a Fetch, which is fixed there.
 FETCH_WAIT_MAX_MS: Final = 500
@@ -25,6 +26,23 @@ ELECTION_TIMEOUT_MIN_MS: Final = 50
 FETCH_TIMEOUT_MIN_MS: Final = 100
 REQUEST_TIMEOUT_MIN_MS: Final = 100
 _PREFIX: Final = "controller.quorum."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumSettings:
+    """`controller.quorum.*`, in milliseconds and bytes."""
+
+    bootstrap_servers: tuple[tuple[str, int], ...]
+    voters: VoterSet
+    election_timeout_ms: Millis
+    fetch_timeout_ms: Millis
+    election_backoff_max_ms: Millis
+    request_timeout_ms: Millis
+    retry_backoff_ms: Millis
+    append_linger_ms: Millis
+    auto_join: bool
+    fetch_max_bytes: int
+    fetch_snapshot_max_bytes: int
 
 
 def fetch_max_wait_ms(quorum: QuorumSettings) -> Millis:
@@ -42,9 +60,8 @@ def high_watermark_linger_ms(quorum: QuorumSettings) -> Millis:
     return Millis(min(LINGER_MAX_MS, quorum.fetch_timeout_ms // LINGER_SHARE))
 
 
-def check_fit(config: ControllerConfig) -> None:
+def check_fit(quorum: QuorumSettings) -> None:
     """Refuse what cannot work together. Raises ConfigError: both settings, and the remedy."""
-    quorum = config.quorum
     _below(
         ("append.linger.ms", quorum.append_linger_ms),
         ("fetch.timeout.ms", quorum.fetch_timeout_ms),
@@ -61,7 +78,6 @@ def check_fit(config: ControllerConfig) -> None:
             4,
             "one request that fails would cost an election",
         )
-    _check_ports(config)
 
 
 def _below(one: tuple[str, int], other: tuple[str, int], share: int, why: str) -> None:
@@ -70,19 +86,3 @@ def _below(one: tuple[str, int], other: tuple[str, int], share: int, why: str) -
             f"{_PREFIX}{one[0]} is {one[1]} and {_PREFIX}{other[0]} is {other[1]}: {why}; the "
             f"first must be at most {other[1] // share}, or the second at least {one[1] * share}"
         )
-
-
-def _check_ports(config: ControllerConfig) -> None:
-    """Each port once; 0 is drawn by the system, and less is none."""
-    ports = (
-        ("listeners", config.listener.port),
-        ("health.port", config.health_port),
-        ("metrics.port", config.metrics_port),
-    )
-    seen: dict[int, str] = {}
-    for name, port in ports:
-        if port > 0 and port in seen:
-            raise ConfigError(
-                f"{name} has port {port} and so has {seen[port]}: give each a port of its own"
-            )
-        seen[port] = name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.consensus.config import QuorumSettings, read_config
-from quorate.consensus.timeouts import fetch_max_wait_ms, high_watermark_linger_ms
+from quorate.consensus.config import read_config
+from quorate.consensus.timeouts import QuorumSettings, fetch_max_wait_ms, high_watermark_linger_ms
 from quorate.settings.properties import ConfigError
 from tests.unit.consensus.test_config import LEAST
 
