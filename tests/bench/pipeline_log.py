@@ -32,9 +32,9 @@ from quorate.records.metadata import (
 )
 from quorate.sim.week.scenario import FIRST_BROKER_ID
 from quorate.sim.week.unsynced import UnsyncedFileSystem, sync_tree
+from quorate.storage.config import StorageConfig
 from quorate.storage.files import OsFileSystem
 from quorate.storage.meta import read_meta
-from quorate.storage.recovery import StorageConfig
 from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.messages import LogRange
 from quorate.records.ids import NodeId, ReplicaKey
+from quorate.storage.config import StorageConfig
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.flushed_end import FlushedEndFile
 from quorate.storage.layout import BOOTSTRAP_CHECKPOINT, FLUSHED_END, LOG_DIR, META_PROPERTIES
-from quorate.storage.recovery import StorageConfig
 from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from quorate.consensus.config import ControllerConfig, load_config
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
 from quorate.settings.properties import ConfigError
 from quorate.storage import layout
+from quorate.storage.config import StorageConfig
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.lock import DirectoryLock
 from quorate.storage.meta import MetaProperties, read_meta
-from quorate.storage.recovery import StorageConfig
 from quorate.storage.rescue import choose, finish, new_epoch, survey
 from quorate.storage.rescue_record import RescueKind, RescuePlan, read_plan, write_plan
 

@@ -32,8 +32,8 @@ from quorate.rpc.listener import GrpcListener
 from quorate.rpc.raft_client import RaftClient
 from quorate.rpc.raft_server import RaftService
 from quorate.settings.ports import taking_port
+from quorate.storage.config import StorageConfig
 from quorate.storage.files import OsFileSystem
-from quorate.storage.recovery import StorageConfig
 from quorate.storage.store import LogStore
 from quorate.telemetry import tracing
 from quorate.telemetry.metrics import MetricsServer, Readings

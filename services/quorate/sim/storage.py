@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import LogTruncated, SnapshotInstalled
 from quorate.records.batch import BatchHeader, CorruptBatchError, iter_batches
+from quorate.storage.config import StorageConfig
 from quorate.storage.flushed_end import newest_slot
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.layout import BOOTSTRAP_ID, FLUSHED_END, parse_checkpoint, parse_segment
 from quorate.storage.layout import LOG_DIR as LOG_DIR_NAME
 from quorate.storage.meta import MetaProperties
-from quorate.storage.recovery import StorageConfig, recover
+from quorate.storage.recovery import recover
 from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:

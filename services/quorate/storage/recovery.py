@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quorate.raft.api import RecoveredState
-from quorate.raft.log_state import NO_VOTERS
 from quorate.raft.messages import (
     ElectionState,
     EpochStart,
@@ -21,10 +20,7 @@ from quorate.raft.messages import (
 )
 from quorate.records.control import KRaftVersion, KRaftVoters
 from quorate.records.ids import (
-    ClusterId,
-    DirectoryId,
     Epoch,
-    NodeId,
     Offset,
     OffsetAndEpoch,
 )
@@ -32,9 +28,10 @@ from quorate.storage import layout
 from quorate.storage.epoch_checkpoint import check_history, read_epochs
 from quorate.storage.errors import DamagedSnapshotError, StorageError
 from quorate.storage.flushed_end import FlushedEnd, FlushedEndFile
+from quorate.storage.found import Found
 from quorate.storage.healing import Healing, read_healing
-from quorate.storage.judgement import Evidence, Verdict, judge
-from quorate.storage.log_scan import ScannedLog, Witnesses, scan_log
+from quorate.storage.judgement import Verdict, judge
+from quorate.storage.log_scan import Witnesses, scan_log
 from quorate.storage.meta import MetaProperties, read_meta
 from quorate.storage.quorum_state import read_quorum_state, read_without_vote
 from quorate.storage.refusing import Refusing
@@ -47,27 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.records.ids import ReplicaKey
-    from quorate.records.voters import VoterSet
+    from quorate.storage.config import StorageConfig
     from quorate.storage.files import FileSystem
     from quorate.storage.log import MetadataLog
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageConfig:
-    """Whose directory it should be, and Kafka's `metadata.*` settings that storage needs.
-
-    `cluster_id` and `directory_id` are compared where they are given. `static_voters` are those of
-    controller.quorum.voters, for quorums of kraft.version 0.
-    """
-
-    node_id: NodeId
-    cluster_id: ClusterId | None = None
-    directory_id: DirectoryId | None = None
-    static_voters: VoterSet = NO_VOTERS
-    segment_bytes: int = 1024 * 1024 * 1024
-    cache_bytes: int = 4 * 1024 * 1024
-    retention_bytes: int = 100 * 1024 * 1024
-    retention_ms: int = 7 * 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,26 +76,6 @@ class Examined:
     state: RecoveredState
     voters: tuple[ReplicaKey, ...]
     findings: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class Found:
-    """What recovery has read; nothing has been changed yet."""
-
-    meta: MetaProperties
-    election: ElectionState | None
-    flushed: FlushedEnd | None
-    flushed_file: FlushedEndFile
-    healing: Healing
-    epochs: tuple[EpochStart, ...] | None
-    stored: list[SnapshotInfo]
-    snapshot: SnapshotInfo | None
-    summary: SnapshotSummary | None
-    damaged_snapshots: list[tuple[OffsetAndEpoch, str]]
-    bootstrap: SnapshotSummary | None
-    bootstrap_damage: str | None
-    log: ScannedLog
-    epoch_max: Epoch
 
 
 def recover(
@@ -193,7 +152,7 @@ class _Recovery:
 
     def _weigh(self, found: Found) -> tuple[Verdict, RecoveredState, tuple[ReplicaKey, ...]]:
         """What is kept, what that says, and who voted where the log was longest."""
-        verdict = judge(self._evidence(found))
+        verdict = judge(found.evidence())
         state = self._state(found, verdict)
         if verdict.keeps_log:
             flushed_offset = None if found.flushed is None else found.flushed.end.offset
@@ -312,16 +271,6 @@ class _Recovery:
         return None, None, damaged
 
     # --- deciding ---------------------------------------------------------------------------------
-
-    def _evidence(self, found: Found) -> Evidence:
-        return Evidence(
-            log=found.log,
-            snapshot=None if found.snapshot is None else found.snapshot.snapshot_id,
-            damaged_snapshots=[snapshot_id for snapshot_id, _ in found.damaged_snapshots],
-            flushed=found.flushed,
-            healing=found.healing,
-            epoch_max=found.epoch_max,
-        )
 
     def _state(self, found: Found, verdict: Verdict) -> RecoveredState:
         log, end = found.log, verdict.end

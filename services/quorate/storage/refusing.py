@@ -15,11 +15,12 @@ from quorate.storage.errors import START_ANEW, StorageError
 if TYPE_CHECKING:
     from quorate.raft.messages import ElectionState, SnapshotInfo
     from quorate.records.ids import OffsetAndEpoch, ReplicaKey
+    from quorate.storage.config import StorageConfig
     from quorate.storage.flushed_end import FlushedEnd
+    from quorate.storage.found import Found
     from quorate.storage.healing import Healing
     from quorate.storage.judgement import Verdict
     from quorate.storage.meta import MetaProperties
-    from quorate.storage.recovery import Found, StorageConfig
     from quorate.storage.segment import Segment
     from quorate.storage.snapshots import SnapshotStore, SnapshotSummary
 

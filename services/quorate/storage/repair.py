@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
     from quorate.records.ids import OffsetAndEpoch, ReplicaKey
     from quorate.records.voters import VoterSet
+    from quorate.storage.config import StorageConfig
     from quorate.storage.files import FileSystem
     from quorate.storage.flushed_end import FlushedEndFile
     from quorate.storage.judgement import Verdict
     from quorate.storage.log_scan import ScannedLog
     from quorate.storage.meta import MetaProperties
-    from quorate.storage.recovery import StorageConfig
     from quorate.storage.snapshots import SnapshotStore
 
 _LEFTOVERS = (layout.PART_SUFFIX, layout.DELETED_SUFFIX, layout.TEMPORARY_SUFFIX)

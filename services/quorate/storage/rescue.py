@@ -18,11 +18,12 @@ from quorate.raft.messages import ElectionState
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey
 from quorate.storage import layout
+from quorate.storage.config import StorageConfig
 from quorate.storage.errors import StorageError
 from quorate.storage.files import remove_durably
 from quorate.storage.flushed_end import FlushedEndFile
 from quorate.storage.meta import read_meta, write_meta
-from quorate.storage.recovery import Examined, StorageConfig, examine
+from quorate.storage.recovery import Examined, examine
 from quorate.storage.rescue_record import Witness, end_plan
 from quorate.storage.store import LogStore
 

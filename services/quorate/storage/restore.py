@@ -14,11 +14,12 @@ from quorate.raft.messages import ElectionState
 from quorate.records.ids import OffsetAndEpoch, ReplicaKey
 from quorate.storage import layout
 from quorate.storage.backup_file import extract
+from quorate.storage.config import StorageConfig
 from quorate.storage.errors import StorageError
 from quorate.storage.files import remove_durably
 from quorate.storage.meta import MetaProperties, write_meta
 from quorate.storage.quorum_state import write_quorum_state
-from quorate.storage.recovery import StorageConfig, examine
+from quorate.storage.recovery import examine
 from quorate.storage.rescue import finish, new_epoch
 from quorate.storage.rescue_record import RescueKind, RescuePlan, Witness, read_plan, write_plan
 

@@ -27,7 +27,7 @@ from quorate.storage.cleaning import snapshots_to_keep
 from quorate.storage.errors import DamagedSnapshotError, MisplacedCutError
 from quorate.storage.healing import Healing, write_healing
 from quorate.storage.quorum_state import write_quorum_state
-from quorate.storage.recovery import Recovered, StorageConfig, recover
+from quorate.storage.recovery import Recovered, recover
 from quorate.storage.snapshot_writer import SnapshotWriter
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         WriteSnapshotChunk,
     )
     from quorate.raft.messages import LogRange, SnapshotRange
+    from quorate.storage.config import StorageConfig
     from quorate.storage.files import FileSystem
     from quorate.storage.snapshots import SnapshotContent
 

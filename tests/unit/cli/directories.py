@@ -12,10 +12,10 @@ from quorate.records.cluster import FeatureLevelRecord
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
 from quorate.records.ids import ClusterId, Epoch, Offset, OffsetAndEpoch, ReplicaKey
 from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
+from quorate.storage.config import StorageConfig
 from quorate.storage.files import OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.meta import MetaProperties
-from quorate.storage.recovery import StorageConfig
 from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ from quorate.records.ids import (
 )
 from quorate.records.voters import VoterSet
 from quorate.sim.disk import SimulatedDisk
+from quorate.storage.config import StorageConfig
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.meta import MetaProperties
-from quorate.storage.recovery import StorageConfig
 from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:

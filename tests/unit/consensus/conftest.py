@@ -37,10 +37,10 @@ from quorate.records.ids import (
     TopicId,
 )
 from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.storage.config import StorageConfig
 from quorate.storage.files import OsFile, OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.meta import MetaProperties
-from quorate.storage.recovery import StorageConfig
 from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange, con
 from quorate.records.ids import ClusterId, DirectoryId, Epoch, NodeId, Offset, ReplicaKey
 from quorate.records.voters import VoterSet
 from quorate.sim.disk import Survival
+from quorate.storage.config import StorageConfig
 from quorate.storage.errors import StorageError
 from quorate.storage.meta import MetaProperties
-from quorate.storage.recovery import StorageConfig
 from quorate.storage.rescue import choose, finish, new_epoch, survey
 from quorate.storage.rescue_record import RescueKind, RescuePlan, read_plan, write_plan
 

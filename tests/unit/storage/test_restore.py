@@ -14,9 +14,9 @@ from quorate.records.ids import ClusterId, DirectoryId, NodeId, Offset
 from quorate.sim.disk import SimulatedDisk, Survival
 from quorate.storage.backup import open_source
 from quorate.storage.backup_file import check_backup, write_backup
+from quorate.storage.config import StorageConfig
 from quorate.storage.errors import StorageError
 from quorate.storage.files import write_atomically
-from quorate.storage.recovery import StorageConfig
 from quorate.storage.rescue_record import RescueKind, read_plan, write_plan
 from quorate.storage.restore import refuse_unless_empty, restoration, restore
 

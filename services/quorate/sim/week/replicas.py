@@ -20,9 +20,9 @@ from quorate.raft.api import (
 from quorate.raft.messages import ElectionState, FetchedBatches, LogRange, SnapshotRange
 from quorate.records.ids import NodeId, OffsetAndEpoch, ReplicaKey
 from quorate.sim.draws import Draws
+from quorate.storage.config import StorageConfig
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.meta import MetaProperties
-from quorate.storage.recovery import StorageConfig
 from quorate.storage.store import LogStore
 
 if TYPE_CHECKING:

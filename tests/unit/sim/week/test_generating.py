@@ -30,9 +30,10 @@ from quorate.records.metadata import (
 )
 from quorate.sim.week.generating import generate
 from quorate.sim.week.options import DAY_MS, START_MS, WeekOptions
+from quorate.storage.config import StorageConfig
 from quorate.storage.files import OsFileSystem
 from quorate.storage.meta import read_meta
-from quorate.storage.recovery import StorageConfig, recover
+from quorate.storage.recovery import recover
 
 if TYPE_CHECKING:
     from pathlib import Path
