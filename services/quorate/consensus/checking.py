@@ -23,7 +23,7 @@ _END: Final = object()
 
 async def pieces(driver: RaftDriver, what: str, source: Iterator[T]) -> AsyncIterator[T]:
     """What `source` gives, each item made in the thread. Raises what it raises."""
-    while (piece := await driver.look(what, partial(next, source, _END))) is not _END:
+    while (piece := await driver.access.look(what, partial(next, source, _END))) is not _END:
         yield piece
 
 

@@ -3,9 +3,8 @@
 Everything runs on one event loop, and what may wait for the disk in threads. Appends alone are
 written in place: to hand each to a thread would cost every commit two changes of threads, and a
 write into the page cache waits only where the kernel has no room for it; `LoopWatch` tells of that.
-Effects behind a barrier wait until it is over; the flush runs beside everything else, so replies to
-parked fetches are on their way before it ends. A barrier that lasts too long leaves the core
-standing: then nothing new is taken, and what waits is given up, until the disk is back (rule 24).
+Effects behind a barrier wait until it is over (`barriers`). The flush runs beside everything else,
+so that replies to parked fetches are on their way before it ends.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ import itertools
 import logging
 from collections import deque
 from contextvars import copy_context
-from dataclasses import replace
 from enum import Enum
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
-from quorate.consensus.disk_calls import DiskCalls
-from quorate.consensus.flushing import LogFlushing
+from quorate.consensus.alarm import Alarm
+from quorate.consensus.answers import Answers
+from quorate.consensus.barriers import Barriers
 from quorate.consensus.host import Host
+from quorate.consensus.log_access import LogAccess
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.ids import Millis, ReplyToken
@@ -30,9 +29,8 @@ from quorate.storage.descriptors import is_shortage
 from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
-    from quorate.consensus.flush_times import FlushTimes
     from quorate.consensus.observing import Observers
     from quorate.consensus.sides import Application, Transport
     from quorate.raft.core import RaftCore
@@ -41,13 +39,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 Work: TypeAlias = "api.Event | Callable[[], api.Event | None]"
 # What is left to do for a leader that read damage: resign, and let the answers go out.
 RESIGNATION_S: Final = 0.2
-_FOR_FETCH: Final = "a read for a Fetch"
-# The one call of its thread that flushes nothing.
-WRITING_CHUNK: Final = "writing a fetched snapshot"
 
 _CHANGES: Final = get_args(m.MembershipRequest)
 _OF_THE_APPLICATION: Final = (m.ProposalResponse, m.ReadResponse)
@@ -88,25 +82,15 @@ class RaftDriver:
         self._application: Application
         self._loop = asyncio.get_running_loop()
         self._tokens = itertools.count(1)
-        self._answers: dict[ReplyToken, asyncio.Future[m.Response]] = {}
         self._inbox: deque[Work] = deque()
         self._effects: deque[api.Effect] = deque()
-        self._is_pumping = False
-        self._barrier: asyncio.Task[None] | None = None
-        self.disk_calls = DiskCalls(self._loop.time)
-        self.is_standing = self.is_stopping = False
-        self.has_log_alone = False
-        self._standing: asyncio.TimerHandle | None = None
-        self._disk = self.host.disk_queue("disk", self.disk_calls)
-        self._reader = self.host.disk_queue("read", self.disk_calls)
-        self._reads: dict[asyncio.Future[Any], asyncio.Future[Any]] = {}
-        self._flushing = LogFlushing(self, self._disk)
+        self._is_pumping = self._is_damaged = self.is_stopping = False
         # The caller that wakes the loop has a context of its own, of which later work is no part.
-        self._context = copy_context()
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ms = Millis(0)
-        self._wake_ms: Millis | None = None
-        self._is_damaged = False
+        context = copy_context()
+        self.access = LogAccess(self, store.log, self.host)
+        self._answers = Answers(store, self.access)
+        self._barriers = Barriers(self, store, self.access, observers, context)
+        self._alarm = Alarm(self.host, self._fire, context)
 
     def start(self, transport: Transport, application: Application) -> None:
         """Take up the role that the disk tells."""
@@ -120,17 +104,21 @@ class RaftDriver:
         return None if self.progress is None else self.progress.high_watermark
 
     @property
-    def flush_patience_s(self) -> float:
-        """For how long the next batch should wait for the flush of the last one, if at all."""
-        return self._flushing.patience_s
+    def has_ended(self) -> bool:
+        return self.ending is not None
 
     @property
-    def is_flushing(self) -> bool:
-        return self._flushing.is_under_way
+    def is_standing(self) -> bool:
+        """Whether the disk has not answered in time, so that the core cannot be stepped."""
+        return self._barriers.is_standing
 
     @property
-    def flush_times(self) -> FlushTimes:
-        return self._flushing.times
+    def has_log_alone(self) -> bool:
+        return self.access.is_taken
+
+    @property
+    def deadline_ms(self) -> int:
+        return self.core.replica.config.fetch_timeout_ms * 3 // 2
 
     # --- events -----------------------------------------------------------------------------------
 
@@ -141,11 +129,11 @@ class RaftDriver:
     def submit(self, request: m.Request) -> tuple[ReplyToken, asyncio.Future[m.Response]]:
         """Hand a request of a peer or a client to the core; the future is its answer."""
         token = self.next_token()
-        answer: asyncio.Future[m.Response] = self._loop.create_future()
         if self.ending is not None or self.is_standing:
-            answer.cancel()
-            return token, answer
-        self._answers[token] = answer
+            refused: asyncio.Future[m.Response] = self._loop.create_future()
+            refused.cancel()
+            return token, refused
+        answer = self._answers.owe(token)
         if self._observers is not None:
             self._observers.submitted(token, request)
         self.deliver(api.RequestReceived(token, request))
@@ -153,7 +141,7 @@ class RaftDriver:
 
     def gone(self, token: ReplyToken) -> None:
         """Nobody waits for that answer any more."""
-        if self._answers.pop(token, None) is not None:
+        if self._answers.drop(token):
             self.deliver(api.CallerGone(token))
 
     def deliver(self, work: Work) -> None:
@@ -168,18 +156,22 @@ class RaftDriver:
             return
         self._is_pumping = True
         try:
-            while self.ending is None and self._barrier is None:
+            while self.ending is None and not self._barriers.is_under_way:
                 if self._effects:
                     self._perform(self._effects.popleft())
                 elif self._inbox:
                     self._turn(self._inbox.popleft())
-                elif not self._flushing.begin(leads=self._leads):
+                elif not self.access.flushing.begin(leads=self._leads):
                     break
         except Exception as error:
             self.fail(error)
         finally:
             self._is_pumping = False
-        self._arm()
+        if self.ending is None and not self._barriers.is_under_way:
+            self._alarm.set()
+
+    def hears_first(self, event: api.Event) -> None:
+        self._inbox.appendleft(event)
 
     def shut_down(self, timeout_ms: Millis) -> None:
         """Take nothing new, finish what is decided, hand over, end (rule 25)."""
@@ -197,7 +189,7 @@ class RaftDriver:
 
     def _turn(self, work: Work) -> None:
         if callable(work):
-            self._begin_barrier(self._clean(work))
+            self._barriers.clean(work)
             return
         event = work
         if _comes_after_decisions(event) and not self._is_first(event):
@@ -219,30 +211,12 @@ class RaftDriver:
 
     def _take(self, event: api.Event | None, update: api.Update) -> None:
         self._effects.extend(update.effects)
-        self._wake_ms = update.wake_at_ms
+        self._alarm.wanted_ms = update.wake_at_ms
         if self._observers is not None:
             self._observers.stepped(event, update)
 
-    def _arm(self) -> None:
-        """One timer is enough as long as it is not later than the wake-up."""
-        wake = self._wake_ms
-        if self.ending is not None or self._barrier is not None or wake is None:
-            return
-        if self._timer is not None:
-            if self._timer_ms <= wake:
-                return
-            self._timer.cancel()
-        self._timer_ms = wake
-        delay_s = max(0, wake - self.host.monotonic_ms()) / 1000
-        self._timer = self._loop.call_later(delay_s, self._fire, context=self._context)
-
     def _fire(self) -> None:
-        self._timer = None
         self.deliver(api.TimerFired())
-
-    def look(self, what: str, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Read something from the disk, beside everything else."""
-        return self._reader.run(what, work)
 
     # --- effects ----------------------------------------------------------------------------------
 
@@ -260,19 +234,17 @@ class RaftDriver:
                 self.progress = effect
                 self._application.progressed(effect)
             case api.SaveElection():
-                self._begin_barrier(self._save(effect))
+                self._barriers.save(effect)
             case api.TruncateLog():
-                self._begin_barrier(self._truncate(effect))
+                self._barriers.truncate(effect)
             case api.InstallSnapshot():
-                self._begin_barrier(self._install(effect))
+                self._barriers.install(effect, self._application)
             case api.WriteSnapshotChunk():
-                write = partial(self.store.write_chunk, effect)
-                self._begin_barrier(self._disk.run(WRITING_CHUNK, write))
+                self._barriers.write_chunk(effect)
             case api.CheckSnapshot():
                 self._application.check_snapshot(effect)
             case api.ForgetRememberedEnd():
-                forget = self.store.forget_remembered_end
-                self._begin_barrier(self._disk.run("forgetting the remembered end", forget))
+                self._barriers.forget_remembered_end()
             case api.ProbeLeader():
                 self._transport.probe(effect)
             case api.ShutdownComplete(in_time=True):
@@ -283,132 +255,19 @@ class RaftDriver:
     def _reply(self, token: ReplyToken, response: m.Response) -> None:
         if isinstance(response, _OF_THE_APPLICATION):
             self._application.answered(token, response)
-            return
-        answer = self._answers.pop(token, None)
-        if answer is None or answer.done():
-            return
-        match response:
-            case m.FetchResponse(records=m.LogRange() as span):
-                cached = self.store.cached_range(span)
-                if cached is None:
-                    fill = partial(self._with_records, response, span)
-                    self.read_log(_FOR_FETCH, fill, answer)
-                else:
-                    answer.set_result(response.with_records(cached))
-            case m.FetchSnapshotResponse(chunk=m.SnapshotRange() as part):
-                self.read_log(_FOR_FETCH, partial(self._with_chunk, response, part), answer)
-            case _:
-                answer.set_result(response)
+        else:
+            self._answers.give(token, response)
 
-    def _with_records(self, response: m.FetchResponse, span: m.LogRange) -> m.Response:
-        return response.with_records(self.store.read_range(span))
+    # --- a disk that takes too long ---------------------------------------------------------------
 
-    def _with_chunk(self, response: m.FetchSnapshotResponse, part: m.SnapshotRange) -> m.Response:
-        return replace(response, chunk=self.store.read_chunk(part))
-
-    def read_log(
-        self, what: str, work: Callable[[], T], answer: asyncio.Future[T] | None = None
-    ) -> asyncio.Future[T]:
-        """Read what lies in the log's directory; whatever changes the log waits for it.
-
-        The answer is cancelled where the disk does not give it: then this node ends.
-        """
-        answer = self._loop.create_future() if answer is None else answer
-        read = self._reader.run(what, work)
-        self._reads[read] = answer
-        read.add_done_callback(self._was_read)
-        return answer
-
-    def _was_read(self, read: asyncio.Future[Any]) -> None:
-        answer = self._reads.pop(read)
-        error = read.exception()
-        if error is None:
-            if not answer.done():
-                answer.set_result(read.result())
-            return
-        answer.cancel()
-        if isinstance(error, StorageError):
-            self.damaged(str(error))
-        elif isinstance(error, Exception):
-            self.fail(error)
-
-    # --- barriers ---------------------------------------------------------------------------------
-
-    def _begin_barrier(self, work: Awaitable[None]) -> None:
-        async def wait() -> None:
-            await work
-
-        self._standing = self._loop.call_later(self.deadline_ms / 1000, self._stand)
-        self._barrier = self._loop.create_task(wait(), context=self._context)
-        self._barrier.add_done_callback(self._barrier_over, context=self._context)
-
-    @property
-    def deadline_ms(self) -> int:
-        """How long a call to the disk may take (rule 24)."""
-        return self.core.replica.config.fetch_timeout_ms * 3 // 2
-
-    def _save(self, effect: api.SaveElection) -> asyncio.Future[None]:
-        saving = self._disk.run("saving quorum-state", partial(self.store.save_election, effect))
-        if self._observers is not None:
-            self._observers.saving(effect)
-            saving.add_done_callback(self._observers.saved)
-        return saving
-
-    def _stand(self) -> None:
-        """The disk has not answered in time: nobody who waits for the core gets an answer."""
-        if self.ending is not None:
-            return
-        self.is_standing = True
-        for answer in self._answers.values():
-            answer.cancel()
-        self._answers.clear()
+    def stands(self) -> None:
+        self._answers.cancel()
         kept = [work for work in self._inbox if not isinstance(work, api.RequestReceived)]
         self._inbox = deque(kept)
         self._application.disk_hangs()
 
-    def _barrier_over(self, task: asyncio.Task[None]) -> None:
-        self._barrier = None
-        if self._standing is not None:
-            self._standing.cancel()
-        if task.cancelled():
-            return
-        error = task.exception()
-        if isinstance(error, Exception):
-            self.fail(error)
-            return
-        self.is_standing = False
-        self.pump()
-        if self.ending is None and self._barrier is None:
-            self._application.advance()
-
-    async def _alone(self, what: str, work: Callable[[], T]) -> T:
-        """Change the log while nobody flushes or reads it."""
-        self.has_log_alone = True
-        try:
-            await self._flushing.over()
-            if self._reads:
-                await asyncio.wait(self._reads)
-            return await self._disk.run(what, work)
-        finally:
-            self.has_log_alone = False
-
-    async def _truncate(self, effect: api.TruncateLog) -> None:
-        event = await self._alone("cutting the log", partial(self.store.truncate, effect))
-        # The core has to hear of it before anything else.
-        self._inbox.appendleft(event)
-
-    async def _clean(self, work: Callable[[], api.Event | None]) -> None:
-        event = await self._alone("cleaning the log", work)
-        if event is not None:
-            self._inbox.appendleft(event)
-
-    async def _install(self, effect: api.InstallSnapshot) -> None:
-        await self._application.pause()
-        install = partial(self.store.install, effect)
-        event = await self._alone("installing a snapshot", install)
-        # The core has to hear of it before anything else.
-        self._inbox.appendleft(event)
-        self._application.resume(event)
+    def goes_on(self) -> None:
+        self._application.advance()
 
     # --- the end ----------------------------------------------------------------------------------
 
@@ -442,11 +301,9 @@ class RaftDriver:
         self.ending = ending
         self._effects.clear()
         self._inbox.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-        for answer in (*self._answers.values(), *self._reads.values()):
-            answer.cancel()
-        self._answers.clear()
+        self._alarm.cancel()
+        self._answers.cancel()
+        self.access.cancel()
         if self._observers is not None:
             self._observers.ended()
         self._on_end(ending, message)
@@ -463,18 +320,13 @@ class RaftDriver:
         except TimeoutError:
             return False
         finally:
-            for thread in (self._flushing, self._disk, self._reader):
-                thread.close()
+            self.access.close()
         self.store.close()
         return True
 
     async def _quiesce(self) -> None:
-        if self._barrier is not None:
-            await asyncio.wait([self._barrier])
-        await self._flushing.over()
-        if self._reads:
-            await asyncio.wait(self._reads)
-        await self._disk.run("the last call", lambda: None)
+        await self._barriers.over()
+        await self.access.quiesce()
 
 
 def _comes_after_decisions(event: api.Event) -> bool:

@@ -11,9 +11,10 @@ from quorate.raft import api
 from quorate.storage.flushed_end import SYNC_AFTER_MS
 
 if TYPE_CHECKING:
-    from quorate.consensus.disk_calls import DiskQueue
-    from quorate.consensus.driver import RaftDriver
-    from quorate.storage.log import FlushTicket
+    from quorate.consensus.disk_calls import DiskCalls, DiskQueue
+    from quorate.consensus.host import Host
+    from quorate.consensus.sides import Owner
+    from quorate.storage.log import FlushTicket, MetadataLog
 
 # A fast disk is done within a part of this. A slower one is not waited for on the loop.
 BRIEFLY_S: Final = 0.002
@@ -24,16 +25,18 @@ SYNCING_END: Final = "the flush of flushed-end"
 
 
 class LogFlushing:
-    """The flushes of one driver's log."""
+    """The flushes of one log."""
 
-    def __init__(self, driver: RaftDriver, disk: DiskQueue) -> None:
+    def __init__(
+        self, owner: Owner, log: MetadataLog, host: Host, calls: DiskCalls, disk: DiskQueue
+    ) -> None:
         """`disk` is the queue for what may wait behind other calls."""
-        self.times = FlushTimes(driver.host.work_s)
-        self._driver = driver
-        self._log = driver.store.log
+        self.times = FlushTimes(host.work_s)
+        self._owner = owner
+        self._log = log
         self._disk = disk
         self._loop = asyncio.get_running_loop()
-        self._thread = driver.host.disk_queue("flush", driver.disk_calls)
+        self._thread = host.disk_queue("flush", calls)
         self._flight: asyncio.Future[None] | None = None
         self._is_due = False
         self._began_s = 0.0
@@ -88,14 +91,14 @@ class LogFlushing:
 
     def _fly(self) -> None:
         self._is_due = False
-        driver = self._driver
-        if driver.ending is not None or driver.has_log_alone:
+        owner = self._owner
+        if owner.has_ended or owner.has_log_alone:
             # What changes the log alone flushes it too, and the pump comes back to what is left.
             return
         try:
             ticket = self._log.begin_flush()
         except Exception as error:
-            driver.fail(error)
+            owner.fail(error)
             return
         if ticket is not None:
             self._await(self._run(ticket), ticket)
@@ -106,28 +109,27 @@ class LogFlushing:
 
     def _flushed(self, ticket: FlushTicket, flight: asyncio.Future[None]) -> None:
         self._flight = None
-        driver = self._driver
         error = flight.exception()
         if isinstance(error, Exception):
-            driver.fail(error)
-        elif driver.ending is None:
+            self._owner.fail(error)
+        elif not self._owner.has_ended:
             self._finish(ticket)
-        driver.pump()
+        self._owner.pump()
 
     def _finish(self, ticket: FlushTicket) -> None:
         end = self._log.finish_flush(ticket)
-        self._driver.flushed(api.LogFlushed(end, ticket.generation))
+        self._owner.flushed(api.LogFlushed(end, ticket.generation))
         if self._syncing is None:
             self._syncing = self._loop.call_later(SYNC_AFTER_MS / 1000, self._sync_flushed_end)
 
     def _sync_flushed_end(self) -> None:
         """Bound what a power cut takes from the flushed end, beside everything else."""
         self._syncing = None
-        if self._driver.ending is None:
+        if not self._owner.has_ended:
             sync = self._disk.run(SYNCING_END, self._log.sync_flushed_end)
             sync.add_done_callback(self._synced)
 
     def _synced(self, sync: asyncio.Future[None]) -> None:
         error = sync.exception()
         if isinstance(error, Exception):
-            self._driver.fail(error)
+            self._owner.fail(error)

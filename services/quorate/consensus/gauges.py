@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
     """Of the consensus, its log and its disk."""
-    log, times = driver.store.log, driver.flush_times
+    log, times = driver.store.log, driver.access.flushing.times
     replica = driver.core.replica
-    oldest = driver.disk_calls.oldest()
+    oldest = driver.access.calls.oldest()
     return {
         **raft_numbers(replica, driver.host.monotonic_ms()),
         "kraft_version": replica.log.committed_kraft_version(replica.high_watermark),

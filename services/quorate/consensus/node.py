@@ -211,7 +211,7 @@ class Node:
                 return await self._stop()
         except TimeoutError:
             pass
-        log.error("could not stop in %s s: %s", limit_s, _words(self.driver.disk_calls.oldest()))
+        log.error("could not stop in %s s: %s", limit_s, _words(self.driver.access.calls.oldest()))
         return False
 
     async def _stop(self) -> bool:
@@ -256,7 +256,7 @@ class Node:
         if self._ticks % _REMARKS_EVERY == 0:
             for remark in self.driver.core.remarks():
                 log.warning(remark)
-            slow = self.driver.flush_times.warning(self._config.quorum.fetch_timeout_ms)
+            slow = self.driver.access.flushing.times.warning(self._config.quorum.fetch_timeout_ms)
             if slow is not None:
                 log.warning(slow)
 
@@ -269,7 +269,7 @@ class Node:
     @property
     def _late(self) -> UnderWay | None:
         """The call for which the disk takes too long (rule 24)."""
-        return self.driver.disk_calls.late(self.driver.deadline_ms)
+        return self.driver.access.calls.late(self.driver.deadline_ms)
 
     def _tell_hanging(self) -> None:
         """Say once that the disk does not answer, and once that it does again."""
@@ -285,7 +285,7 @@ class Node:
     def check_space(self) -> None:
         """Look how full the disk is, unless it has not answered the last time."""
         if self._looking is None:
-            self._looking = self.driver.look("the look at free space", self._space.look)
+            self._looking = self.driver.access.look("the look at free space", self._space.look)
             self._looking.add_done_callback(self._has_looked)
 
     def _has_looked(self, looking: asyncio.Future[str | None]) -> None:

@@ -80,7 +80,7 @@ class Proposer:
         has_open = high_watermark is None or high_watermark < self._driver.store.log.end.offset
         if has_open or self._sent:
             return False
-        patience_s = self._driver.flush_patience_s
+        patience_s = self._driver.access.flushing.patience_s
         if patience_s <= 0.0:
             return True
         if self._patience is None:

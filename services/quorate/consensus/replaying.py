@@ -102,7 +102,7 @@ class LogReplay:
         span = LogRange(start, high_watermark, SLICE_BYTES)
         data = store.cached_range(span)
         if data is None:
-            self._read = self._driver.read_log("a replay", partial(store.read_range, span))
+            self._read = self._driver.access.read("a replay", partial(store.read_range, span))
             self._read.add_done_callback(self._was_read)
         return data
 

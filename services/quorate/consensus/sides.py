@@ -1,4 +1,4 @@
-"""What the driver has on its two sides: the way to the peers, and the state machine."""
+"""What the driver has on its sides: the way to the peers, the state machine, and the disk."""
 
 from __future__ import annotations
 
@@ -8,6 +8,53 @@ if TYPE_CHECKING:
     from quorate.raft import api
     from quorate.raft import messages as m
     from quorate.records.ids import ReplyToken
+
+
+class Owner(Protocol):
+    """The driver, for those that call the disk on its behalf. All calls come from the loop."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the core is never stepped again."""
+        ...
+
+    @property
+    def has_log_alone(self) -> bool:
+        """Whether something changes the log, so that nobody else may flush it."""
+        ...
+
+    @property
+    def deadline_ms(self) -> int:
+        """How long a call to the disk may take (rule 24)."""
+        ...
+
+    def pump(self) -> None:
+        """Something is over: go on with what waited for it."""
+        ...
+
+    def hears_first(self, event: api.Event) -> None:
+        """The core has to hear of it before anything else."""
+        ...
+
+    def flushed(self, event: api.LogFlushed) -> None:
+        """A flush is over."""
+        ...
+
+    def stands(self) -> None:
+        """The disk takes too long: nobody can be answered."""
+        ...
+
+    def goes_on(self) -> None:
+        """What changed the log is over, or the disk is back."""
+        ...
+
+    def damaged(self, message: str) -> None:
+        """The log was found damaged while it was read."""
+        ...
+
+    def fail(self, error: Exception) -> None:
+        """The disk failed, or this program did."""
+        ...
 
 
 class Transport(Protocol):

@@ -115,7 +115,7 @@ class Snapshotter:
         # At once: the log must not be cut between these looks at it and the first batch.
         now_ms = self._host.wall_ms()
         begin = partial(self._store.begin_snapshot, _id_of(image), timestamp_ms=now_ms)
-        writer = self._driver.read_log("the beginning of a snapshot", begin)
+        writer = self._driver.access.read("the beginning of a snapshot", begin)
         self._taken = image
         self._task = asyncio.get_running_loop().create_task(self._take(image, writer))
         self._task.add_done_callback(self._over)
@@ -246,7 +246,7 @@ class Snapshotter:
         """The image that a stored snapshot holds. Raises DamagedSnapshotError, ReplayError."""
         snapshots, driver = self._store.snapshots, self._driver
         header = partial(snapshots.last_contained_log_timestamp_ms, snapshot_id)
-        timestamp_ms = await driver.look(_LOADING, header)
+        timestamp_ms = await driver.access.look(_LOADING, header)
         loader = SnapshotLoader(LogPosition(snapshot_id.offset, snapshot_id.epoch, timestamp_ms))
         # Nothing is served meanwhile, but votes are asked for, and wait for a few turns each.
         pace = Pace(LOADING_SHARE, clock=self._host.work_s)

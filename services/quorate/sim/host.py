@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from quorate.consensus.driver import WRITING_CHUNK
+from quorate.consensus.barriers import WRITING_CHUNK
 from quorate.consensus.flushing import SYNCING_END
 from quorate.consensus.host import Host
 from quorate.sim.loop import MILLION, SimulatedLoop

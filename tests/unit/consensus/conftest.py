@@ -222,7 +222,9 @@ async def newest_of(stack: Stack) -> OffsetAndEpoch:
     def is_stored() -> bool:
         newest = snapshotter.newest
         is_known = newest is not None and driver.store.log.state.newest_snapshot == newest
-        return is_known and snapshotter._task is driver._barrier is None and not driver._inbox
+        return (
+            is_known and snapshotter._task is driver._barriers._task is None and not driver._inbox
+        )
 
     await eventually(is_stored)
     assert snapshotter.newest is not None
@@ -231,7 +233,7 @@ async def newest_of(stack: Stack) -> OffsetAndEpoch:
 
 async def hanging_call(stack: Stack, what: str) -> None:
     def hangs() -> bool:
-        oldest = stack.driver.disk_calls.oldest()
+        oldest = stack.driver.access.calls.oldest()
         return oldest is not None and oldest.what == what
 
     await eventually(hangs)

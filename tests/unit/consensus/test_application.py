@@ -150,7 +150,7 @@ async def test_a_committed_write_can_be_read_from_its_offset(open_stack: Open) -
 async def test_writes_of_one_turn_share_a_batch(open_stack: Open) -> None:
     stack = await open_stack()
     await stack.register()
-    await eventually(lambda: not stack.driver.is_flushing)
+    await eventually(lambda: not stack.driver.access.flushing.is_under_way)
     start = stack.driver.store.log.end.offset
     futures = [
         stack.application.write(CreateTopics((NewTopic(name),)), CALLER) for name in ("a", "b", "c")
@@ -182,7 +182,7 @@ async def test_writes_that_come_before_a_commit_share_the_next_batch(open_stack:
 async def test_what_gathered_lies_before_a_change_of_the_members(open_stack: Open) -> None:
     stack = await open_stack()
     await stack.register()
-    await eventually(lambda: not stack.driver.is_flushing)
+    await eventually(lambda: not stack.driver.access.flushing.is_under_way)
     start = stack.driver.store.log.end.offset
     written = stack.application.write(CreateTopics((NewTopic("a"),)), CALLER)
     assert stack.driver.store.log.end.offset == start

@@ -200,7 +200,7 @@ async def test_a_disk_that_does_not_answer_does_not_hold_up_the_end(open_stack: 
     assert not await stack.driver.close(0.01)
     stack.is_closed = True
     gate.set()
-    await eventually(lambda: stack.driver.disk_calls.oldest() is None)
+    await eventually(lambda: stack.driver.access.calls.oldest() is None)
 
 
 # --- barriers -------------------------------------------------------------------------------------

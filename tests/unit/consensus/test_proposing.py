@@ -25,10 +25,14 @@ class Recorder:
     end: int = 0
     high_watermark: int = 0
     is_stopping: bool = False
-    flush_patience_s: float = 0.0
+    patience_s: float = 0.0
     proposed: list[api.RecordsProposed] = field(default_factory=list)
     host: Host = field(default_factory=Host)
     ends: list[int] = field(default_factory=list)
+
+    @property
+    def access(self) -> SimpleNamespace:
+        return SimpleNamespace(flushing=SimpleNamespace(patience_s=self.patience_s))
 
     @property
     def store(self) -> SimpleNamespace:
@@ -142,24 +146,24 @@ async def test_a_decision_that_does_not_fit_any_more_begins_the_next_batch() -> 
 
 
 async def test_the_next_batch_waits_for_the_flush_of_the_last_one_but_not_for_a_hung_one() -> None:
-    driver = Recorder(flush_patience_s=0.001)
+    driver = Recorder(patience_s=0.001)
     proposer = leading(driver)
     proposer.gather(decision(0, b"a"))
     proposer.consider()
     await turns()
     assert driver.values() == []
     # The flush does not end, and nobody calls again.
-    driver.flush_patience_s = 0.0
+    driver.patience_s = 0.0
     await until_proposed(driver, 1)
     assert driver.values() == [[b"a"]]
 
 
 async def test_the_end_of_the_flush_ends_the_wait_for_it() -> None:
-    driver = Recorder(flush_patience_s=3600.0)
+    driver = Recorder(patience_s=3600.0)
     proposer = leading(driver)
     proposer.gather(decision(0, b"a"))
     proposer.consider()
-    driver.flush_patience_s = 0.0
+    driver.patience_s = 0.0
     proposer.consider()
     await turns()
     assert driver.values() == [[b"a"]]

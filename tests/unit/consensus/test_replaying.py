@@ -121,7 +121,7 @@ async def test_a_replay_that_the_disk_holds_up_holds_up_nobody_else(
     second = await open_stack(is_active=False)
 
     def waits() -> bool:
-        oldest = second.driver.disk_calls.oldest()
+        oldest = second.driver.access.calls.oldest()
         return oldest is not None and oldest.what == "a replay"
 
     try:

@@ -126,7 +126,7 @@ async def test_the_newest_snapshot_is_read_again_where_nobody_fetches_it(
     rot(stack.driver.store.snapshots.path(newest))
     stack.application.tick()
     assert not has_sound_snapshot(stack)
-    under_way = stack.driver.disk_calls.oldest()
+    under_way = stack.driver.access.calls.oldest()
     assert under_way is None or under_way.what != "the check of a snapshot"
     later_ms = stack.driver.host.monotonic_ms() + RECHECK_MS
     with monkeypatch.context() as patched:

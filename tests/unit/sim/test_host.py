@@ -119,7 +119,7 @@ def test_what_a_call_raises_is_what_its_caller_hears(world: World, node: Simulat
 
 
 def test_a_flush_takes_its_time_by_its_own_clock(world: World, node: SimulatedNode) -> None:
-    times = node.driver.flush_times
+    times = node.driver.access.flushing.times
     node.application.propose((1,), 10)
     world.run(world.now_ms + 10)
     assert times.quantile_s(1.0) == pytest.approx(FSYNC_US / 1e6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from quorate.consensus.barriers import Barriers
 from quorate.consensus.driver import RaftDriver
 from quorate.consensus.flushing import LogFlushing
 from quorate.raft.api import SendReply, SendRequest
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
     from quorate.raft.api import Event, SaveElection, Update
     from quorate.storage.log import FlushTicket
 
-_save = RaftDriver._save
+_save = Barriers._save
 _take = RaftDriver._take
 
 
-def _save_beside(self: RaftDriver, effect: SaveElection) -> asyncio.Future[None]:
+def _save_beside(self: Barriers, effect: SaveElection) -> asyncio.Future[None]:
     _save(self, effect)
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     done.set_result(None)
@@ -37,7 +38,7 @@ def _tell_at_once(self: LogFlushing, flight: asyncio.Future[None], ticket: Flush
     del flight
     ticket.is_done = True
     self._finish(ticket)
-    self._driver.pump()
+    self._owner.pump()
 
 
 BUGS: Final = (
@@ -45,7 +46,7 @@ BUGS: Final = (
         "votes-before-saved",
         "the driver goes on while the election state is on its way to the disk",
         (2,),
-        (Patch(RaftDriver, "_save", _save_beside),),
+        (Patch(Barriers, "_save", _save_beside),),
     ),
     Bug(
         "messages-overtake-the-disk",
