@@ -36,7 +36,7 @@ def driver_numbers(driver: RaftDriver, meters: RaftMeters) -> dict[str, Value]:
         "log_end_epoch": log.end.epoch,
         "log_start_offset": log.log_start,
         "log_flushed_offset": log.flushed_end.offset,
-        "log_size_bytes": log.size_bytes,
+        "log_size_bytes": log.segments.size_bytes,
         "flush_duration_seconds": times.durations,
         "flush_p99_seconds": times.quantile_s(0.99),
         "disk_call_age_seconds": 0.0 if oldest is None else oldest.age_s,

@@ -11,30 +11,27 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.log_state import NO_VOTERS, LogState
+from quorate.raft.log_state import LogState
 from quorate.raft.messages import EpochStart
-from quorate.records.batch import CorruptBatchError, iter_batches, read_header
+from quorate.records.batch import iter_batches, read_header
 from quorate.records.control import control_records
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.storage.cache import BatchCache
 from quorate.storage.epoch_checkpoint import encode_epochs, entries_between
-from quorate.storage.errors import DamagedLogError, MisplacedCutError, StorageError
+from quorate.storage.errors import StorageError
 from quorate.storage.files import write_atomically
 from quorate.storage.flushed_end import FlushedEnd, FlushedEndFile
 from quorate.storage.layout import EPOCH_CHECKPOINT
-from quorate.storage.scan import scan_batches
-from quorate.storage.segment import Segment, remove_indexes
+from quorate.storage.segments import Segments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from quorate.raft.api import RecoveredState
     from quorate.raft.messages import SnapshotInfo
     from quorate.records.control import ControlRecord
     from quorate.records.voters import VoterSet
     from quorate.storage.files import FileSystem
     from quorate.storage.meta import MetaProperties
-    from quorate.storage.scan import FileBatch
+    from quorate.storage.segment import Segment
 
 # base offset, length, epoch, magic, CRC, attributes, last offset delta
 _HEADER: Final = struct.Struct(">qiibIhi")
@@ -97,15 +94,12 @@ class MetadataLog:
         self.fs = fs
         self.directory = directory
         self.state = LogState(recovered)
-        self._segments = segments
+        self.segments = Segments(fs, directory, segments, self.state, segment_bytes=segment_bytes)
         self._flushed_end_file = flushed_end_file
         self._meta = meta
         self._last_crc = self._flushed_crc = last_crc
         self._is_healing = recovered.remembered_end is not None
-        self._segment_bytes = segment_bytes
         self._cache = BatchCache(cache_bytes)
-        self._dirty: list[Segment] = []
-        self._has_new_entries = False
         self._are_epochs_dirty = False
         self._failure: OSError | None = None
 
@@ -136,26 +130,9 @@ class MetadataLog:
         first = self.read(self.log_start, end=self.end.offset, bytes_max=_FIRST_BYTES)
         return any(not header.is_control for _, header in iter_batches(first))
 
-    @property
-    def size_bytes(self) -> int:
-        """All segments together."""
-        return sum(segment.size_bytes for segment in self._segments)
-
-    def bytes_from(self, offset: Offset) -> int:
-        """The segments that would remain if the log started at `offset`."""
-        following = [segment.base_offset for segment in self._segments[1:]]
-        return sum(
-            segment.size_bytes
-            for segment, end in zip(self._segments, [*following, None], strict=True)
-            if end is None or end > offset
-        )
-
     def voters_below(self, offset: int) -> VoterSet:
         """The set that the records below `offset` put in force."""
-        for entry in reversed(self.state.voters):
-            if entry.offset < offset:
-                return entry.voters
-        return NO_VOTERS
+        return self.state.committed_voter_set(Offset(offset))
 
     def kraft_version_below(self, offset: int) -> int:
         """The kraft.version that the records below `offset` put in force."""
@@ -209,21 +186,11 @@ class MetadataLog:
             state.append_control(Offset(offset), record)
 
     def _write(self, base_offset: Offset, data: bytes, places: list[tuple[int, int]]) -> None:
-        segment = self._segments[-1]
         try:
-            if segment.size_bytes and segment.size_bytes + len(data) > self._segment_bytes:
-                segment = Segment.create(self.fs, self.directory, base_offset)
-                self._segments.append(segment)
-                self._has_new_entries = True
-            start = segment.size_bytes
-            segment.append(data)
+            self.segments.append(base_offset, data, places)
         except OSError as error:
             self.fail(error)
             raise
-        for offset, position in places:
-            segment.index(offset, start + position)
-        if not self._dirty or self._dirty[-1] is not segment:
-            self._dirty.append(segment)
         self._cache.append(base_offset, data)
 
     # --- flushing ---------------------------------------------------------------------------------
@@ -231,26 +198,26 @@ class MetadataLog:
     @property
     def is_dirty(self) -> bool:
         """Whether there is something to flush."""
-        return bool(self._dirty)
+        return self.segments.is_dirty
 
     def begin_flush(self) -> FlushTicket | None:
         """What has been written since the last ticket; None where that is nothing."""
         self._check_disk()
-        if not self._dirty:
+        if not self.segments.is_dirty:
             return None
         epochs = encode_epochs(self._epoch_entries()) if self._are_epochs_dirty else None
+        segments, has_new_entries = self.segments.take_unflushed()
         ticket = FlushTicket(
             self.state.generation,
             self.state.end,
             self._last_crc,
             self,
-            tuple(self._dirty),
-            self._has_new_entries,
+            segments,
+            has_new_entries,
             epochs,
             self._flushed_entry(self.state.end, self._last_crc),
         )
-        self._dirty.clear()
-        self._has_new_entries = self._are_epochs_dirty = False
+        self._are_epochs_dirty = False
         return ticket
 
     def finish_flush(self, ticket: FlushTicket) -> OffsetAndEpoch:
@@ -316,7 +283,7 @@ class MetadataLog:
         Raises DamagedLogError when a batch on the disk does not check any more.
         """
         cached = self.cached(start, end=end, bytes_max=bytes_max)
-        return self._read_disk(start, end, bytes_max) if cached is None else cached
+        return self.segments.read(start, end, bytes_max) if cached is None else cached
 
     def cached(self, start: Offset, *, end: Offset, bytes_max: int) -> bytes | None:
         """What `read` would give, from memory; None where that does not have it."""
@@ -325,47 +292,6 @@ class MetadataLog:
         if start >= min(end, self.state.end.offset):
             return b""
         return self._cache.read(start, end=end, bytes_max=bytes_max)
-
-    def _read_disk(self, start: Offset, end: Offset, bytes_max: int) -> bytes:
-        parts: list[bytes] = []
-        room = bytes_max
-        for segment in self._segments[self._segment_index(start) :]:
-            if segment.base_offset >= end:
-                break
-            for batch in self._batches_from(segment, start):
-                header = batch.header
-                if header.last_offset >= end or (parts and header.size_bytes > room):
-                    return b"".join(parts)
-                parts.append(batch.data)
-                room -= header.size_bytes
-        return b"".join(parts)
-
-    def _batches_from(self, segment: Segment, start: int) -> Iterator[FileBatch]:
-        """The batches of a segment from the one that holds `start` on, each where it belongs."""
-        expected, position = segment.place_before(start)
-        try:
-            for batch in scan_batches(segment.file, segment.size_bytes, position):
-                base, last = batch.header.base_offset, batch.header.last_offset
-                if base != expected:
-                    raise _misplaced(batch, f"offset {base}, not {expected}")
-                if last >= start:
-                    epoch = self.state.epoch_before(Offset(last + 1))
-                    if batch.header.epoch != epoch:
-                        raise _misplaced(batch, f"epoch {batch.header.epoch}, not {epoch}")
-                    yield batch
-                expected = last + 1
-        except CorruptBatchError as error:
-            raise DamagedLogError(
-                f"{segment.path}: damaged at byte {error.position} ({error.reason}). This replica "
-                "must not serve its log any more: restart it, recovery knows what to do"
-            ) from error
-
-    def _segment_index(self, offset: int) -> int:
-        """The segment that holds `offset`."""
-        index = len(self._segments) - 1
-        while index > 0 and self._segments[index].base_offset > offset:
-            index -= 1
-        return index
 
     # --- cutting ----------------------------------------------------------------------------------
 
@@ -379,20 +305,14 @@ class MetadataLog:
         state = self.state
         if not state.log_start <= to.offset <= state.end.offset:
             raise ValueError(f"cannot cut {state.log_start}..{state.end.offset} at {to.offset}")
-        index = self._segment_index(max(to.offset - 1, state.log_start))
-        position, last_crc = self._cut_position(self._segments[index], to.offset)
+        index, position, last_crc = self.segments.place_of_cut(to.offset)
         try:
             if to.offset < state.flushed:
                 self._flushed_end_file.store(self._flushed_entry(to, last_crc))
-            for segment in reversed(self._segments[index + 1 :]):
-                segment.delete(self.fs)
-                remove_indexes(self.fs, segment.path)
-            del self._segments[index + 1 :]
-            self._segments[index].truncate(position)
+            self.segments.cut(index, position)
             state.truncate(to)
             state.generation = generation
             self._last_crc = last_crc
-            self._dirty = [segment for segment in self._dirty if segment in self._segments]
             self._settle()
             if to.offset > state.flushed:
                 self._flushed_end_file.write(self._flushed_entry(to, last_crc))
@@ -401,28 +321,13 @@ class MetadataLog:
             self.fail(error)
             raise
 
-    def _cut_position(self, segment: Segment, offset: int) -> tuple[int, int | None]:
-        """Where the batch that begins at `offset` starts, and the CRC of the one before it."""
-        position, crc = 0, None
-        for batch in self._batches_from(segment, offset - 1):
-            if batch.header.base_offset >= offset:
-                break
-            position, crc = batch.position + batch.header.size_bytes, batch.header.crc
-            if batch.header.last_offset >= offset:
-                raise MisplacedCutError(f"{segment.path}: offset {offset} lies inside a batch")
-        return position, crc
-
     def _settle(self) -> None:
         """Flush whatever is left after a cut: the end is the flushed end again."""
-        for segment in [s for s in self._dirty if s is not self._segments[-1]]:
-            segment.file.fdatasync()
-        self._segments[-1].file.fdatasync()
-        self.fs.sync_dir(self.directory)
+        self.segments.settle()
         write_atomically(
             self.fs, f"{self.directory}/{EPOCH_CHECKPOINT}", encode_epochs(self._epoch_entries())
         )
-        self._dirty.clear()
-        self._has_new_entries = self._are_epochs_dirty = False
+        self._are_epochs_dirty = False
         self._flushed_crc = self._last_crc
         self._cache.clear()
 
@@ -442,11 +347,7 @@ class MetadataLog:
         self._last_crc = None
         try:
             self._flushed_end_file.store(self._flushed_entry(state.end, None))
-            for segment in reversed(self._segments):
-                segment.delete(self.fs)
-                remove_indexes(self.fs, segment.path)
-            self._segments = [Segment.create(self.fs, self.directory, state.log_start)]
-            self._dirty.clear()
+            self.segments.restart(state.log_start)
             self._settle()
         except OSError as error:
             self.fail(error)
@@ -463,21 +364,12 @@ class MetadataLog:
             # whichever comes last, no epoch of what is flushed is missing in it.
             write_atomically(self.fs, path, encode_epochs(self._epoch_entries()), by=".cleaned")
             self._flushed_end_file.store(self._flushed_entry(state.flushed_end, self._flushed_crc))
-            while len(self._segments) > 1 and self._segments[1].base_offset <= to:
-                self._segments[0].delete(self.fs)
-                remove_indexes(self.fs, self._segments[0].path)
-                del self._segments[0]
-            self.fs.sync_dir(self.directory)
+            self.segments.drop_below(to)
         except OSError as error:
             self.fail(error)
             raise
 
     def close(self) -> None:
         """Close the files; what was not flushed stays so."""
-        for segment in self._segments:
-            segment.file.close()
+        self.segments.close()
         self._flushed_end_file.close()
-
-
-def _misplaced(batch: FileBatch, reason: str) -> CorruptBatchError:
-    return CorruptBatchError(batch.position, reason)

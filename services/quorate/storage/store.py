@@ -278,7 +278,7 @@ class LogStore:
             replayed=replayed,
             pinned=pinned,
             retention_bytes=self._config.retention_bytes,
-            log_bytes_from=self.log.bytes_from,
+            log_bytes_from=self.log.segments.bytes_from,
             is_too_old=is_too_old,
         )
         kept = [*kept, *(s for s in stored if limit is not None and s.snapshot_id >= limit)]

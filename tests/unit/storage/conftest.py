@@ -33,6 +33,7 @@ from quorate.records.ids import (
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.sim.disk import SimulatedDisk, Survival
 from quorate.storage.config import StorageConfig
+from quorate.storage.flushed_end import FlushedEndFile
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.meta import MetaProperties
 from quorate.storage.store import LogStore
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from quorate.raft.api import SnapshotInstalled, SnapshotRefused
     from quorate.raft.messages import SnapshotInfo
+    from quorate.storage.log import MetadataLog
     from quorate.storage.recovery import Recovered
 
 DIRECTORY = "/data"
@@ -87,6 +89,10 @@ class Replica:
         return recovered
 
     # --- what a process does ----------------------------------------------------------------------
+
+    @property
+    def log(self) -> MetadataLog:
+        return self.store.log
 
     @property
     def end(self) -> OffsetAndEpoch:
@@ -164,6 +170,12 @@ class Replica:
         log = self.store.log
         begin = Offset(log.log_start if start is None else start)
         return self.store.read_range(LogRange(begin, log.end.offset, 1 << 30))
+
+    def recorded_end(self) -> OffsetAndEpoch:
+        """How far the log was flushed, as the file beside it says."""
+        entry = FlushedEndFile(self.disk, f"{DIRECTORY}/flushed-end").load()
+        assert entry is not None
+        return entry.end
 
     def files(self) -> dict[str, int]:
         return self.disk.files(LOG_DIR)
