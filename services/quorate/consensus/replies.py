@@ -7,12 +7,13 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from quorate.api.handlers import ControllerApiError, LeaderHint
+from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
 from quorate.records.value import value
 
 if TYPE_CHECKING:
+    from quorate.consensus.driver import RaftDriver
     from quorate.controller.replies import WriteReply
-    from quorate.raft.messages import LeaderInfo
     from quorate.records.ids import Offset
 
 
@@ -22,6 +23,12 @@ def leader_hint(info: LeaderInfo) -> LeaderHint:
         return LeaderHint(info.leader_id, info.epoch)
     endpoint = info.endpoints[0]
     return LeaderHint(info.leader_id, info.epoch, endpoint.host, endpoint.port)
+
+
+def leader_to_ask(driver: RaftDriver) -> LeaderInfo:
+    """Whom a client that is refused should ask: not this controller, where it is stopping."""
+    known = driver.core.replica.leader_info
+    return LeaderInfo(None, known.epoch) if driver.is_stopping else known
 
 
 def not_controller(info: LeaderInfo, message: str) -> ControllerApiError:

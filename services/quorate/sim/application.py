@@ -91,7 +91,7 @@ class Application(MetadataApplication):
     @property
     def is_active(self) -> bool:
         """Whether this process takes writes."""
-        return self._decides
+        return self._writing.decides
 
     @property
     def applied(self) -> Offset:

@@ -72,7 +72,7 @@ async def test_who_waited_and_how_long_each_decision_took_is_counted(
     monkeypatch.setattr("quorate.consensus.deciding.AT_ONCE_S", 0)
     stack = await open_stack()
     await stack.register()
-    deciding = stack.application._deciding
+    deciding = stack.application._writing.deciding
     decided, waited = deciding.durations.count, deciding.waits.count
     writes = [stack.application.write(LARGE, CALLER) for _ in range(3)]
     assert deciding.queue_size == 3

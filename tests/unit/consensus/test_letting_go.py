@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.consensus import letting_go
-from quorate.consensus.garbage import PassesByReplaced
 from quorate.consensus.letting_go import IMAGES_MAX, LettingGo
 from quorate.controller.image import MetadataImage
 from quorate.controller.partitions import Tally
 from quorate.controller.topics.image import Topics
 from quorate.controller.topics.messages import DeleteTopics, ListTopics, ListTopicsReply
-from tests.unit.consensus.conftest import eventually, newest_of
+from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -75,7 +74,7 @@ async def test_the_image_of_a_snapshot_is_let_go_when_it_is_over(open_stack: Ope
     stack = await open_stack()
     await stack.register()
     await stack.create("a", "b")
-    assert stack.snapshotter.let_go == stack.application._letting_go.take
+    assert stack.snapshotter.let_go == stack.application._images.let_go
     images: list[MetadataImage] = []
     stack.snapshotter.let_go = images.append
     image = stack.application.controller.image
@@ -117,60 +116,3 @@ async def test_the_image_of_a_read_is_let_go_when_it_is_over(
     reply = await reading
     assert isinstance(reply, ListTopicsReply)
     await eventually(lambda: image in walked)
-
-
-async def test_what_a_commit_takes_the_place_of_is_let_go(
-    open_stack: Open, walked: list[MetadataImage]
-) -> None:
-    stack = await open_stack()
-    await stack.register()
-    await stack.create("a")
-    image = stack.application.controller.image
-    walked.clear()
-    await stack.write(DeleteTopics(("a",)))
-    await eventually(lambda: image in walked)
-
-
-async def test_what_a_replay_takes_the_place_of_is_let_go(
-    open_stack: Open, walked: list[MetadataImage]
-) -> None:
-    stack = await open_stack()
-    await stack.register()
-    await stack.create("a")
-    await stack.write(DeleteTopics(("a",)))
-    await stack.close()
-    walked.clear()
-    again = await open_stack()
-    # Nothing was decided since: these are from before what the log says.
-    await eventually(lambda: len(walked) > 0)
-    end = again.application.controller.image.position.end_offset
-    assert all(image.position.end_offset < end for image in walked)
-
-
-async def test_what_a_loaded_snapshot_takes_the_place_of_is_let_go(
-    open_stack: Open, walked: list[MetadataImage]
-) -> None:
-    stack = await open_stack(snapshot_bytes=1)
-    newest = await newest_of(stack)
-    image = stack.application.controller.image
-    walked.clear()
-    stack.application.load(newest)
-    await eventually(lambda: any(other is image for other in walked))
-
-
-async def test_a_commit_and_a_replay_tell_how_much_was_replaced(
-    open_stack: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    noted: list[int] = []
-    monkeypatch.setattr(PassesByReplaced, "note", lambda _, replaced: noted.append(replaced))
-    stack = await open_stack()
-    await stack.register()
-    await stack.create("a")
-    await stack.write(DeleteTopics(("a",)))
-    replaced = stack.application.controller.image.replaced
-    assert replaced > 0
-    assert noted[-1] == replaced
-    await stack.close()
-    noted.clear()
-    await open_stack()
-    await eventually(lambda: replaced in noted)

@@ -161,7 +161,7 @@ async def test_a_load_that_hangs_holds_up_nothing_but_itself(
     await eventually(lambda: again.application.is_loaded)
     gate.clear()
     assert again.snapshotter.newest is not None
-    again.application.load(again.snapshotter.newest)
+    again.application._standby.load(again.snapshotter.newest)
     await hanging_call(again, "a read of a snapshot")
     assert not again.application.is_loaded
     gate.set()

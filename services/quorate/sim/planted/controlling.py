@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.consensus.application import MetadataApplication
+from quorate.consensus.activation import Activation
 from quorate.consensus.proposing import Proposer
 from quorate.consensus.reading import Reading
 from quorate.consensus.replies import HeldReplies
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quorate.controller.replies import WriteReply
     from quorate.raft.messages import LeaderInfo
 
-_commit = MetadataApplication._commit
+_commit = Activation.commit
 
 
 def _answer_at_once(
@@ -32,7 +32,7 @@ def _succeed(self: HeldReplies, info: LeaderInfo, *, unsent_from: Offset | None)
     self.release(Offset(1 << 62))
 
 
-def _commit_all(self: MetadataApplication, high_watermark: Offset) -> None:
+def _commit_all(self: Activation, high_watermark: Offset) -> None:
     del high_watermark
     _commit(self, self._driver.store.log.end.offset)
 
@@ -64,7 +64,7 @@ BUGS: Final = (
         "image-beyond-commit",
         "a leader's reads show what is in its log, committed or not",
         (1,),
-        (Patch(MetadataApplication, "_commit", _commit_all),),
+        (Patch(Activation, "commit", _commit_all),),
     ),
     Bug(
         "controller-reads-unconfirmed",

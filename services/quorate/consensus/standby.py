@@ -1,0 +1,151 @@
+"""The image of a controller that does not lead: loaded from a snapshot, replayed from the log.
+
+The committed log is read back in bounded slices; the votes of a replica that replays must not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from quorate.consensus.replaying import LogReplay
+from quorate.raft import api
+from quorate.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.consensus.driver import RaftDriver
+    from quorate.consensus.fitness import Fitness
+    from quorate.consensus.replaced import ReplacedImages
+    from quorate.consensus.snapshotting import Snapshotter
+    from quorate.controller.controller import Controller
+    from quorate.records.ids import OffsetAndEpoch
+
+
+class Standby:
+    """What one controller does with the log of others."""
+
+    def __init__(
+        self,
+        driver: RaftDriver,
+        controller: Controller,
+        snapshotter: Snapshotter,
+        images: ReplacedImages,
+        fitness: Fitness,
+        *,
+        progress: Callable[[], api.PublishProgress | None],
+        advance: Callable[[], None],
+        moved: Callable[[], None],
+        caught_up: Callable[[api.PublishProgress], None],
+    ) -> None:
+        """`progress` is what the core told last; `advance` goes on where something had to wait.
+
+        `moved` hears of each step of the image, `caught_up` when all that is committed is in it.
+        """
+        self._driver = driver
+        self._controller = controller
+        self._snapshotter = snapshotter
+        self._images = images
+        self._fitness = fitness
+        self._progress = progress
+        self._advance = advance
+        self._moved = moved
+        self._caught_up = caught_up
+        self._loop = asyncio.get_running_loop()
+        self.log_replay = LogReplay(driver, controller, snapshotter.note, advance)
+        self._handle: asyncio.Handle | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._is_paused = True
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the image stands for this replica's log, not for a snapshot half read."""
+        return self._loading is None and not self._is_paused
+
+    def begin(self, snapshot_id: OffsetAndEpoch | None) -> None:
+        """Load the newest snapshot, or replay from the log's beginning."""
+        self._is_paused = False
+        if snapshot_id is not None:
+            self.load(snapshot_id)
+        else:
+            self._advance()
+
+    # --- replay -----------------------------------------------------------------------------------
+
+    def go_on(self) -> None:
+        """Replay what is committed by now, unless that is under way."""
+        if self._handle is None:
+            self._replay()
+
+    def _replay(self) -> None:
+        """One slice of the committed log, then others may run."""
+        self._handle = None
+        progress = self._progress()
+        if progress is None or progress.high_watermark is None or not self.is_loaded:
+            return
+        driver, controller, image = self._driver, self._controller, self._controller.image
+        if controller.is_active or driver.ending is not None or driver.has_log_alone:
+            return
+        try:
+            self.log_replay.go_on(progress.high_watermark)
+        except StorageError as error:
+            driver.damaged(str(error))
+            return
+        except Exception as error:
+            driver.fail(error)
+            return
+        end = controller.end_offset
+        self._images.moved_on_from(image)
+        self._moved()
+        self._fitness.set_lag(progress.high_watermark - end)
+        if end >= progress.high_watermark:
+            self._caught_up(progress)
+        elif not self.log_replay.is_waiting:
+            self._handle = self._loop.call_soon(self._replay)
+
+    # --- snapshots --------------------------------------------------------------------------------
+
+    def load(self, snapshot_id: OffsetAndEpoch) -> None:
+        """Start over from a stored snapshot, in slices; not ready to lead meanwhile (rule 11)."""
+        self._fitness.set_caught_up(has_caught_up=False)
+        self.log_replay.drop()
+        self._loading = self._loop.create_task(self._load(snapshot_id))
+
+    async def _load(self, snapshot_id: OffsetAndEpoch) -> None:
+        try:
+            image = await self._snapshotter.load(snapshot_id)
+        except StorageError as error:
+            self._driver.damaged(str(error))
+            return
+        except Exception as error:
+            self._driver.fail(error)
+            return
+        self._loading = None
+        self._images.gave_up(self._controller.image)
+        self._controller.load(image)
+        self._moved()
+        self._fitness.set_caught_up(has_caught_up=True)
+        self._advance()
+
+    async def pause(self) -> None:
+        """A fetched snapshot is about to replace the log."""
+        self._is_paused = True
+        self.log_replay.drop()
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.wait([self._loading])
+            self._loading = None
+        await self._snapshotter.abandon()
+
+    def resume(self, installed: api.SnapshotInstalled | api.SnapshotRefused) -> None:
+        """Go on from the installed snapshot, or with what there was."""
+        self._is_paused = False
+        if isinstance(installed, api.SnapshotInstalled):
+            self.load(installed.snapshot.snapshot_id)
+            return
+        newest = self._snapshotter.newest
+        if newest is not None and self._controller.end_offset < newest.offset:
+            self.load(newest)
+        else:
+            self._advance()

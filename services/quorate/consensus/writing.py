@@ -1,0 +1,184 @@
+"""Requests that change metadata: decided, gathered into batches, answered when committed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from quorate.api.handlers import ControllerApiError
+from quorate.consensus.deciding import Asked, Deciding
+from quorate.consensus.expiry import Expiry
+from quorate.consensus.proposing import Proposer
+from quorate.consensus.replies import HeldReplies, leader_to_ask, not_controller, refuse
+from quorate.records.errors import ErrorCode
+from quorate.telemetry import tracing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from quorate.consensus.accumulator import CutBatch
+    from quorate.consensus.driver import RaftDriver
+    from quorate.consensus.reading import Reading
+    from quorate.consensus.write_spans import WriteSpans
+    from quorate.controller.controller import Controller
+    from quorate.controller.decision import Decision
+    from quorate.controller.replies import WriteReply
+    from quorate.controller.requests import Caller, WriteRequest
+    from quorate.raft.messages import ReadResponse
+    from quorate.records.ids import Epoch, Offset
+    from quorate.telemetry.metrics import Value
+
+log = logging.getLogger(__name__)
+
+
+class Writing:
+    """The writes of one controller while it is active, those that nobody asks for included."""
+
+    def __init__(
+        self,
+        driver: RaftDriver,
+        controller: Controller,
+        reading: Reading,
+        *,
+        linger_ms: int,
+        pause_ms: int,
+    ) -> None:
+        self._driver = driver
+        self._controller = controller
+        self._reading = reading
+        self._loop = asyncio.get_running_loop()
+        self.proposer = Proposer(driver, linger_ms=linger_ms, on_cut=controller.cut)
+        self.held = HeldReplies()
+        self.deciding = Deciding(
+            controller,
+            driver.host,
+            decides=lambda: self.decides,
+            decided=self._decided,
+            failed=self._undecided,
+            rested=lambda: self.sessions.arm(),
+            broke=driver.fail,
+        )
+        self.sessions = Expiry(driver, controller, self.accept, pause_ms=pause_ms)
+        self._spans = _make_spans()
+        self._errors = 0
+
+    @property
+    def decides(self) -> bool:
+        """Whether this controller takes writes now."""
+        driver = self._driver
+        return self._controller.is_active and driver.ending is None and not driver.is_stopping
+
+    def metrics(self) -> Mapping[str, Value]:
+        """Numbers for a scrape."""
+        deciding, sessions = self.deciding, self.sessions
+        return {
+            "event_queue_size": deciding.queue_size,
+            "event_queue_operations_started_total": deciding.asked,
+            "event_queue_processing_time_seconds": deciding.durations,
+            "event_queue_time_seconds": deciding.waits,
+            "metadata_errors_total": self._errors + sessions.errors,
+            "timed_out_broker_heartbeats_total": sessions.fenced,
+        }
+
+    # --- decisions --------------------------------------------------------------------------------
+
+    def write(self, request: WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
+        """Decide on a request; the future is its reply, or ControllerApiError."""
+        future: asyncio.Future[WriteReply] = self._loop.create_future()
+        if not self.decides:
+            info = leader_to_ask(self._driver)
+            refuse(future, not_controller(info, "this controller is not active"))
+            return future
+        if self._spans is not None:
+            self._spans.asked(future)
+        self.deciding.take(Asked(request, caller, future))
+        return future
+
+    def _decided(self, asked: Asked, decision: Decision) -> None:
+        request = asked.request
+        if self._spans is not None:
+            self._spans.decided(asked, decision)
+        if not (request.has_to_be_true and self._is_settled(decision)):
+            self.accept(decision, asked.future)
+        elif decision.reply is not None:
+            self._confirm(decision.reply, asked.future)
+        if decision.changes_soft:
+            self.sessions.arm()
+
+    def _undecided(self, asked: Asked, error: Exception) -> None:
+        """Nothing was counted as appended, so that it ends this request only (rule 28)."""
+        self._errors += 1
+        kind = type(asked.request).__name__
+        about = {"repeats": (kind, type(error))}
+        log.error("no decision on %s", kind, exc_info=error, extra=about)
+        message = f"the controller could not decide on this {kind}: {type(error).__name__}"
+        refuse(asked.future, ControllerApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message))
+
+    def _is_settled(self, decision: Decision) -> bool:
+        """Whether all that the decision rests on is committed, so that no commit vouches for it."""
+        high_watermark = self._driver.high_watermark
+        return high_watermark is not None and decision.end_offset <= high_watermark
+
+    def _confirm(self, reply: WriteReply, future: asyncio.Future[WriteReply]) -> None:
+        """Answer without records, once a majority has said that this controller still leads.
+
+        A refusal, or a change to what is set already, tells how the metadata is: a leader that was
+        cut off may not know any more. A heartbeat tells nothing that somebody could miss.
+        """
+        token, read = self._reading.begin()
+
+        def confirmed(read: asyncio.Future[ReadResponse]) -> None:
+            self._reading.forget(token)
+            if future.done():
+                return
+            if read.cancelled():
+                info = leader_to_ask(self._driver)
+                refuse(future, not_controller(info, "this controller stopped"))
+            elif (response := read.result()).offset is None:
+                message = "this controller may not lead any more"
+                refuse(future, not_controller(response.leader, message))
+            else:
+                future.set_result(reply)
+
+        read.add_done_callback(confirmed)
+
+    # --- into the log -----------------------------------------------------------------------------
+
+    def accept(self, decision: Decision, future: asyncio.Future[WriteReply] | None = None) -> None:
+        """Have it proposed, and answer `future` when it is committed."""
+        if decision.values:
+            self.proposer.gather(decision)
+        if future is not None and decision.reply is not None:
+            self.held.hold(decision.end_offset, decision.reply, future)
+            if self._driver.high_watermark is not None:
+                self.held.release(self._driver.high_watermark)
+        self.proposer.consider()
+
+    def appended(self, batch: CutBatch) -> None:
+        """The core has taken a batch."""
+        if self._spans is not None:
+            self._spans.appended(batch)
+
+    def begin(self, epoch: Epoch) -> None:
+        """What is gathered from here on is proposed in that epoch."""
+        self.proposer.epoch = epoch
+
+    def stop(self, unsent_from: Offset | None) -> None:
+        """It is active no more: nobody knows what becomes of what was sent (rule 20)."""
+        info = leader_to_ask(self._driver)
+        self.held.fail(info, unsent_from=unsent_from)
+        self.proposer.stop()
+        for asked in self.deciding.stop():
+            refuse(asked.future, not_controller(info, "this controller stopped leading"))
+        self.sessions.stop()
+
+
+def _make_spans() -> WriteSpans | None:
+    """What makes spans of changes; None where tracing is off."""
+    active = tracing.active()
+    if active is None:
+        return None
+    from quorate.consensus.write_spans import WriteSpans
+
+    return WriteSpans(active)

@@ -1,0 +1,80 @@
+"""A controller becomes active and steps down."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.api.handlers import ControllerApiError
+from quorate.controller.topics.messages import (
+    CreateTopics,
+    NewTopic,
+)
+from quorate.raft import api
+from quorate.raft.messages import (
+    ProposalResponse,
+)
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, Offset
+from tests.unit.consensus.conftest import CALLER
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.unit.consensus.conftest import Stack
+
+    Open = Callable[..., Awaitable[Stack]]
+
+
+async def test_who_lost_leadership_refuses_writes_and_replays(open_stack: Open) -> None:
+    stack = await open_stack()
+    application = stack.application
+    progress = stack.driver.progress
+    assert progress is not None
+    lost = api.PublishProgress(
+        role="follower",
+        epoch=Epoch(progress.epoch + 1),
+        leader_id=None,
+        is_leader=False,
+        epoch_start=None,
+        high_watermark=progress.high_watermark,
+    )
+    application.progressed(lost)
+    with pytest.raises(ControllerApiError, match="not active") as refused:
+        await application.write(CreateTopics((NewTopic("a"),)), CALLER)
+    assert refused.value.error is ErrorCode.NOT_CONTROLLER
+
+
+async def test_lost_leadership_leaves_appended_writes_open(open_stack: Open) -> None:
+    stack = await open_stack()
+    await stack.register()
+    written = stack.application.write(CreateTopics((NewTopic("a"),)), CALLER)
+    stack.application.drain()
+    unsent = stack.application.write(CreateTopics((NewTopic("b"),)), CALLER)
+    before = stack.driver.progress
+    assert before is not None
+    stack.application.progressed(replace(before, epoch=Epoch(before.epoch + 1), is_leader=False))
+    errors = [written.exception(), unsent.exception()]
+    assert [getattr(error, "outcome_unknown", None) for error in errors] == [True, False]
+
+
+async def test_a_batch_that_stands_elsewhere_than_it_was_decided_for_ends_leadership(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was decided on it rests on offsets that nobody else has."""
+    stack = await open_stack()
+    await stack.register()
+    asked: list[api.Event] = []
+    monkeypatch.setattr(stack.driver, "deliver", asked.append)
+    written = stack.application.write(CreateTopics((NewTopic("a"),)), CALLER)
+    stack.application.drain()
+    (proposed,) = asked
+    assert isinstance(proposed, api.RecordsProposed)
+    leader = stack.driver.core.replica.leader_info
+    answer = ProposalResponse(ErrorCode.NONE, leader, Offset(1 << 20), Offset(1 << 20))
+    stack.application.answered(proposed.token, answer)
+    assert not stack.application.controller.is_active
+    assert isinstance(asked[-1], api.ResignRequested)
+    assert getattr(written.exception(), "outcome_unknown", None) is True
