@@ -14,6 +14,7 @@ from quorate.h2.frames import ErrorCode
 from quorate.h2.headers import block_of
 from quorate.h2.hot_stream import HandsOver, HotStream
 from quorate.h2.inbox import Inbox
+from quorate.h2.outcome import NO_STATUS, Outcome, status_of_reset
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
@@ -23,22 +24,6 @@ if TYPE_CHECKING:
     from quorate.h2.hot_stream import Taker
 
 _Code = grpc.StatusCode
-_OF_RESETS: Final = {
-    ErrorCode.REFUSED_STREAM: (_Code.UNAVAILABLE, "the server refused the stream"),
-    ErrorCode.CANCEL: (_Code.CANCELLED, "the server cancelled the call"),
-    ErrorCode.ENHANCE_YOUR_CALM: (_Code.RESOURCE_EXHAUSTED, "the server wants fewer calls"),
-    ErrorCode.INADEQUATE_SECURITY: (_Code.PERMISSION_DENIED, "the server wants better security"),
-}
-_OF_HTTP: Final = {
-    b"400": _Code.INTERNAL,
-    b"401": _Code.UNAUTHENTICATED,
-    b"403": _Code.PERMISSION_DENIED,
-    b"404": _Code.UNIMPLEMENTED,
-    b"429": _Code.UNAVAILABLE,
-    b"502": _Code.UNAVAILABLE,
-    b"503": _Code.UNAVAILABLE,
-    b"504": _Code.UNAVAILABLE,
-}
 _OVER: Final = "the call is over"
 _EXPIRED: Final = "Deadline Exceeded"
 
@@ -105,20 +90,13 @@ class ClientCall(
         self.stream_id = 0
         self._inbox: Inbox | None = None
         self._connected: asyncio.Future[None] = self._loop.create_future()
-        self._begun: asyncio.Future[None] = self._loop.create_future()
-        self._done: asyncio.Future[None] = self._loop.create_future()
         self._drained: asyncio.Future[None] | None = None
         self._hot: HotStream | None = None
-        self._initial: wire.Metadata = ()
-        self._trailing: wire.Metadata = ()
-        self._code: grpc.StatusCode | None = None
-        self._details = ""
-        self._is_cancelled = False
+        self._outcome = Outcome()
         self._is_half_closed = False
         self._request: bytes | None = None
         self._only: asyncio.Future[Any] | None = None
         self._feeding: asyncio.Task[None] | None = None
-        self._callbacks: list[Callable[[Any], None]] = []
 
     # --- the beginning ----------------------------------------------------------------------------
 
@@ -129,20 +107,7 @@ class ClientCall(
 
     def send_all(self, requests: Any) -> None:  # noqa: ANN401 - an iterable of messages
         """Send what an iterator gives."""
-        self._feeding = self._loop.create_task(self._send_all(requests))
-
-    async def _send_all(self, requests: Any) -> None:  # noqa: ANN401
-        try:
-            if hasattr(requests, "__aiter__"):
-                async for request in requests:
-                    await self.write(request)
-            else:
-                for request in requests:
-                    await self.write(request)
-            await self.done_writing()
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            # The reader of the answers finds the reason.
-            return
+        self._feeding = self._loop.create_task(_send_all(self, requests))
 
     def begin(self, link: ClientLink, *, bytes_max: int, has_waited: bool = False) -> None:
         """The connection for this call is there."""
@@ -169,37 +134,21 @@ class ClientCall(
 
     def headers(self, fields: Fields, *, is_last: bool) -> None:
         """The beginning of the answer, or its end."""
-        if not self._begun.done():
-            status = fields.pseudo.get(b":status", b"")
-            if status != b"200":
-                code = _OF_HTTP.get(status, _Code.UNKNOWN)
-                self.fail(code, f"the server answered with HTTP status {status.decode()}")
+        outcome = self._outcome
+        if not outcome.begun.done():
+            wrong = outcome.begin(fields, is_last=is_last)
+            if wrong is not None:
+                self.fail(*wrong)
                 return
-            if not is_last:
-                self._initial = self._read_metadata(fields)
-            self._begun.set_result(None)
         if is_last:
-            self._trailing = self._read_metadata(fields)
-            values = dict(fields.pairs)
-            number = values.get(b"grpc-status", b"")
-            code = _Code.UNKNOWN
-            if number.isdigit():
-                code = wire.OF_NUMBERS.get(int(number), _Code.UNKNOWN)
-            words = wire.words_of(values.get(b"grpc-message", b""))
-            self._finish(code, words if number else "the server sent no status")
-
-    def _read_metadata(self, fields: Fields) -> wire.Metadata:
-        try:
-            return wire.metadata_of(fields.pairs)
-        except ValueError:
-            return ()
+            self._finish(*outcome.read_status(fields))
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
         """Bytes of the answer."""
         assert self._inbox is not None
         self._inbox.feed(data, is_last=is_last)
         if is_last:
-            self._finish(_Code.UNKNOWN, "the server sent no status")
+            self._finish(_Code.UNKNOWN, NO_STATUS)
 
     def drained(self) -> None:
         """What waited for room has left."""
@@ -216,8 +165,7 @@ class ClientCall(
             # The server has the same deadline, and was quicker.
             self._finish(_Code.DEADLINE_EXCEEDED, _EXPIRED)
             return
-        status, said = _OF_RESETS.get(code, (_Code.INTERNAL, f"the stream was reset with {code}"))  # type: ignore[call-overload]
-        self._finish(status, words or said)
+        self._finish(*status_of_reset(code, words))
 
     def fail(self, code: grpc.StatusCode, words: str) -> None:
         """End the call from this side, also where the server said that all was well."""
@@ -226,8 +174,8 @@ class ClientCall(
                 self.link.connection.reset(self.stream_id, ErrorCode.CANCEL)
                 self.link.flush_soon()
             self._finish(code, words)
-        elif self._code is _Code.OK:
-            self._code, self._details = code, words
+        else:
+            self._outcome.spoil(code, words)
 
     def _expire(self) -> None:
         self.fail(_Code.DEADLINE_EXCEEDED, _EXPIRED)
@@ -235,20 +183,19 @@ class ClientCall(
     def _finish(self, code: grpc.StatusCode, words: str) -> None:
         if self.done():
             return
-        self._code, self._details = code, words
         if self._expiry is not None:
             self._expiry.cancel()
         if self._feeding is not None:
             self._feeding.cancel()
-        for one in (self._connected, self._begun, self._done, self._drained):
-            if one is not None and not one.done():
-                one.set_result(None)
+        if not self._connected.done():
+            self._connected.set_result(None)
+        self._outcome.end(code, words)
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
         if self._inbox is not None:
             self._inbox.feed(b"", is_last=True)
         self._has_ended(self)
-        callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback(self)
+        self._outcome.tell(self)
 
     # --- the interface of grpc.aio ----------------------------------------------------------------
 
@@ -286,8 +233,8 @@ class ClientCall(
                     await self._hot.run()
                 finally:
                     self._hot = None
-            await _until(self._done)
-        self._check()
+            await _until(self._outcome.done)
+        self._outcome.check()
 
     def send(self, request: Any) -> bool:  # noqa: ANN401 - a message of any service
         """Send a message, unless the call is over; False where it has to wait for room."""
@@ -296,19 +243,6 @@ class ClientCall(
         self.link.flush_soon()
         message = wire.frame_message(self._encoded(request))
         return self.link.connection.send_data(self.stream_id, message)
-
-    def _check(self) -> None:
-        """Raise what the call has ended with, unless that is OK."""
-        if self._is_cancelled:
-            raise asyncio.CancelledError
-        if self._code is not _Code.OK:
-            assert self._code is not None
-            raise grpc.aio.AioRpcError(
-                self._code,
-                grpc.aio.Metadata(*self._initial),
-                grpc.aio.Metadata(*self._trailing),
-                details=self._details,
-            )
 
     async def _only_answer(self) -> Any:  # noqa: ANN401 - a message of any service, or EOF
         """Read once, however often the call is awaited: interceptors do so, too."""
@@ -327,11 +261,11 @@ class ClientCall(
     async def _answer(self) -> Any:  # noqa: ANN401 - a message of any service
         with self._cancelling():
             answer = await self._only_answer()
-            await _until(self._done)
-        self._check()
+            await _until(self._outcome.done)
+        self._outcome.check()
         if answer is grpc.aio.EOF:
-            self._code, self._details = _Code.INTERNAL, "the server sent no answer"
-            self._check()
+            self._outcome.spoil(_Code.INTERNAL, "the server sent no answer")
+            self._outcome.check()
         return answer
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -350,8 +284,8 @@ class ClientCall(
         with self._cancelling():
             answer = await self._next()
             if answer is grpc.aio.EOF:
-                await _until(self._done)
-                self._check()
+                await _until(self._outcome.done)
+                self._outcome.check()
         return answer
 
     async def _all(self) -> AsyncIterator[Any]:
@@ -367,7 +301,7 @@ class ClientCall(
         with self._cancelling():
             await _until(self._connected)
         if self.link is None or self.done():
-            self._check()
+            self._outcome.check()
             raise asyncio.InvalidStateError(_OVER)
         if not self.send(request):
             self._drained = self._loop.create_future()
@@ -387,37 +321,37 @@ class ClientCall(
     async def wait_for_connection(self) -> None:
         await _until(self._connected)
         if self.link is None:
-            self._check()
+            self._outcome.check()
 
     async def initial_metadata(self) -> Any:  # noqa: ANN401
-        await _until(self._begun)
-        return grpc.aio.Metadata(*self._initial)
+        await _until(self._outcome.begun)
+        return grpc.aio.Metadata(*self._outcome.initial)
 
     async def trailing_metadata(self) -> Any:  # noqa: ANN401
-        await _until(self._done)
-        return grpc.aio.Metadata(*self._trailing)
+        await _until(self._outcome.done)
+        return grpc.aio.Metadata(*self._outcome.trailing)
 
     async def code(self) -> grpc.StatusCode:
-        await _until(self._done)
-        assert self._code is not None
-        return self._code
+        await _until(self._outcome.done)
+        assert self._outcome.code is not None
+        return self._outcome.code
 
     async def details(self) -> str:
-        await _until(self._done)
-        return self._details
+        await _until(self._outcome.done)
+        return self._outcome.details
 
     def cancel(self) -> bool:
         if self.done():
             return False
-        self._is_cancelled = True
+        self._outcome.is_cancelled = True
         self.fail(_Code.CANCELLED, "Locally cancelled by application!")
         return True
 
     def cancelled(self) -> bool:
-        return self._is_cancelled
+        return self._outcome.is_cancelled
 
     def done(self) -> bool:
-        return self._code is not None
+        return self._outcome.code is not None
 
     def time_remaining(self) -> float | None:
         return None if self._deadline_s is None else max(0.0, self._deadline_s - self._loop.time())
@@ -426,7 +360,21 @@ class ClientCall(
         if self.done():
             callback(self)
         else:
-            self._callbacks.append(callback)
+            self._outcome.when_over(callback)
+
+
+async def _send_all(call: ClientCall, requests: Any) -> None:  # noqa: ANN401
+    try:
+        if hasattr(requests, "__aiter__"):
+            async for request in requests:
+                await call.write(request)
+        else:
+            for request in requests:
+                await call.write(request)
+        await call.done_writing()
+    except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+        # The reader of the answers finds the reason.
+        return
 
 
 async def _until(happened: asyncio.Future[None]) -> None:

@@ -12,9 +12,9 @@ import grpc.aio
 
 from quorate.h2 import wire
 from quorate.h2.frames import ErrorCode
-from quorate.h2.headers import block_of
 from quorate.h2.hot_stream import HandsOverSome, HotStream
 from quorate.h2.inbox import IN_A_TURN, Inbox
+from quorate.h2.server_answer import OK, ServerAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
     from quorate.h2.requests import CallDetails, Request
 
 log = logging.getLogger(__name__)
-_BEGINNING: Final = ((b":status", b"200"), (b"content-type", b"application/grpc"))
-_BEGINNING_BLOCK: Final = block_of(_BEGINNING)
-_OK_BLOCK: Final = block_of([(b"grpc-status", b"0")])
-_NO_WORDS: Final = block_of([(b"content-type", b"text/plain")])
-_NOT_GRPC: Final = b"This server speaks gRPC.\n"
-_OK: Final = grpc.StatusCode.OK
 # For the rest of a request that is no call, before it is told so.
 _REST_S: Final = 5.0
 
@@ -101,13 +95,8 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         self._drained: asyncio.Future[None] | None = None
         self._hot: HotStream | None = None
         self._in_turn = 0
-        self._has_begun = False
-        self._is_over = False
         self._is_cancelled = False
-        self._code: grpc.StatusCode | int = _OK
-        self._details = ""
-        self._trailing: tuple[tuple[str, str | bytes], ...] = ()
-        self._encode: Callable[[Any], bytes] | None = None
+        self._answer = ServerAnswer(link.connection, stream_id, link.flush_soon)
         self._decode: Callable[[bytes], Any] | None = None
         self._callbacks: list[Callable[[Any], None]] = []
         self._deadline_s: float | None = None
@@ -137,14 +126,14 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
 
     def cut_off(self) -> None:
         """The client has cancelled the call, or is gone."""
-        self._is_over = self._is_cancelled = True
+        self._answer.is_over = self._is_cancelled = True
         self._cancel()
 
     def fail(self, code: grpc.StatusCode, words: str) -> None:
         """End the call from outside of its handler, which is cancelled."""
-        if not self._is_over:
+        if not self._answer.is_over:
             self._is_cancelled = True
-            self._finish(code, words)
+            self._answer.finish(code, words)
             self._cancel()
 
     def _cancel(self) -> None:
@@ -159,7 +148,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             self._expiry = None
 
     def _expire(self) -> None:
-        if self._is_over:
+        if self._answer.is_over:
             # The answer is complete, and its client has made no room for it.
             self.cut_off()
         else:
@@ -176,9 +165,9 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         except asyncio.CancelledError as error:
             error.__traceback__ = None
             # Where nobody has cut the call off its client would wait for ever.
-            self._finish(grpc.StatusCode.CANCELLED, "the call was cancelled by its server")
+            self._answer.finish(grpc.StatusCode.CANCELLED, "the call was cancelled by its server")
         finally:
-            self._is_over = True
+            self._answer.is_over = True
             self._stop_clock()
             # What nobody waits for any more would stay as long as its client likes.
             if self._connection.queued(self._stream_id):
@@ -192,18 +181,18 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             if request.http_status is not None:
                 await self._refuse_http(request.http_status)
             elif request.fault is not None:
-                self._finish(*request.fault, hints=request.hints)
+                self._answer.finish(*request.fault, hints=request.hints)
             else:
                 await self._serve()
         except grpc.aio.AbortError as error:
             # What has been raised holds the frames that it passed, and some of them hold it.
             error.__traceback__ = None
-            self._finish(self._code, self._details)
+            self._answer.finish(self._answer.code, self._answer.details)
         except Exception as error:
             log.exception("a call of %s has failed", request.details.method)
             # Generated servicers set a code before they raise, for what they do not implement.
-            code = grpc.StatusCode.UNKNOWN if self._code == _OK else self._code
-            self._finish(code, f"Unexpected {type(error)}: {error}")
+            code = grpc.StatusCode.UNKNOWN if self._answer.code == OK else self._answer.code
+            self._answer.finish(code, f"Unexpected {type(error)}: {error}")
 
     def _tell_done(self) -> None:
         callbacks, self._callbacks = self._callbacks, []
@@ -213,9 +202,12 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
     async def _serve(self) -> None:
         handler = await self._link.find(self._request.details)
         if handler is None:
-            self._finish(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
+            self._answer.finish(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
             return
-        self._encode, self._decode = handler.response_serializer, handler.request_deserializer
+        self._answer.encode, self._decode = (
+            handler.response_serializer,
+            handler.request_deserializer,
+        )
         if handler.request_streaming:
             request: Any = Requests(self, self._decode)
         else:
@@ -226,11 +218,11 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             self.send(response)
         else:
             stream = handler.stream_stream if handler.request_streaming else handler.unary_stream
-            await self._answer(stream(request, self))
-        code = self._code
-        self._finish(code, self._details)
+            await self._give(stream(request, self))
+        code = self._answer.code
+        self._answer.finish(code, self._answer.details)
 
-    async def _answer(self, responses: Any) -> None:  # noqa: ANN401 - a generator or a coroutine
+    async def _give(self, responses: Any) -> None:  # noqa: ANN401 - a generator or a coroutine
         if not hasattr(responses, "__aiter__"):
             await responses
             return
@@ -270,28 +262,13 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         with suppress(TimeoutError):
             async with asyncio.timeout(_REST_S):
                 await self._inbox.skip()
-        self._connection.send_headers(self._stream_id, block_of([(b":status", status)]) + _NO_WORDS)
-        self._connection.send_data(self._stream_id, _NOT_GRPC, is_last=True)
-        self._is_over = True
-        self._link.flush_soon()
+        self._answer.refuse_http(status)
 
     # --- the answer -------------------------------------------------------------------------------
 
-    def _begin_answer(self, metadata: Iterable[tuple[str, str | bytes]] = ()) -> None:
-        if not self._has_begun:
-            self._has_begun = True
-            block = _BEGINNING_BLOCK + block_of(wire.metadata_pairs(metadata))
-            self._connection.send_headers(self._stream_id, block)
-            self._link.flush_soon()
-
     def send(self, response: Any) -> bool:  # noqa: ANN401 - a message of any service
         """Send a message, unless the call is over; False where it has to wait for room."""
-        data: bytes = response if self._encode is None else self._encode(response)
-        if self._is_over:
-            return True
-        self._begin_answer()
-        self._link.flush_soon()
-        return self._connection.send_data(self._stream_id, wire.frame_message(data))
+        return self._answer.send(response)
 
     async def _room(self) -> None:
         self._drained = self._loop.create_future()
@@ -299,31 +276,6 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             await self._drained
         finally:
             self._drained = None
-
-    def _finish(
-        self,
-        code: grpc.StatusCode | int,
-        details: str,
-        hints: tuple[tuple[bytes, bytes], ...] = (),
-    ) -> None:
-        """Send the status, once; `hints` are headers for the library of the client."""
-        if self._is_over:
-            return
-        self._is_over = True
-        number = code if isinstance(code, int) else code.value[0]
-        if number == 0 and self._has_begun and not details and not self._trailing:
-            block = _OK_BLOCK
-        else:
-            pairs = [(b"grpc-status", b"%d" % number)]
-            if details:
-                pairs.append((b"grpc-message", wire.status_words(details)))
-            pairs += [*hints, *wire.metadata_pairs(self._trailing)]
-            block = block_of(pairs)
-            if not self._has_begun:
-                block = _BEGINNING_BLOCK + block
-        self._has_begun = True
-        self._connection.send_headers(self._stream_id, block, is_last=True)
-        self._link.flush_soon()
 
     # --- the context ------------------------------------------------------------------------------
 
@@ -343,7 +295,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             await asyncio.sleep(0)
 
     async def send_initial_metadata(self, initial_metadata: Any) -> None:  # noqa: ANN401
-        self._begin_answer(tuple(initial_metadata))
+        self._answer.begin(tuple(initial_metadata))
 
     async def abort(
         self,
@@ -351,34 +303,34 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         details: str = "",
         trailing_metadata: Any = (),  # noqa: ANN401
     ) -> NoReturn:
-        self._code, self._details = code, details
+        self._answer.code, self._answer.details = code, details
         if trailing_metadata:
-            self._trailing = tuple(trailing_metadata)
+            self._answer.trailing = tuple(trailing_metadata)
         raise grpc.aio.AbortError
 
     async def abort_with_status(self, status: grpc.Status) -> NoReturn:
         await self.abort(status.code, status.details, status.trailing_metadata)
 
     def set_trailing_metadata(self, trailing_metadata: Any) -> None:  # noqa: ANN401
-        self._trailing = tuple(trailing_metadata)
+        self._answer.trailing = tuple(trailing_metadata)
 
     def trailing_metadata(self) -> Any:  # noqa: ANN401
-        return self._trailing
+        return self._answer.trailing
 
     def invocation_metadata(self) -> Any:  # noqa: ANN401
         return self._request.details.invocation_metadata
 
     def set_code(self, code: grpc.StatusCode) -> None:
-        self._code = code
+        self._answer.code = code
 
     def code(self) -> Any:  # noqa: ANN401 - a number where a handler has set one
-        return self._code
+        return self._answer.code
 
     def set_details(self, details: str) -> None:
-        self._details = details
+        self._answer.details = details
 
     def details(self) -> str:
-        return self._details
+        return self._answer.details
 
     def set_compression(self, compression: grpc.Compression) -> None:
         """Messages are not compressed."""
@@ -402,7 +354,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         return None if self._deadline_s is None else max(0.0, self._deadline_s - self._loop.time())
 
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
-        if self._is_over:
+        if self._answer.is_over:
             callback(self)
         else:
             self._callbacks.append(callback)
@@ -411,4 +363,4 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         return self._is_cancelled
 
     def done(self) -> bool:
-        return self._is_over
+        return self._answer.is_over

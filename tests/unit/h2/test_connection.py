@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from quorate.h2 import frames
 from quorate.h2.connection import Connection
-from quorate.h2.events import DataReceived, GoneAway, HeadersReceived, PingAnswered, StreamEnded
+from quorate.h2.events import DataReceived, HeadersReceived
 from quorate.h2.frames import ErrorCode, frame
 from quorate.h2.headers import block_of
-from quorate.h2.limits import Limits, Unread
+from quorate.h2.limits import Limits
 from tests.unit.h2 import peers
 from tests.unit.h2.peers import BLOCK, END, REQUEST, WHOLE, data, headers, settings, window, word
 
@@ -187,30 +187,6 @@ def test_a_beginning_without_preface_and_settings_is_none(first: bytes) -> None:
     assert peers.failed_with(connection, connection.receive(first, 0.0)) is ErrorCode.PROTOCOL_ERROR
 
 
-def test_a_reset_by_the_peer_is_told() -> None:
-    connection = peers.server()
-    events = connection.receive(headers() + frame(frames.RST_STREAM, 0, 1, word(8)), 0.0)
-    assert events[1:] == [StreamEnded(1, 8, "", is_peers=True)]
-
-
-def test_pings_and_settings_are_answered_and_unknown_frames_are_not() -> None:
-    connection = peers.server()
-    connection.receive(
-        frame(frames.PING, 0, 0, b"12345678") + settings() + frame(99, 0, 3, b"x"), 0.0
-    )
-    assert peers.sent(connection) == [
-        (frames.PING, 1, 0, b"12345678"),
-        (frames.SETTINGS, 1, 0, b""),
-    ]
-    assert connection.receive(frame(frames.PING, 1, 0, bytes(8)), 0.0) == [PingAnswered()]
-
-
-def test_a_peer_that_goes_away_says_up_to_where() -> None:
-    connection = peers.client()
-    payload = word(5) + word(0) + b"bye"
-    assert connection.receive(frame(frames.GOAWAY, 0, 0, payload), 0.0) == [GoneAway(5, 0, "bye")]
-
-
 # --- windows --------------------------------------------------------------------------------------
 
 
@@ -229,57 +205,6 @@ def test_more_than_the_connections_window_ends_the_connection() -> None:
     assert peers.failed_with(connection, events) is ErrorCode.FLOW_CONTROL_ERROR
 
 
-def test_what_is_read_may_be_sent_anew() -> None:
-    connection = peers.server()
-    connection.receive(headers(flags=WHOLE) + data(bytes(16000)) * 3, 0.0)
-    connection.take()
-    connection.consumed(1, 48000)
-    assert (frames.WINDOW_UPDATE, 0, 1, word(48000)) in peers.sent(connection)
-
-
-def test_what_a_new_window_lets_go_comes_behind_its_acknowledgement() -> None:
-    connection = peers.server()
-    connection.receive(settings(INITIAL_WINDOW_SIZE=0) + headers(flags=WHOLE), 0.0)
-    connection.take()
-    assert not connection.send_data(1, b"ab")
-    assert not peers.sent(connection)
-    connection.receive(settings(INITIAL_WINDOW_SIZE=1), 0.0)
-    assert peers.sent(connection) == [
-        (frames.SETTINGS, frames.ACK, 0, b""),
-        (frames.DATA, 0, 1, b"a"),
-    ]
-
-
-def test_the_bytes_of_a_stream_that_ends_are_waited_for_no_more() -> None:
-    connection = peers.server()
-    connection.receive(headers(flags=WHOLE) + data(bytes(1000)), 0.0)
-    assert connection.unread == 1000
-    connection.reset(1, ErrorCode.CANCEL)
-    assert connection.unread == 0
-
-
-def test_connections_share_a_bound_of_what_is_unread() -> None:
-    shared = Unread()
-    limits = Limits(unread_in_all_bytes_max=40_000)
-    first, second = (Connection(limits, is_client=False, unread_in_all=shared) for _ in range(2))
-    for connection in (first, second):
-        connection.receive(peers.GREETING + headers(flags=WHOLE) + headers(3, flags=WHOLE), 0.0)
-        connection.take()
-    chunk = data(bytes(16_384))
-    first.receive(chunk * 2 + data(bytes(16_384), 3), 0.0)
-    granted = {one.stream_id for one in peers.sent(first) if one.kind == frames.WINDOW_UPDATE}
-    assert 0 in granted
-    second.receive(chunk * 3, 0.0)
-    assert peers.sent(second) == []
-    # A stream that is read to its end may go on, and the room of one that is gone is free.
-    second.consumed(1, 3 * 16_384)
-    granted = {one.stream_id for one in peers.sent(second) if one.kind == frames.WINDOW_UPDATE}
-    assert granted == {0, 1}
-    assert shared.size == 3 * 16_384
-    first.close()
-    assert shared.size == 0
-
-
 # --- bounds ---------------------------------------------------------------------------------------
 
 
@@ -289,15 +214,6 @@ def test_streams_over_the_bound_are_refused() -> None:
     (reset,) = peers.sent(connection)
     assert (reset.stream_id, reset.payload) == (5, word(ErrorCode.REFUSED_STREAM))
     assert connection.stream_count == 2
-
-
-def test_who_goes_away_refuses_what_begins_later() -> None:
-    connection = peers.server()
-    connection.receive(headers(1), 0.0)
-    connection.go_away(ErrorCode.NO_ERROR)
-    connection.receive(headers(3), 0.0)
-    last = peers.sent(connection)[-1]
-    assert (last.stream_id, last.payload) == (3, word(ErrorCode.REFUSED_STREAM))
 
 
 IDLE: list[tuple[str, Any]] = [
@@ -321,28 +237,6 @@ def test_frames_that_carry_nothing_are_counted(make: Any) -> None:  # noqa: ANN4
     events = []
     for number in range(98, 110):
         events += connection.receive(make(number), 0.0)
-    assert peers.failed_with(connection, events) is ErrorCode.ENHANCE_YOUR_CALM
-
-
-def test_a_block_in_endless_pieces_is_ended() -> None:
-    connection = peers.server()
-    piece = frame(frames.CONTINUATION, 0, 1, b"")
-    events = connection.receive(headers(flags=0, block=b"") + piece * 20, 0.0)
-    assert peers.failed_with(connection, events) is ErrorCode.ENHANCE_YOUR_CALM
-
-
-def test_a_block_that_is_far_too_large_is_ended_before_it_is_read() -> None:
-    connection = peers.server()
-    piece = frame(frames.CONTINUATION, 0, 1, bytes(16384))
-    events = connection.receive(headers(flags=0, block=b"") + piece * 5, 0.0)
-    assert peers.failed_with(connection, events) is ErrorCode.ENHANCE_YOUR_CALM
-
-
-def test_a_block_that_unfolds_too_far_ends_the_connection() -> None:
-    connection = peers.server()
-    # One large entry in the table, and then a byte for each time that it is named.
-    entry = b"\x40\x01x\x7f\xa1\x1e" + bytes(4000)
-    events = connection.receive(headers(block=BLOCK + entry + b"\xbe" * 1000), 0.0)
     assert peers.failed_with(connection, events) is ErrorCode.ENHANCE_YOUR_CALM
 
 

@@ -32,29 +32,6 @@ async def test_an_unknown_method_is_told_so() -> None:
     assert wire.status()[b"grpc-status"] == b"12"
 
 
-async def test_what_a_handler_aborts_with_arrives() -> None:
-    async def refuse(_: bytes, context: Any) -> bytes:  # noqa: ANN401
-        await context.abort(grpc.StatusCode.NOT_FOUND, "no\nsuch", (("why-bin", b"\1"),))
-        return b""
-
-    status = (await served(unary(refuse), b"")).status()
-    assert (status[b"grpc-status"], status[b"grpc-message"]) == (b"5", b"no%0Asuch")
-    assert status[b"why-bin"] == b"AQ"
-
-
-async def test_what_a_handler_sets_arrives() -> None:
-    async def partly(_: bytes, context: Any) -> bytes:  # noqa: ANN401
-        await context.send_initial_metadata((("first", "1"),))
-        context.set_code(grpc.StatusCode.DATA_LOSS)
-        context.set_details("lost")
-        context.set_trailing_metadata((("last", "2"),))
-        assert (context.code(), context.details()) == (grpc.StatusCode.DATA_LOSS, "lost")
-        return b"half"
-
-    status = (await served(unary(partly), b"")).status()
-    assert (status[b"grpc-status"], status[b"last"]) == (b"15", b"2")
-
-
 async def test_an_error_of_a_handler_is_logged_and_told(caplog: pytest.LogCaptureFixture) -> None:
     async def fail(_: bytes, context: Any) -> bytes:  # noqa: ANN401
         raise LookupError("oops")
@@ -277,17 +254,6 @@ async def test_a_call_that_is_aborted_lasts_until_its_answer_has_left() -> None:
     await wire.settle()
     assert wire.link.tasks == []
     assert wire.status()[b"grpc-status"] == b"10"
-
-
-async def test_what_is_no_grpc_is_answered_in_words() -> None:
-    wire = Wire()
-    wire.greet()
-    pairs = [(b":method", b"GET"), *REQUEST[1:]]
-    wire.send(peers.headers(block=block_of(pairs)))
-    await wire.settle()
-    _, _, _, body = wire.answers()
-    assert body.flags == frames.END_STREAM
-    assert body.payload.startswith(b"This server")
 
 
 async def test_what_is_no_grpc_is_read_to_its_end_before() -> None:

@@ -1,0 +1,95 @@
+"""Settings, windows, pings and resets, and streams that come to an end."""
+
+from __future__ import annotations
+
+from quorate.h2 import frames
+from quorate.h2.connection import Connection
+from quorate.h2.events import GoneAway, PingAnswered, StreamEnded
+from quorate.h2.frames import ErrorCode, frame
+from quorate.h2.limits import Limits, Unread
+from tests.unit.h2 import peers
+from tests.unit.h2.peers import WHOLE, data, headers, settings, word
+
+
+def test_a_reset_by_the_peer_is_told() -> None:
+    connection = peers.server()
+    events = connection.receive(headers() + frame(frames.RST_STREAM, 0, 1, word(8)), 0.0)
+    assert events[1:] == [StreamEnded(1, 8, "", is_peers=True)]
+
+
+def test_pings_and_settings_are_answered_and_unknown_frames_are_not() -> None:
+    connection = peers.server()
+    connection.receive(
+        frame(frames.PING, 0, 0, b"12345678") + settings() + frame(99, 0, 3, b"x"), 0.0
+    )
+    assert peers.sent(connection) == [
+        (frames.PING, 1, 0, b"12345678"),
+        (frames.SETTINGS, 1, 0, b""),
+    ]
+    assert connection.receive(frame(frames.PING, 1, 0, bytes(8)), 0.0) == [PingAnswered()]
+
+
+def test_a_peer_that_goes_away_says_up_to_where() -> None:
+    connection = peers.client()
+    payload = word(5) + word(0) + b"bye"
+    assert connection.receive(frame(frames.GOAWAY, 0, 0, payload), 0.0) == [GoneAway(5, 0, "bye")]
+
+
+def test_what_is_read_may_be_sent_anew() -> None:
+    connection = peers.server()
+    connection.receive(headers(flags=WHOLE) + data(bytes(16000)) * 3, 0.0)
+    connection.take()
+    connection.consumed(1, 48000)
+    assert (frames.WINDOW_UPDATE, 0, 1, word(48000)) in peers.sent(connection)
+
+
+def test_what_a_new_window_lets_go_comes_behind_its_acknowledgement() -> None:
+    connection = peers.server()
+    connection.receive(settings(INITIAL_WINDOW_SIZE=0) + headers(flags=WHOLE), 0.0)
+    connection.take()
+    assert not connection.send_data(1, b"ab")
+    assert not peers.sent(connection)
+    connection.receive(settings(INITIAL_WINDOW_SIZE=1), 0.0)
+    assert peers.sent(connection) == [
+        (frames.SETTINGS, frames.ACK, 0, b""),
+        (frames.DATA, 0, 1, b"a"),
+    ]
+
+
+def test_the_bytes_of_a_stream_that_ends_are_waited_for_no_more() -> None:
+    connection = peers.server()
+    connection.receive(headers(flags=WHOLE) + data(bytes(1000)), 0.0)
+    assert connection.unread == 1000
+    connection.reset(1, ErrorCode.CANCEL)
+    assert connection.unread == 0
+
+
+def test_connections_share_a_bound_of_what_is_unread() -> None:
+    shared = Unread()
+    limits = Limits(unread_in_all_bytes_max=40_000)
+    first, second = (Connection(limits, is_client=False, unread_in_all=shared) for _ in range(2))
+    for connection in (first, second):
+        connection.receive(peers.GREETING + headers(flags=WHOLE) + headers(3, flags=WHOLE), 0.0)
+        connection.take()
+    chunk = data(bytes(16_384))
+    first.receive(chunk * 2 + data(bytes(16_384), 3), 0.0)
+    granted = {one.stream_id for one in peers.sent(first) if one.kind == frames.WINDOW_UPDATE}
+    assert 0 in granted
+    second.receive(chunk * 3, 0.0)
+    assert peers.sent(second) == []
+    # A stream that is read to its end may go on, and the room of one that is gone is free.
+    second.consumed(1, 3 * 16_384)
+    granted = {one.stream_id for one in peers.sent(second) if one.kind == frames.WINDOW_UPDATE}
+    assert granted == {0, 1}
+    assert shared.size == 3 * 16_384
+    first.close()
+    assert shared.size == 0
+
+
+def test_who_goes_away_refuses_what_begins_later() -> None:
+    connection = peers.server()
+    connection.receive(headers(1), 0.0)
+    connection.go_away(ErrorCode.NO_ERROR)
+    connection.receive(headers(3), 0.0)
+    last = peers.sent(connection)[-1]
+    assert (last.stream_id, last.payload) == (3, word(ErrorCode.REFUSED_STREAM))
