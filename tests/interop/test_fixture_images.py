@@ -152,7 +152,7 @@ def test_our_snapshot_of_every_fixture_loads_as_the_same_image(folders: list[Pat
         start = load(*checkpoints[0]) if log[0].base_offset else None
         image = images_of(log, start)[log[-1].position.end_offset]
         loader = SnapshotLoader(image.position)
-        for values in snapshot_slices(image, 7):
+        for values in snapshot_slices(image):
             loader.add([decode_record(value)[0] for value in values])
         assert loader.finish() == image
 

@@ -25,6 +25,7 @@ from quorate.controller.directory_places import (
     without_unused,
 )
 from quorate.controller.partitions import NO_LEADER, NO_SELDOM, Partition, Seldom, seldom_of
+from quorate.records.ids import UUID_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -200,6 +201,13 @@ class PartitionRows:
         """How many numbers there are, by which time and memory go."""
         return self.values.size
 
+    @property
+    def topics(self) -> npt.NDArray[np.uint8]:
+        """Shape (n, 16): the id of the topic of each row."""
+        ids = np.frombuffer(b"".join(self.topic_ids), np.uint8).reshape(-1, UUID_BYTES)
+        sizes = np.diff(np.append(self._starts(), len(self)))
+        return np.repeat(ids, sizes, axis=0)
+
     def topics_at(self, rows: Index) -> list[TopicId]:
         """The ids of the topics of these rows."""
         runs = np.searchsorted(self._starts(), rows, side="right") - 1
@@ -222,8 +230,8 @@ class PartitionRows:
 
     def rows_between(self, low: int, high: int) -> tuple[int, int]:
         """From which row to which the keys from `low` to below `high` are."""
-        start, stop = self.keys.searchsorted((low, high)).tolist()
-        return start, stop
+        # Each by itself: to make an array of the two would take longer.
+        return int(self.keys.searchsorted(low)), int(self.keys.searchsorted(high))
 
     def partition(self, row: int) -> Partition:
         """The partition in that row."""
@@ -296,6 +304,19 @@ class PartitionRows:
             self.directories,
             self._seldom_among(keys),
         )
+
+    def of_topic(self, start: int, stop: int, topic_id: TopicId) -> PartitionRows:
+        """The same of rows that are all of that topic, and some at least."""
+        if start == 0 and stop == len(self):
+            return self
+        # Without the rest of what is done for others: many topics have one row.
+        view = object.__new__(PartitionRows)
+        view.keys = keys = self.keys[start:stop]
+        view.values, view.places = self.values[start:stop], self.places[start:stop]
+        view.topic_ids, view.width = (topic_id,), self.width
+        view.directories = self.directories
+        view.seldom = self._seldom_among(keys) if self.seldom else self.seldom
+        return view
 
     def part(self, start: int, stop: int) -> PartitionRows:
         """The same rows on their own: nothing else is kept for them."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.partition_rows import Keys
     from quorate.controller.partitions import Partition
+    from quorate.records.ids import TopicId
 
 ROWS_MAX: Final = 256
 NODE_MAX: Final = 128
@@ -83,25 +84,26 @@ class PartitionTree:
 
     def count_of(self, number: int) -> int:
         """How many partitions a topic has."""
-        return sum(len(part) for part in self.parts_of(number))
+        return sum(stop - start for _, start, stop in self._ranges_of(number, 0))
 
     def of_topic(self, number: int, first: int = 0) -> Iterator[tuple[int, Partition]]:
         """The partitions of a topic with their ids, from that id on."""
-        end = key_of(number + 1, 0)
-        for part in self.parts_from(key_of(number, first)):
-            start, stop = part.rows_between(key_of(number, first), end)
+        for part, start, stop in self._ranges_of(number, max(first, 0)):
             for row in range(start, stop):
                 yield int(part.keys[row]) & PARTITION_ID_MAX, part.partition(row)
-            if stop < len(part):
-                return
 
-    def parts_of(self, number: int) -> Iterator[PartitionRows]:
+    def parts_of(self, number: int, topic_id: TopicId) -> Iterator[PartitionRows]:
         """The rows of one topic, in as many parts as they lie in."""
-        low, high = key_of(number, 0), key_of(number + 1, 0)
+        for part, start, stop in self._ranges_of(number, 0):
+            yield part.of_topic(start, stop, topic_id)
+
+    def _ranges_of(self, number: int, first: int) -> Iterator[tuple[PartitionRows, int, int]]:
+        """Where the rows of a topic are, from that partition on: parts, and from where to where."""
+        low, high = key_of(number, first), key_of(number + 1, 0)
         for part in self.parts_from(low):
             start, stop = part.rows_between(low, high)
             if start < stop:
-                yield part.view(start, stop)
+                yield part, start, stop
             if stop < len(part):
                 return
 

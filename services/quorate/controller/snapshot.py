@@ -23,33 +23,31 @@ if TYPE_CHECKING:
     from quorate.controller.runs import Item
     from quorate.controller.slices import Slices
     from quorate.records.metadata import MetadataRecord
+
 SLICE_RECORDS: Final = 100
 
 
 def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     """Every record of the snapshot, one at a time."""
-    return (record for record in _steps(image) if record is not None)
-
-
-def _steps(image: MetadataImage) -> Iterator[MetadataRecord | None]:
-    """The records; None where time went by without one."""
     for subject in SUBJECTS:
-        yield from subject.snapshot(image)
+        yield from (record for record in subject.snapshot(image) if record is not None)
 
 
-def snapshot_slices(
-    image: MetadataImage, slice_records: int = SLICE_RECORDS
-) -> Iterator[list[bytes]]:
-    """The records' values, encoded, at most `slice_records` at a time; a slice may be empty."""
+def snapshot_slices(image: MetadataImage) -> Iterator[list[bytes]]:
+    """The values of the same records, encoded; each list takes a few milliseconds at most."""
     level = metadata_version(image.features)
-    values: list[bytes] = []
-    for record in _steps(image):
-        if record is not None:
-            values.append(encode_at(level, record))
-        if record is None or len(values) == slice_records:
-            yield values
-            values = []
-    yield values
+    for subject in SUBJECTS:
+        if subject.snapshot_values is not None:
+            yield from subject.snapshot_values(image)
+            continue
+        values: list[bytes] = []
+        for record in subject.snapshot(image):
+            if record is not None:
+                values.append(encode_at(level, record))
+            if record is None or len(values) == SLICE_RECORDS:
+                yield values
+                values = []
+        yield values
 
 
 class SnapshotLoader:

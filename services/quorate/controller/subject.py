@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     Answer: TypeAlias = Callable[[MetadataImage, Any], Slices[Any]]
     # Records in their order in a snapshot; None where time went by without one.
     Records: TypeAlias = Callable[[MetadataImage], Iterator[MetadataRecord | None]]
+    # The same, encoded, in lists that are made in one turn each.
+    Values: TypeAlias = Callable[[MetadataImage], Iterator[list[bytes]]]
     # What can be taken apart: maps key by key, lists item by item.
     Large: TypeAlias = Callable[[MetadataImage], Iterable[Map[Any, Any] | list[Any]]]
 
@@ -62,8 +64,9 @@ class Subject:
 
     `replay` has what becomes of each type of its records; `replay_at` those that say something by
     where they lie, `replay_in_slices` a second way for those that may be about very much.
-    `snapshot` tells all of the subject's part of an image, and `large` what of it is freed in
-    slices. `timed` is what is decided without a request.
+    `snapshot` tells all of the subject's part of an image, `snapshot_values` the same faster where
+    there is very much of it, and `large` what of it is freed in slices. `timed` is what is decided
+    without a request.
     """
 
     writes: tuple[Write, ...] = ()
@@ -72,5 +75,6 @@ class Subject:
     replay_at: Mapping[type, ReplayAt] = field(default_factory=dict)
     replay_in_slices: Mapping[type, ReplayInSlices] = field(default_factory=dict)
     snapshot: Records = _no_records
+    snapshot_values: Values | None = None
     large: Large = _nothing_large
     timed: Timed | None = None

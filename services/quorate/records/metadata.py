@@ -97,6 +97,7 @@ __all__ = [
     "ZkMigrationStateRecord",
     "decode_record",
     "encode_record",
+    "frame_of",
     "record_frame",
     "record_version",
 ]
@@ -240,6 +241,11 @@ def record_frame(value: Buffer) -> tuple[int, int]:
     """
     api_key, version, _ = _read_frame(value)
     return api_key, version
+
+
+def frame_of(record_type: type[KnownRecord], version: int) -> bytes:
+    """What stands in front of every record of that type and version."""
+    return _frame(_API_KEYS[record_type], version)
 
 
 def _read_frame(value: Buffer) -> tuple[int, int, int]:

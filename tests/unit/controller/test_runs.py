@@ -50,6 +50,8 @@ class History:
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
+        # How often something is as it should not be, times a few parts in ten thousand.
+        self.faults = 1.0
         self.topics: dict[TopicId, int] = {}
         self.is_open = False
         self._before: dict[TopicId, int] = {}
@@ -58,6 +60,9 @@ class History:
     def chance(self, part: float) -> bool:
         return self.draw.random() < part
 
+    def is_wrong(self, part: float) -> bool:
+        return self.chance(part * self.faults)
+
     def batch(self) -> bytes:
         """The next one, without what it would need to follow on the last one."""
         values: list[bytes] = []
@@ -65,9 +70,9 @@ class History:
             values += self.draw.choice(
                 [self.creation, self.creation, self.changes, self.changes, self.other]
             )()
-        if self.chance(0.05):
+        if self.is_wrong(0.05):
             values = [self.damaged(value) if self.chance(0.02) else value for value in values]
-        if self.chance(0.01):
+        if self.is_wrong(0.01):
             self.draw.shuffle(values)
         return encode_batch(values or [encode_record(NoOpRecord(), 0)], timestamp_ms=5)
 
@@ -84,7 +89,7 @@ class History:
                 topic_id = self.draw.choice([*self.topics])
             else:
                 self._count += 1
-                name = f"t{self._count}" if self.chance(0.995) else "t1"
+                name = "t1" if self.is_wrong(0.005) else f"t{self._count}"
                 yield encode_record(TopicRecord(name=name, topic_id=topic_id), 0)
                 self.topics[topic_id] = 0
             if self.chance(0.3):
@@ -104,12 +109,12 @@ class History:
         replicas = tuple(draw.sample(range(9), 3 if self.chance(0.8) else draw.randint(0, 5)))
         directories = tuple(draw.choices(DIRECTORIES, k=len(replicas)))
         if self.chance(0.3):
-            directories = () if self.chance(0.999) else (UNASSIGNED_DIR,)
-        if self.chance(0.0002):
+            directories = (UNASSIGNED_DIR,) if self.is_wrong(0.001) else ()
+        if self.is_wrong(0.0002):
             partition_id = draw.choice([-1, 1 << 30])
         record = PartitionRecord(
             partition_id=partition_id,
-            topic_id=topic_id if self.chance(0.9998) else TopicId(bytes(16)),
+            topic_id=TopicId(bytes(16)) if self.is_wrong(0.0002) else topic_id,
             replicas=replicas,
             isr=replicas if self.chance(0.8) else replicas[:1],
             leader=replicas[0] if replicas and self.chance(0.9) else NO_LEADER,
@@ -122,7 +127,7 @@ class History:
         )
         value = encode_record(record, version)
         # A version that this release does not know.
-        return value[:2] + b"\x09" + value[3:] if self.chance(0.0005) else value
+        return value[:2] + b"\x09" + value[3:] if self.is_wrong(0.0005) else value
 
     def changes(self) -> Iterator[bytes]:
         version = self.draw.randint(0, 2)
@@ -141,7 +146,7 @@ class History:
         draw = self.draw
         isr = tuple(draw.sample(range(9), draw.randint(0, 5)))
         record = PartitionChangeRecord(
-            partition_id=partition_id if self.chance(0.9998) else partition_id + 1000,
+            partition_id=partition_id + 1000 * self.is_wrong(0.0002),
             topic_id=topic_id,
             isr=isr if self.chance(0.7) else None,
             leader=draw.choice([-2, -2, NO_LEADER] if is_plain else [-2, NO_LEADER, 3]),
@@ -213,7 +218,7 @@ def test_any_history_gives_equal_images_both_ways(
     seed = secrets.randbits(32)
     draw = random.Random(seed)
     errors: Counter[type | None] = Counter()
-    for round_ in range(8):
+    for round_ in range(100):
         monkeypatch.setattr(runs, "RUN_MIN", draw.choice([1, 2, 16]))
         monkeypatch.setattr(runs, "SPREAD_MIN", draw.choice([0, 4]))
         monkeypatch.setattr(partition_tree, "ROWS_MAX", draw.choice([4, 256]))
@@ -234,8 +239,10 @@ def test_any_history_gives_equal_images_both_ways(
             errors[expected] += 1
             if expected is not None:
                 break
-    assert min(taken[True], taken[False]) > 20, (seed, taken)
-    assert errors[None] > 50, (seed, errors)
+        # Both ways were gone, and a log that cannot be was met.
+        if min(taken[True], taken[False], errors.total() - errors[None]) > 5 and errors[None] > 100:
+            return
+    raise AssertionError(f"seed {seed}: {taken}, {errors}")
 
 
 def test_any_snapshot_loads_both_ways(taken: Counter[bool]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import secrets
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -8,10 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.controller import slices
+from quorate.controller.features.levels import encode_at
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.partitions import MIGRATING_DIR
 from quorate.controller.replay import Replayer
 from quorate.controller.snapshot import SnapshotLoader, snapshot_records, snapshot_slices
+from quorate.controller.topics import records as topic_module
+from quorate.controller.topics.records import topic_records, topic_values
 from quorate.records.ids import DirectoryId, Epoch, Offset, TopicId
 from quorate.records.metadata import (
     AccessControlEntryRecord,
@@ -31,7 +35,9 @@ from quorate.records.metadata import (
     UnknownRecord,
     UnregisterBrokerRecord,
     decode_record,
+    encode_record,
 )
+from tests.unit.controller.test_runs import History
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,10 +62,9 @@ def replay(records: Sequence[MetadataRecord], start: MetadataImage | None = None
     return replayer.image
 
 
-def reloaded(image: MetadataImage, slice_records: int = 3) -> MetadataImage:
+def reloaded(image: MetadataImage) -> MetadataImage:
     loader = SnapshotLoader(image.position)
-    for values in snapshot_slices(image, slice_records):
-        assert len(values) <= slice_records
+    for values in snapshot_slices(image):
         loader.add([decode_record(value)[0] for value in values])
     return loader.finish()
 
@@ -323,11 +328,47 @@ def test_many_topics_are_sorted_in_parts_with_turns_for_others_between(
     assert list(snapshot_records(cluster.image)) == whole
     names = [record.name for record in whole if isinstance(record, TopicRecord)]
     assert names == sorted(names)
-    sizes = [len(values) for values in snapshot_slices(cluster.image, 1000)]
+    sizes = [len(values) for values in snapshot_slices(cluster.image)]
     assert sizes.count(0) >= len(names) // 2
 
 
-@pytest.mark.parametrize("slice_records", [1, 2, 1000])
-def test_the_size_of_slices_makes_no_difference(cluster: Cluster, slice_records: int) -> None:
-    cluster.create("a", *[(1, 2)] * 5)
-    assert reloaded(cluster.image, slice_records) == cluster.image
+@pytest.mark.parametrize(
+    ("topics", "cells", "most"), [(1, 1000, 1 + 4), (1000, 1, 1 + 4), (1000, 1000, 3 * (1 + 5))]
+)
+def test_the_size_of_slices_makes_no_difference(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, topics: int, cells: int, most: int
+) -> None:
+    for name in "abc":
+        cluster.create(name, *[(1, 2)] * 5)
+    whole = list(chain.from_iterable(snapshot_slices(cluster.image)))
+    monkeypatch.setattr(topic_module, "TOPICS_SLICE", topics)
+    monkeypatch.setattr(topic_module, "CELLS_SLICE", cells)
+    monkeypatch.setattr("quorate.controller.partition_tree.ROWS_MAX", 4)
+    # The rows as they are when they are made anew.
+    image = reloaded(cluster.image)
+    sizes = [len(values) for values in topic_values(image)]
+    assert max(sizes) == most
+    assert list(chain.from_iterable(snapshot_slices(image))) == whole
+
+
+@settings(deadline=None, max_examples=50)
+@given(log=logs())
+def test_a_snapshot_is_byte_for_byte_what_its_records_are(log: list[MetadataRecord]) -> None:
+    image = replay(log)
+    expected = [encode_at(30, record) for record in snapshot_records(image)]
+    assert list(chain.from_iterable(snapshot_slices(image))) == expected
+
+
+@pytest.mark.parametrize("level", [7, 16, 17, 22, 23, 30])
+def test_topics_are_byte_for_byte_what_their_records_are_at_every_level(level: int) -> None:
+    seed = secrets.randbits(32)
+    history = History(seed)
+    history.faults = 0
+    finalised = FeatureLevelRecord(name="metadata.version", feature_level=level)
+    values = [encode_record(finalised, 0), *history.creation()]
+    for _ in range(10):
+        values += [*history.creation(), *history.changes()]
+    image = replay([decode_record(value)[0] for value in values])
+    expected = [encode_at(level, record) for record in topic_records(image) if record is not None]
+    assert list(chain.from_iterable(topic_values(image))) == expected, f"seed {seed}"
+    assert len(expected) > 20, f"seed {seed}"

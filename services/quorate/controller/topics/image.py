@@ -178,7 +178,7 @@ class TopicsDelta:
         topic = self.topic(topic_id)
         partitions = self.flush()
         if self._tally.imbalanced:
-            for number, part in enumerate(partitions.rows.parts_of(topic.number), 1):
+            for number, part in enumerate(partitions.rows.parts_of(topic.number, topic_id), 1):
                 offline, imbalanced = part.standing()
                 self._count(offline=-offline, imbalanced=-imbalanced)
                 if number % PARTS_SLICE == 0:

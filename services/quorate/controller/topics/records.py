@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.controller.configs.messages import ResourceType
 from quorate.controller.errors import ReplayError
-from quorate.controller.features.levels import metadata_version
+from quorate.controller.features.levels import encode_at, metadata_version
 from quorate.controller.partition_records import partition_record
+from quorate.controller.partition_rows import PartitionRows
+from quorate.controller.partition_values import partition_values
 from quorate.controller.slices import finish, sorted_in_parts
 from quorate.controller.topics.names import (
     has_similar_form,
@@ -21,7 +23,12 @@ if TYPE_CHECKING:
 
     from quorate.controller.image import MetadataDelta, MetadataImage
     from quorate.controller.slices import Slices
+    from quorate.controller.topics.image import Topic
     from quorate.records.metadata import MetadataRecord, RemoveTopicRecord
+
+# Topics, or numbers in the rows of their partitions, that are encoded together: a few milliseconds.
+TOPICS_SLICE: Final = 256
+CELLS_SLICE: Final = 12_288
 
 
 def replay_topic(delta: MetadataDelta, record: TopicRecord) -> None:
@@ -70,3 +77,64 @@ def topic_records(image: MetadataImage) -> Iterator[MetadataRecord | None]:
         yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
         for partition_id, partition in topics.partitions.of_topic(topic.number):
             yield partition_record(topic.topic_id, partition_id, partition, level=level)
+
+
+def topic_values(image: MetadataImage) -> Iterator[list[bytes]]:
+    """The values of the same records, encoded together; a list may be empty."""
+    level, topics = metadata_version(image.features), image.topics
+    gathered = _Gathered(level)
+    for name in sorted_in_parts(topics.ids):
+        if name is None:
+            yield gathered.values()
+            continue
+        topic = topics.by_id[topics.ids[name]]
+        gathered.add_topic(topic)
+        for part in topics.partitions.rows.parts_of(topic.number, topic.topic_id):
+            gathered.add_rows(part)
+            if gathered.is_full:
+                yield gathered.values()
+        if gathered.is_full:
+            yield gathered.values()
+    yield gathered.values()
+
+
+class _Gathered:
+    """Topics and rows of partitions on their way to become values."""
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+        self._clear()
+
+    def _clear(self) -> None:
+        # Each topic's value, and how many rows are before it.
+        self._topics: list[tuple[bytes, int]] = []
+        self._parts: list[PartitionRows] = []
+        self._count = self._cells = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._topics) >= TOPICS_SLICE or self._cells >= CELLS_SLICE
+
+    def add_topic(self, topic: Topic) -> None:
+        record = TopicRecord(name=topic.name, topic_id=topic.topic_id)
+        self._topics.append((encode_at(self._level, record), self._count))
+
+    def add_rows(self, rows: PartitionRows) -> None:
+        self._parts.append(rows)
+        self._count += len(rows)
+        self._cells += rows.cells
+
+    def values(self) -> list[bytes]:
+        """All that was gathered, which is forgotten then."""
+        rows: list[bytes] = []
+        if self._parts:
+            rows = partition_values(PartitionRows.joined(self._parts), self._level)
+        values: list[bytes] = []
+        done = 0
+        for value, before in self._topics:
+            values += rows[done:before]
+            values.append(value)
+            done = before
+        values += rows[done:]
+        self._clear()
+        return values

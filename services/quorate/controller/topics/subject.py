@@ -26,6 +26,7 @@ from quorate.controller.topics.records import (
     replay_remove_topic,
     replay_topic,
     topic_records,
+    topic_values,
 )
 from quorate.records.metadata import (
     ClearElrRecord,
@@ -64,6 +65,7 @@ TOPICS: Final = Subject(
         ClearElrRecord: clear_elr_in_slices,
     },
     snapshot=topic_records,
+    snapshot_values=topic_values,
     large=_large,
     timed=SETTLING,
 )
