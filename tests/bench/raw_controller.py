@@ -28,7 +28,7 @@ def host_records(
     """Opaque records, whatever the log held before."""
     del meta, recovered
     raw = RawApplication(driver, linger_ms=config.quorum.append_linger_ms)
-    return Hosted(raw, (RawService(raw),))
+    return Hosted(raw, lambda _listener: (RawService(raw),))
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
     others = (parse_address(key, item) for item in settings.items(key, ""))
     tls = read_service_tls(settings)
     access = read_access(settings, has_peers=False)
-    anonymous = anonymous_warning(access, tls)
+    anonymous = anonymous_warning(access, [tls])
     return AdminConfig(
         node_id=NodeId(settings.integer("node.id", 0, maximum=NODE_ID_MAX)),
         host=host,

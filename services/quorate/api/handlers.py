@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from quorate.records.value import value
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
@@ -40,20 +38,11 @@ class Answer(Protocol[T_co]):
     def __await__(self) -> Generator[Any, None, T_co]: ...
 
 
-@value
-class LeaderHint:
-    """The leader that this controller knows, and where its clients reach it."""
-
-    node_id: int | None
-    epoch: int
-    host: str = ""
-    port: int = 0
-
-
 class ControllerApiError(Exception):
     """A request that has no reply of its own kind.
 
-    `outcome_unknown` says that the change may have been committed or may still be.
+    `leader` is whom to ask instead. `outcome_unknown` says that the change may have been committed
+    or may still be.
     """
 
     def __init__(
@@ -61,7 +50,7 @@ class ControllerApiError(Exception):
         error: ErrorCode,
         message: str,
         *,
-        leader: LeaderHint | None = None,
+        leader: m.LeaderInfo | None = None,
         outcome_unknown: bool = False,
     ) -> None:
         super().__init__(message)

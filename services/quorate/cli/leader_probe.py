@@ -72,7 +72,7 @@ def kind_for(arguments: argparse.Namespace, configs: Iterable[ControllerConfig])
     if arguments.command_config is not None:
         return kind_of(arguments)
     known = list(configs)
-    settings = next((config.tls for config in known if config.tls is not None), None)
+    settings = next((config.peers.tls for config in known if config.peers.tls is not None), None)
     try:
         transport = next((config.transport for config in known), DEFAULT_TRANSPORT)
         return ChannelKind(open_tls(settings), transport)

@@ -207,7 +207,7 @@ def make_plan(arguments: argparse.Namespace, config: ControllerConfig) -> Plan:
     elif arguments.standalone:
         kind = "dynamic metadata voter directory"
         key = ReplicaKey(config.node_id, directory_id)
-        voters = VoterSet.of([Voter(key, (config.advertised,))])
+        voters = VoterSet.of([Voter(key, config.endpoints)])
     elif arguments.initial_controllers is not None:
         kind = "dynamic metadata voter directory"
         voters = _initial_voters(arguments.initial_controllers, config)
@@ -305,7 +305,7 @@ def _initial_voters(text: str, config: ControllerConfig) -> VoterSet:
             raise CommandError(
                 f"--initial-controllers: node {node_id} is there twice: name each voter once"
             )
-        endpoint = Endpoint(config.advertised.name, host, port)
+        endpoint = Endpoint(config.peers.name, host, port)
         voters[node_id] = Voter(ReplicaKey(node_id, directory_id), (endpoint,))
     return VoterSet.of(voters.values())
 

@@ -80,7 +80,7 @@ async def _committed(
     config: ControllerConfig, cluster_id: str | None, kind: ChannelKind
 ) -> OffsetAndEpoch | None:
     """The leader's epoch and high watermark; None where no leader answers. Raises CommandError."""
-    advertised = (config.advertised.host, config.advertised.port)
+    advertised = (config.peers.advertised.host, config.peers.advertised.port)
     servers: list[Address] = [advertised, *config.quorum.bootstrap_servers]
     async with ControllerClient(
         servers, timeout_ms=_LEADER_TIMEOUT_MS, tls=kind.tls, transport=kind.transport
@@ -170,7 +170,7 @@ def _restore(arguments: argparse.Namespace) -> None:
         cluster_id = backup.manifest.meta.cluster_id
         if arguments.new_cluster_id is not None:
             cluster_id = parse_cluster_id("--new-cluster-id", arguments.new_cluster_id)
-        advertised = (config.advertised.host, config.advertised.port)
+        advertised = (config.peers.advertised.host, config.peers.advertised.port)
         servers = [advertised, *config.quorum.bootstrap_servers]
         kind = kind_for(arguments, [config])
         refuse_leader(ask_for_leader(servers, cluster_id, kind), ignored=ignored)
@@ -181,7 +181,7 @@ def _restore(arguments: argparse.Namespace) -> None:
             cluster_id=cluster_id,
             unpacked_as=DirectoryId(draw_uuid()),
             directory_id=DirectoryId(draw_uuid()),
-            endpoints=(config.advertised,),
+            endpoints=config.endpoints,
             started_ms=_now_ms(),
         )
         fs.make_dirs(directory)

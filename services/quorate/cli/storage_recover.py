@@ -205,7 +205,7 @@ def _make_report(sources: Sequence[Source], cluster_id: ClusterId | None) -> Rep
             )
     chosen = choose(survivors)
     config = next(source.config for source in sources if source.directory == chosen.directory)
-    endpoints = (config.advertised,) if config is not None else chosen.endpoints
+    endpoints = config.endpoints if config is not None else chosen.endpoints
     if not endpoints:
         raise CommandError(
             f"{chosen.directory}: where node {chosen.meta.node_id} listens is not in its voter"
@@ -234,7 +234,7 @@ def _servers(sources: Sequence[Source], report: Report) -> list[Address]:
         if source.config is not None:
             config = source.config
             servers += config.quorum.bootstrap_servers
-            servers += _addresses((config.advertised,))
+            servers += _addresses((config.peers.advertised,))
             servers += _voter_addresses(config.quorum.voters)
     servers += _voter_addresses(report.plan.voters_before)
     for survivor in report.survivors:

@@ -126,7 +126,7 @@ def add_request(arguments: argparse.Namespace) -> m.AddRaftVoterRequest:
         raise CommandError(
             f"node.id is {config.node_id} in {arguments.config} and {meta.node_id} in {path}"
         )
-    listeners = tuple(parse_endpoint(text) for text in arguments.endpoint) or (config.advertised,)
+    listeners = tuple(parse_endpoint(text) for text in arguments.endpoint) or config.endpoints
     return m.AddRaftVoterRequest(
         meta.cluster_id,
         ReplicaKey(meta.node_id, meta.directory_id),

@@ -6,7 +6,6 @@ unknown ones, so that a stock server.properties loads.
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,6 +15,7 @@ from quorate.consensus.timeouts import QuorumSettings
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.rpc.access import anonymous_warning, read_access
+from quorate.settings.listeners import read_listeners
 from quorate.settings.numbers import is_whole_number
 from quorate.settings.properties import (
     NODE_ID_MAX,
@@ -25,7 +25,6 @@ from quorate.settings.properties import (
     parse_address,
     read_properties,
 )
-from quorate.settings.tls import read_listener_tls
 from quorate.settings.tracing import read_tracing
 from quorate.settings.transport import read_transport
 
@@ -33,11 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from quorate.api.rights import Access
-    from quorate.settings.tls import TlsSettings
+    from quorate.settings.listeners import ListenerSettings
     from quorate.settings.tracing import TracingSettings
     from quorate.settings.transport import Transport
 
-PROTOCOLS: Final = ("GRPC", "GRPC_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MIB: Final = 1024 * 1024
 
 
@@ -59,15 +57,13 @@ class ControllerConfig:
     """Everything that one controller process is told. `effective` is for the log."""
 
     node_id: NodeId
-    listener: Endpoint
-    advertised: Endpoint
+    listeners: tuple[ListenerSettings, ...]
     quorum: QuorumSettings
     log: LogSettings
     health_port: int
     metrics_port: int
     has_reflection: bool
     transport: Transport
-    tls: TlsSettings | None
     access: Access | None
     broker_session_timeout_ms: int
     num_partitions: int
@@ -78,6 +74,16 @@ class ControllerConfig:
     log_format: str
     effective: Mapping[str, str]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def peers(self) -> ListenerSettings:
+        """The listener on which controllers call each other."""
+        return self.listeners[0]
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Where this controller is reached, by each of its listeners."""
+        return tuple(listener.advertised for listener in self.listeners)
 
 
 def load_config(path: str, environment: Mapping[str, str]) -> ControllerConfig:
@@ -94,18 +100,16 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
     roles = settings.items("process.roles", "controller")
     if "controller" not in roles:
         raise ConfigError(f"process.roles is {','.join(roles)!r}: it must contain controller")
-    listener, advertised, has_tls = _listeners(settings)
+    listeners, unserved = read_listeners(settings, is_controller_alone="broker" not in roles)
     config = ControllerConfig(
         node_id=node_id,
-        listener=listener,
-        advertised=advertised,
-        quorum=_quorum(settings, listener.name),
+        listeners=listeners,
+        quorum=_quorum(settings, listeners[0].name),
         log=_log(settings),
         health_port=settings.integer("health.port", 9090, minimum=-1, maximum=PORT_MAX),
         metrics_port=settings.integer("metrics.port", 9464, minimum=-1, maximum=PORT_MAX),
         has_reflection=settings.flag("grpc.reflection.enable", default=False),
         transport=read_transport(settings),
-        tls=read_listener_tls(settings, listener.name) if has_tls else None,
         access=read_access(settings),
         broker_session_timeout_ms=settings.integer("broker.session.timeout.ms", 9000, minimum=1),
         num_partitions=settings.integer("num.partitions", 1, minimum=1),
@@ -117,8 +121,8 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         effective=settings.effective,
         warnings=(),
     )
-    anonymous = anonymous_warning(config.access, config.tls)
-    warnings = settings.warnings() + (() if anonymous is None else (anonymous,))
+    anonymous = anonymous_warning(config.access, [listener.tls for listener in listeners])
+    warnings = settings.warnings() + unserved + (() if anonymous is None else (anonymous,))
     config = replace(config, warnings=warnings)
     if not config.quorum.bootstrap_servers and not config.quorum.voters.voters:
         raise ConfigError(
@@ -174,53 +178,6 @@ def _log(settings: Settings) -> LogSettings:
     )
 
 
-def _listeners(settings: Settings) -> tuple[Endpoint, Endpoint, bool]:
-    """The one listener that is served: the first controller listener whose protocol is gRPC.
-
-    As it is bound, as it is advertised, and whether it speaks TLS.
-    """
-    listeners = _endpoints("listeners", settings.items("listeners", "GRPC://:9094"))
-    advertised = _endpoints("advertised.listeners", settings.items("advertised.listeners", ""))
-    names = settings.items("controller.listener.names", "GRPC")
-    protocols = {name: name for name in PROTOCOLS}
-    for item in settings.items("listener.security.protocol.map", ""):
-        name, colon, protocol = item.partition(":")
-        if not colon or protocol.strip() not in PROTOCOLS:
-            raise ConfigError(
-                f"listener.security.protocol.map has {item!r}: write NAME:PROTOCOL with one of "
-                f"{', '.join(PROTOCOLS)}"
-            )
-        protocols[name.strip()] = protocol.strip()
-    chosen = next((name for name in names if protocols.get(name, "").startswith("GRPC")), None)
-    if chosen is None:
-        raise ConfigError(
-            f"controller.listener.names is {','.join(names)!r}: one of them needs the protocol "
-            "GRPC or GRPC_SSL, by its name or in listener.security.protocol.map"
-        )
-    if chosen not in listeners:
-        raise ConfigError(f"listeners has no {chosen}: add {chosen}://HOST:PORT")
-    listener = listeners[chosen]
-    shown = advertised.get(chosen, listener)
-    if shown.host in ("", "0.0.0.0", "::"):  # noqa: S104 - an address that is refused, not bound
-        if chosen in advertised:
-            raise ConfigError(f"advertised.listeners has {shown}: peers need an address to call")
-        shown = Endpoint(chosen, socket.getfqdn(), shown.port)
-    return listener, shown, protocols[chosen] == "GRPC_SSL"
-
-
-def _endpoints(key: str, items: list[str]) -> dict[str, Endpoint]:
-    endpoints = {}
-    for item in items:
-        name, separator, address = item.partition("://")
-        if not separator or not name:
-            raise ConfigError(f"{key} has {item!r}: write NAME://HOST:PORT")
-        host, port = parse_address(key, address, may_lack_host=True)
-        if name in endpoints:
-            raise ConfigError(f"{key} has {name} twice: each listener needs a name of its own")
-        endpoints[name] = Endpoint(name, host, port)
-    return endpoints
-
-
 def _voter(key: str, item: str, listener_name: str) -> Voter:
     node_id, at, address = item.partition("@")
     if not at or not is_whole_number(node_id, maximum=NODE_ID_MAX):
@@ -232,7 +189,7 @@ def _voter(key: str, item: str, listener_name: str) -> Voter:
 def _check_ports(config: ControllerConfig) -> None:
     """Each port once; 0 is drawn by the system, and less is none."""
     ports = (
-        ("listeners", config.listener.port),
+        *{("listeners", listener.bound.port) for listener in config.listeners},
         ("health.port", config.health_port),
         ("metrics.port", config.metrics_port),
     )

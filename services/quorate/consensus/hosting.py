@@ -18,14 +18,14 @@ from quorate.controller.decision import ControllerSettings
 from quorate.records.ids import UUID_BYTES, Epoch, TopicId
 from quorate.records.metadata import decode_record
 from quorate.records.schema import SchemaError
-from quorate.rpc.controller_server import ControllerService
+from quorate.rpc.controller_server import ControllerService, WriteStreams
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.snapshots import read_content
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from quorate.consensus.config import ControllerConfig
     from quorate.consensus.driver import RaftDriver
@@ -70,10 +70,10 @@ class StateMachine(Application, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """A state machine, and the services by which clients ask it."""
+    """A state machine, and the services by which clients of a listener of that name ask it."""
 
     machine: StateMachine
-    services: tuple[Service, ...]
+    services: Callable[[str], tuple[Service, ...]]
 
 
 class Hosting(Protocol):
@@ -101,7 +101,12 @@ def host_metadata(
         linger_ms=config.quorum.append_linger_ms,
         pause_ms=config.quorum.fetch_timeout_ms * 3 // 2,
     )
-    return Hosted(metadata, (ControllerService(metadata),))
+    streams = WriteStreams()
+
+    def services(listener: str) -> tuple[Service, ...]:
+        return (ControllerService(metadata, listener=listener, streams=streams),)
+
+    return Hosted(metadata, services)
 
 
 def _controller_settings(config: ControllerConfig, meta: MetaProperties) -> ControllerSettings:

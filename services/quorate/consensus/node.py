@@ -15,23 +15,20 @@ from quorate.consensus.gauges import driver_numbers
 from quorate.consensus.host import Host
 from quorate.consensus.hosting import host_metadata
 from quorate.consensus.idleness import Idleness
+from quorate.consensus.listeners import Certificates, Listeners
 from quorate.consensus.metric_names import CONTROLLER_METERS
 from quorate.consensus.observing import NoteLog, Observers
 from quorate.consensus.raft_meters import RaftMeters
 from quorate.consensus.resources import DiskSpace
 from quorate.consensus.timeouts import fetch_max_wait_ms, high_watermark_linger_ms
-from quorate.controller.authorizer import ANONYMOUS, CLUSTER, Operation
 from quorate.raft import api
 from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
 from quorate.raft.describe import api_versions
 from quorate.raft.notes import Cause
-from quorate.rpc.authorization import Callers
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
-from quorate.rpc.listener import GrpcListener
 from quorate.rpc.raft_client import RaftClient
-from quorate.rpc.raft_server import RaftService
-from quorate.settings.ports import taking_port
+from quorate.rpc.raft_server import Fetchers, RaftService
 from quorate.storage.config import StorageConfig
 from quorate.storage.files import OsFileSystem
 from quorate.storage.store import LogStore
@@ -42,11 +39,11 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from quorate.consensus.config import ControllerConfig
-    from quorate.consensus.hosting import Hosting
+    from quorate.consensus.hosting import Hosted, Hosting
     from quorate.consensus.loop_watch import LoopWatch
     from quorate.consensus.raft_spans import RaftSpans
     from quorate.records.ids import Epoch, OffsetAndEpoch
-    from quorate.rpc.tls import TlsFiles
+    from quorate.rpc.services import Service
     from quorate.storage.meta import MetaProperties
     from quorate.storage.recovery import Recovered
     from quorate.telemetry.metrics import Value
@@ -66,20 +63,23 @@ class Node:
         config: ControllerConfig,
         health: HealthServer,
         *,
-        tls: TlsFiles | None = None,
+        certificates: Certificates | None = None,
         hosting: Hosting = host_metadata,
         watch: LoopWatch | None = None,
     ) -> None:
-        """`tls` belongs to `config.tls`, and outlives a node that starts over, as `watch` does."""
+        """`certificates` are the listeners', and outlive a node that starts over, as `watch` does.
+
+        Raises TlsError where they are not given and cannot be read.
+        """
         self._watch = watch
         self._config = config
-        self._tls = tls
+        self._certificates = certificates or Certificates(config.listeners)
         self._hosting = hosting
         self._health = health
         self.ended = asyncio.Event()
         self.ending: Ending | None = None
         self.message = ""
-        self._server: GrpcListener | None = None
+        self._listeners: Listeners | None = None
         self._housekeeping: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._space = DiskSpace(config.log.directory, config.log.free_bytes_min)
@@ -142,40 +142,39 @@ class Node:
             on_probe=lambda call, refused: driver.deliver(api.ProbeAnswered(call, refused=refused)),
             parse_batches=batch_infos,
             request_timeout_ms=config.quorum.request_timeout_ms,
-            tls=self._tls,
+            tls=self._certificates.of(config.peers),
             transport=config.transport,
         )
         undo.push_async_callback(self._client.close)
-        raft = RaftService(
-            driver,
-            api_versions(core.replica),
-            software_version=quorate.__version__,
-            is_voter=lambda key: key in core.replica.voters,
-        )
-        self._server = GrpcListener.serving(
-            (raft, *hosted.services),
-            callers_of(config, self._tls),
-            has_reflection=config.has_reflection,
-            transport=config.transport,
-        )
-        undo.push_async_callback(self._server.stop)
         # A port that is taken must be known before the core does anything.
-        host, port = config.listener.host, config.listener.port
-        with taking_port("listeners", host, port):
-            self._server.bind(host, port, tls=self._tls)
+        self._listeners = listeners = self._make_listeners(core, driver, hosted)
+        undo.push_async_callback(listeners.stop)
+        listeners.bind()
         transport = self._client if spans is None else spans.carried_by(self._client)
         driver.start(transport, application)
         application.begin(_newest_snapshot(recovered))
-        await self._server.start()
-        self._spawn(self._listen_on(self._server, driver))
-        log.info(
-            "serving",
-            extra={"listener": str(config.listener), "advertised": str(config.advertised)},
-        )
+        await listeners.start()
+        self._spawn(self._listen_on(listeners, driver))
+
+    def _make_listeners(self, core: RaftCore, driver: RaftDriver, hosted: Hosted) -> Listeners:
+        who = api_versions(core.replica)
+        fetchers = Fetchers(lambda key: key in core.replica.voters)
+
+        def services(listener: str) -> tuple[Service, ...]:
+            raft = RaftService(
+                driver,
+                who,
+                software_version=quorate.__version__,
+                listener=listener,
+                fetchers=fetchers,
+            )
+            return (raft, *hosted.services(listener))
+
+        return Listeners(self._config, self._certificates, services)
 
     @staticmethod
-    async def _listen_on(server: GrpcListener, driver: RaftDriver) -> None:
-        if await server.ended_unasked():
+    async def _listen_on(listeners: Listeners, driver: RaftDriver) -> None:
+        if await listeners.ended_unasked():
             driver.fall_silent()
 
     def request_shutdown(self) -> None:
@@ -188,11 +187,11 @@ class Node:
         self.ending, self.message = ending, message
         if ending is not Ending.STOPPED:
             log.error("the core has stopped: %s", message, extra={"ending": ending.name})
-        if self._server is not None:
-            # Peers fail over as soon as the listener refuses them (rule 17). A node that stops in
+        if self._listeners is not None:
+            # Peers fail over as soon as a listener refuses them (rule 17). A node that stops in
             # order has replies to send of what it has committed.
             is_orderly = ending in (Ending.STOPPED, Ending.LATE)
-            self._spawn(self._server.stop(_STOP_GRACE_S if is_orderly else None))
+            self._spawn(self._listeners.stop(_STOP_GRACE_S if is_orderly else None))
         self._spawn(self._tell_health())
         self.ended.set()
 
@@ -218,8 +217,8 @@ class Node:
         if self._housekeeping is not None:
             self._housekeeping.cancel()
             await asyncio.wait([self._housekeeping])
-        if self._server is not None:
-            await self._server.stop(_STOP_GRACE_S)
+        if self._listeners is not None:
+            await self._listeners.stop(_STOP_GRACE_S)
         await self._application.close()
         await self._client.close()
         await self.driver.close()
@@ -249,9 +248,8 @@ class Node:
         self._idleness.look()
         self._application.tick()
         self._tell_hanging()
-        expiry = None if self._tls is None else self._tls.expiry_warning()
-        if expiry is not None:
-            log.warning(expiry)
+        for warning in self._certificates.expiry_warnings():
+            log.warning(warning)
         self._look_on()
         if self._ticks % _REMARKS_EVERY == 0:
             for remark in self.driver.core.remarks():
@@ -329,7 +327,7 @@ class Node:
 
     def metrics(self) -> dict[str, Value]:
         """Numbers for a scrape; read from another thread, each of them whole."""
-        driver, watch, tls = self.driver, self._watch, self._tls
+        driver, watch = self.driver, self._watch
         replica = driver.core.replica
         has_static_voters = bool(self._config.quorum.voters.voters)
         values: dict[str, Value] = {
@@ -343,7 +341,7 @@ class Node:
             "ignored_static_voters": float(has_static_voters and replica.log.kraft_version > 0),
             "is_ready": float(self._health_state.get(READINESS, False)),
         }
-        expires_s = None if tls is None else tls.expires_s
+        expires_s = self._certificates.expires_s
         if expires_s is not None:
             values["certificate_expiry_timestamp_seconds"] = expires_s
         return values
@@ -381,22 +379,6 @@ def make_observers(core: RaftCore, spans: RaftSpans | None, meters: RaftMeters) 
     return Observers(spans, NoteLog(epoch, spans.within_step), meters)
 
 
-def callers_of(config: ControllerConfig, tls: TlsFiles | None) -> Callers:
-    """Who calls: nobody has a name where there are no certificates."""
-    access = config.access
-    if access is None:
-        return Callers(have_names=tls is not None)
-    pair = None if tls is None else tls.current().pair
-    own = ANONYMOUS if pair is None or tls is None or not tls.asks_clients else pair.principal
-    if not access.authorizer.authorize(own, Operation.CLUSTER_ACTION, CLUSTER):
-        log.warning(
-            "this node calls its peers as %s, which may not do so by its own settings: add it to "
-            "super.users or authorizer.allow.cluster.action",
-            own,
-        )
-    return Callers(access, have_names=True)
-
-
 def _storage_config(config: ControllerConfig) -> StorageConfig:
     return StorageConfig(
         node_id=config.node_id,
@@ -413,8 +395,8 @@ def _raft_config(config: ControllerConfig, meta: MetaProperties) -> api.RaftConf
         node_id=config.node_id,
         directory_id=meta.directory_id,
         cluster_id=meta.cluster_id,
-        listener_name=config.advertised.name,
-        endpoints=(config.advertised,),
+        listener_name=config.peers.name,
+        endpoints=config.endpoints,
         bootstrap_servers=quorum.bootstrap_servers,
         election_timeout_ms=quorum.election_timeout_ms,
         fetch_timeout_ms=quorum.fetch_timeout_ms,

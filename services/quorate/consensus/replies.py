@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from quorate.api.handlers import ControllerApiError, LeaderHint
+from quorate.api.handlers import ControllerApiError
 from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
 from quorate.records.value import value
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from quorate.records.ids import Offset
 
 
-def leader_hint(info: LeaderInfo) -> LeaderHint:
-    """The leader as clients are told of it."""
-    if not info.endpoints:
-        return LeaderHint(info.leader_id, info.epoch)
-    endpoint = info.endpoints[0]
-    return LeaderHint(info.leader_id, info.epoch, endpoint.host, endpoint.port)
-
-
 def leader_to_ask(driver: RaftDriver) -> LeaderInfo:
     """Whom a client that is refused should ask: not this controller, where it is stopping."""
     known = driver.core.replica.leader_info
@@ -33,7 +25,7 @@ def leader_to_ask(driver: RaftDriver) -> LeaderInfo:
 
 def not_controller(info: LeaderInfo, message: str) -> ControllerApiError:
     """Nothing has happened; the caller should go to the leader."""
-    return ControllerApiError(ErrorCode.NOT_CONTROLLER, message, leader=leader_hint(info))
+    return ControllerApiError(ErrorCode.NOT_CONTROLLER, message, leader=info)
 
 
 def outcome_unknown(info: LeaderInfo) -> ControllerApiError:
@@ -42,7 +34,7 @@ def outcome_unknown(info: LeaderInfo) -> ControllerApiError:
         ErrorCode.REQUEST_TIMED_OUT,
         "this controller lost its leadership before the change was known to be committed: "
         "look whether it took effect before you send it again",
-        leader=leader_hint(info),
+        leader=info,
         outcome_unknown=True,
     )
 

@@ -21,12 +21,12 @@ from quorate.consensus.config import load_config
 from quorate.consensus.driver import Ending
 from quorate.consensus.garbage import PassWatch
 from quorate.consensus.hosting import host_metadata
+from quorate.consensus.listeners import Certificates
 from quorate.consensus.loop_watch import LoopWatch
 from quorate.consensus.node import Node
 from quorate.consensus.resources import check_descriptors
 from quorate.consensus.restarting import Restarts
 from quorate.records.ids import format_uuid
-from quorate.rpc.channels import open_tls
 from quorate.rpc.health import HealthServer
 from quorate.settings.ports import taking_port
 from quorate.settings.properties import ConfigError, format_settings
@@ -43,7 +43,6 @@ from quorate.telemetry.logs import LogFormat, configure_logs
 if TYPE_CHECKING:
     from quorate.consensus.config import ControllerConfig
     from quorate.consensus.hosting import Hosting
-    from quorate.rpc.tls import TlsFiles
     from quorate.storage.recovery import Recovered
     from quorate.storage.store import LogStore
 
@@ -83,7 +82,7 @@ def run_controller(
         log.warning(few_descriptors)
     lock = DirectoryLock(config.log.directory)
     try:
-        tls = open_tls(config.tls)
+        certificates = Certificates(config.listeners)
         lock.acquire()
     except (OSError, StorageError, TlsError) as error:
         sys.stderr.write(f"quorate controller: {_refusal(config, error)}\n")
@@ -91,7 +90,9 @@ def run_controller(
     if config.tracing is not None:
         tracing.start(config.tracing, "quorate-controller", _told_apart_by(config))
     try:
-        status = uvloop.run(_serve(config, tls, hosting=hosting, stops_with_stdin=stops_with_stdin))
+        status = uvloop.run(
+            _serve(config, certificates, hosting=hosting, stops_with_stdin=stops_with_stdin)
+        )
     finally:
         tracing.stop()
     if status == 0:
@@ -110,7 +111,7 @@ def _told_apart_by(config: ControllerConfig) -> dict[str, str | int]:
         "service.instance.id": str(config.node_id),
         # By this name Jaeger knows whose clock a span has; without it it doubts the order of spans
         # of one process, where one begins after its parent's end.
-        "ip": config.advertised.host,
+        "ip": config.peers.advertised.host,
     }
     if meta is not None:
         directory_id = format_uuid(meta.directory_id)
@@ -127,7 +128,11 @@ def _refusal(config: ControllerConfig, error: Exception) -> str:
 
 
 async def _serve(
-    config: ControllerConfig, tls: TlsFiles | None, *, hosting: Hosting, stops_with_stdin: bool
+    config: ControllerConfig,
+    certificates: Certificates,
+    *,
+    hosting: Hosting,
+    stops_with_stdin: bool,
 ) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -147,7 +152,7 @@ async def _serve(
         restarts = Restarts(secrets.SystemRandom())
         while True:
             begun_s = loop.time()
-            node = Node(config, health, tls=tls, hosting=hosting, watch=watch)
+            node = Node(config, health, certificates=certificates, hosting=hosting, watch=watch)
             try:
                 ending = await _run_once(config, node, stop)
             except (ConfigError, MemoryError, OSError, RuntimeError) as error:
@@ -193,8 +198,8 @@ def _stop_with_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> No
 
 
 def _port_host(config: ControllerConfig) -> str:
-    """Health and metrics listen where the listener does."""
-    return config.listener.host or _ANY_HOST
+    """Health and metrics listen where peers are heard."""
+    return config.peers.bound.host or _ANY_HOST
 
 
 async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -> Ending:

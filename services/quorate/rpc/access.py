@@ -13,6 +13,8 @@ from quorate.settings.properties import ConfigError
 from quorate.settings.tls import ClientAuth
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from quorate.settings.properties import Settings
     from quorate.settings.tls import TlsSettings
 
@@ -49,9 +51,10 @@ def read_access(settings: Settings, *, has_peers: bool = True) -> Access | None:
     return Access(ListedIdentities(super_users, allowed), forwarders)
 
 
-def anonymous_warning(access: Access | None, tls: TlsSettings | None) -> str | None:
-    """What is wrong with an authoriser behind a listener that learns nobody's name."""
-    if access is None or (tls is not None and tls.client_auth is ClientAuth.REQUIRED):
+def anonymous_warning(access: Access | None, listeners: Iterable[TlsSettings | None]) -> str | None:
+    """What is wrong with an authoriser behind listeners none of which learns anybody's name."""
+    asks = [tls is not None and tls.client_auth is ClientAuth.REQUIRED for tls in listeners]
+    if access is None or any(asks):
         return None
     return (
         "authorizer.class.name is set, but clients show no certificates, so that every caller "

@@ -83,13 +83,15 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
     A method that has no row needs Alter on the cluster.
     """
 
-    def __init__(self, callers: Callers, methods: Mapping[str, Method]) -> None:
-        """`methods` are the rows of rpc/methods.py, by path."""
+    def __init__(
+        self, callers: Callers, methods: Mapping[str, Method], places: Places | None = None
+    ) -> None:
+        """`methods` are the rows of rpc/methods.py, by path; `places` may be shared with others."""
         self._access = callers.access
         self._has_names = callers.have_names or callers.access is not None
         self._methods = methods
         self._guarded: dict[str, Handler] = {}
-        self._places = Places()
+        self._places = places or Places()
         # By the monotonic clock, in seconds.
         self.last_call_at = 0.0
 

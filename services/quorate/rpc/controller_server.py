@@ -9,6 +9,7 @@ import grpc
 import grpc.aio
 
 from quorate.api.handlers import ControllerApiError
+from quorate.api.listening import named_first
 from quorate.controller.requests import Caller
 from quorate.rpc import convert_controller as convert
 from quorate.rpc.admission import Admission, AdmissionError, Pool
@@ -27,13 +28,23 @@ if TYPE_CHECKING:
 
     from google.protobuf.descriptor import MethodDescriptor
 
-    from quorate.api.handlers import Answer, ControllerHandler, LeaderHint
+    from quorate.api.handlers import Answer, ControllerHandler
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import WriteRequest
+    from quorate.raft.messages import LeaderInfo
     from quorate.rpc.services import Behaviour
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 STREAMS_MAX: Final = 512
+
+
+class WriteStreams:
+    """What bounds the streams of writes of all listeners."""
+
+    def __init__(self) -> None:
+        # Their bytes are those of the budget.
+        self.places = Admission("write streams", calls_max=STREAMS_MAX, pool=Pool(0))
+        self.budget = WriteBudget()
 
 
 class ControllerService:
@@ -46,11 +57,17 @@ class ControllerService:
         behaviour: Behaviour = getattr(self, method.name)
         return behaviour
 
-    def __init__(self, handler: ControllerHandler) -> None:
+    def __init__(
+        self,
+        handler: ControllerHandler,
+        *,
+        listener: str = "",
+        streams: WriteStreams | None = None,
+    ) -> None:
+        """`streams` are those of all listeners, on which this one is called `listener`."""
         self._handler = handler
-        # Their bytes are those of the budget.
-        self._streams = Admission("write streams", calls_max=STREAMS_MAX, pool=Pool(0))
-        self._budget = WriteBudget()
+        self._listener = listener
+        self._streams = streams or WriteStreams()
         self._spans = write_spans()
 
     async def Write(self, request: pb.WriteRequest, context: Context) -> pb.WriteResponse:
@@ -60,7 +77,7 @@ class ControllerService:
             reply = self._handler.write(write, _caller(context))
             with suppress(ControllerApiError):
                 await reply
-            _put_result(response.results.add(), reply)
+            self._put_result(response.results.add(), reply)
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         return response
@@ -76,12 +93,14 @@ class ControllerService:
     ) -> AsyncIterator[pb.WriteResponse]:
         """Writes of one client in their order (rpc/write_stream.py)."""
         try:
-            self._streams.enter_call(context)
+            self._streams.places.enter_call(context)
         except AdmissionError as error:
             await abort(context, error.refusal)
         caller = _caller(context)
         stream = WriteStream(
-            lambda write: self._begin_on_stream(write, caller), _put_result, self._budget
+            lambda write: self._begin_on_stream(write, caller),
+            self._put_result,
+            self._streams.budget,
         )
         try:
             # The guard's decoder tells the size of each (rpc/decoding.py).
@@ -114,24 +133,26 @@ class ControllerService:
             response.error = error.error
             response.message = error.message
             if error.leader is not None:
-                response.leader.CopyFrom(_leader(error.leader))
+                response.leader.CopyFrom(self._leader(error.leader))
         return response
 
+    def _put_result(self, result: pb.WriteResult, reply: Answer[WriteReply]) -> None:
+        """What became of a write that is over."""
+        try:
+            convert.put_write_reply(result, reply.result())
+        except ControllerApiError as error:
+            result.error = error.error
+            result.message = error.message
+            result.outcome_unknown = error.outcome_unknown
+            if error.leader is not None:
+                result.leader.CopyFrom(self._leader(error.leader))
 
-def _put_result(result: pb.WriteResult, reply: Answer[WriteReply]) -> None:
-    """What became of a write that is over."""
-    try:
-        convert.put_write_reply(result, reply.result())
-    except ControllerApiError as error:
-        result.error = error.error
-        result.message = error.message
-        result.outcome_unknown = error.outcome_unknown
-        if error.leader is not None:
-            result.leader.CopyFrom(_leader(error.leader))
-
-
-def _leader(hint: LeaderHint) -> pb.Leader:
-    return pb.Leader(id=hint.node_id, epoch=hint.epoch, host=hint.host, port=hint.port)
+    def _leader(self, info: LeaderInfo) -> pb.Leader:
+        """Where a client of this listener finds the leader."""
+        leader = pb.Leader(id=info.leader_id, epoch=info.epoch)
+        for endpoint in named_first(info.endpoints, self._listener)[:1]:
+            leader.host, leader.port = endpoint.host, endpoint.port
+        return leader
 
 
 def _caller(context: Context) -> Caller:

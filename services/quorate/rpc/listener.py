@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from quorate.rpc.authorization import Callers
+    from quorate.rpc.places import Places
     from quorate.rpc.services import Service
     from quorate.rpc.tls import TlsFiles
 
@@ -38,12 +39,16 @@ class GrpcListener:
         *,
         has_reflection: bool,
         transport: Transport = DEFAULT_TRANSPORT,
+        places: Places | None = None,
     ) -> Self:
-        """With these services, none of whose methods takes more than its requests need."""
+        """With these services, none of whose methods takes more than its requests need.
+
+        Several listeners of a process may share their `places`.
+        """
         methods = dict(REFLECTION_METHODS)
         for service in services:
             methods |= service.methods
-        guard = CallerInterceptor(callers, methods)
+        guard = CallerInterceptor(callers, methods, places)
         server = make_server(
             (guard, *server_spans()),
             received_bytes_max=max(row.request_bytes_max for row in methods.values()),

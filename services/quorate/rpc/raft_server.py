@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import grpc
 import grpc.aio
 
+from quorate.api.listening import seen_on
 from quorate.raft import messages as m
 from quorate.rpc import convert_admin as admin
 from quorate.rpc import convert_raft as convert
@@ -42,6 +43,37 @@ FETCHES_MAX: Final = 1200
 FETCHES_OF_VOTERS_MAX: Final = 256
 
 
+class Fetchers:
+    """Which replicas fetch, through whichever listener, and how many may at once."""
+
+    def __init__(self, is_voter: Callable[[ReplicaKey], bool] = lambda _: False) -> None:
+        """Voters fetch whatever others do."""
+        self._is_voter = is_voter
+        # Bytes are bounded by what a Fetch answers at most.
+        self._places = Admission("fetches", calls_max=FETCHES_MAX, pool=Pool(0))
+        self._of_voters = Admission(
+            "fetches of voters", calls_max=FETCHES_OF_VOTERS_MAX, pool=Pool(0)
+        )
+        self.arrivals = Arrivals(at_once=ARRIVALS_MAX, patience_s=0)
+        self._streams: dict[ReplicaKey, FetchStream] = {}
+
+    def admission(self, replica: ReplicaKey | None) -> Admission:
+        """What counts the fetches of this replica."""
+        is_voter = replica is not None and self._is_voter(replica)
+        return self._of_voters if is_voter else self._places
+
+    def fetches(self, replica: ReplicaKey, stream: FetchStream) -> None:
+        """A replica has one stream: it ends the one that was before it."""
+        before = self._streams.get(replica)
+        self._streams[replica] = stream
+        if before is not None and before is not stream:
+            before.supersede()
+
+    def ended(self, stream: FetchStream) -> None:
+        """Nothing comes on it any more."""
+        self._streams = {key: one for key, one in self._streams.items() if one is not stream}
+
+
 class RaftService:
     """quorate.raft.v1.Raft on top of a handler."""
 
@@ -58,24 +90,23 @@ class RaftService:
         who: m.ApiVersionsResponse,
         *,
         software_version: str,
-        is_voter: Callable[[ReplicaKey], bool] = lambda _: False,
+        listener: str = "",
+        fetchers: Fetchers | None = None,
     ) -> None:
-        """`who` is the answer to ApiVersions; voters fetch whatever others do."""
+        """`who` is the answer to ApiVersions.
+
+        `fetchers` are those of all listeners, of which callers of this one want to be told the one
+        called `listener` first; "" where there is no other.
+        """
         self._handler = handler
-        self._is_voter = is_voter
-        # Bytes are bounded by what a Fetch answers at most.
-        self._fetches = Admission("fetches", calls_max=FETCHES_MAX, pool=Pool(0))
-        self._of_voters = Admission(
-            "fetches of voters", calls_max=FETCHES_OF_VOTERS_MAX, pool=Pool(0)
-        )
-        self._arrivals = Arrivals(at_once=ARRIVALS_MAX, patience_s=0)
+        self._listener = listener
+        self._fetchers = fetchers or Fetchers()
         self._api_versions = admin.pb_api_versions_response(who, software_version=software_version)
-        self._streams: dict[ReplicaKey, FetchStream] = {}
 
     async def _answer(self, request: m.Request, context: Context) -> m.Response:
         token, answer = self._handler.submit(request)
         try:
-            return await answer
+            return seen_on(self._listener, await answer)
         except asyncio.CancelledError:
             await _tell_given_up(answer, context)
             raise
@@ -107,16 +138,12 @@ class RaftService:
     async def FetchOnce(self, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
         fetch = await _parsed(convert.fetch_request, request, context)
         try:
-            self._admission(fetch.replica).enter_call(context)
+            self._fetchers.admission(fetch.replica).enter_call(context)
         except AdmissionError as error:
             await abort(context, error.refusal)
         answer = await self._answer(fetch, context)
         assert isinstance(answer, m.FetchResponse)
         return convert.pb_fetch_response(answer)
-
-    def _admission(self, replica: ReplicaKey | None) -> Admission:
-        is_voter = replica is not None and self._is_voter(replica)
-        return self._of_voters if is_voter else self._fetches
 
     async def FetchSnapshot(
         self, request: pb.FetchSnapshotRequest, context: Context
@@ -191,9 +218,9 @@ class RaftService:
     ) -> AsyncIterator[pb.FetchResponse]:
         try:
             first = convert.fetch_request(
-                await self._arrivals.receive(request_iterator, context.peer())
+                await self._fetchers.arrivals.receive(request_iterator, context.peer())
             )
-            self._admission(first.replica).enter_call(context)
+            self._fetchers.admission(first.replica).enter_call(context)
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except AdmissionError as error:
@@ -210,17 +237,13 @@ class RaftService:
                 await context.abort(stream.refused.code, stream.refused.details)
         finally:
             stream.close()
-            self._streams = {key: one for key, one in self._streams.items() if one is not stream}
+            self._fetchers.ended(stream)
 
     def _submit(
         self, request: m.FetchRequest, stream: FetchStream
     ) -> tuple[ReplyToken, Answer[m.Response]]:
-        replica = request.replica
-        if replica is not None:
-            before = self._streams.get(replica)
-            self._streams[replica] = stream
-            if before is not None and before is not stream:
-                before.supersede()
+        if request.replica is not None:
+            self._fetchers.fetches(request.replica, stream)
         return self._handler.submit(request)
 
 

@@ -27,6 +27,13 @@ def taking_port(setting: str, host: str, port: int) -> Iterator[None]:
         ) from cause
 
 
+def require_free(host: str, port: int) -> None:
+    """Raises OSError where the system lets nobody listen there."""
+    refusal = _refusal(host, port)
+    if refusal is not None:
+        raise refusal
+
+
 def why_not(host: str, port: int) -> str | None:
     """The system's words against this address; None when it is free."""
     refusal = _refusal(host, port)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.api.handlers import ControllerApiError, LeaderHint
+from quorate.api.handlers import ControllerApiError
 from quorate.client.calls import (
     ControllerCalls,
     NoAnswerError,
@@ -17,8 +17,10 @@ from quorate.client.calls import (
 )
 from quorate.controller.topics.messages import ListTopics
 from quorate.raft import messages as m
+from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, Millis
+from quorate.records.ids import Epoch, Millis, NodeId
+from quorate.records.voters import Endpoint
 from tests.integration.client.topics import REQUEST
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.integration.transports import chosen
@@ -67,7 +69,7 @@ async def test_who_leads_instead_is_told_with_the_epoch(
     calls: ControllerCalls, served: Served
 ) -> None:
     writing = asyncio.ensure_future(calls.write_at(served.address, REQUEST, WAIT_S))
-    hint = LeaderHint(2, 5, HOST, 9)
+    hint = LeaderInfo(NodeId(2), Epoch(5), (Endpoint("GRPC", HOST, 9),))
     not_here = ControllerApiError(ErrorCode.NOT_CONTROLLER, "not here", leader=hint)
     (await served.controller.asked())[1].set_exception(not_here)
     with pytest.raises(RedirectError, match="not here; it says that node 2 leads") as redirect:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from quorate.api.handlers import ControllerApiError, LeaderHint
+from quorate.api.handlers import ControllerApiError
 from quorate.client.calls import (
     ApiVersions,
     NoAnswerError,
@@ -26,6 +26,7 @@ from quorate.controller.topics.messages import (
     ListTopics,
 )
 from quorate.raft import messages as m
+from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset
 from quorate.records.voters import Endpoint
@@ -52,7 +53,11 @@ ROUND_MS = 2_000
 
 
 def elsewhere(port: int | None) -> ControllerApiError:
-    hint = LeaderHint(None, 5) if port is None else LeaderHint(2, 5, HOST, port)
+    hint = (
+        LeaderInfo(None, Epoch(5))
+        if port is None
+        else LeaderInfo(NodeId(2), Epoch(5), (Endpoint("GRPC", HOST, port),))
+    )
     return ControllerApiError(ErrorCode.NOT_CONTROLLER, "not here", leader=hint)
 
 

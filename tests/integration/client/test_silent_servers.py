@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.api.handlers import ControllerApiError, LeaderHint
+from quorate.api.handlers import ControllerApiError
 from quorate.client.calls import OutcomeUnknownError
 from quorate.client.controller_client import ControllerClient
 from quorate.controller.topics.messages import ListTopics
 from quorate.raft import messages as m
+from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     ClusterId,
@@ -43,7 +44,7 @@ def _endless_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def at(one: Served, epoch: int) -> ControllerApiError:
     """What a follower says."""
-    hint = LeaderHint(2, epoch, HOST, one.port)
+    hint = LeaderInfo(NodeId(2), Epoch(epoch), (Endpoint("GRPC", HOST, one.port),))
     return ControllerApiError(ErrorCode.NOT_CONTROLLER, "not here", leader=hint)
 
 

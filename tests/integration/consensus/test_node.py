@@ -52,7 +52,7 @@ async def test_a_node_serves_until_it_is_asked_to_stop(properties: dict[str, str
     node = Node(config, health)
     await node.start()
     try:
-        server = (config.listener.host, config.listener.port)
+        server = (config.peers.bound.host, config.peers.bound.port)
         async with ControllerClient(
             [server], timeout_ms=WAIT_S * 1000, transport=chosen()
         ) as client:
@@ -85,7 +85,7 @@ async def test_a_node_that_found_damage_is_followed_by_another(
     await first.stop()
     await second.start()
     try:
-        server = (config.listener.host, config.listener.port)
+        server = (config.peers.bound.host, config.peers.bound.port)
         async with ControllerClient(
             [server], timeout_ms=WAIT_S * 1000, transport=chosen()
         ) as client:
@@ -99,8 +99,8 @@ async def test_a_taken_port_is_known_before_the_core_starts(properties: dict[str
     config = read_config(properties, {})
     node = Node(config, HealthServer(chosen()))
     with (
-        socket.create_server(("127.0.0.1", config.listener.port)),
-        pytest.raises(ConfigError, match=f"listeners: .*{config.listener.port}"),
+        socket.create_server(("127.0.0.1", config.peers.bound.port)),
+        pytest.raises(ConfigError, match=f"listeners: .*{config.peers.bound.port}"),
     ):
         await node.start()
 
@@ -171,7 +171,7 @@ async def test_a_single_voter_without_space_goes_on_leading(properties: dict[str
         await asyncio.wait_for(until(config, READINESS), WAIT_S)
         node.check_space()
         node.check_space()
-        server = (config.listener.host, config.listener.port)
+        server = (config.peers.bound.host, config.peers.bound.port)
         async with ControllerClient(
             [server], timeout_ms=WAIT_S * 1000, transport=chosen()
         ) as client:

@@ -17,6 +17,7 @@ import pytest
 from quorate.client.controller_client import ControllerClient
 from quorate.consensus.config import read_config
 from quorate.consensus.hosting import host_metadata
+from quorate.consensus.listeners import Certificates
 from quorate.consensus.restarting import Restarts
 from quorate.consensus.service import _serve, main_controller
 from quorate.controller.topics.messages import ListTopics
@@ -125,7 +126,7 @@ async def test_a_shortage_while_it_begins_is_waited_out(
     monkeypatch.setattr(threading.Thread, "start", start_or_not)
     monkeypatch.setattr(Restarts, "shortage_wait_s", lambda _: 0.0)
     config = read_config(properties, {})
-    work = _serve(config, None, hosting=host_metadata, stops_with_stdin=False)
+    work = _serve(config, Certificates(()), hosting=host_metadata, stops_with_stdin=False)
     serving = asyncio.ensure_future(work)
     try:
         await asyncio.wait_for(active(config, serving), WAIT_S)
@@ -155,7 +156,7 @@ def files_in(directory: str) -> list[str]:
 
 
 async def active(config: ControllerConfig, serving: asyncio.Future[int]) -> None:
-    server = (config.listener.host, config.listener.port)
+    server = (config.peers.bound.host, config.peers.bound.port)
     async with ControllerClient([server], timeout_ms=WAIT_S * 1000, transport=chosen()) as client:
         await client.read(ListTopics())
     assert not serving.done()

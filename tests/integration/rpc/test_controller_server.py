@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from quorate.api.handlers import ControllerApiError, LeaderHint
+from quorate.api.handlers import ControllerApiError
 from quorate.controller.topics.messages import (
     CreatedTopic,
     CreateTopics,
@@ -19,8 +19,10 @@ from quorate.controller.topics.messages import (
     ListTopicsReply,
     NewTopic,
 )
+from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import UUID_BYTES, Offset, TopicId
+from quorate.records.ids import UUID_BYTES, Epoch, NodeId, Offset, TopicId
+from quorate.records.voters import Endpoint
 from quorate.rpc import convert_controller as convert
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
@@ -69,7 +71,7 @@ async def test_a_refusal_carries_the_leader_and_whether_it_may_have_happened(
         ControllerApiError(
             ErrorCode.NOT_CONTROLLER,
             "ask node 2",
-            leader=LeaderHint(2, 5, "two", 9094),
+            leader=LeaderInfo(NodeId(2), Epoch(5), (Endpoint("GRPC", "two", 9094),)),
             outcome_unknown=True,
         )
     )

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.consensus.config import read_config
-from quorate.consensus.node import callers_of
+from quorate.consensus.listeners import Certificates, Listeners
 from quorate.consensus.service import main_controller
 from quorate.rpc.access import STANDARD_AUTHORIZER
-from quorate.rpc.tls import TlsFiles
 from tests.certificates import DAY, Leaf
 
 if TYPE_CHECKING:
@@ -38,18 +37,18 @@ def test_a_controller_that_its_own_lists_leave_out_is_warned_about(
     given = settings(stores) | {"authorizer.class.name": STANDARD_AUTHORIZER}
     for identity, warnings in (("controller", 0), ("somebody", 1)):
         config = read_config(given | {"super.users": f"User:CN={identity}"}, {})
-        assert config.tls is not None
-        assert callers_of(config, TlsFiles(config.tls)).access is config.access
+        Listeners(config, Certificates(config.listeners), lambda _: ())
         assert len(caplog.records) == warnings
     assert "calls its peers as User:CN=controller, which may not" in caplog.text
 
 
 def test_callers_have_names_as_soon_as_there_is_tls(stores: Stores) -> None:
-    config = read_config(settings(stores), {})
-    assert config.tls is not None
-    assert callers_of(config, TlsFiles(config.tls)).have_names
     plain = settings(stores) | {"listener.security.protocol.map": "GRPC_SSL:GRPC"}
-    assert not callers_of(read_config(plain, {}), None).have_names
+    for given, have_names in ((settings(stores), True), (plain, False)):
+        config = read_config(given, {})
+        listeners = Listeners(config, Certificates(config.listeners), lambda _: ())
+        ((_, listener),) = listeners._open
+        assert listener._guard._has_names is have_names
 
 
 @pytest.mark.parametrize(

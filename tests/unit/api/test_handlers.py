@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from quorate.api.handlers import ControllerApiError, LeaderHint
+from quorate.api.handlers import ControllerApiError
+from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
+from quorate.records.ids import Epoch, NodeId
+from quorate.records.voters import Endpoint
 
 if TYPE_CHECKING:
     from quorate.api.handlers import Answer
@@ -24,6 +27,6 @@ async def test_a_future_is_an_answer() -> None:
 
 
 def test_a_refusal_says_whether_something_may_have_been_done() -> None:
-    hint = LeaderHint(2, 5, "two", 9094)
+    hint = LeaderInfo(NodeId(2), Epoch(5), (Endpoint("GRPC", "two", 9094),))
     error = ControllerApiError(ErrorCode.NOT_CONTROLLER, "ask the leader", leader=hint)
     assert (str(error), error.leader, error.outcome_unknown) == ("ask the leader", hint, False)

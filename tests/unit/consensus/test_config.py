@@ -9,8 +9,8 @@ import pytest
 from quorate.consensus.config import load_config, read_config
 from quorate.records.ids import NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter
+from quorate.settings.listeners import ListenerSettings, SecurityProtocol
 from quorate.settings.properties import ConfigError
-from quorate.settings.tls import TlsSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,9 @@ def test_the_least_settings_get_kafkas_defaults() -> None:
     assert config.quorum.fetch_timeout_ms == 2000
     assert config.quorum.append_linger_ms == 0
     assert config.log.snapshot_bytes == 20 * 1024 * 1024
-    assert config.listener == config.advertised == Endpoint("GRPC", "127.0.0.1", 9094)
+    listening = Endpoint("GRPC", "127.0.0.1", 9094)
+    assert config.listeners == (ListenerSettings(SecurityProtocol.GRPC, listening, listening),)
+    assert (config.peers, config.endpoints) == (config.listeners[0], (listening,))
     assert config.warnings == ()
 
 
@@ -54,30 +56,35 @@ def test_static_voters_and_log_dirs_are_read() -> None:
     ]
 
 
-def test_the_first_listener_with_grpc_is_served() -> None:
+def test_peers_are_called_on_the_first_listener_with_grpc() -> None:
     config = read_config(
         {
             **LEAST,
-            "listeners": "CONTROLLER://:9093,PEERS://:9094",
+            "listeners": "CONTROLLER://:9093,PEERS://:9094,LOCAL://127.0.0.1:9095",
             "advertised.listeners": "PEERS://pod-1:9194",
-            "controller.listener.names": "CONTROLLER,PEERS",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PEERS:GRPC",
+            "controller.listener.names": "CONTROLLER,PEERS,LOCAL",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PEERS:GRPC,LOCAL:GRPC",
         },
         {},
     )
-    assert config.listener == Endpoint("PEERS", "", 9094)
-    assert config.advertised == Endpoint("PEERS", "pod-1", 9194)
-
-
-def test_a_listener_of_grpc_ssl_needs_certificates_and_no_other_does() -> None:
-    given = {**LEAST, "listener.security.protocol.map": "GRPC:GRPC_SSL"}
-    stores = {"ssl.keystore.location": "/tls.pem", "ssl.truststore.location": "/ca.pem"}
-    assert read_config(given | stores, {}).tls == TlsSettings(
-        certificate_chain_file="/tls.pem", key_file="/tls.pem", ca_file="/ca.pem"
+    assert config.peers.bound == Endpoint("PEERS", "", 9094)
+    local = Endpoint("LOCAL", "127.0.0.1", 9095)
+    assert config.endpoints == (Endpoint("PEERS", "pod-1", 9194), local)
+    assert config.warnings == (
+        "listeners has CONTROLLER://:9093, where PLAINTEXT is spoken: this release serves GRPC and "
+        "GRPC_SSL only",
     )
-    assert read_config(LEAST, {}).tls is None
-    named = {**LEAST, "listeners": "GRPC_SSL://a:1", "controller.listener.names": "GRPC_SSL"}
-    assert read_config(named | stores, {}).tls is not None
+
+
+def test_the_ports_of_all_listeners_differ_from_those_for_health_and_metrics() -> None:
+    given = {
+        **LEAST,
+        "listeners": "GRPC://127.0.0.1:9094,LOCAL://127.0.0.1:9090",
+        "controller.listener.names": "GRPC,LOCAL",
+        "listener.security.protocol.map": "LOCAL:GRPC",
+    }
+    with pytest.raises(ConfigError, match=r"health\.port has port 9090 and so has listeners"):
+        read_config(given, {})
 
 
 def test_callers_without_names_are_warned_about() -> None:
@@ -107,13 +114,7 @@ def test_callers_without_names_are_warned_about() -> None:
         ("controller.quorum.bootstrap.servers", "", "is missing: list"),
         ("controller.quorum.bootstrap.servers", "a", "write HOST:PORT"),
         ("controller.quorum.voters", "a:1", "write ID@HOST:PORT"),
-        ("listeners", "127.0.0.1:9094", "write NAME://HOST:PORT"),
-        ("listeners", "GRPC://a:1,GRPC://b:2", "GRPC twice"),
         ("listeners", "OTHER://a:1", "listeners has no GRPC"),
-        ("controller.listener.names", "CONTROLLER", "needs the protocol GRPC or GRPC_SSL"),
-        ("listener.security.protocol.map", "GRPC", "write NAME:PROTOCOL"),
-        ("listener.security.protocol.map", "GRPC:GRPC_SSL", "ssl.keystore.location is missing"),
-        ("advertised.listeners", "GRPC://0.0.0.0:1", "an address to call"),
         ("log.format", "xml", "must be one of key-value, json"),
     ],
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from quorate.api.handlers import ControllerApiError, LeaderHint
-from quorate.consensus.replies import Arrivals, HeldReplies, leader_hint, not_controller, refuse
+from quorate.api.handlers import ControllerApiError
+from quorate.consensus.replies import Arrivals, HeldReplies, not_controller, refuse
 from quorate.controller.brokers.messages import UnregisterBrokerReply
 from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
@@ -24,10 +24,9 @@ def future() -> asyncio.Future[WriteReply]:
     return asyncio.get_running_loop().create_future()
 
 
-def test_hints_carry_the_leaders_address() -> None:
-    assert leader_hint(INFO) == LeaderHint(2, 5, "b", 9094)
-    assert leader_hint(LeaderInfo(None, Epoch(5))) == LeaderHint(None, 5)
-    assert not_controller(INFO, "no").error is ErrorCode.NOT_CONTROLLER
+def test_who_does_not_lead_names_the_leader() -> None:
+    error = not_controller(INFO, "no")
+    assert (error.error, error.leader) == (ErrorCode.NOT_CONTROLLER, INFO)
 
 
 async def test_a_reply_waits_for_the_high_watermark() -> None:

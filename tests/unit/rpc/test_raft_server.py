@@ -245,5 +245,6 @@ async def test_each_fetch_is_answered_in_its_order_or_given_up_once(seed: int) -
             case _:
                 assert stream.is_reset
     assert [wire.link.tasks for wire in world.wires] == [[], []]
-    assert (world.service._streams, world.service._fetches.calls) == ({}, 0)
+    fetchers = world.service._fetchers
+    assert (fetchers._streams, fetchers._places.calls) == ({}, 0)
     assert len(world.calls) == 0, "what holds a call is freed with it"

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from quorate.settings.ports import taking_port, why_not
+from quorate.settings.ports import require_free, taking_port, why_not
 from quorate.settings.properties import ConfigError
 
 
@@ -35,3 +35,11 @@ def test_an_ipv6_host_stands_in_brackets() -> None:
         taking_port("metrics.port", "::2", 9),
     ):
         raise OSError(99, "Cannot assign requested address")
+
+
+def test_a_port_can_be_asked_for_without_being_taken() -> None:
+    require_free("127.0.0.1", 0)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(OSError, match="Address already in use"):
+            require_free("127.0.0.1", port)
