@@ -24,7 +24,6 @@ from quorate.api.admin import (
 )
 from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
 from quorate.raft.messages import Reason
-from quorate.records.errors import ErrorCode
 from quorate.rpc import refusals
 from quorate.rpc.convert_raft import error_of
 
@@ -63,26 +62,11 @@ STATUS_BY_REASON: Final[dict[str, grpc.StatusCode]] = {
     Reason.VOTERS_AWAY.value: _Code.FAILED_PRECONDITION,
     Reason.TOO_FEW_VOTERS.value: _Code.FAILED_PRECONDITION,
 }
-STATUS_BY_ERROR: Final[dict[ErrorCode, grpc.StatusCode]] = {
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: _Code.UNAVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: _Code.DEADLINE_EXCEEDED,
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _Code.PERMISSION_DENIED,
-    ErrorCode.UNSUPPORTED_VERSION: _Code.FAILED_PRECONDITION,
-    ErrorCode.INVALID_REQUEST: _Code.INVALID_ARGUMENT,
-    ErrorCode.FENCED_LEADER_EPOCH: _Code.ABORTED,
-    ErrorCode.UNKNOWN_LEADER_EPOCH: _Code.ABORTED,
-    ErrorCode.INVALID_UPDATE_VERSION: _Code.FAILED_PRECONDITION,
-    ErrorCode.INCONSISTENT_CLUSTER_ID: _Code.INVALID_ARGUMENT,
-    ErrorCode.INVALID_VOTER_KEY: _Code.FAILED_PRECONDITION,
-    ErrorCode.DUPLICATE_VOTER: _Code.ALREADY_EXISTS,
-    ErrorCode.VOTER_NOT_FOUND: _Code.NOT_FOUND,
-}
 
 
 def status_of(error: AdminError) -> grpc.StatusCode:
     """The status of a gRPC call that ends with this error."""
-    by_error = STATUS_BY_ERROR.get(error.error, _Code.INTERNAL)
-    return STATUS_BY_REASON.get(error.reason, by_error)
+    return STATUS_BY_REASON.get(error.reason, refusals.status_of(error.error))
 
 
 async def abort(context: grpc.aio.ServicerContext[Any, Any], error: AdminError) -> None:

@@ -17,6 +17,7 @@ from quorate.rpc import convert_sidecar as convert
 from quorate.rpc.authorization import CALLER
 from quorate.rpc.convert_admin import pb_describe_response
 from quorate.rpc.convert_raft import at_least_0, pb_leader
+from quorate.rpc.deadlines import handling_s
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.methods import ADMIN, ADMIN_METHODS
 
@@ -38,9 +39,6 @@ METHODS: Final = tuple(method.name for method in ADMIN.methods)
 OK: Final = "OK"
 CANCELLED: Final = "CANCELLED"
 INTERNAL: Final = "INTERNAL"
-# Of the time until the call's own deadline: what it takes for the answer to get there.
-MARGIN_SHARE: Final = 0.1
-MARGIN_S_MAX: Final = 0.5
 WORDS_BYTES_MAX: Final = 512
 
 
@@ -200,9 +198,9 @@ def _time(context: Context, timeout_ms: int) -> float | None:
     Raises ValueError for a time below 0.
     """
     times = [timeout_ms / 1000] if at_least_0(timeout_ms, "timeout_ms") else []
-    left_s = context.time_remaining()
+    left_s = handling_s(context)
     if left_s is not None:
-        times.append(left_s - min(MARGIN_S_MAX, left_s * MARGIN_SHARE))
+        times.append(left_s)
     return min(times, default=None)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import grpc
 import grpc.aio
+from google.protobuf.message_factory import GetMessageClass
 
 from quorate.api.handlers import ControllerApiError
 from quorate.api.listening import named_first
@@ -16,17 +18,20 @@ from quorate.rpc.admission import Admission, AdmissionError, Pool
 from quorate.rpc.authorization import CALLER
 from quorate.rpc.by_callback import replies_of
 from quorate.rpc.channels import write_spans
+from quorate.rpc.controller_errors import refusal_for
+from quorate.rpc.deadlines import handling_s
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
-from quorate.rpc.methods import CONTROLLER, CONTROLLER_METHODS
+from quorate.rpc.methods import CONTROLLER, CONTROLLER_METHODS, is_write, takes_any
 from quorate.rpc.pace import SERVING_SHARE, Pace
 from quorate.rpc.refusals import abort
-from quorate.rpc.write_stream import WriteStream, converted
+from quorate.rpc.write_stream import WriteStream, converted, read_message
 from quorate.rpc.write_window import WriteBudget
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from google.protobuf.descriptor import MethodDescriptor
+    from google.protobuf.message import Message
 
     from quorate.api.handlers import Answer, ControllerHandler
     from quorate.controller.replies import WriteReply
@@ -54,8 +59,11 @@ class ControllerService:
     methods = CONTROLLER_METHODS
 
     def behaviour(self, method: MethodDescriptor) -> Behaviour:
-        behaviour: Behaviour = getattr(self, method.name)
-        return behaviour
+        if takes_any(method):
+            behaviour: Behaviour = getattr(self, method.name)
+            return behaviour
+        serve = self._write_one if is_write(method) else self._read_one
+        return partial(serve, GetMessageClass(method.output_type))
 
     def __init__(
         self,
@@ -115,7 +123,7 @@ class ControllerService:
     async def Read(self, request: pb.ReadRequest, context: Context) -> pb.ReadResponse:
         response = pb.ReadResponse()
         try:
-            read = convert.chosen(request, "request")
+            read = convert.chosen_read(request)
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         try:
@@ -134,6 +142,48 @@ class ControllerService:
             response.message = error.message
             if error.leader is not None:
                 response.leader.CopyFrom(self._leader(error.leader))
+        return response
+
+    # --- a request by itself ----------------------------------------------------------------------
+
+    async def _write_one(
+        self, reply_type: Callable[[], Message], request: Message, context: Context
+    ) -> Message:
+        """One change, by the method of its own name."""
+        response = reply_type()
+        try:
+            write = await read_message(request, request.ByteSize())
+            convert.put(response, await self._handler.write(write, _caller(context)))
+        except ValueError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except ControllerApiError as error:
+            await abort(context, refusal_for(error, self._listener))
+        return response
+
+    async def _read_one(
+        self,
+        reply_type: Callable[[], Message],
+        request: Any,  # noqa: ANN401 - a message of any read
+        context: Context,
+    ) -> Message:
+        """One read, by the method of its own name; the call's deadline is how long it waits."""
+        response = reply_type()
+        left_s, options = handling_s(context), request.options
+        try:
+            reply = await self._handler.read(
+                convert.from_message(request),
+                min_offset=options.min_offset,
+                current=options.current,
+                timeout_ms=0 if left_s is None else max(1, int(left_s * 1000)),
+                even_if_behind=options.even_if_behind,
+            )
+            pace = Pace(SERVING_SHARE)
+            for _ in convert.put_reply_in_slices(response, reply):
+                await pace.breathe()
+        except ValueError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except ControllerApiError as error:
+            await abort(context, refusal_for(error, self._listener))
         return response
 
     def _put_result(self, result: pb.WriteResult, reply: Answer[WriteReply]) -> None:

@@ -105,6 +105,11 @@ def put_in_slices(response: pb.ReadResponse, reply: ReadReply) -> Iterator[None]
     """The same with pauses, in which others may run: a reply has thousands of items."""
     message = getattr(response, _FIELDS[type(reply)])
     message.SetInParent()
+    return put_reply_in_slices(message, reply)
+
+
+def put_reply_in_slices(message: Any, reply: ReadReply) -> Iterator[None]:
+    """Fill the fresh message of a reply, with pauses."""
     for name in field_names(type(reply).__name__):
         item = getattr(reply, name)
         if isinstance(item, tuple):
@@ -144,10 +149,18 @@ def chosen_in_slices(message: Message, oneof: str) -> Slices[Any]:
     name = message.WhichOneof(oneof)
     if name is None:
         raise ValueError(f"{oneof}: none is given")
-    return (yield from _read_in_slices(getattr(message, name)))
+    return (yield from from_message_in_slices(getattr(message, name)))
 
 
-def _read_in_slices(part: Message) -> Slices[Any]:
+def chosen_read(message: pb.ReadRequest) -> ReadRequest:
+    """The read in its envelope. Raises ValueError, also for options that do not count there."""
+    request: ReadRequest = chosen(message, "request")
+    if getattr(message, message.WhichOneof("request") or "").HasField("options"):
+        raise ValueError("options: in a ReadRequest the fields beside the request are what counts")
+    return request
+
+
+def from_message_in_slices(part: Message) -> Slices[Any]:
     """Item by item, and those of an item whose own may be many and have items: one topic's
     partitions, of which each names its replicas, are as much as a thousand topics.
     """
@@ -161,7 +174,7 @@ def _read_in_slices(part: Message) -> Slices[Any]:
     read = reader(field.message_type.name)
     items = []
     for value in values:
-        items.append((yield from _read_in_slices(value)) if is_deeper else read(value))
+        items.append((yield from from_message_in_slices(value)) if is_deeper else read(value))
         yield
     return reader(owner, field.name)(part, tuple(items))
 

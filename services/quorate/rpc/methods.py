@@ -172,25 +172,40 @@ def _of_admin(method: MethodDescriptor) -> Method:
 # --- metadata -------------------------------------------------------------------------------------
 
 
-def _of_controller(method: MethodDescriptor) -> Method:
+def _alternatives(method: MethodDescriptor) -> dict[str, str]:
+    """The messages that its envelope may hold, by the names of their fields."""
     # Typed as far as it is needed: what a oneof offers here are messages.
-    alternatives: Any = method.input_type.oneofs_by_name["request"].fields
-    is_write = method.name != "Read"
+    fields: Any = method.input_type.oneofs_by_name["request"].fields
+    return {field.name: field.message_type.name for field in fields}
+
+
+_WRITES: Final = frozenset(_alternatives(CONTROLLER.methods_by_name["Write"]).values())
+
+
+def takes_any(method: MethodDescriptor) -> bool:
+    """Whether a method of the metadata API takes any request, in an envelope."""
+    return method.input_type.name in ("WriteRequest", "ReadRequest")
+
+
+def is_write(method: MethodDescriptor) -> bool:
+    """Whether a method of the metadata API changes something."""
+    return method.input_type.name in ("WriteRequest", *_WRITES)
+
+
+def _of_controller(method: MethodDescriptor) -> Method:
+    writes = is_write(method)
+    kinds = _alternatives(method) if takes_any(method) else {"": method.input_type.name}
     return Method(
-        needs={each.name: _right_of(each.message_type.name).need for each in alternatives},
-        kind_of=_alternative,
+        needs={kind: rights.CONTROLLER[shape_of(name)].need for kind, name in kinds.items()},
+        kind_of=_alternative if takes_any(method) else _only_kind,
         request_bytes_max=REQUEST_BYTES_MAX,
-        places=PlaceKind.WRITES if is_write else PlaceKind.READS,
+        places=PlaceKind.WRITES if writes else PlaceKind.READS,
         # What a stream of writes has not been told only the service knows.
         has_own_places=method.client_streaming,
         is_sized=method.client_streaming,
-        only_tells=not is_write,
-        sampling=Sampling.AS_WRITES if is_write else Sampling.NEVER,
+        only_tells=not writes,
+        sampling=Sampling.AS_WRITES if writes else Sampling.NEVER,
     )
-
-
-def _right_of(name: str) -> Right:
-    return rights.CONTROLLER[shape_of(name)]
 
 
 def _alternative(request: Any) -> str:  # noqa: ANN401 - of two types

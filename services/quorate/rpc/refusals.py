@@ -15,6 +15,8 @@ from google.protobuf import any_pb2
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
+from quorate.records.errors import ErrorCode
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -24,6 +26,30 @@ DOMAIN: Final = "quorate"
 _VERIFICATION: Final = re.compile(r"CERTIFICATE_VERIFY_FAILED: ([^:]+)")
 _OTHER_NAME: Final = re.compile(r"peer name \S+ is not in peer certificate|hostname verif", re.I)
 _CLOSED: Final = ("socket closed", "connection reset", "broken pipe", "endpoint closing")
+_Code = grpc.StatusCode
+# What a caller can do: UNAVAILABLE is worth the same call again, FAILED_PRECONDITION is not before
+# something else has changed, DEADLINE_EXCEEDED leaves open whether a change is done.
+_STATUS_BY_ERROR: Final[dict[ErrorCode, grpc.StatusCode]] = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: _Code.UNAVAILABLE,
+    ErrorCode.NOT_CONTROLLER: _Code.UNAVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: _Code.DEADLINE_EXCEEDED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _Code.PERMISSION_DENIED,
+    ErrorCode.UNSUPPORTED_VERSION: _Code.FAILED_PRECONDITION,
+    ErrorCode.INVALID_REQUEST: _Code.INVALID_ARGUMENT,
+    ErrorCode.POLICY_VIOLATION: _Code.FAILED_PRECONDITION,
+    ErrorCode.FENCED_LEADER_EPOCH: _Code.ABORTED,
+    ErrorCode.UNKNOWN_LEADER_EPOCH: _Code.ABORTED,
+    ErrorCode.INVALID_UPDATE_VERSION: _Code.FAILED_PRECONDITION,
+    ErrorCode.INCONSISTENT_CLUSTER_ID: _Code.INVALID_ARGUMENT,
+    ErrorCode.INVALID_VOTER_KEY: _Code.FAILED_PRECONDITION,
+    ErrorCode.DUPLICATE_VOTER: _Code.ALREADY_EXISTS,
+    ErrorCode.VOTER_NOT_FOUND: _Code.NOT_FOUND,
+}
+
+
+def status_of(error: ErrorCode) -> grpc.StatusCode:
+    """The status of a call that ends with one of Kafka's errors."""
+    return _STATUS_BY_ERROR.get(error, _Code.INTERNAL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,9 @@ def shape_of(name: str) -> Any:
 
 
 def _fields_of(name: str) -> Any:
-    return getattr(pb, name).DESCRIPTOR.fields
+    """Those that are the dataclass's, too: how a read is to be answered is no part of it."""
+    every = getattr(pb, name).DESCRIPTOR.fields
+    return [field for field in every if field.message_type is not pb.ReadOptions.DESCRIPTOR]
 
 
 def _names_within(name: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quorate.rpc import convert_controller as convert
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
@@ -17,6 +17,8 @@ from quorate.rpc.write_window import WriteWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from google.protobuf.message import Message
 
     from quorate.api.handlers import Answer
     from quorate.controller.replies import WriteReply
@@ -183,3 +185,10 @@ async def converted(request: pb.WriteRequest, size: int) -> WriteRequest:
         convert.chosen_in_slices(request, "request")
     )
     return write
+
+
+async def read_message(message: Message, size: int) -> Any:  # noqa: ANN401 - of any request
+    """The request that a message of so many bytes is. Raises ValueError that names the field."""
+    if size <= CONVERTED_AT_ONCE_BYTES:
+        return convert.from_message(message)
+    return await Pace(SERVING_SHARE).finish(convert.from_message_in_slices(message))

@@ -100,7 +100,7 @@ async def _one(message: object) -> AsyncIterator[object]:
 
 async def _call(service: Any, method: str, message: Message) -> None:  # noqa: ANN401
     """One call, answered, refused, or given up because it waits for somebody else."""
-    handler = getattr(service, method)
+    handler = service.behaviour(service.descriptor.methods_by_name[method])
 
     async def run() -> None:
         with contextlib.suppress(_Aborted):

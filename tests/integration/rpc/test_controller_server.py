@@ -14,6 +14,8 @@ from quorate.controller.topics.messages import (
     CreatedTopic,
     CreateTopics,
     CreateTopicsReply,
+    DeleteTopics,
+    DeleteTopicsReply,
     ListedTopic,
     ListTopics,
     ListTopicsReply,
@@ -26,6 +28,7 @@ from quorate.records.voters import Endpoint
 from quorate.rpc import convert_controller as convert
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
+from quorate.rpc.refusals import refusal_of
 from quorate.rpc.write_stream import CONVERTED_AT_ONCE_BYTES
 from tests.integration.rpc.conftest import WAIT_S
 
@@ -283,3 +286,84 @@ async def test_a_leader_that_is_lost_answers_all_that_waits(
     assert {result.error for result in results} == {ErrorCode.NOT_CONTROLLER}
     await call.done_writing()
     assert (await call.code()) is grpc.StatusCode.OK
+
+
+# --- a request by itself --------------------------------------------------------------------------
+
+
+async def test_a_request_is_served_by_the_method_of_its_name(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    request = pb.CreateTopics(topics=[pb.NewTopic(name="a", partitions=-1, replication_factor=-1)])
+    call = controller_pb2_grpc.ControllerStub(channel).CreateTopics(request)
+    asked, reply = await served.controller.asked()
+    assert asked == creation("a")
+    reply.set_result(created("a"))
+    response = await call
+    assert convert.from_message(response) == created("a")
+    assert served.controller.callers[0].principal == "User:ANONYMOUS"
+
+
+async def test_a_large_request_of_its_own_method_is_read_in_slices(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    request = pb.DeleteTopics(names=["t" * 200] * (CONVERTED_AT_ONCE_BYTES // 200 + 1))
+    call = controller_pb2_grpc.ControllerStub(channel).DeleteTopics(request)
+    asked, reply = await served.controller.asked()
+    assert asked == DeleteTopics(tuple(request.names))
+    reply.set_result(DeleteTopicsReply(()))
+    assert not (await call).topics
+
+
+async def test_a_refusal_of_one_request_is_a_status_that_names_the_leader(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    stub = controller_pb2_grpc.ControllerStub(channel)
+    leader = LeaderInfo(NodeId(2), Epoch(5), (Endpoint("GRPC", "two", 9094),))
+    not_here = ControllerApiError(ErrorCode.NOT_CONTROLLER, "ask node 2", leader=leader)
+    writing = asyncio.ensure_future(stub.DeleteTopics(pb.DeleteTopics(names=["a"])))
+    (await served.controller.asked())[1].set_exception(not_here)
+    served.controller.read_replies.append(not_here)
+    for call in (writing, stub.ListTopics(pb.ListTopics())):
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call
+        found = refusal_of(refused.value)
+        assert found is not None
+        assert (found.code, found.reason) == (grpc.StatusCode.UNAVAILABLE, "NOT_CONTROLLER")
+        assert (found.metadata["leader_host"], found.metadata["leader_port"]) == ("two", "9094")
+
+
+async def test_bad_input_to_one_method_is_malformed(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    stub = controller_pb2_grpc.ControllerStub(channel)
+    config = pb.ConfigResource(type=99)
+    calls = (
+        stub.CreateTopics(pb.CreateTopics(topics=[pb.NewTopic(name="x" * 40_000)])),
+        stub.DescribeConfigs(pb.DescribeConfigs(resources=[config])),
+    )
+    for call in calls:
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert served.controller.callers == []
+    assert served.controller.reads == []
+
+
+async def test_a_read_says_how_new_its_answer_has_to_be_in_its_options(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    served.controller.read_replies.append(ListTopicsReply(Offset(9), ()))
+    request = pb.ListTopics(options=pb.ReadOptions(min_offset=8, current=True))
+    response = await controller_pb2_grpc.ControllerStub(channel).ListTopics(request, timeout=WAIT_S)
+    assert response.offset == 9
+    assert served.controller.reads == [(ListTopics(), 8, True)]
+
+
+async def test_the_options_of_one_read_do_not_count_in_an_envelope(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    inner = pb.ListTopics(options=pb.ReadOptions(current=True))
+    with pytest.raises(grpc.aio.AioRpcError, match="the fields beside the request") as refused:
+        await controller_pb2_grpc.ControllerStub(channel).Read(pb.ReadRequest(list_topics=inner))
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT

@@ -10,6 +10,7 @@ import grpc.aio
 import pytest
 from opentelemetry.trace import SpanKind
 
+from quorate.controller.topics.messages import DeleteTopicsReply
 from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, SendRequest
 from quorate.records.errors import ErrorCode
@@ -360,3 +361,20 @@ async def test_requests_on_a_write_stream_are_traces_of_their_own(
         assert ids == current
         assert len({trace_id for trace_id, _ in ids}) == 2
         assert {span.kind for span in spans} == {SpanKind.SERVER}
+
+
+async def test_a_request_by_its_own_method_has_spans_of_that_name() -> None:
+    with recorded(write_ratio=1.0) as found:
+        server = await serve()
+        channel = open_channel(*server.address, transport=chosen())
+        stub = controller_pb2_grpc.ControllerStub(channel)
+        request = controller_pb2.DeleteTopics(names=["a"])
+        deleting = asyncio.ensure_future(stub.DeleteTopics(request, timeout=WAIT_S))
+        (await server.controller.asked())[1].set_result(DeleteTopicsReply(()))
+        await deleting
+        name = "quorate.controller.v1.Controller/DeleteTopics"
+        ours = await ended(found, name, SpanKind.CLIENT)
+        theirs = await ended(found, name, SpanKind.SERVER)
+        assert ours.context.trace_id == theirs.context.trace_id
+        await channel.close()
+        await server.server.stop()

@@ -20,6 +20,7 @@ from quorate.controller.topics.messages import (
     CreateTopics,
     CreateTopicsReply,
     DeleteTopics,
+    ListTopicsReply,
     NewTopic,
 )
 from quorate.raft import messages as m
@@ -224,6 +225,28 @@ async def test_a_refusal_that_repeats_itself_is_logged_once(
     is_new = RepeatFilter().filter
     said = [record.getMessage() for record in caplog.records if is_new(record)]
     assert [words.split("/")[1].split(":")[0] for words in said] == ["Vote", "FetchOnce"]
+
+
+async def test_a_request_by_its_own_method_needs_what_it_needs_in_an_envelope(
+    guarded: Served, stores: Stores
+) -> None:
+    creation = controller_pb2.CreateTopics(topics=[controller_pb2.NewTopic(name="a")])
+    async with calling(guarded, stores, "viewer") as channel:
+        stub = controller_pb2_grpc.ControllerStub(channel)
+        told = await refusal(stub.CreateTopics(creation))
+        assert told.metadata["operation"] == "Create"
+        assert told.metadata["method"] == "quorate.controller.v1.Controller/CreateTopics"
+        # It is refused before its request has come.
+        create: Any = channel.unary_unary("/quorate.controller.v1.Controller/CreateTopics")
+        assert (await refusal(create(b"\xff"))).reason == "NOT_AUTHORIZED"
+        guarded.controller.read_replies.append(ListTopicsReply(Offset(1), ()))
+        assert (await stub.ListTopics(controller_pb2.ListTopics(), timeout=WAIT_S)).offset == 1
+    async with calling(guarded, stores, "creator") as channel:
+        stub = controller_pb2_grpc.ControllerStub(channel)
+        creating = asyncio.ensure_future(stub.CreateTopics(creation, timeout=WAIT_S))
+        (await guarded.controller.asked())[1].set_result(CREATED)
+        assert [topic.name for topic in (await creating).topics] == ["a"]
+        assert guarded.controller.callers[-1].principal == "User:CN=creator"
 
 
 async def test_reflection_is_for_those_who_may_describe(stores: Stores) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,12 +11,16 @@ from quorate.api.rights import ALTER, PEER, PEER_OR_ALTER
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
+from quorate.rpc.methods import CONTROLLER as CONTROLLER_SERVICE
 from quorate.rpc.methods import (
     METHODS,
     REQUEST_BYTES_MAX,
     SMALL_BYTES_MAX,
     UNKNOWN,
     Sampling,
+    is_write,
+    path,
+    takes_any,
 )
 
 if TYPE_CHECKING:
@@ -79,9 +84,10 @@ def test_a_method_takes_no_more_than_its_requests_need() -> None:
 
 
 def test_what_was_done_has_to_be_told() -> None:
-    telling = {path for path, row in METHODS.items() if row.only_tells}
+    telling = {name for name, row in METHODS.items() if row.only_tells}
+    reads = ("Read", "ListTopics", "DescribeTopics", "DescribeConfigs", "ListBrokers")
     assert telling == {
-        CONTROLLER + "Read",
+        *(CONTROLLER + name for name in reads),
         RAFT + "FetchSnapshot",
         RAFT + "DescribeQuorum",
         ADMIN + "DescribeQuorum",
@@ -91,11 +97,22 @@ def test_what_was_done_has_to_be_told() -> None:
 def test_elections_and_changes_are_always_sampled() -> None:
     never = {"ApiVersions", "BeginQuorumEpoch", "DescribeQuorum"}
     fetches = {"Fetch", "FetchOnce", "FetchSnapshot"}
-    for path, row in METHODS.items():
-        name = path.rpartition("/")[2]
-        if path.startswith((RAFT, ADMIN)) and name not in never | fetches:
-            assert row.sampling is Sampling.ALWAYS, path
+    for method, row in METHODS.items():
+        name = method.rpartition("/")[2]
+        if method.startswith((RAFT, ADMIN)) and name not in never | fetches:
+            assert row.sampling is Sampling.ALWAYS, method
         elif name in fetches:
-            assert row.sampling is Sampling.AS_FETCHES, path
+            assert row.sampling is Sampling.AS_FETCHES, method
     assert METHODS[CONTROLLER + "Write"].sampling is Sampling.AS_WRITES
     assert METHODS[CONTROLLER + "Read"].sampling is Sampling.NEVER
+
+
+def test_a_request_by_itself_is_treated_as_in_its_envelope() -> None:
+    for method in CONTROLLER_SERVICE.methods:
+        if takes_any(method):
+            continue
+        row = METHODS[path(method)]
+        envelope = METHODS[CONTROLLER + ("Write" if is_write(method) else "Read")]
+        assert row == replace(envelope, needs=row.needs, kind_of=row.kind_of)
+        assert row.needs[""] in envelope.needs.values()
+        assert not row.is_judged_by_requests

@@ -96,6 +96,16 @@ class ReadResponse(_message.Message):
     list_brokers: ListBrokersReply
     def __init__(self, error: _Optional[int] = ..., message: _Optional[str] = ..., leader: _Optional[_Union[Leader, _Mapping]] = ..., list_topics: _Optional[_Union[ListTopicsReply, _Mapping]] = ..., describe_topics: _Optional[_Union[DescribeTopicsReply, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigsReply, _Mapping]] = ..., list_brokers: _Optional[_Union[ListBrokersReply, _Mapping]] = ...) -> None: ...
 
+class ReadOptions(_message.Message):
+    __slots__ = ("min_offset", "current", "even_if_behind")
+    MIN_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_FIELD_NUMBER: _ClassVar[int]
+    EVEN_IF_BEHIND_FIELD_NUMBER: _ClassVar[int]
+    min_offset: int
+    current: bool
+    even_if_behind: bool
+    def __init__(self, min_offset: _Optional[int] = ..., current: _Optional[bool] = ..., even_if_behind: _Optional[bool] = ...) -> None: ...
+
 class Leader(_message.Message):
     __slots__ = ("id", "epoch", "host", "port")
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -207,12 +217,14 @@ class Cursor(_message.Message):
     def __init__(self, topic_name: _Optional[str] = ..., partition_index: _Optional[int] = ...) -> None: ...
 
 class ListTopics(_message.Message):
-    __slots__ = ("cursor", "response_topic_limit")
+    __slots__ = ("cursor", "response_topic_limit", "options")
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     RESPONSE_TOPIC_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     cursor: Cursor
     response_topic_limit: int
-    def __init__(self, cursor: _Optional[_Union[Cursor, _Mapping]] = ..., response_topic_limit: _Optional[int] = ...) -> None: ...
+    options: ReadOptions
+    def __init__(self, cursor: _Optional[_Union[Cursor, _Mapping]] = ..., response_topic_limit: _Optional[int] = ..., options: _Optional[_Union[ReadOptions, _Mapping]] = ...) -> None: ...
 
 class ListTopicsReply(_message.Message):
     __slots__ = ("offset", "topics", "next_cursor")
@@ -235,14 +247,16 @@ class ListedTopic(_message.Message):
     def __init__(self, name: _Optional[str] = ..., topic_id: _Optional[bytes] = ..., partitions: _Optional[int] = ...) -> None: ...
 
 class DescribeTopics(_message.Message):
-    __slots__ = ("names", "cursor", "response_partition_limit")
+    __slots__ = ("names", "cursor", "response_partition_limit", "options")
     NAMES_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     RESPONSE_PARTITION_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
     cursor: Cursor
     response_partition_limit: int
-    def __init__(self, names: _Optional[_Iterable[str]] = ..., cursor: _Optional[_Union[Cursor, _Mapping]] = ..., response_partition_limit: _Optional[int] = ...) -> None: ...
+    options: ReadOptions
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., cursor: _Optional[_Union[Cursor, _Mapping]] = ..., response_partition_limit: _Optional[int] = ..., options: _Optional[_Union[ReadOptions, _Mapping]] = ...) -> None: ...
 
 class DescribeTopicsReply(_message.Message):
     __slots__ = ("offset", "topics", "next_cursor")
@@ -333,12 +347,14 @@ class AlteredResource(_message.Message):
     def __init__(self, resource: _Optional[_Union[ConfigResource, _Mapping]] = ..., error: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
 
 class DescribeConfigs(_message.Message):
-    __slots__ = ("resources", "include_defaults")
+    __slots__ = ("resources", "include_defaults", "options")
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_DEFAULTS_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     resources: _containers.RepeatedCompositeFieldContainer[ConfigResource]
     include_defaults: bool
-    def __init__(self, resources: _Optional[_Iterable[_Union[ConfigResource, _Mapping]]] = ..., include_defaults: _Optional[bool] = ...) -> None: ...
+    options: ReadOptions
+    def __init__(self, resources: _Optional[_Iterable[_Union[ConfigResource, _Mapping]]] = ..., include_defaults: _Optional[bool] = ..., options: _Optional[_Union[ReadOptions, _Mapping]] = ...) -> None: ...
 
 class DescribeConfigsReply(_message.Message):
     __slots__ = ("offset", "resources")
@@ -451,8 +467,10 @@ class BrokerHeartbeatReply(_message.Message):
     def __init__(self, error: _Optional[int] = ..., message: _Optional[str] = ..., is_caught_up: _Optional[bool] = ..., is_fenced: _Optional[bool] = ..., should_shut_down: _Optional[bool] = ...) -> None: ...
 
 class ListBrokers(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("options",)
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    options: ReadOptions
+    def __init__(self, options: _Optional[_Union[ReadOptions, _Mapping]] = ...) -> None: ...
 
 class ListBrokersReply(_message.Message):
     __slots__ = ("offset", "brokers")

@@ -49,6 +49,56 @@ class ControllerStub:
                 request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ReadRequest.SerializeToString,
                 response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ReadResponse.FromString,
                 _registered_method=True)
+        self.CreateTopics = channel.unary_unary(
+                '/quorate.controller.v1.Controller/CreateTopics',
+                request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.CreateTopics.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.CreateTopicsReply.FromString,
+                _registered_method=True)
+        self.DeleteTopics = channel.unary_unary(
+                '/quorate.controller.v1.Controller/DeleteTopics',
+                request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DeleteTopics.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DeleteTopicsReply.FromString,
+                _registered_method=True)
+        self.IncrementalAlterConfigs = channel.unary_unary(
+                '/quorate.controller.v1.Controller/IncrementalAlterConfigs',
+                request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.IncrementalAlterConfigs.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.IncrementalAlterConfigsReply.FromString,
+                _registered_method=True)
+        self.RegisterBroker = channel.unary_unary(
+                '/quorate.controller.v1.Controller/RegisterBroker',
+                request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.RegisterBroker.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.RegisterBrokerReply.FromString,
+                _registered_method=True)
+        self.BrokerHeartbeat = channel.unary_unary(
+                '/quorate.controller.v1.Controller/BrokerHeartbeat',
+                request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.BrokerHeartbeat.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.BrokerHeartbeatReply.FromString,
+                _registered_method=True)
+        self.UnregisterBroker = channel.unary_unary(
+                '/quorate.controller.v1.Controller/UnregisterBroker',
+                request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.UnregisterBroker.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.UnregisterBrokerReply.FromString,
+                _registered_method=True)
+        self.ListTopics = channel.unary_unary(
+                '/quorate.controller.v1.Controller/ListTopics',
+                request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ListTopics.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ListTopicsReply.FromString,
+                _registered_method=True)
+        self.DescribeTopics = channel.unary_unary(
+                '/quorate.controller.v1.Controller/DescribeTopics',
+                request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeTopics.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeTopicsReply.FromString,
+                _registered_method=True)
+        self.DescribeConfigs = channel.unary_unary(
+                '/quorate.controller.v1.Controller/DescribeConfigs',
+                request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeConfigs.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeConfigsReply.FromString,
+                _registered_method=True)
+        self.ListBrokers = channel.unary_unary(
+                '/quorate.controller.v1.Controller/ListBrokers',
+                request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ListBrokers.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ListBrokersReply.FromString,
+                _registered_method=True)
 
 
 class ControllerServicer:
@@ -75,6 +125,72 @@ class ControllerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateTopics(self, request, context):
+        """Each request by itself, for tools, access lists, metrics and traces, which know methods. It is
+        answered by its reply; what has none is a gRPC status with a google.rpc.ErrorInfo of the domain
+        "quorate". Its reason is OUTCOME_UNKNOWN where a change may have been committed or may still be,
+        otherwise Kafka's name of the error; where that is NOT_CONTROLLER there are leader_epoch, and, as
+        far as they are known, leader_id, leader_host and leader_port. A read waits until the deadline of
+        its call, 30 s without one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteTopics(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def IncrementalAlterConfigs(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RegisterBroker(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BrokerHeartbeat(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UnregisterBroker(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTopics(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeTopics(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeConfigs(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListBrokers(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ControllerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -92,6 +208,56 @@ def add_ControllerServicer_to_server(servicer, server):
                     servicer.Read,
                     request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ReadRequest.FromString,
                     response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ReadResponse.SerializeToString,
+            ),
+            'CreateTopics': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateTopics,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.CreateTopics.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.CreateTopicsReply.SerializeToString,
+            ),
+            'DeleteTopics': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteTopics,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DeleteTopics.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DeleteTopicsReply.SerializeToString,
+            ),
+            'IncrementalAlterConfigs': grpc.unary_unary_rpc_method_handler(
+                    servicer.IncrementalAlterConfigs,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.IncrementalAlterConfigs.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.IncrementalAlterConfigsReply.SerializeToString,
+            ),
+            'RegisterBroker': grpc.unary_unary_rpc_method_handler(
+                    servicer.RegisterBroker,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.RegisterBroker.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.RegisterBrokerReply.SerializeToString,
+            ),
+            'BrokerHeartbeat': grpc.unary_unary_rpc_method_handler(
+                    servicer.BrokerHeartbeat,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.BrokerHeartbeat.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.BrokerHeartbeatReply.SerializeToString,
+            ),
+            'UnregisterBroker': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnregisterBroker,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.UnregisterBroker.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.UnregisterBrokerReply.SerializeToString,
+            ),
+            'ListTopics': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTopics,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ListTopics.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ListTopicsReply.SerializeToString,
+            ),
+            'DescribeTopics': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeTopics,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeTopics.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeTopicsReply.SerializeToString,
+            ),
+            'DescribeConfigs': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeConfigs,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeConfigs.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeConfigsReply.SerializeToString,
+            ),
+            'ListBrokers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListBrokers,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ListBrokers.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ListBrokersReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -175,6 +341,276 @@ class Controller:
             '/quorate.controller.v1.Controller/Read',
             quorate_dot_controller_dot_v1_dot_controller__pb2.ReadRequest.SerializeToString,
             quorate_dot_controller_dot_v1_dot_controller__pb2.ReadResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateTopics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/CreateTopics',
+            quorate_dot_controller_dot_v1_dot_controller__pb2.CreateTopics.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_controller__pb2.CreateTopicsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteTopics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/DeleteTopics',
+            quorate_dot_controller_dot_v1_dot_controller__pb2.DeleteTopics.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_controller__pb2.DeleteTopicsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def IncrementalAlterConfigs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/IncrementalAlterConfigs',
+            quorate_dot_controller_dot_v1_dot_controller__pb2.IncrementalAlterConfigs.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_controller__pb2.IncrementalAlterConfigsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RegisterBroker(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/RegisterBroker',
+            quorate_dot_controller_dot_v1_dot_controller__pb2.RegisterBroker.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_controller__pb2.RegisterBrokerReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BrokerHeartbeat(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/BrokerHeartbeat',
+            quorate_dot_controller_dot_v1_dot_controller__pb2.BrokerHeartbeat.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_controller__pb2.BrokerHeartbeatReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnregisterBroker(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/UnregisterBroker',
+            quorate_dot_controller_dot_v1_dot_controller__pb2.UnregisterBroker.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_controller__pb2.UnregisterBrokerReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTopics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/ListTopics',
+            quorate_dot_controller_dot_v1_dot_controller__pb2.ListTopics.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_controller__pb2.ListTopicsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeTopics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/DescribeTopics',
+            quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeTopics.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeTopicsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeConfigs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/DescribeConfigs',
+            quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeConfigs.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeConfigsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListBrokers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/ListBrokers',
+            quorate_dot_controller_dot_v1_dot_controller__pb2.ListBrokers.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_controller__pb2.ListBrokersReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,23 @@ class ControllerStub:
     """Many changes on one stream: decided in order, acknowledged together as they commit."""
     Read: _grpc.UnaryUnaryMultiCallable[_controller_pb2.ReadRequest, _controller_pb2.ReadResponse]
     """A read, from the committed image of whichever controller is asked."""
+    CreateTopics: _grpc.UnaryUnaryMultiCallable[_controller_pb2.CreateTopics, _controller_pb2.CreateTopicsReply]
+    """Each request by itself, for tools, access lists, metrics and traces, which know methods. It is
+    answered by its reply; what has none is a gRPC status with a google.rpc.ErrorInfo of the domain
+    "quorate". Its reason is OUTCOME_UNKNOWN where a change may have been committed or may still be,
+    otherwise Kafka's name of the error; where that is NOT_CONTROLLER there are leader_epoch, and, as
+    far as they are known, leader_id, leader_host and leader_port. A read waits until the deadline of
+    its call, 30 s without one.
+    """
+    DeleteTopics: _grpc.UnaryUnaryMultiCallable[_controller_pb2.DeleteTopics, _controller_pb2.DeleteTopicsReply]
+    IncrementalAlterConfigs: _grpc.UnaryUnaryMultiCallable[_controller_pb2.IncrementalAlterConfigs, _controller_pb2.IncrementalAlterConfigsReply]
+    RegisterBroker: _grpc.UnaryUnaryMultiCallable[_controller_pb2.RegisterBroker, _controller_pb2.RegisterBrokerReply]
+    BrokerHeartbeat: _grpc.UnaryUnaryMultiCallable[_controller_pb2.BrokerHeartbeat, _controller_pb2.BrokerHeartbeatReply]
+    UnregisterBroker: _grpc.UnaryUnaryMultiCallable[_controller_pb2.UnregisterBroker, _controller_pb2.UnregisterBrokerReply]
+    ListTopics: _grpc.UnaryUnaryMultiCallable[_controller_pb2.ListTopics, _controller_pb2.ListTopicsReply]
+    DescribeTopics: _grpc.UnaryUnaryMultiCallable[_controller_pb2.DescribeTopics, _controller_pb2.DescribeTopicsReply]
+    DescribeConfigs: _grpc.UnaryUnaryMultiCallable[_controller_pb2.DescribeConfigs, _controller_pb2.DescribeConfigsReply]
+    ListBrokers: _grpc.UnaryUnaryMultiCallable[_controller_pb2.ListBrokers, _controller_pb2.ListBrokersReply]
 
 @_typing.type_check_only
 class ControllerAsyncStub(ControllerStub):
@@ -53,6 +70,23 @@ class ControllerAsyncStub(ControllerStub):
     """Many changes on one stream: decided in order, acknowledged together as they commit."""
     Read: _aio.UnaryUnaryMultiCallable[_controller_pb2.ReadRequest, _controller_pb2.ReadResponse]  # type: ignore[assignment]
     """A read, from the committed image of whichever controller is asked."""
+    CreateTopics: _aio.UnaryUnaryMultiCallable[_controller_pb2.CreateTopics, _controller_pb2.CreateTopicsReply]  # type: ignore[assignment]
+    """Each request by itself, for tools, access lists, metrics and traces, which know methods. It is
+    answered by its reply; what has none is a gRPC status with a google.rpc.ErrorInfo of the domain
+    "quorate". Its reason is OUTCOME_UNKNOWN where a change may have been committed or may still be,
+    otherwise Kafka's name of the error; where that is NOT_CONTROLLER there are leader_epoch, and, as
+    far as they are known, leader_id, leader_host and leader_port. A read waits until the deadline of
+    its call, 30 s without one.
+    """
+    DeleteTopics: _aio.UnaryUnaryMultiCallable[_controller_pb2.DeleteTopics, _controller_pb2.DeleteTopicsReply]  # type: ignore[assignment]
+    IncrementalAlterConfigs: _aio.UnaryUnaryMultiCallable[_controller_pb2.IncrementalAlterConfigs, _controller_pb2.IncrementalAlterConfigsReply]  # type: ignore[assignment]
+    RegisterBroker: _aio.UnaryUnaryMultiCallable[_controller_pb2.RegisterBroker, _controller_pb2.RegisterBrokerReply]  # type: ignore[assignment]
+    BrokerHeartbeat: _aio.UnaryUnaryMultiCallable[_controller_pb2.BrokerHeartbeat, _controller_pb2.BrokerHeartbeatReply]  # type: ignore[assignment]
+    UnregisterBroker: _aio.UnaryUnaryMultiCallable[_controller_pb2.UnregisterBroker, _controller_pb2.UnregisterBrokerReply]  # type: ignore[assignment]
+    ListTopics: _aio.UnaryUnaryMultiCallable[_controller_pb2.ListTopics, _controller_pb2.ListTopicsReply]  # type: ignore[assignment]
+    DescribeTopics: _aio.UnaryUnaryMultiCallable[_controller_pb2.DescribeTopics, _controller_pb2.DescribeTopicsReply]  # type: ignore[assignment]
+    DescribeConfigs: _aio.UnaryUnaryMultiCallable[_controller_pb2.DescribeConfigs, _controller_pb2.DescribeConfigsReply]  # type: ignore[assignment]
+    ListBrokers: _aio.UnaryUnaryMultiCallable[_controller_pb2.ListBrokers, _controller_pb2.ListBrokersReply]  # type: ignore[assignment]
 
 class ControllerServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -78,5 +112,82 @@ class ControllerServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_controller_pb2.ReadResponse, _abc.Awaitable[_controller_pb2.ReadResponse]]:
         """A read, from the committed image of whichever controller is asked."""
+
+    @_abc_1.abstractmethod
+    def CreateTopics(
+        self,
+        request: _controller_pb2.CreateTopics,
+        context: _ServicerContext,
+    ) -> _typing.Union[_controller_pb2.CreateTopicsReply, _abc.Awaitable[_controller_pb2.CreateTopicsReply]]:
+        """Each request by itself, for tools, access lists, metrics and traces, which know methods. It is
+        answered by its reply; what has none is a gRPC status with a google.rpc.ErrorInfo of the domain
+        "quorate". Its reason is OUTCOME_UNKNOWN where a change may have been committed or may still be,
+        otherwise Kafka's name of the error; where that is NOT_CONTROLLER there are leader_epoch, and, as
+        far as they are known, leader_id, leader_host and leader_port. A read waits until the deadline of
+        its call, 30 s without one.
+        """
+
+    @_abc_1.abstractmethod
+    def DeleteTopics(
+        self,
+        request: _controller_pb2.DeleteTopics,
+        context: _ServicerContext,
+    ) -> _typing.Union[_controller_pb2.DeleteTopicsReply, _abc.Awaitable[_controller_pb2.DeleteTopicsReply]]: ...
+
+    @_abc_1.abstractmethod
+    def IncrementalAlterConfigs(
+        self,
+        request: _controller_pb2.IncrementalAlterConfigs,
+        context: _ServicerContext,
+    ) -> _typing.Union[_controller_pb2.IncrementalAlterConfigsReply, _abc.Awaitable[_controller_pb2.IncrementalAlterConfigsReply]]: ...
+
+    @_abc_1.abstractmethod
+    def RegisterBroker(
+        self,
+        request: _controller_pb2.RegisterBroker,
+        context: _ServicerContext,
+    ) -> _typing.Union[_controller_pb2.RegisterBrokerReply, _abc.Awaitable[_controller_pb2.RegisterBrokerReply]]: ...
+
+    @_abc_1.abstractmethod
+    def BrokerHeartbeat(
+        self,
+        request: _controller_pb2.BrokerHeartbeat,
+        context: _ServicerContext,
+    ) -> _typing.Union[_controller_pb2.BrokerHeartbeatReply, _abc.Awaitable[_controller_pb2.BrokerHeartbeatReply]]: ...
+
+    @_abc_1.abstractmethod
+    def UnregisterBroker(
+        self,
+        request: _controller_pb2.UnregisterBroker,
+        context: _ServicerContext,
+    ) -> _typing.Union[_controller_pb2.UnregisterBrokerReply, _abc.Awaitable[_controller_pb2.UnregisterBrokerReply]]: ...
+
+    @_abc_1.abstractmethod
+    def ListTopics(
+        self,
+        request: _controller_pb2.ListTopics,
+        context: _ServicerContext,
+    ) -> _typing.Union[_controller_pb2.ListTopicsReply, _abc.Awaitable[_controller_pb2.ListTopicsReply]]: ...
+
+    @_abc_1.abstractmethod
+    def DescribeTopics(
+        self,
+        request: _controller_pb2.DescribeTopics,
+        context: _ServicerContext,
+    ) -> _typing.Union[_controller_pb2.DescribeTopicsReply, _abc.Awaitable[_controller_pb2.DescribeTopicsReply]]: ...
+
+    @_abc_1.abstractmethod
+    def DescribeConfigs(
+        self,
+        request: _controller_pb2.DescribeConfigs,
+        context: _ServicerContext,
+    ) -> _typing.Union[_controller_pb2.DescribeConfigsReply, _abc.Awaitable[_controller_pb2.DescribeConfigsReply]]: ...
+
+    @_abc_1.abstractmethod
+    def ListBrokers(
+        self,
+        request: _controller_pb2.ListBrokers,
+        context: _ServicerContext,
+    ) -> _typing.Union[_controller_pb2.ListBrokersReply, _abc.Awaitable[_controller_pb2.ListBrokersReply]]: ...
 
 def add_ControllerServicer_to_server(servicer: ControllerServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
