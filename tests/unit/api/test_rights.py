@@ -9,13 +9,14 @@ import pytest
 from quorate.api.admin import AdminRequest
 from quorate.api.rights import ADMIN, ALTER, CONTROLLER, PEER, PEER_OR_ALTER, RAFT, Access, Need
 from quorate.controller.authorizer import TOPICS, ListedIdentities, Operation
-from quorate.controller.requests import ReadRequest, WriteRequest
+from quorate.controller.subjects import SUBJECTS
 from quorate.raft import messages as m
 
 
 def test_every_request_of_every_api_has_its_right() -> None:
     assert RAFT.keys() == set(get_args(m.Request))
-    assert CONTROLLER.keys() == {*get_args(WriteRequest), *get_args(ReadRequest)}
+    writes = {write.request for subject in SUBJECTS for write in subject.writes}
+    assert CONTROLLER.keys() == writes | {read for subject in SUBJECTS for read in subject.reads}
     # Leave is asked of the leader, by the sidecar.
     assert ADMIN.keys() == set(get_args(AdminRequest)) - {m.TakeLeaveRequest}
 
