@@ -229,7 +229,7 @@ def in_words(request: m.MembershipRequest) -> tuple[str, str, str]:
             return "Added", "adding", f"controller {_who(key)} and endpoints: {ways}"
         case m.RemoveRaftVoterRequest(voter=key):
             return "Removed", "removing", f"KRaft controller {_who(key)}"
-        case m.TransferLeadershipRequest(to=key):
+        case m.TransferLeadershipRequest(voter=key):
             what = f"leadership to controller {key.node_id}"
             return "Transferred", "transferring", what
         case _:
@@ -244,10 +244,8 @@ def _who(key: ReplicaKey) -> str:
 
 def fields(request: m.MembershipRequest) -> dict[str, object]:
     """The same for programs."""
-    key = request.to if isinstance(request, m.TransferLeadershipRequest) else None
-    if isinstance(request, m.AddRaftVoterRequest | m.RemoveRaftVoterRequest):
-        key = request.voter
-    assert key is not None
+    assert not isinstance(request, m.UpdateFeaturesRequest)
+    key = request.voter
     shown: dict[str, object] = {"id": key.node_id}
     if key.directory_id is not None:
         shown["directoryId"] = format_uuid(key.directory_id)

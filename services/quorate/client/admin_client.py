@@ -18,19 +18,20 @@ from quorate.api.admin import NO_LEADER, OUTCOME_UNKNOWN, AdminError, Done, Prep
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Millis
-from quorate.rpc import convert_sidecar as convert
 from quorate.rpc.admin_errors import admin_error
 from quorate.rpc.channels import ChannelPool, target
-from quorate.rpc.convert_admin import describe_response
+from quorate.rpc.convert_describe import describe_response
+from quorate.rpc.convert_membership import key_in, message_of, method_of
 from quorate.rpc.convert_raft import leader_of
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2
+from quorate.rpc.methods import ADMIN
 from quorate.rpc.refusals import never_sent, words_of
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from quorate.client.calls import Address
     from quorate.records.ids import ReplicaKey
@@ -40,13 +41,6 @@ if TYPE_CHECKING:
 TIMEOUT_S: Final = 30.0
 NO_ANSWER: Final = "NO_ANSWER"
 _ANY_CLUSTER: Final = ClusterId("")
-_CHANGES: Final[dict[type[m.MembershipRequest], tuple[str, Callable[[Any], Any]]]] = {
-    m.AddRaftVoterRequest: ("AddRaftVoter", convert.pb_add_voter),
-    m.RemoveRaftVoterRequest: ("RemoveRaftVoter", convert.pb_remove_voter),
-    m.UpdateRaftVoterRequest: ("UpdateRaftVoter", convert.pb_update_voter),
-    m.UpdateFeaturesRequest: ("UpdateFeatures", convert.pb_update_features),
-    m.TransferLeadershipRequest: ("TransferLeadership", convert.pb_transfer_leadership),
-}
 
 
 class AdminClient:
@@ -113,12 +107,11 @@ class AdminClient:
 
     async def change(self, request: m.MembershipRequest, timeout_s: float | None = None) -> Done:
         """Any change. The answer holds what was asked in the end, and who leads now."""
-        name, to_pb = _CHANGES[type(request)]
-        answer = await self._ask(name, to_pb(request), timeout_s)
+        answer = await self._ask(method_of(request), message_of(request, ADMIN), timeout_s)
         leader = leader_of(answer.current_leader)
         if isinstance(request, m.UpdateFeaturesRequest | m.TransferLeadershipRequest):
             return Done(request, leader)
-        return Done(replace(request, voter=convert.key_in(answer.voter)), leader)
+        return Done(replace(request, voter=key_in(answer.voter)), leader)
 
     async def prepare_stop(self, *, leave: bool, timeout_s: float | None = None) -> Prepared:
         """Make it safe to stop the controller beside the one sidecar that this client knows."""

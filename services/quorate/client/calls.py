@@ -7,7 +7,7 @@ know whether it may be asked for again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import grpc
 import grpc.aio
@@ -15,16 +15,18 @@ import grpc.aio
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Epoch
-from quorate.rpc import convert_admin, convert_controller, convert_raft
+from quorate.rpc import convert_controller, convert_raft
 from quorate.rpc.authorization import CALLER, forwarding
 from quorate.rpc.channels import ChannelPool
+from quorate.rpc.convert_describe import describe_response
 from quorate.rpc.gen.controller.v1 import controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
+from quorate.rpc.raft_calls import RAFT_CALLS
 from quorate.rpc.refusals import never_sent, refusal_of, words_of
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import ReadFor, WriteFor
@@ -43,14 +45,6 @@ _REFUSALS: Final = {
     grpc.StatusCode.UNIMPLEMENTED: ErrorCode.INVALID_REQUEST,
     grpc.StatusCode.UNAUTHENTICATED: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     grpc.StatusCode.PERMISSION_DENIED: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-}
-_CHANGES: Final[dict[type[m.MembershipRequest], tuple[str, Callable[[Any], Any]]]] = {
-    m.AddRaftVoterRequest: ("AddRaftVoter", convert_admin.pb_add_voter),
-    m.RemoveRaftVoterRequest: ("RemoveRaftVoter", convert_admin.pb_remove_voter),
-    m.UpdateRaftVoterRequest: ("UpdateRaftVoter", convert_admin.pb_update_voter),
-    m.UpdateFeaturesRequest: ("UpdateFeatures", convert_admin.pb_update_features),
-    m.TransferLeadershipRequest: ("TransferLeadership", convert_admin.pb_transfer_leadership),
-    m.TakeLeaveRequest: ("TakeLeave", convert_admin.pb_take_leave),
 }
 
 
@@ -192,7 +186,7 @@ class ControllerCalls:
             )
         except grpc.aio.AioRpcError as error:
             raise self._no_answer(server, error) from error
-        return convert_admin.describe_response(answer)
+        return describe_response(answer)
 
     async def try_describe_at(
         self, server: Address, timeout_s: float = ATTEMPT_TIMEOUT_S
@@ -224,16 +218,17 @@ class ControllerCalls:
         Raises QuorumUnavailableError when it cannot have been asked, RequestRefusedError,
         OutcomeUnknownError.
         """
-        method, convert = _CHANGES[type(request)]
-        call = getattr(raft_pb2_grpc.RaftStub(self._channels.get(*server)), method)
+        call = RAFT_CALLS[type(request)]
+        ask = getattr(raft_pb2_grpc.RaftStub(self._channels.get(*server)), call.method)
         try:
-            response = await call(convert(request), timeout=timeout_s, metadata=self._metadata())
+            response = await ask(call.write(request), timeout=timeout_s, metadata=self._metadata())
         except grpc.aio.AioRpcError as error:
             failed = self._change_failed(server, error)
             if isinstance(failed, NoAnswerError):
                 raise QuorumUnavailableError(f"tried {name_of(server)}: {failed}") from error
             raise failed from error
-        return convert_admin.membership_response(response)
+        answer: m.MembershipResponse = call.read_answer(response)
+        return answer
 
     async def api_versions_at(self, server: Address, timeout_s: float) -> ApiVersions:
         """Who one server is. Raises NoAnswerError."""

@@ -201,7 +201,7 @@ class _Course:
                     "the leader has appended the update, and it is not committed yet",
                 )
                 return self._open
-            case m.TransferLeadershipRequest(to=to):
+            case m.TransferLeadershipRequest(voter=to):
                 if found.quorum.leader.leader_id == to.node_id:
                     return None
                 self._finder.forget()

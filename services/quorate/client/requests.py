@@ -45,20 +45,9 @@ def completed(
                 voter=request.voter if observer is None else observer.key,
                 listeners=request.listeners or (observer.endpoints if observer is not None else ()),
             )
-        case m.RemoveRaftVoterRequest():
-            voter = _voter(request.voter, quorum)
-            return replace(request, cluster_id=request.cluster_id or cluster_id, voter=voter)
-        case m.UpdateRaftVoterRequest():
-            voter = _voter(request.voter, quorum)
-            return replace(request, cluster_id=request.cluster_id or cluster_id, voter=voter)
-        case m.TransferLeadershipRequest():
-            voter = _voter(request.to, quorum)
-            return replace(request, cluster_id=request.cluster_id or cluster_id, to=voter)
-        case m.TakeLeaveRequest():
-            voter = _voter(request.voter, quorum)
-            return replace(request, cluster_id=request.cluster_id or cluster_id, voter=voter)
         case _:
-            assert_never(request)
+            voter = _voter(request.voter, quorum)
+            return replace(request, cluster_id=request.cluster_id or cluster_id, voter=voter)
 
 
 def _voter(key: ReplicaKey, quorum: m.DescribeQuorumResponse) -> ReplicaKey:
@@ -132,7 +121,7 @@ def _is_as_asked(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse)
         case m.UpdateFeaturesRequest():
             return quorum.kraft_version == request.kraft_version
         case m.TransferLeadershipRequest():
-            return quorum.leader.leader_id == request.to.node_id
+            return quorum.leader.leader_id == request.voter.node_id
         case m.TakeLeaveRequest():
             # No log holds it, and a voter that asks twice is given it twice.
             return False
@@ -155,7 +144,7 @@ def foreseen(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse) -> 
         case m.RemoveRaftVoterRequest():
             return _why_not_now(quorum) or _why_not_removed(request.voter, quorum)
         case m.TransferLeadershipRequest():
-            return _why_no_voter(request.to, quorum)
+            return _why_no_voter(request.voter, quorum)
         case _:
             return None
 

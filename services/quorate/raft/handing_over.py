@@ -38,7 +38,7 @@ class HandingOver:
             return
         role = r.role
         assert isinstance(role, Leader)
-        voter = r.voters.voter(request.to)
+        voter = r.voters.voter(request.voter)
         if voter is not None and voter.key.node_id == r.node_id:
             r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))
             return
@@ -52,10 +52,10 @@ class HandingOver:
         self.advance()
 
     def _why_not(self, role: Leader, request: TransferLeadershipRequest) -> Obstacle | None:
-        voter = self.r.voters.voter(request.to)
+        voter = self.r.voters.voter(request.voter)
         if voter is None:
             ids = ", ".join(str(voter.key) for voter in self.r.voters)
-            text = f"{request.to} is no voter: the voters are {ids} (node id : directory id)"
+            text = f"{request.voter} is no voter: the voters are {ids} (node id : directory id)"
             return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
         if role.hand_over is not None:
             text = f"leadership is being handed over to {role.hand_over.to}: try again later"

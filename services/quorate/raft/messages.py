@@ -385,7 +385,7 @@ class UpdateFeaturesRequest:
 @value
 class TransferLeadershipRequest:
     cluster_id: ClusterId
-    to: ReplicaKey
+    voter: ReplicaKey  # that is to lead
 
 
 @value

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from quorate.api.admin import INVALID_REQUEST, AdminError, PrepareStopRequest
+from google.protobuf.message_factory import GetMessageClass
+
+from quorate.api.admin import FEATURE_UNSUPPORTED, INVALID_REQUEST, AdminError, PrepareStopRequest
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.rpc import admin_errors
-from quorate.rpc import convert_sidecar as convert
 from quorate.rpc.authorization import CALLER
-from quorate.rpc.convert_admin import pb_describe_response
+from quorate.rpc.convert_describe import pb_describe_response
+from quorate.rpc.convert_membership import UnsupportedFeatureError, pb_key, request_of
 from quorate.rpc.convert_raft import at_least_0, pb_leader
 from quorate.rpc.deadlines import handling_s
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
@@ -62,52 +65,12 @@ class AdminService:
     methods = ADMIN_METHODS
 
     def behaviour(self, method: MethodDescriptor) -> Behaviour:
-        behaviour: Behaviour = getattr(self, method.name)
-        return behaviour
+        own: Behaviour | None = getattr(self, method.name, None)
+        return own or partial(self._change, method)
 
     def __init__(self, handler: AdminHandler, record: Callable[[CallRecord], None]) -> None:
         self._handler = handler
         self._record = record
-
-    async def AddRaftVoter(
-        self, request: pb.AddRaftVoterRequest, context: Context
-    ) -> pb.AddRaftVoterResponse:
-        done = await self._change("AddRaftVoter", convert.add_voter, request, context)
-        assert isinstance(done.request, m.AddRaftVoterRequest)
-        return pb.AddRaftVoterResponse(
-            voter=convert.pb_key(done.request.voter), current_leader=pb_leader(done.leader)
-        )
-
-    async def RemoveRaftVoter(
-        self, request: pb.RemoveRaftVoterRequest, context: Context
-    ) -> pb.RemoveRaftVoterResponse:
-        done = await self._change("RemoveRaftVoter", convert.remove_voter, request, context)
-        assert isinstance(done.request, m.RemoveRaftVoterRequest)
-        return pb.RemoveRaftVoterResponse(
-            voter=convert.pb_key(done.request.voter), current_leader=pb_leader(done.leader)
-        )
-
-    async def UpdateRaftVoter(
-        self, request: pb.UpdateRaftVoterRequest, context: Context
-    ) -> pb.UpdateRaftVoterResponse:
-        done = await self._change("UpdateRaftVoter", convert.update_voter, request, context)
-        assert isinstance(done.request, m.UpdateRaftVoterRequest)
-        return pb.UpdateRaftVoterResponse(
-            voter=convert.pb_key(done.request.voter), current_leader=pb_leader(done.leader)
-        )
-
-    async def UpdateFeatures(
-        self, request: pb.UpdateFeaturesRequest, context: Context
-    ) -> pb.UpdateFeaturesResponse:
-        done = await self._change("UpdateFeatures", convert.update_features, request, context)
-        return pb.UpdateFeaturesResponse(current_leader=pb_leader(done.leader))
-
-    async def TransferLeadership(
-        self, request: pb.TransferLeadershipRequest, context: Context
-    ) -> pb.TransferLeadershipResponse:
-        parse = convert.transfer_leadership
-        done = await self._change("TransferLeadership", parse, request, context)
-        return pb.TransferLeadershipResponse(current_leader=pb_leader(done.leader))
 
     async def DescribeQuorum(
         self, request: raft_pb2.DescribeQuorumRequest, context: Context
@@ -138,21 +101,22 @@ class AdminService:
             without_leave=prepared.without_leave,
         )
 
-    async def _change(
-        self,
-        method: str,
-        parse_request: Callable[[P], m.MembershipRequest],
-        request: P,
-        context: Context,
-    ) -> Done:
+    async def _change(self, method: MethodDescriptor, message: Any, context: Context) -> Any:  # noqa: ANN401
+        """Whatever changes the quorum: it is answered with who leads now, and whom it was about."""
+
         def parse() -> tuple[m.MembershipRequest, float | None]:
-            timeout_ms: int = request.timeout_ms  # type: ignore[attr-defined]
-            return parse_request(request), _time(context, timeout_ms)
+            return request_of(message), _time(context, message.timeout_ms)
 
         async def perform(parsed: tuple[m.MembershipRequest, float | None]) -> Done:
             return await self._handler.change(*parsed)
 
-        return await self._perform(method, parse, perform, context, what=_in_words(request))
+        what = _in_words(message)
+        done = await self._perform(method.name, parse, perform, context, what=what)
+        answer: dict[str, Any] = {"current_leader": pb_leader(done.leader)}
+        if "voter" in method.output_type.fields_by_name:
+            assert not isinstance(done.request, m.UpdateFeaturesRequest)
+            answer["voter"] = pb_key(done.request.voter)
+        return GetMessageClass(method.output_type)(**answer)
 
     async def _perform(
         self,
@@ -188,6 +152,9 @@ class AdminService:
 def _parsed(parse: Callable[[], T]) -> T:
     try:
         return parse()
+    except UnsupportedFeatureError as error:
+        unsupported = ErrorCode.UNSUPPORTED_VERSION
+        raise AdminError(FEATURE_UNSUPPORTED, unsupported, str(error)) from error
     except ValueError as error:
         raise AdminError(INVALID_REQUEST, ErrorCode.INVALID_REQUEST, str(error)) from error
 

@@ -20,12 +20,12 @@ import grpc.aio
 
 from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
-from quorate.rpc import convert_admin as admin
 from quorate.rpc import convert_raft as convert
 from quorate.rpc.by_callback import answers_to
 from quorate.rpc.channels import connect_ms, drain, fetch_spans, open_channel
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
+from quorate.rpc.raft_calls import RAFT_CALLS
 from quorate.rpc.refusals import handshake_words, words_of
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
@@ -207,40 +207,13 @@ class RaftClient:
         self, stub: raft_pb2_grpc.RaftAsyncStub, request: m.PeerRequest
     ) -> m.PeerResponse:
         timeout = self._timeout_s
-        match request:
-            case m.VoteRequest():
-                vote = await stub.Vote(convert.pb_vote_request(request), timeout=timeout)
-                return convert.vote_response(vote)
-            case m.BeginQuorumEpochRequest():
-                begin = await stub.BeginQuorumEpoch(
-                    convert.pb_begin_request(request), timeout=timeout
-                )
-                return convert.begin_response(begin)
-            case m.EndQuorumEpochRequest():
-                end = await stub.EndQuorumEpoch(convert.pb_end_request(request), timeout=timeout)
-                return convert.end_response(end)
-            case m.FetchSnapshotRequest():
-                chunk = await stub.FetchSnapshot(
-                    convert.pb_fetch_snapshot_request(request), timeout=timeout
-                )
-                return convert.fetch_snapshot_response(chunk)
-            case m.ApiVersionsRequest():
-                versions = await stub.ApiVersions(pb.ApiVersionsRequest(), timeout=timeout)
-                return admin.api_versions_response(versions)
-            case m.AddRaftVoterRequest():
-                added = await stub.AddRaftVoter(admin.pb_add_voter(request), timeout=timeout)
-                return admin.membership_response(added)
-            case m.RemoveRaftVoterRequest():
-                gone = await stub.RemoveRaftVoter(admin.pb_remove_voter(request), timeout=timeout)
-                return admin.membership_response(gone)
-            case m.UpdateRaftVoterRequest():
-                updated = await stub.UpdateRaftVoter(
-                    admin.pb_update_voter(request), timeout=timeout
-                )
-                return admin.membership_response(updated)
-            case m.FetchRequest():
-                fetched = await stub.FetchOnce(convert.pb_fetch_request(request), timeout=timeout)
-                return convert.fetch_response(fetched, self._parse_batches)
+        if isinstance(request, m.FetchRequest):
+            fetched = await stub.FetchOnce(convert.pb_fetch_request(request), timeout=timeout)
+            return convert.fetch_response(fetched, self._parse_batches)
+        call = RAFT_CALLS[type(request)]
+        answer = await getattr(stub, call.method)(call.write(request), timeout=timeout)
+        response: m.PeerResponse = call.read_answer(answer)
+        return response
 
     # --- the Fetch stream -------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import grpc
@@ -15,15 +16,15 @@ import grpc.aio
 
 from quorate.api.listening import seen_on
 from quorate.raft import messages as m
-from quorate.rpc import convert_admin as admin
 from quorate.rpc import convert_raft as convert
 from quorate.rpc.admission import Admission, AdmissionError, Pool
 from quorate.rpc.arrivals import Arrivals, NothingSentError
 from quorate.rpc.by_callback import replies_of
+from quorate.rpc.convert_describe import pb_api_versions_response
 from quorate.rpc.fetch_stream import GIVEN_UP, FetchStream
-from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 from quorate.rpc.methods import RAFT, RAFT_METHODS
 from quorate.rpc.places import ARRIVALS_MAX
+from quorate.rpc.raft_calls import CALLS_BY_METHOD
 from quorate.rpc.refusals import abort
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
     from quorate.api.handlers import Answer, RaftHandler
     from quorate.records.ids import ReplicaKey, ReplyToken
+    from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
+    from quorate.rpc.raft_calls import RaftCall
     from quorate.rpc.services import Behaviour
 
 T = TypeVar("T")
@@ -81,8 +84,8 @@ class RaftService:
     methods = RAFT_METHODS
 
     def behaviour(self, method: MethodDescriptor) -> Behaviour:
-        behaviour: Behaviour = getattr(self, method.name)
-        return behaviour
+        own: Behaviour | None = getattr(self, method.name, None)
+        return own or partial(self._serve, CALLS_BY_METHOD[method.name])
 
     def __init__(
         self,
@@ -101,7 +104,7 @@ class RaftService:
         self._handler = handler
         self._listener = listener
         self._fetchers = fetchers or Fetchers()
-        self._api_versions = admin.pb_api_versions_response(who, software_version=software_version)
+        self._api_versions = pb_api_versions_response(who, software_version=software_version)
 
     async def _answer(self, request: m.Request, context: Context) -> m.Response:
         token, answer = self._handler.submit(request)
@@ -116,24 +119,9 @@ class RaftService:
 
     # --- unary ------------------------------------------------------------------------------------
 
-    async def Vote(self, request: pb.VoteRequest, context: Context) -> pb.VoteResponse:
-        answer = await self._answer(await _parsed(convert.vote_request, request, context), context)
-        assert isinstance(answer, m.VoteResponse)
-        return convert.pb_vote_response(answer)
-
-    async def BeginQuorumEpoch(
-        self, request: pb.BeginQuorumEpochRequest, context: Context
-    ) -> pb.BeginQuorumEpochResponse:
-        answer = await self._answer(await _parsed(convert.begin_request, request, context), context)
-        assert isinstance(answer, m.BeginQuorumEpochResponse)
-        return convert.pb_begin_response(answer)
-
-    async def EndQuorumEpoch(
-        self, request: pb.EndQuorumEpochRequest, context: Context
-    ) -> pb.EndQuorumEpochResponse:
-        answer = await self._answer(await _parsed(convert.end_request, request, context), context)
-        assert isinstance(answer, m.EndQuorumEpochResponse)
-        return convert.pb_end_response(answer)
+    async def _serve(self, call: RaftCall, message: Any, context: Context) -> Any:  # noqa: ANN401
+        answer = await self._answer(await _parsed(call.read, message, context), context)
+        return call.write_answer(answer)
 
     async def FetchOnce(self, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
         fetch = await _parsed(convert.fetch_request, request, context)
@@ -145,71 +133,10 @@ class RaftService:
         assert isinstance(answer, m.FetchResponse)
         return convert.pb_fetch_response(answer)
 
-    async def FetchSnapshot(
-        self, request: pb.FetchSnapshotRequest, context: Context
-    ) -> pb.FetchSnapshotResponse:
-        answer = await self._answer(
-            await _parsed(convert.fetch_snapshot_request, request, context), context
-        )
-        assert isinstance(answer, m.FetchSnapshotResponse)
-        return convert.pb_fetch_snapshot_response(answer)
-
     async def ApiVersions(
         self, request: pb.ApiVersionsRequest, context: Context
     ) -> pb.ApiVersionsResponse:
         return self._api_versions
-
-    async def DescribeQuorum(
-        self, request: pb.DescribeQuorumRequest, context: Context
-    ) -> pb.DescribeQuorumResponse:
-        answer = await self._answer(m.DescribeQuorumRequest(), context)
-        assert isinstance(answer, m.DescribeQuorumResponse)
-        return admin.pb_describe_response(answer)
-
-    # --- membership -------------------------------------------------------------------------------
-
-    async def _change(
-        self, request: m.MembershipRequest, context: Context, make: Callable[..., T]
-    ) -> T:
-        answer = await self._answer(request, context)
-        assert isinstance(answer, m.MembershipResponse)
-        return make(**admin.membership_fields(answer))
-
-    async def AddRaftVoter(
-        self, request: pb.AddRaftVoterRequest, context: Context
-    ) -> pb.AddRaftVoterResponse:
-        change = await _parsed(admin.add_voter, request, context)
-        return await self._change(change, context, pb.AddRaftVoterResponse)
-
-    async def RemoveRaftVoter(
-        self, request: pb.RemoveRaftVoterRequest, context: Context
-    ) -> pb.RemoveRaftVoterResponse:
-        change = await _parsed(admin.remove_voter, request, context)
-        return await self._change(change, context, pb.RemoveRaftVoterResponse)
-
-    async def UpdateRaftVoter(
-        self, request: pb.UpdateRaftVoterRequest, context: Context
-    ) -> pb.UpdateRaftVoterResponse:
-        change = await _parsed(admin.update_voter, request, context)
-        return await self._change(change, context, pb.UpdateRaftVoterResponse)
-
-    async def UpdateFeatures(
-        self, request: pb.UpdateFeaturesRequest, context: Context
-    ) -> pb.UpdateFeaturesResponse:
-        change = await _parsed(admin.update_features, request, context)
-        return await self._change(change, context, pb.UpdateFeaturesResponse)
-
-    async def TransferLeadership(
-        self, request: pb.TransferLeadershipRequest, context: Context
-    ) -> pb.TransferLeadershipResponse:
-        change = await _parsed(admin.transfer_leadership, request, context)
-        return await self._change(change, context, pb.TransferLeadershipResponse)
-
-    async def TakeLeave(
-        self, request: pb.TakeLeaveRequest, context: Context
-    ) -> pb.TakeLeaveResponse:
-        change = await _parsed(admin.take_leave, request, context)
-        return await self._change(change, context, pb.TakeLeaveResponse)
 
     # --- the Fetch stream -------------------------------------------------------------------------
 

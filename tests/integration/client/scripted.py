@@ -132,7 +132,7 @@ class ScriptedQuorum:
                 self.voters[key.node_id] = key
             case m.RemoveRaftVoterRequest(voter=key):
                 del self.voters[key.node_id]
-            case m.TransferLeadershipRequest(to=key):
+            case m.TransferLeadershipRequest(voter=key):
                 self.lead(key.node_id)
             case m.UpdateFeaturesRequest(kraft_version=level, validate_only=False):
                 self.kraft_version = level

@@ -17,13 +17,8 @@ from quorate.records.metadata import decode_record
 from quorate.records.widths import record_problem
 from quorate.rpc.admin_server import AdminService, CallRecord
 from quorate.rpc.controller_server import ControllerService
-from quorate.rpc.convert_admin import (
-    pb_add_voter,
-    pb_remove_voter,
-    pb_transfer_leadership,
-    pb_update_features,
-    pb_update_voter,
-)
+from quorate.rpc.convert_membership import message_of
+from quorate.rpc.methods import RAFT
 from quorate.rpc.raft_server import RaftService
 from tests.unit.consensus.conftest import eventually
 from tests.unit.raft import cores
@@ -73,17 +68,7 @@ class _Sidecar:
 
     async def change(self, request: m.MembershipRequest, timeout_s: float | None) -> Done:
         assert timeout_s is None or timeout_s >= 0
-        match request:
-            case m.AddRaftVoterRequest():
-                pb_add_voter(request)
-            case m.RemoveRaftVoterRequest():
-                pb_remove_voter(request)
-            case m.UpdateRaftVoterRequest():
-                pb_update_voter(request)
-            case m.UpdateFeaturesRequest():
-                pb_update_features(request)
-            case m.TransferLeadershipRequest():
-                pb_transfer_leadership(request)
+        message_of(request, RAFT)
         raise AdminError("NO_LEADER", ErrorCode.NOT_LEADER_OR_FOLLOWER, "nobody leads")
 
     async def describe(self, timeout_s: float | None) -> m.DescribeQuorumResponse:

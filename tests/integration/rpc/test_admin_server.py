@@ -15,7 +15,7 @@ from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId
 from quorate.rpc.admin_server import AdminService, CallRecord
-from quorate.rpc.convert_admin import describe_response
+from quorate.rpc.convert_describe import describe_response
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.admin.v1 import admin_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2
@@ -104,7 +104,7 @@ async def test_every_call_reaches_the_handler_and_is_answered() -> None:
             handed_over=True, removed=True, is_voter=False, current_leader=PB_LEADER
         )
     assert handler.asked[0] == (
-        m.AddRaftVoterRequest(ClusterId(""), cores.key(4), (), Millis(0)),
+        m.AddRaftVoterRequest(ClusterId(""), cores.key(4), (), Millis(900)),
         0.9,
     )
     assert [timeout_s for _, timeout_s in handler.asked[1:]] == [None] * 6

@@ -12,9 +12,11 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.control import encode_control_batch
 from quorate.records.ids import Millis
-from quorate.rpc import convert_admin as admin
+from quorate.rpc import convert_describe as describe
+from quorate.rpc import convert_membership as membership
 from quorate.rpc import convert_raft as convert
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
+from quorate.rpc.raft_calls import CALLS_BY_METHOD
 from quorate.storage.quorum_state import encode_quorum_state
 from tests.unit.raft import cores
 from tests.unit.rpc import extremes
@@ -27,19 +29,9 @@ if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
 
 READERS: Final[dict[str, Callable[[Any], m.Request]]] = {
-    "Vote": convert.vote_request,
-    "BeginQuorumEpoch": convert.begin_request,
-    "EndQuorumEpoch": convert.end_request,
     "Fetch": convert.fetch_request,
     "FetchOnce": convert.fetch_request,
-    "FetchSnapshot": convert.fetch_snapshot_request,
-    "DescribeQuorum": lambda _: m.DescribeQuorumRequest(),
-    "AddRaftVoter": admin.add_voter,
-    "RemoveRaftVoter": admin.remove_voter,
-    "UpdateRaftVoter": admin.update_voter,
-    "UpdateFeatures": admin.update_features,
-    "TransferLeadership": admin.transfer_leadership,
-    "TakeLeave": admin.take_leave,
+    **{name: call.read for name, call in CALLS_BY_METHOD.items() if name != "ApiVersions"},
 }
 METHODS: Final = [
     (name, descriptor)
@@ -105,9 +97,9 @@ def check(core: RaftCore, update: api.Update) -> None:
             case api.SendReply(response=m.EndQuorumEpochResponse() as response):
                 convert.pb_end_response(response)
             case api.SendReply(response=m.DescribeQuorumResponse() as response):
-                admin.pb_describe_response(response)
+                describe.pb_describe_response(response)
             case api.SendReply(response=m.MembershipResponse() as response):
-                pb.AddRaftVoterResponse(**admin.membership_fields(response))
+                pb.AddRaftVoterResponse(**membership.answer_fields(response))
             case api.SendRequest(request=m.VoteRequest() as request):
                 convert.pb_vote_request(request)
             case api.SendRequest(request=m.FetchRequest() as request):
@@ -175,7 +167,7 @@ def test_a_new_voter_whose_versions_no_record_holds_is_not_appended() -> None:
         answer: m.ApiVersionsResponse | api.CallFailure
         try:
             assert isinstance(changed, pb.ApiVersionsResponse)
-            answer = admin.api_versions_response(changed)
+            answer = describe.api_versions_response(changed)
         except ValueError:
             answer = api.CallFailure.TIMED_OUT
         try:

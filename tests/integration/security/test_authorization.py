@@ -27,12 +27,13 @@ from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Epoch, Millis, NodeId, Offset, TopicId
 from quorate.records.voters import Endpoint
-from quorate.rpc import convert_admin, convert_controller, convert_raft
+from quorate.rpc import convert_controller, convert_raft
 from quorate.rpc.authorization import Callers, forwarding
 from quorate.rpc.channels import open_channel
+from quorate.rpc.convert_membership import message_of
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
-from quorate.rpc.methods import SMALL_BYTES_MAX
+from quorate.rpc.methods import RAFT, SMALL_BYTES_MAX
 from quorate.rpc.refusals import Refusal, refusal_of
 from quorate.telemetry.logs import RepeatFilter
 from tests.integration.rpc.conftest import WAIT_S, serve
@@ -130,8 +131,8 @@ async def test_voters_are_changed_by_operators_and_by_peers_for_themselves(
         timeout_ms=Millis(1000),
         auto_join=True,
     )
-    by_itself = convert_admin.pb_add_voter(add)
-    by_hand = convert_admin.pb_add_voter(add)
+    by_itself = message_of(add, RAFT)
+    by_hand = message_of(add, RAFT)
     by_hand.auto_join = False
     changed = m.MembershipResponse(ErrorCode.NONE, "", LEADER)
     allowed = {("peer", True), ("operator", True), ("operator", False)}
