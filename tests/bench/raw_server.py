@@ -15,7 +15,7 @@ import grpc.aio
 
 from quorate.api.rights import PEER
 from quorate.rpc.channels import MESSAGE_BYTES_MAX
-from quorate.rpc.methods import Method, PlaceKind, path
+from quorate.rpc.methods import MethodRow, PlaceKind, path
 from tests.bench.gen.raw.v1 import raw_pb2 as pb
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class RawService:
 
     descriptor = _SERVICE
     methods: Final = {
-        path(method): Method(
+        path(method): MethodRow(
             needs={"": PEER},
             request_bytes_max=MESSAGE_BYTES_MAX,
             places=PlaceKind.WRITES,

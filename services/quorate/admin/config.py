@@ -22,7 +22,7 @@ from quorate.settings.transport import read_transport
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from quorate.admin.statefulset import StatefulSet
+    from quorate.admin.statefulset import StatefulSetAddress
     from quorate.api.rights import Access
     from quorate.settings.tls import TlsSettings
     from quorate.settings.tracing import TracingSettings
@@ -39,7 +39,7 @@ class AdminConfig:
     host: str
     port: int
     servers: tuple[tuple[str, int], ...]
-    statefulset: StatefulSet | None
+    statefulset: StatefulSetAddress | None
     request_timeout_ms: int
     shutdown_timeout_ms: int
     health_port: int

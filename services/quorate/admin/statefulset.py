@@ -50,7 +50,7 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatefulSet:
+class StatefulSetAddress:
     """Where to read one StatefulSet."""
 
     url: str
@@ -77,7 +77,7 @@ class FateOfPod:
 
     def __init__(
         self,
-        statefulset: StatefulSet,
+        statefulset: StatefulSetAddress,
         ordinal: int,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -151,7 +151,7 @@ class FateOfPod:
             log.log(level, words)
 
 
-def statefulset_at(named: str, environment: Mapping[str, str]) -> StatefulSet | None:
+def statefulset_at(named: str, environment: Mapping[str, str]) -> StatefulSetAddress | None:
     """`NAMESPACE/NAME` at the API server of this pod; "" is none. Raises ConfigError."""
     if not named:
         return None
@@ -163,7 +163,7 @@ def statefulset_at(named: str, environment: Mapping[str, str]) -> StatefulSet | 
     if not host:
         raise ConfigError("admin.statefulset is for pods: KUBERNETES_SERVICE_HOST is missing")
     server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    return StatefulSet(
+    return StatefulSetAddress(
         url=f"https://{server}/apis/apps/v1/namespaces/{namespace}/statefulsets/{name}"
     )
 

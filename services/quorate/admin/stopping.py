@@ -77,7 +77,7 @@ class TakeLeave:
 
 
 @dataclass(frozen=True, slots=True)
-class HandOver:
+class LetOthersLead:
     """Somebody else should lead; best first."""
 
     successors: tuple[ReplicaKey, ...]
@@ -100,7 +100,7 @@ class Ready:
     """Nothing is left to do."""
 
 
-Step: TypeAlias = TakeLeave | HandOver | Remove | AwaitCommit | Ready
+Step: TypeAlias = TakeLeave | LetOthersLead | Remove | AwaitCommit | Ready
 
 
 def next_step(
@@ -128,7 +128,7 @@ def next_step(
             return AwaitCommit()
         fetching = [state for state in others if state.log_end_offset is not None]
         fetching.sort(key=lambda state: (-(state.log_end_offset or 0), state.key.node_id))
-        return HandOver(tuple(state.key for state in fetching)) if others else Ready()
+        return LetOthersLead(tuple(state.key for state in fetching)) if others else Ready()
     if not is_going:
         return Ready()
     if own is not None:
@@ -246,16 +246,16 @@ class _Stopping:
         if asyncio.get_running_loop().time() >= self._turn_deadline:
             self._without_leave = f"its time is up: {refusal.message}"
 
-    async def _take(self, step: HandOver | Remove | AwaitCommit) -> AdminError | None:
+    async def _take(self, step: LetOthersLead | Remove | AwaitCommit) -> AdminError | None:
         """Why it is not done; what is refused now may be granted a moment later."""
         match step:
-            case HandOver(successors=()):
+            case LetOthersLead(successors=()):
                 return AdminError(
                     m.Reason.NO_HAND_OVER.value,
                     ErrorCode.REQUEST_TIMED_OUT,
                     "no other voter fetches from this leader: see that they run",
                 )
-            case HandOver(successors):
+            case LetOthersLead(successors):
                 successor = successors[self._turn % len(successors)]
                 self._turn += 1
                 handing_over = m.TransferLeadershipRequest(_ANY_CLUSTER, successor)

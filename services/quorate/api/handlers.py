@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Answer(Protocol[T_co]):
+class PendingAnswer(Protocol[T_co]):
     """An answer that comes later: what a door uses of a future, which it may also await."""
 
     def done(self) -> bool: ...
@@ -63,7 +63,7 @@ class ControllerApiError(Exception):
 class ControllerHandler(Protocol):
     """The metadata API; both calls raise ControllerApiError."""
 
-    def write(self, request: WriteRequest, caller: Caller) -> Answer[WriteReply]: ...
+    def write(self, request: WriteRequest, caller: Caller) -> PendingAnswer[WriteReply]: ...
 
     async def read(
         self,
@@ -79,7 +79,7 @@ class ControllerHandler(Protocol):
 class RaftHandler(Protocol):
     """What replicas ask each other. In Fetch answers the log's bytes have been put in place."""
 
-    def submit(self, request: m.Request) -> tuple[ReplyToken, Answer[m.Response]]: ...
+    def submit(self, request: m.Request) -> tuple[ReplyToken, PendingAnswer[m.Response]]: ...
 
     def gone(self, token: ReplyToken) -> None:
         """Nobody waits for that answer any more."""

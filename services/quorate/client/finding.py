@@ -20,7 +20,7 @@ from quorate.client.calls import (
     RequestRefusedError,
     address_of,
 )
-from quorate.client.silence import ReplacedError, SilentServers, Watch
+from quorate.client.silence import ReplacedError, SilenceWatch, SilentServers
 from quorate.client.waiting import Backoff
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId
@@ -38,7 +38,7 @@ ASK_TIMEOUT_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLeader:
     """The leader's address, and how it describes the quorum."""
 
     server: Address
@@ -97,7 +97,7 @@ class LeaderFinder:
         """
         epoch = self._epoch if server == self._leader else None
         others = [one for one in dict.fromkeys((*self._servers, *self._voters)) if one != server]
-        watch = Watch(self._calls, server, others, epoch, is_repeatable=is_repeatable)
+        watch = SilenceWatch(self._calls, server, others, epoch, is_repeatable=is_repeatable)
         try:
             answer = await watch.over(calling)
         except ReplacedError as replaced:
@@ -116,7 +116,7 @@ class LeaderFinder:
 
     # --- by asking who leads ----------------------------------------------------------------------
 
-    async def find(self, deadline: float) -> Found:
+    async def find(self, deadline: float) -> FoundLeader:
         """The leader, by `deadline` of the loop's clock.
 
         Raises AdminError: NO_LEADER, or that the caller may not ask.
@@ -142,7 +142,7 @@ class LeaderFinder:
             if not await backoff.wait():
                 raise no_leader({target(*server): said for server, said in answers.items()})
 
-    async def cluster_id(self, found: Found, deadline: float) -> ClusterId:
+    async def cluster_id(self, found: FoundLeader, deadline: float) -> ClusterId:
         """The cluster's id, asked of the leader once."""
         if self._cluster_id is None:
             left_s = min(ASK_TIMEOUT_S, Backoff(deadline).left_s)
@@ -154,7 +154,7 @@ class LeaderFinder:
 
     async def _round(
         self, timeout_s: float
-    ) -> tuple[Found | None, dict[Address, DescribeQuorumResponse | str]]:
+    ) -> tuple[FoundLeader | None, dict[Address, DescribeQuorumResponse | str]]:
         """Ask the last leader, and if that is over everybody at once; the first leader counts.
 
         With what everybody said, the nearest first.
@@ -164,7 +164,7 @@ class LeaderFinder:
         if leader is not None:
             answer = await self._calls.try_describe_at(leader, timeout_s)
             if not isinstance(answer, str) and answer.error is ErrorCode.NONE:
-                return Found(leader, answer), {}
+                return FoundLeader(leader, answer), {}
         said = await ask_everybody(
             (*self._servers, *self._voters),
             lambda server: self._calls.try_describe_at(server, timeout_s),
@@ -173,7 +173,7 @@ class LeaderFinder:
         )
         for server, answer in said.items():
             if not isinstance(answer, str) and answer.error is ErrorCode.NONE:
-                return Found(server, answer), said
+                return FoundLeader(server, answer), said
         return None, said
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from quorate.client.calls import Address
-    from quorate.client.finding import Found
+    from quorate.client.finding import FoundLeader
     from quorate.raft.messages import FetchResponse, FetchSnapshotResponse
     from quorate.records.ids import ClusterId, OffsetAndEpoch
     from quorate.rpc.tls import TlsFiles
@@ -72,7 +72,7 @@ class LogReader:
         self._timeout_s = timeout_ms / 1000
         self._calls = ControllerCalls(drain_s=self._timeout_s, tls=tls, transport=transport)
         self._finder = LeaderFinder(self._calls, servers)
-        self._found: Found | None = None
+        self._found: FoundLeader | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -167,7 +167,7 @@ class LogReader:
                 raise SnapshotGoneError(f"snapshot {snapshot_id}: {answer.error.name}")
             await self._again(backoff, answer.error.name)
 
-    async def _leader(self, deadline: float) -> tuple[Found, ClusterId]:
+    async def _leader(self, deadline: float) -> tuple[FoundLeader, ClusterId]:
         if self._found is None:
             self._found = await self._finder.find(deadline)
         return self._found, await self._finder.cluster_id(self._found, deadline)
@@ -181,5 +181,5 @@ class LogReader:
             raise QuorumUnavailableError(f"the log cannot be fetched: {server} said {said}")
 
 
-def _epoch_before(offset: int, found: Found) -> Epoch:
+def _epoch_before(offset: int, found: FoundLeader) -> Epoch:
     return Epoch(0) if offset == 0 else found.quorum.leader.epoch

@@ -18,7 +18,7 @@ from quorate.client.calls import (
     RequestRefusedError,
     name_of,
 )
-from quorate.client.requests import UNKNOWN_EPOCH, Standing, completed, foreseen, standing
+from quorate.client.requests import UNKNOWN_EPOCH, Doneness, completed, doneness, foreseen
 from quorate.client.silence import ReplacedError
 from quorate.client.waiting import FAIR_S, Backoff
 from quorate.raft import messages as m
@@ -28,7 +28,7 @@ from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
     from quorate.client.controller_client import ControllerClient
-    from quorate.client.finding import Found, LeaderFinder
+    from quorate.client.finding import FoundLeader, LeaderFinder
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class MembershipClient:
 
     async def _complete(
         self, request: m.MembershipRequest, deadline: float
-    ) -> tuple[m.MembershipRequest, Found]:
+    ) -> tuple[m.MembershipRequest, FoundLeader]:
         found = await self._finder.find(deadline)
         cluster_id = await self._finder.cluster_id(found, deadline)
         return completed(request, found.quorum, cluster_id), found
@@ -95,19 +95,19 @@ class _Course:
         self._open: AdminError | None = None
         self._successor: m.LeaderInfo | None = None
 
-    async def run(self, found: Found) -> Done:
+    async def run(self, found: FoundLeader) -> Done:
         """Ask and look until it is done. Raises AdminError."""
         before: AdminError | None = None
         while True:
             said = self._open
-            where = Standing.NOT_DONE if said is None else standing(self._request, found.quorum)
-            if where is Standing.NOT_DONE:
+            where = Doneness.NOT_DONE if said is None else doneness(self._request, found.quorum)
+            if where is Doneness.NOT_DONE:
                 if before is not None and self._backoff.left_s <= FAIR_S:
                     # Asked for now it would be of unknown outcome, which it is not yet.
                     raise self._last_word(before)
                 said = before = await self._ask(found)
-                where = Standing.DONE if said is None else Standing.UNCOMMITTED
-            if where is Standing.DONE:
+                where = Doneness.DONE if said is None else Doneness.UNCOMMITTED
+            if where is Doneness.DONE:
                 return Done(self._request, self._successor or found.quorum.leader)
             assert said is not None
             again = {"reason": said.reason, "repeats": said.message}
@@ -134,7 +134,7 @@ class _Course:
             (self._open.metadata | error.metadata).items(),
         )
 
-    async def _ask(self, found: Found) -> AdminError | None:
+    async def _ask(self, found: FoundLeader) -> AdminError | None:
         """None when it is done, else why not yet. Raises AdminError when it will not be."""
         request = self._timed(found)
         left_s = max(0.001, self._backoff.left_s)
@@ -167,7 +167,7 @@ class _Course:
         elif not self._passes(answer.reason):
             if self._open is not None and answer.error in _DONE_BEFORE:
                 again = await self._finder.find(self._backoff.deadline)
-                if standing(self._request, again.quorum) is not Standing.NOT_DONE:
+                if doneness(self._request, again.quorum) is not Doneness.NOT_DONE:
                     return self._open
             raise refusal
         return refusal
@@ -179,7 +179,7 @@ class _Course:
         )
         return reason in PASSING or (reason is m.Reason.STALE_EPOCH and is_ours)
 
-    def _timed(self, found: Found) -> m.MembershipRequest:
+    def _timed(self, found: FoundLeader) -> m.MembershipRequest:
         """The request for this leader, who has to answer before the time is up."""
         match self._request:
             case m.AddRaftVoterRequest() | m.RemoveRaftVoterRequest():
@@ -191,7 +191,7 @@ class _Course:
             case _:
                 return self._request
 
-    async def _accepted(self, found: Found) -> AdminError | None:
+    async def _accepted(self, found: FoundLeader) -> AdminError | None:
         """Two requests are answered before they are done: that is waited for here."""
         match self._request:
             case m.UpdateRaftVoterRequest() if found.quorum.kraft_version > 0:

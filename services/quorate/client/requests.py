@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UNKNOWN_EPOCH: Final = Epoch(0)
 
 
-class Standing(Enum):
+class Doneness(Enum):
     """How far the quorum is as it was asked to be."""
 
     DONE = auto()
@@ -94,17 +94,17 @@ def voter_of(node_id: NodeId, quorum: m.DescribeQuorumResponse) -> m.ReplicaStat
     return next((state for state in quorum.voters if state.key.node_id == node_id), None)
 
 
-def standing(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse) -> Standing:
+def doneness(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse) -> Doneness:
     """Whether a completed request is what the leader's log says already.
 
     A leader that has committed nothing in its epoch does not know what is committed.
     """
     if not _is_as_asked(request, quorum):
-        return Standing.NOT_DONE
+        return Doneness.NOT_DONE
     if isinstance(request, m.TransferLeadershipRequest):
-        return Standing.DONE
+        return Doneness.DONE
     is_open = quorum.high_watermark is None or quorum.uncommitted_voter_change is not None
-    return Standing.UNCOMMITTED if is_open else Standing.DONE
+    return Doneness.UNCOMMITTED if is_open else Doneness.DONE
 
 
 def _is_as_asked(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse) -> bool:
@@ -134,7 +134,7 @@ def foreseen(request: m.MembershipRequest, quorum: m.DescribeQuorumResponse) -> 
 
     A live majority, and how the new voter answers, are looked at only when it is asked.
     """
-    if standing(request, quorum) is Standing.DONE and isinstance(
+    if doneness(request, quorum) is Doneness.DONE and isinstance(
         request, m.TransferLeadershipRequest
     ):
         return None

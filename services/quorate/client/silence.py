@@ -79,7 +79,7 @@ class SilentServers:
         return epoch <= silence.epoch
 
 
-class Watch:
+class SilenceWatch:
     """Looks for another leader while a call has no answer.
 
     `epoch` is that in which the server leads, where it is known.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from quorate.consensus.log_access import LogAccess
     from quorate.consensus.observing import Observers
-    from quorate.consensus.sides import Application, Owner
+    from quorate.consensus.sides import MachineSide, Owner
     from quorate.raft import api
     from quorate.storage.store import LogStore
 
@@ -83,11 +83,11 @@ class Barriers:
         if event is not None:
             self._owner.hears_first(event)
 
-    def install(self, effect: api.InstallSnapshot, application: Application) -> None:
+    def install(self, effect: api.InstallSnapshot, application: MachineSide) -> None:
         """Let a fetched snapshot take the place of the log."""
         self._begin(self._install(effect, application))
 
-    async def _install(self, effect: api.InstallSnapshot, application: Application) -> None:
+    async def _install(self, effect: api.InstallSnapshot, application: MachineSide) -> None:
         await application.pause()
         install = partial(self._store.install, effect)
         event = await self._access.alone("installing a snapshot", install)

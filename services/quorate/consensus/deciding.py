@@ -36,7 +36,7 @@ DECISION_BOUNDS_S: Final = (
 
 
 @value
-class Asked:
+class Undecided:
     """A request that waits for its decision, and who for."""
 
     request: WriteRequest
@@ -53,8 +53,8 @@ class Deciding:
         host: Host,
         *,
         decides: Callable[[], bool],
-        decided: Callable[[Asked, Decision], None],
-        failed: Callable[[Asked, Exception], None],
+        decided: Callable[[Undecided, Decision], None],
+        failed: Callable[[Undecided, Exception], None],
         rested: Callable[[], None],
         broke: Callable[[Exception], None],
     ) -> None:
@@ -70,7 +70,7 @@ class Deciding:
         self._failed = failed
         self._rested = rested
         self._broke = broke
-        self._waiting: deque[Asked] = deque()
+        self._waiting: deque[Undecided] = deque()
         # When each of them came.
         self._came_s: deque[float] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -84,7 +84,7 @@ class Deciding:
         """How many wait, the one under way included; none while each is decided at once."""
         return len(self._waiting)
 
-    def take(self, asked: Asked) -> None:
+    def take(self, asked: Undecided) -> None:
         """Decide on a request, now if that does not take long and nothing is under way."""
         self.asked += 1
         if self._task is not None:
@@ -96,7 +96,7 @@ class Deciding:
             self._task = asyncio.get_running_loop().create_task(self._go_on(slices))
             self._task.add_done_callback(self._over)
 
-    def _queue(self, asked: Asked, came_s: float) -> None:
+    def _queue(self, asked: Undecided, came_s: float) -> None:
         self._waiting.append(asked)
         self._came_s.append(came_s)
 
@@ -104,7 +104,7 @@ class Deciding:
         self._waiting.popleft()
         self._came_s.popleft()
 
-    def stop(self) -> tuple[Asked, ...]:
+    def stop(self) -> tuple[Undecided, ...]:
         """Leadership is lost: those that were not decided, and will not be."""
         if self._task is not None:
             self._task.cancel()
@@ -119,13 +119,13 @@ class Deciding:
         if isinstance(error, Exception):
             self._broke(error)
 
-    def _begin(self, asked: Asked) -> Slices[Decision]:
+    def _begin(self, asked: Undecided) -> Slices[Decision]:
         self._begun_s = self._host.work_s()
         now_ms = self._host.monotonic_ms()
         return self._controller.decide_in_slices(asked.request, asked.caller, now_ms)
 
     def _has_ended(
-        self, asked: Asked, slices: Slices[Decision], until_s: float | None = None
+        self, asked: Undecided, slices: Slices[Decision], until_s: float | None = None
     ) -> bool:
         """Whether all is decided, or never will be, by then; without a time after one slice."""
         try:

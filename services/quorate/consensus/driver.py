@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.consensus.observing import Observers
-    from quorate.consensus.sides import Application, Transport
+    from quorate.consensus.sides import MachineSide, PeerSide
     from quorate.raft.core import RaftCore
     from quorate.records.ids import Offset
     from quorate.storage.store import LogStore
@@ -78,8 +78,8 @@ class RaftDriver:
         self.host = host or Host()
         self._on_end = on_end
         self._observers = observers
-        self._transport: Transport
-        self._application: Application
+        self._transport: PeerSide
+        self._application: MachineSide
         self._loop = asyncio.get_running_loop()
         self._tokens = itertools.count(1)
         self._inbox: deque[Work] = deque()
@@ -92,7 +92,7 @@ class RaftDriver:
         self._barriers = Barriers(self, store, self.access, observers, context)
         self._alarm = Alarm(self.host, self._fire, context)
 
-    def start(self, transport: Transport, application: Application) -> None:
+    def start(self, transport: PeerSide, application: MachineSide) -> None:
         """Take up the role that the disk tells."""
         self._transport, self._application = transport, application
         self._take(None, self.core.start(self.host.monotonic_ms()))

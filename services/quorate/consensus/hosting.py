@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from quorate.consensus.application import MetadataApplication
-from quorate.consensus.sides import Application
+from quorate.consensus.sides import MachineSide
 from quorate.consensus.snapshotting import Snapshotter
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class StateMachine(Application, Protocol):
+class StateMachine(MachineSide, Protocol):
     """The driver's side of it, and what a node asks of it besides."""
 
     @property

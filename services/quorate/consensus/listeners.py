@@ -14,7 +14,7 @@ from quorate.controller.authorizer import ANONYMOUS, CLUSTER, Operation
 from quorate.rpc.authorization import Callers
 from quorate.rpc.channels import open_tls
 from quorate.rpc.listener import GrpcListener
-from quorate.rpc.places import Places
+from quorate.rpc.places import CallPlaces
 from quorate.settings.listeners import SecurityProtocol
 from quorate.settings.ports import require_free, taking_port
 
@@ -88,7 +88,7 @@ class Listeners:
         self._certificates = certificates
         self._services = services
         # Of all listeners, so that what clients may hold does not grow with their number.
-        self._places = Places()
+        self._places = CallPlaces()
         self._open = [(each, _OPENERS[each.protocol](self, each)) for each in config.listeners]
         self._endings: list[asyncio.Future[bool]] = []
         _check_own(config, certificates.of(config.peers))

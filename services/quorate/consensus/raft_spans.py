@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import Span, SpanContext
 
-    from quorate.consensus.sides import Transport
+    from quorate.consensus.sides import PeerSide
     from quorate.raft.notes import Note
     from quorate.records.ids import ReplyToken
     from quorate.telemetry.spans import Tracing
@@ -94,7 +94,7 @@ class RaftSpans(Observer):
             case _:
                 return None
 
-    def carried_by(self, transport: Transport) -> Transport:
+    def carried_by(self, transport: PeerSide) -> PeerSide:
         """That way to the peers, which takes along the span that each request is sent for."""
         return _Carrier(transport, self)
 
@@ -209,7 +209,7 @@ class RaftSpans(Observer):
 class _Carrier:
     """A transport whose requests carry the spans that they are sent for."""
 
-    def __init__(self, transport: Transport, spans: RaftSpans) -> None:
+    def __init__(self, transport: PeerSide, spans: RaftSpans) -> None:
         self._transport = transport
         self._spans = spans
 

@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from quorate.api.handlers import ControllerApiError
-from quorate.consensus.replies import Arrivals, not_controller
+from quorate.consensus.replies import OffsetWaits, not_controller
 from quorate.controller.errors import RefusedError
 from quorate.raft import api
 from quorate.raft.messages import ReadResponse
@@ -58,7 +58,7 @@ class Reading:
         self._leader = leader
         self._controller = controller
         self._is_loaded = is_loaded
-        self._arrivals = Arrivals()
+        self._arrivals = OffsetWaits()
         self._confirmations: dict[ReplyToken, asyncio.Future[ReadResponse]] = {}
         self._has_been_up_to_date = False
 

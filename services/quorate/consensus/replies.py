@@ -87,7 +87,7 @@ class HeldReplies:
         self._held.clear()
 
 
-class Arrivals:
+class OffsetWaits:
     """Callers that wait until everything below an offset is part of the image."""
 
     def __init__(self) -> None:

@@ -57,7 +57,7 @@ class Owner(Protocol):
         ...
 
 
-class Transport(Protocol):
+class PeerSide(Protocol):
     """The way to the peers; answers come back by `deliver`."""
 
     def send(self, effect: api.SendRequest) -> None: ...
@@ -65,7 +65,7 @@ class Transport(Protocol):
     def probe(self, effect: api.ProbeLeader) -> None: ...
 
 
-class Application(Protocol):
+class MachineSide(Protocol):
     """The state machine's side. All calls come from the loop; none may block."""
 
     def appended(self, effect: api.AppendToLog, timestamp_ms: int) -> None: ...

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from quorate.consensus.accumulator import CutBatch
-    from quorate.consensus.deciding import Asked
+    from quorate.consensus.deciding import Undecided
     from quorate.controller.decision import Decision
     from quorate.controller.replies import WriteReply
     from quorate.telemetry.spans import Tracing
@@ -49,7 +49,7 @@ class WriteSpans:
             self._writes[future] = _Write(call, time.time_ns())
             future.add_done_callback(self._over)
 
-    def decided(self, asked: Asked, decision: Decision) -> None:
+    def decided(self, asked: Undecided, decision: Decision) -> None:
         """Its records are known, and wait for the batch before theirs."""
         write = self._writes.get(asked.future)
         if write is None:

@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from quorate.api.handlers import ControllerApiError
-from quorate.consensus.deciding import Asked, Deciding
+from quorate.consensus.deciding import Deciding, Undecided
 from quorate.consensus.expiry import Expiry
 from quorate.consensus.proposing import Proposer
 from quorate.consensus.replies import HeldReplies, leader_to_ask, not_controller, refuse
@@ -92,10 +92,10 @@ class Writing:
             return future
         if self._spans is not None:
             self._spans.asked(future)
-        self.deciding.take(Asked(request, caller, future))
+        self.deciding.take(Undecided(request, caller, future))
         return future
 
-    def _decided(self, asked: Asked, decision: Decision) -> None:
+    def _decided(self, asked: Undecided, decision: Decision) -> None:
         request = asked.request
         if self._spans is not None:
             self._spans.decided(asked, decision)
@@ -106,7 +106,7 @@ class Writing:
         if decision.changes_soft:
             self.sessions.arm()
 
-    def _undecided(self, asked: Asked, error: Exception) -> None:
+    def _undecided(self, asked: Undecided, error: Exception) -> None:
         """Nothing was counted as appended, so that it ends this request only (rule 28)."""
         self._errors += 1
         kind = type(asked.request).__name__

@@ -75,7 +75,7 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], error: AdminError) 
         "kafka_error": error.error.name,
         "kafka_error_code": str(int(error.error)),
     }
-    refusal = refusals.Refusal(status_of(error), error.reason, error.message, metadata)
+    refusal = refusals.CallRefusal(status_of(error), error.reason, error.message, metadata)
     await refusals.abort(context, refusal)
 
 

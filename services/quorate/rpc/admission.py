@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import grpc
 import grpc.aio
 
-from quorate.rpc.refusals import Refusal
+from quorate.rpc.refusals import CallRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ TOO_MANY_BYTES: Final = "TOO_MANY_BYTES"
 class AdmissionError(Exception):
     """A call that may not begin, or not go on; `refusal` says why, and what to do."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: CallRefusal) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
 
@@ -167,4 +167,4 @@ def client_of(peer: str) -> str:
 
 def refused(reason: str, message: str) -> AdmissionError:
     """What somebody is told who is over a bound."""
-    return AdmissionError(Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, reason, message, {}))
+    return AdmissionError(CallRefusal(grpc.StatusCode.RESOURCE_EXHAUSTED, reason, message, {}))

@@ -30,8 +30,8 @@ from quorate.rpc.arrivals import NothingSentError
 from quorate.rpc.by_callback import taken_while
 from quorate.rpc.decoding import decoder
 from quorate.rpc.methods import SMALL_BYTES_MAX, UNKNOWN
-from quorate.rpc.places import Places
-from quorate.rpc.refusals import Refusal, abort
+from quorate.rpc.places import CallPlaces
+from quorate.rpc.refusals import CallRefusal, abort
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from quorate.api.rights import Access, Need
     from quorate.rpc.admission import Place
-    from quorate.rpc.methods import Method
+    from quorate.rpc.methods import MethodRow
 
 log = logging.getLogger(__name__)
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
@@ -84,14 +84,14 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
     """
 
     def __init__(
-        self, callers: Callers, methods: Mapping[str, Method], places: Places | None = None
+        self, callers: Callers, methods: Mapping[str, MethodRow], places: CallPlaces | None = None
     ) -> None:
         """`methods` are the rows of rpc/methods.py, by path; `places` may be shared with others."""
         self._access = callers.access
         self._has_names = callers.have_names or callers.access is not None
         self._methods = methods
         self._guarded: dict[str, Handler] = {}
-        self._places = places or Places()
+        self._places = places or CallPlaces()
         # By the monotonic clock, in seconds.
         self.last_call_at = 0.0
 
@@ -118,7 +118,13 @@ class _Guard:
     """What stands before the handler of one method."""
 
     def __init__(
-        self, method: str, row: Method, places: Places, access: Access | None, *, has_names: bool
+        self,
+        method: str,
+        row: MethodRow,
+        places: CallPlaces,
+        access: Access | None,
+        *,
+        has_names: bool,
     ) -> None:
         self._method = method
         self._row = row
@@ -304,7 +310,7 @@ class _Guard:
             message = f"{connected} may not call for others: list it in authorizer.forwarders"
             metadata = {"principal": connected, "forwarded": forwarded}
             code = grpc.StatusCode.PERMISSION_DENIED
-            await _refuse(context, Refusal(code, FORWARDING_NOT_ALLOWED, message, metadata))
+            await _refuse(context, CallRefusal(code, FORWARDING_NOT_ALLOWED, message, metadata))
         return forwarded
 
     async def _refuse_caller(self, caller: str, needs: Iterable[Need], context: Context) -> Never:
@@ -319,10 +325,10 @@ class _Guard:
             "method": method,
         }
         code = grpc.StatusCode.PERMISSION_DENIED
-        await _refuse(context, Refusal(code, NOT_AUTHORIZED, message, metadata))
+        await _refuse(context, CallRefusal(code, NOT_AUTHORIZED, message, metadata))
 
 
-async def _refuse(context: Context, refusal: Refusal) -> Never:
+async def _refuse(context: Context, refusal: CallRefusal) -> Never:
     # Where a bound is told, the words have numbers in them that differ from call to call.
     about = {"repeats": refusal.message if refusal.metadata else refusal.reason}
     log.info("refused: %s", refusal.message, extra=about)

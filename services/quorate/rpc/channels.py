@@ -19,7 +19,7 @@ from quorate.telemetry import tracing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.rpc.spans import FetchSpans, WriteSpans
+    from quorate.rpc.spans import FetchSpans, StreamedWriteSpans
     from quorate.rpc.tls import TlsFiles
     from quorate.settings.tls import TlsSettings
 
@@ -194,14 +194,14 @@ def fetch_spans() -> FetchSpans | None:
     return FetchSpans(active)
 
 
-def write_spans() -> WriteSpans | None:
+def write_spans() -> StreamedWriteSpans | None:
     """What makes spans of the requests on WriteStream; None where none of them is recorded."""
     active = tracing.active()
     if active is None or not active.write_ratio:
         return None
-    from quorate.rpc.spans import WriteSpans
+    from quorate.rpc.spans import StreamedWriteSpans
 
-    return WriteSpans(active)
+    return StreamedWriteSpans(active)
 
 
 async def drain(channel: grpc.aio.Channel, grace_s: float) -> None:

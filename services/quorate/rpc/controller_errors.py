@@ -11,22 +11,22 @@ import grpc
 
 from quorate.api.admin import OUTCOME_UNKNOWN
 from quorate.api.listening import named_first
-from quorate.rpc.refusals import Refusal, status_of
+from quorate.rpc.refusals import CallRefusal, status_of
 
 if TYPE_CHECKING:
     from quorate.api.handlers import ControllerApiError
     from quorate.raft.messages import LeaderInfo
 
 
-def refusal_for(error: ControllerApiError, listener: str) -> Refusal:
+def refusal_for(error: ControllerApiError, listener: str) -> CallRefusal:
     """How a call ends on this listener; the metadata tell where the leader is found on it."""
     metadata = {"kafka_error": error.error.name, "kafka_error_code": str(int(error.error))}
     if error.leader is not None:
         metadata |= _leader(error.leader, listener)
     if error.outcome_unknown:
         code = grpc.StatusCode.DEADLINE_EXCEEDED
-        return Refusal(code, OUTCOME_UNKNOWN, error.message, metadata)
-    return Refusal(status_of(error.error), error.error.name, error.message, metadata)
+        return CallRefusal(code, OUTCOME_UNKNOWN, error.message, metadata)
+    return CallRefusal(status_of(error.error), error.error.name, error.message, metadata)
 
 
 def _leader(info: LeaderInfo, listener: str) -> dict[str, str]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import MethodDescriptor
     from google.protobuf.message import Message
 
-    from quorate.api.handlers import Answer, ControllerHandler
+    from quorate.api.handlers import ControllerHandler, PendingAnswer
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import WriteRequest
     from quorate.raft.messages import LeaderInfo
@@ -90,7 +90,7 @@ class ControllerService:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         return response
 
-    def _begin_on_stream(self, write: WriteRequest, caller: Caller) -> Answer[WriteReply]:
+    def _begin_on_stream(self, write: WriteRequest, caller: Caller) -> PendingAnswer[WriteReply]:
         """Hand over one write of many, some of which have spans of their own."""
         if self._spans is None:
             return self._handler.write(write, caller)
@@ -186,7 +186,7 @@ class ControllerService:
             await abort(context, refusal_for(error, self._listener))
         return response
 
-    def _put_result(self, result: pb.WriteResult, reply: Answer[WriteReply]) -> None:
+    def _put_result(self, result: pb.WriteResult, reply: PendingAnswer[WriteReply]) -> None:
         """What became of a write that is over."""
         try:
             convert.put_write_reply(result, reply.result())

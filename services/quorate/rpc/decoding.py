@@ -14,10 +14,10 @@ from google.protobuf.message import DecodeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.rpc.methods import Method
+    from quorate.rpc.methods import MethodRow
 
 
-def decoder(method: str, row: Method, decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+def decoder(method: str, row: MethodRow, decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     """How this method's requests are read; ValueError says what is wrong with one.
 
     Those of a sized one come with the number of their bytes, which protobuf takes long to tell

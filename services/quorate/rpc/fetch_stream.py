@@ -17,14 +17,14 @@ from quorate.rpc import convert_raft as convert
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.api.handlers import Answer
+    from quorate.api.handlers import PendingAnswer
     from quorate.h2.hot_stream import Door
     from quorate.records.ids import ReplyToken
     from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 
 # The one that is answered and the one that releases it; each answer may be large.
 REQUESTS_PER_STREAM_MAX: Final = 2
-_Waiting: TypeAlias = "tuple[ReplyToken, Answer[m.Response]]"
+_Waiting: TypeAlias = "tuple[ReplyToken, PendingAnswer[m.Response]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class FetchStream:
         if self._waiting and not self._is_blocked:
             self._waiting[0][1].add_done_callback(self._answered)
 
-    def _answered(self, answer: Answer[m.Response]) -> None:
+    def _answered(self, answer: PendingAnswer[m.Response]) -> None:
         door = self._door
         if door is None:
             return

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from quorate.rpc.authorization import Callers
-    from quorate.rpc.places import Places
+    from quorate.rpc.places import CallPlaces
     from quorate.rpc.services import Service
     from quorate.rpc.tls import TlsFiles
 
@@ -39,7 +39,7 @@ class GrpcListener:
         *,
         has_reflection: bool,
         transport: Transport = DEFAULT_TRANSPORT,
-        places: Places | None = None,
+        places: CallPlaces | None = None,
     ) -> Self:
         """With these services, none of whose methods takes more than its requests need.
 

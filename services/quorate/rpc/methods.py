@@ -61,7 +61,7 @@ def _only_kind(_: Any) -> str:  # noqa: ANN401 - messages of several services
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
+class MethodRow:
     """One row.
 
     Requests of one method may be of several kinds that need different things; `needs` has each
@@ -95,7 +95,7 @@ class Method:
 
 
 # What nobody has said anything of.
-UNKNOWN: Final = Method(needs={"": ALTER})
+UNKNOWN: Final = MethodRow(needs={"": ALTER})
 
 
 def path(method: MethodDescriptor) -> str:
@@ -119,10 +119,10 @@ _NEVER_SAMPLED: Final = ("ApiVersions", "BeginQuorumEpoch", "DescribeQuorum")
 _ONLY_TELLING: Final = ("DescribeQuorum", "FetchSnapshot")
 
 
-def _of_raft(method: MethodDescriptor) -> Method:
+def _of_raft(method: MethodDescriptor) -> MethodRow:
     name = method.name
     right = rights.RAFT[getattr(m, method.input_type.name)]
-    return Method(
+    return MethodRow(
         needs=_needs(right),
         kind_of=_kind_of(right),
         places=_PLACES_OF_RAFT.get(name, PlaceKind.OTHERS),
@@ -159,10 +159,10 @@ def _for_itself(request: Any) -> str:  # noqa: ANN401 - of two types
 # --- the sidecar ----------------------------------------------------------------------------------
 
 
-def _of_admin(method: MethodDescriptor) -> Method:
+def _of_admin(method: MethodDescriptor) -> MethodRow:
     name = method.input_type.name
     shape = getattr(admin, name, None) or getattr(m, name)
-    return Method(
+    return MethodRow(
         needs=_needs(rights.ADMIN[shape]),
         only_tells=method.name in _ONLY_TELLING,
         sampling=_sampling(method.name),
@@ -192,10 +192,10 @@ def is_write(method: MethodDescriptor) -> bool:
     return method.input_type.name in ("WriteRequest", *_WRITES)
 
 
-def _of_controller(method: MethodDescriptor) -> Method:
+def _of_controller(method: MethodDescriptor) -> MethodRow:
     writes = is_write(method)
     kinds = _alternatives(method) if takes_any(method) else {"": method.input_type.name}
-    return Method(
+    return MethodRow(
         needs={kind: rights.CONTROLLER[shape_of(name)].need for kind, name in kinds.items()},
         kind_of=_alternative if takes_any(method) else _only_kind,
         request_bytes_max=REQUEST_BYTES_MAX,
@@ -216,19 +216,21 @@ def _alternative(request: Any) -> str:  # noqa: ANN401 - of two types
 
 
 def _rows_of(
-    service: ServiceDescriptor, row_of: Callable[[MethodDescriptor], Method]
-) -> dict[str, Method]:
+    service: ServiceDescriptor, row_of: Callable[[MethodDescriptor], MethodRow]
+) -> dict[str, MethodRow]:
     return {path(method): row_of(method) for method in service.methods}
 
 
 # By path.
-RAFT_METHODS: Final[Mapping[str, Method]] = _rows_of(RAFT, _of_raft)
-CONTROLLER_METHODS: Final[Mapping[str, Method]] = _rows_of(CONTROLLER, _of_controller)
-ADMIN_METHODS: Final[Mapping[str, Method]] = _rows_of(ADMIN, _of_admin)
-REFLECTION_METHODS: Final[Mapping[str, Method]] = {
-    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": Method(needs={"": DESCRIBE})
+RAFT_METHODS: Final[Mapping[str, MethodRow]] = _rows_of(RAFT, _of_raft)
+CONTROLLER_METHODS: Final[Mapping[str, MethodRow]] = _rows_of(CONTROLLER, _of_controller)
+ADMIN_METHODS: Final[Mapping[str, MethodRow]] = _rows_of(ADMIN, _of_admin)
+REFLECTION_METHODS: Final[Mapping[str, MethodRow]] = {
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": MethodRow(
+        needs={"": DESCRIBE}
+    )
 }
-METHODS: Final[Mapping[str, Method]] = {
+METHODS: Final[Mapping[str, MethodRow]] = {
     **RAFT_METHODS,
     **CONTROLLER_METHODS,
     **ADMIN_METHODS,

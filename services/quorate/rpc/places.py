@@ -12,7 +12,7 @@ from quorate.rpc.arrivals import Arrivals
 from quorate.rpc.methods import PlaceKind
 
 if TYPE_CHECKING:
-    from quorate.rpc.methods import Method
+    from quorate.rpc.methods import MethodRow
 
 # A call under way costs about 40 KiB beside its request.
 CALLS_MAX: Final = 4000
@@ -34,7 +34,7 @@ def _places(what: str, calls_max: int, bytes_max: int) -> Admission:
     return Admission(what, calls_max=calls_max, pool=Pool(bytes_max))
 
 
-class Places:
+class CallPlaces:
     """The places of all calls of one listener that a guard can judge."""
 
     def __init__(self) -> None:
@@ -52,10 +52,10 @@ class Places:
         self._arrivals = Arrivals(at_once=ARRIVALS_MAX, patience_s=PATIENCE_S)
         self._of_peers = Arrivals(at_once=ARRIVALS_MAX, patience_s=0)
 
-    def of(self, row: Method) -> Admission:
+    def of(self, row: MethodRow) -> Admission:
         """What counts the calls of a method."""
         return self._kinds[row.places]
 
-    def arrivals_of(self, row: Method) -> Arrivals:
+    def arrivals_of(self, row: MethodRow) -> Arrivals:
         """Where the requests of a method are received."""
         return self._of_peers if row.is_of_peers else self._arrivals

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.descriptor import MethodDescriptor
 
-    from quorate.api.handlers import Answer, RaftHandler
+    from quorate.api.handlers import PendingAnswer, RaftHandler
     from quorate.records.ids import ReplicaKey, ReplyToken
     from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
     from quorate.rpc.raft_calls import RaftCall
@@ -168,13 +168,13 @@ class RaftService:
 
     def _submit(
         self, request: m.FetchRequest, stream: FetchStream
-    ) -> tuple[ReplyToken, Answer[m.Response]]:
+    ) -> tuple[ReplyToken, PendingAnswer[m.Response]]:
         if request.replica is not None:
             self._fetchers.fetches(request.replica, stream)
         return self._handler.submit(request)
 
 
-async def _tell_given_up(answer: Answer[m.Response], context: Context) -> None:
+async def _tell_given_up(answer: PendingAnswer[m.Response], context: Context) -> None:
     """End the call with a status where it was the answer that was cancelled, not the call.
 
     gRPC sends none for a handler that ends cancelled, and its caller would wait for ever.

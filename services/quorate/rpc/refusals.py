@@ -53,7 +53,7 @@ def status_of(error: ErrorCode) -> grpc.StatusCode:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class CallRefusal:
     """Why a call is refused. `reason` is a word in capitals; metadata is for programs."""
 
     code: grpc.StatusCode
@@ -62,7 +62,7 @@ class Refusal:
     metadata: Mapping[str, str]
 
 
-async def abort(context: grpc.aio.ServicerContext[Any, Any], refusal: Refusal) -> Never:
+async def abort(context: grpc.aio.ServicerContext[Any, Any], refusal: CallRefusal) -> Never:
     """End the call with the refusal; raises what gRPC needs to see."""
     info = error_details_pb2.ErrorInfo(
         reason=refusal.reason, domain=DOMAIN, metadata=refusal.metadata
@@ -74,7 +74,7 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], refusal: Refusal) -
     await context.abort_with_status(rpc_status.to_status(status))
 
 
-def refusal_of(error: grpc.aio.AioRpcError) -> Refusal | None:
+def refusal_of(error: grpc.aio.AioRpcError) -> CallRefusal | None:
     """What a server of ours put into the status; None for any other error."""
     try:
         status = rpc_status.from_call(error)
@@ -83,7 +83,9 @@ def refusal_of(error: grpc.aio.AioRpcError) -> Refusal | None:
     for detail in () if status is None else status.details:
         info = error_details_pb2.ErrorInfo()
         if detail.Unpack(info) and info.domain == DOMAIN:
-            return Refusal(error.code(), info.reason, error.details() or "", dict(info.metadata))
+            return CallRefusal(
+                error.code(), info.reason, error.details() or "", dict(info.metadata)
+            )
     return None
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
-    from quorate.rpc.methods import Method
+    from quorate.rpc.methods import MethodRow
 
 Behaviour: TypeAlias = "Callable[[Any, Any], Any]"
 # How handlers are made, by whether requests and responses are streams.
@@ -32,7 +32,7 @@ class Service(Protocol):
     def descriptor(self) -> ServiceDescriptor: ...
 
     @property
-    def methods(self) -> Mapping[str, Method]:
+    def methods(self) -> Mapping[str, MethodRow]:
         """The rows of rpc/methods.py, by path."""
         ...
 

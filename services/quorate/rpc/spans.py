@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import Span
 
-    from quorate.api.handlers import Answer
+    from quorate.api.handlers import PendingAnswer
     from quorate.raft import messages as m
     from quorate.raft.api import Peer
     from quorate.records.ids import CallId
@@ -191,7 +191,7 @@ class FetchSpans:
         finish(span, grpc.StatusCode.OK, is_error=False)
 
 
-class WriteSpans:
+class StreamedWriteSpans:
     """Spans of requests on WriteStream: each from when it is begun until it has its reply.
 
     Each that is drawn is a trace of its own: the stream's headers are those of its beginning.
@@ -200,7 +200,7 @@ class WriteSpans:
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
 
-    def around(self, begin_write: Callable[[], Answer[T]]) -> Answer[T]:
+    def around(self, begin_write: Callable[[], PendingAnswer[T]]) -> PendingAnswer[T]:
         """Begin a write, within a span if it is drawn. Raises what `begin_write` does."""
         tracing = self._tracing
         if not is_drawn(tracing.write_ratio):
@@ -215,7 +215,7 @@ class WriteSpans:
         reply.add_done_callback(lambda _: self._replied(span, reply))
         return reply
 
-    def _replied(self, span: Span, reply: Answer[T]) -> None:
+    def _replied(self, span: Span, reply: PendingAnswer[T]) -> None:
         if reply.cancelled():
             finish(span, grpc.StatusCode.CANCELLED, is_error=False)
             return

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from quorate.api.handlers import Answer
+    from quorate.api.handlers import PendingAnswer
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import WriteRequest
     from quorate.h2.hot_stream import Door
@@ -30,7 +30,7 @@ ACKNOWLEDGED_TOGETHER_MAX: Final = 1024
 # A few milliseconds, where it holds as many items as it can.
 CONVERTED_AT_ONCE_BYTES: Final = 16 * 1024
 # The write's sequence, its reply, and the bytes of its request.
-_Waiting: TypeAlias = "tuple[int, Answer[WriteReply], int]"
+_Waiting: TypeAlias = "tuple[int, PendingAnswer[WriteReply], int]"
 
 
 class WriteStream:
@@ -38,8 +38,8 @@ class WriteStream:
 
     def __init__(
         self,
-        write: Callable[[WriteRequest], Answer[WriteReply]],
-        put_result: Callable[[pb.WriteResult, Answer[WriteReply]], None],
+        write: Callable[[WriteRequest], PendingAnswer[WriteReply]],
+        put_result: Callable[[pb.WriteResult, PendingAnswer[WriteReply]], None],
         budget: WriteBudget,
     ) -> None:
         """`write` begins a write, `put_result` tells what became of one that is over."""
@@ -47,7 +47,7 @@ class WriteStream:
         self._put_result = put_result
         self._window = WriteWindow(budget)
         self._waiting: deque[_Waiting] = deque()
-        self._watched: Answer[WriteReply] | None = None
+        self._watched: PendingAnswer[WriteReply] | None = None
         self._door: Door | None = None
         self._converting: asyncio.Task[None] | None = None
         # Writes and bytes of the acknowledgement that waits for room.

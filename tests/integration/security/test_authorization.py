@@ -34,7 +34,7 @@ from quorate.rpc.convert_membership import message_of
 from quorate.rpc.gen.controller.v1 import controller_pb2, controller_pb2_grpc
 from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.methods import RAFT, SMALL_BYTES_MAX
-from quorate.rpc.refusals import Refusal, refusal_of
+from quorate.rpc.refusals import CallRefusal, refusal_of
 from quorate.telemetry.logs import RepeatFilter
 from tests.integration.rpc.conftest import WAIT_S, serve
 from tests.integration.security.identities import IDENTITIES
@@ -68,7 +68,7 @@ async def calling(served: Served, stores: Stores, party: str) -> AsyncIterator[g
         yield channel
 
 
-async def refusal(call: Awaitable[object]) -> Refusal:
+async def refusal(call: Awaitable[object]) -> CallRefusal:
     """How a call was refused."""
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await asyncio.wait_for(call, WAIT_S)
@@ -85,7 +85,7 @@ async def test_a_peer_may_vote_and_a_viewer_may_not(guarded: Served, stores: Sto
         (await guarded.raft.asked()).answer.set_result(granted)
         assert (await voting).vote_granted
     async with calling(guarded, stores, "viewer") as channel:
-        assert await refusal(raft_pb2_grpc.RaftStub(channel).Vote(request)) == Refusal(
+        assert await refusal(raft_pb2_grpc.RaftStub(channel).Vote(request)) == CallRefusal(
             grpc.StatusCode.PERMISSION_DENIED,
             "NOT_AUTHORIZED",
             "User:CN=viewer may not call quorate.raft.v1.Raft/Vote: it needs ClusterAction on "

@@ -13,7 +13,7 @@ from quorate.admin.statefulset import (
     WITHDRAWN_S,
     Fate,
     FateOfPod,
-    StatefulSet,
+    StatefulSetAddress,
     fate_of,
     statefulset_at,
 )
@@ -96,9 +96,9 @@ class ApiServer(HTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.tokens = []
 
-    def at(self, folder: Path) -> StatefulSet:
+    def at(self, folder: Path) -> StatefulSetAddress:
         (folder / "token").write_text("secret\n")
-        return StatefulSet(url=f"http://127.0.0.1:{self.server_port}/q", account=str(folder))
+        return StatefulSetAddress(url=f"http://127.0.0.1:{self.server_port}/q", account=str(folder))
 
 
 class Handler(BaseHTTPRequestHandler):

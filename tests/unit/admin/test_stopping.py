@@ -7,7 +7,7 @@ import pytest
 from quorate.admin.statefulset import Fate
 from quorate.admin.stopping import (
     AwaitCommit,
-    HandOver,
+    LetOthersLead,
     Ready,
     Remove,
     Step,
@@ -32,15 +32,15 @@ ASK = TakeLeave(cores.key(1))
     ("described", "first", "with_leave", "scaled_away"),
     [
         # It leads: leave first, of itself, since a successor knows of no leaves.
-        (quorum(), ASK, HandOver((cores.key(2), cores.key(3))), None),
+        (quorum(), ASK, LetOthersLead((cores.key(2), cores.key(3))), None),
         (
             quorum(state(1), state(2, 98), state(3, 99)),
             ASK,
-            HandOver((cores.key(3), cores.key(2))),
+            LetOthersLead((cores.key(3), cores.key(2))),
             None,
         ),
-        (quorum(state(1), state(2, None), state(3)), ASK, HandOver((cores.key(3),)), None),
-        (quorum(state(1), state(2, None)), ASK, HandOver(()), None),
+        (quorum(state(1), state(2, None), state(3)), ASK, LetOthersLead((cores.key(3),)), None),
+        (quorum(state(1), state(2, None)), ASK, LetOthersLead(()), None),
         (quorum(*OTHERS, pending=REMOVING), AwaitCommit(), AwaitCommit(), None),
         # It follows.
         (quorum(leader=2), ASK, Ready(), Remove(cores.key(1))),

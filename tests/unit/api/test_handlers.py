@@ -12,12 +12,12 @@ from quorate.records.ids import Epoch, NodeId
 from quorate.records.voters import Endpoint
 
 if TYPE_CHECKING:
-    from quorate.api.handlers import Answer
+    from quorate.api.handlers import PendingAnswer
 
 
 async def test_a_future_is_an_answer() -> None:
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    answer: Answer[int] = future
+    answer: PendingAnswer[int] = future
     told: list[int] = []
     answer.add_done_callback(lambda done: told.append(done.result()))
     asyncio.get_running_loop().call_soon(future.set_result, 7)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.api.admin import AMBIGUOUS_OBSERVER, OBSERVER_NOT_FOUND, AdminError
-from quorate.client.requests import Standing, completed, foreseen, standing
+from quorate.client.requests import Doneness, completed, doneness, foreseen
 from quorate.raft import messages as m
 from quorate.raft.messages import Reason
 from quorate.records.ids import ClusterId, Epoch, Millis, NodeId, ReplicaKey
@@ -111,26 +111,26 @@ def test_what_names_nobody_or_several_is_refused(
 @pytest.mark.parametrize(
     ("request_", "described", "where"),
     [
-        (add(cores.key(3)), quorum(), Standing.DONE),
-        (add(cores.key(3)), quorum(pending=ADDING), Standing.UNCOMMITTED),
-        (add(cores.key(3)), quorum(high_watermark=None), Standing.UNCOMMITTED),
-        (add(cores.key(4)), quorum(), Standing.NOT_DONE),
-        (remove(cores.key(4)), quorum(), Standing.DONE),
-        (remove(cores.key(3)), quorum(), Standing.NOT_DONE),
-        (update(cores.key(2)), quorum(), Standing.DONE),
-        (update(cores.key(2)), quorum(MANY_WAYS), Standing.DONE),
-        (update(cores.key(3)), quorum(), Standing.NOT_DONE),
-        (update(cores.key(4)), quorum(), Standing.NOT_DONE),
-        (UPGRADE, quorum(), Standing.DONE),
-        (UPGRADE, quorum(kraft_version=0), Standing.NOT_DONE),
-        (transfer(cores.key(1)), quorum(pending=ADDING), Standing.DONE),
-        (transfer(cores.key(2)), quorum(), Standing.NOT_DONE),
+        (add(cores.key(3)), quorum(), Doneness.DONE),
+        (add(cores.key(3)), quorum(pending=ADDING), Doneness.UNCOMMITTED),
+        (add(cores.key(3)), quorum(high_watermark=None), Doneness.UNCOMMITTED),
+        (add(cores.key(4)), quorum(), Doneness.NOT_DONE),
+        (remove(cores.key(4)), quorum(), Doneness.DONE),
+        (remove(cores.key(3)), quorum(), Doneness.NOT_DONE),
+        (update(cores.key(2)), quorum(), Doneness.DONE),
+        (update(cores.key(2)), quorum(MANY_WAYS), Doneness.DONE),
+        (update(cores.key(3)), quorum(), Doneness.NOT_DONE),
+        (update(cores.key(4)), quorum(), Doneness.NOT_DONE),
+        (UPGRADE, quorum(), Doneness.DONE),
+        (UPGRADE, quorum(kraft_version=0), Doneness.NOT_DONE),
+        (transfer(cores.key(1)), quorum(pending=ADDING), Doneness.DONE),
+        (transfer(cores.key(2)), quorum(), Doneness.NOT_DONE),
     ],
 )
 def test_a_change_is_done_when_the_set_is_as_asked_and_committed(
-    request_: m.MembershipRequest, described: m.DescribeQuorumResponse, where: Standing
+    request_: m.MembershipRequest, described: m.DescribeQuorumResponse, where: Doneness
 ) -> None:
-    assert standing(request_, described) is where
+    assert doneness(request_, described) is where
 
 
 @pytest.mark.parametrize(

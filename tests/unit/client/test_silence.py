@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from quorate.client.calls import RequestRefusedError
-from quorate.client.silence import ReplacedError, SilentServers, Watch
+from quorate.client.silence import ReplacedError, SilenceWatch, SilentServers
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId
@@ -60,7 +60,7 @@ async def outcome(
 ) -> str:
     calls = cast("ControllerCalls", words)
     known = None if epoch is None else Epoch(epoch)
-    watch = Watch(calls, A, others, known, is_repeatable=is_repeatable)
+    watch = SilenceWatch(calls, A, others, known, is_repeatable=is_repeatable)
     return await watch.over(words.call())
 
 

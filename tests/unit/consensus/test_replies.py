@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from quorate.api.handlers import ControllerApiError
-from quorate.consensus.replies import Arrivals, HeldReplies, not_controller, refuse
+from quorate.consensus.replies import HeldReplies, OffsetWaits, not_controller, refuse
 from quorate.controller.brokers.messages import UnregisterBrokerReply
 from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
@@ -60,7 +60,7 @@ async def test_who_has_hung_up_is_refused_nothing() -> None:
 
 
 async def test_a_read_waits_until_its_offset_is_reached() -> None:
-    arrivals = Arrivals()
+    arrivals = OffsetWaits()
     waiting = asyncio.ensure_future(arrivals.wait(Offset(7)))
     await asyncio.sleep(0)
     arrivals.reached(Offset(6))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("side", "fits"),
     [
-        (sides.Application, MetadataApplication),
-        (sides.Transport, RaftClient),
+        (sides.MachineSide, MetadataApplication),
+        (sides.PeerSide, RaftClient),
     ],
 )
 def test_whoever_stands_on_a_side_has_all_that_is_called(side: type, fits: type) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from quorate.rpc.admission import AdmissionError
 from quorate.rpc.methods import METHODS, UNKNOWN
-from quorate.rpc.places import CALLS_MAX, Places
+from quorate.rpc.places import CALLS_MAX, CallPlaces
 
 RAFT = "/quorate.raft.v1.Raft/"
 CONTROLLER = "/quorate.controller.v1.Controller/"
@@ -16,7 +16,7 @@ CONTROLLER = "/quorate.controller.v1.Controller/"
 
 @pytest.mark.parametrize("name", ["Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "FetchOnce"])
 def test_what_clients_hold_keeps_no_peer_out(name: str) -> None:
-    places = Places()
+    places = CallPlaces()
     with ExitStack() as held:
         for method in ("Read", "Write"):
             admission = places.of(METHODS[CONTROLLER + method])
@@ -31,7 +31,7 @@ def test_what_clients_hold_keeps_no_peer_out(name: str) -> None:
 
 
 def test_neither_calls_nor_bytes_of_one_kind_are_in_the_way_of_another() -> None:
-    places = Places()
+    places = CallPlaces()
     of_raft = ("FetchSnapshot", "FetchOnce", "Vote", "DescribeQuorum")
     kinds = (CONTROLLER + "Read", CONTROLLER + "Write", *(RAFT + name for name in of_raft))
     with ExitStack() as held:
@@ -45,6 +45,6 @@ def test_neither_calls_nor_bytes_of_one_kind_are_in_the_way_of_another() -> None
 
 
 def test_every_method_has_its_places() -> None:
-    places = Places()
+    places = CallPlaces()
     for row in (*METHODS.values(), UNKNOWN):
         assert row.has_own_places or places.of(row).pool.bytes_max > 0

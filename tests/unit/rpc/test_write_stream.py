@@ -21,7 +21,7 @@ from quorate.rpc.write_window import SHARED_BYTES, WRITES_MAX, WriteBudget
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from quorate.api.handlers import Answer
+    from quorate.api.handlers import PendingAnswer
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import WriteRequest
 
@@ -64,7 +64,7 @@ class Call:
             self.stream.received((request(sequence), size))
 
 
-def _put(result: pb.WriteResult, reply: Answer[WriteReply]) -> None:
+def _put(result: pb.WriteResult, reply: PendingAnswer[WriteReply]) -> None:
     result.message = str(reply.result())
 
 
