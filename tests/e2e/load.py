@@ -24,7 +24,8 @@ from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.rpc.channels import open_tls
-from quorate.settings.properties import Settings, read_properties
+from quorate.settings.properties import Settings
+from quorate.settings.property_files import read_properties
 from quorate.settings.tls import read_client_tls
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.admin.statefulset import statefulset_at
+from quorate.api.access import anonymous_warning, read_access
 from quorate.records.ids import NodeId
-from quorate.rpc.access import anonymous_warning, read_access
 from quorate.settings.properties import (
     NODE_ID_MAX,
     PORT_MAX,
     Settings,
     parse_address,
-    read_properties,
 )
+from quorate.settings.property_files import read_properties
 from quorate.settings.tls import read_service_tls
 from quorate.settings.tracing import read_tracing
 from quorate.settings.transport import read_transport

@@ -26,7 +26,8 @@ from quorate.autojoin.watching import STOP_SIGNALS, watch
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.settings.ports import taking_port
-from quorate.settings.properties import ConfigError, format_settings, read_properties
+from quorate.settings.properties import ConfigError, format_settings
+from quorate.settings.property_files import read_properties
 from quorate.settings.tls import TlsError
 from quorate.telemetry import tracing
 from quorate.telemetry.logs import LogFormat, configure_logs

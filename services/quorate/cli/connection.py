@@ -22,7 +22,8 @@ from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, Re
 from quorate.client.controller_client import ControllerClient
 from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.numbers import INT32_MAX
-from quorate.settings.properties import ConfigError, Settings, read_properties
+from quorate.settings.properties import ConfigError, Settings
+from quorate.settings.property_files import read_properties
 from quorate.settings.tls import TlsError, read_client_tls
 from quorate.settings.tracing import TracingSettings, endpoint_in
 from quorate.settings.transport import read_transport

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from quorate.client import pages
 from quorate.client.calls import (
     ATTEMPT_TIMEOUT_S,
     ApiVersions,
@@ -22,7 +23,6 @@ from quorate.client.calls import (
 from quorate.client.finding import LeaderFinder
 from quorate.client.silence import ReplacedError
 from quorate.client.waiting import FAIR_S, Backoff
-from quorate.rpc import pages
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class ControllerClient(ControllerCalls):
         """Ask any server, or only `controller`; a current read goes to the leader.
 
         `even_if_behind` asks those that have not caught up since their start, too. A long answer
-        comes in pages, which are joined here (rpc/pages.py).
+        comes in pages, which are joined here (client/pages.py).
         """
 
         whole: R | None = None

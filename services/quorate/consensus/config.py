@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from quorate.api.access import anonymous_warning, read_access
 from quorate.consensus import timeouts
 from quorate.consensus.timeouts import QuorumSettings
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from quorate.rpc.access import anonymous_warning, read_access
 from quorate.settings.listeners import read_listeners
 from quorate.settings.numbers import is_whole_number
 from quorate.settings.properties import (
@@ -23,8 +23,8 @@ from quorate.settings.properties import (
     ConfigError,
     Settings,
     parse_address,
-    read_properties,
 )
+from quorate.settings.property_files import read_properties
 from quorate.settings.tracing import read_tracing
 from quorate.settings.transport import read_transport
 

@@ -1,4 +1,4 @@
-"""Kafka-style properties: the file's syntax, and reading typed settings with overrides.
+"""Kafka-style properties: their syntax, and reading typed settings with overrides.
 
 A key may be overridden by the environment: `QUORATE_` and the key in upper case, dots as
 underscores. Every key that is asked for is known; the rest of the file is warned about.
@@ -10,7 +10,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from quorate.settings.numbers import INT32_MAX, INT64_MAX, is_whole_number, whole_number
-from quorate.settings.regular_files import UnfitFileError, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,15 +27,6 @@ _SECRETS: Final = ("password", "secret", "key")
 
 class ConfigError(ValueError):
     """A setting cannot be used; the message names the key and the remedy."""
-
-
-def read_properties(path: str) -> dict[str, str]:
-    """The pairs of a file. Raises ConfigError that names it."""
-    try:
-        text = read_regular(path).decode()
-    except (OSError, UnfitFileError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}: name a readable properties file") from error
-    return parse_properties(text)
 
 
 def parse_properties(text: str) -> dict[str, str]:

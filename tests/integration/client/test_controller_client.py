@@ -17,6 +17,7 @@ from quorate.client.calls import (
     RequestRefusedError,
 )
 from quorate.client.controller_client import ControllerClient
+from quorate.client.pages import LIMIT
 from quorate.controller.topics.messages import (
     Cursor,
     DescribedPartition,
@@ -30,7 +31,6 @@ from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset
 from quorate.records.voters import Endpoint
-from quorate.rpc.pages import LIMIT
 from tests.integration.client.topics import CREATED, LISTED, REQUEST, TIMEOUT_MS, TOPIC_ID
 from tests.integration.rpc.conftest import HOST, WAIT_S
 from tests.integration.transports import EACH, chosen

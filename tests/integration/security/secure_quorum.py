@@ -6,8 +6,8 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Final
 
+from quorate.api.access import STANDARD_AUTHORIZER
 from quorate.client.controller_client import ControllerClient
-from quorate.rpc.access import STANDARD_AUTHORIZER
 from quorate.settings.transport import TRANSPORT
 from tests.integration.quorum import DEADLINE_S, STEADY, Quorum
 from tests.integration.transports import chosen

@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from quorate.rpc.access import STANDARD_AUTHORIZER
+from quorate.api.access import STANDARD_AUTHORIZER
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from quorate.rpc.refusals import refusal_of

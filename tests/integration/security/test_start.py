@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.api.access import STANDARD_AUTHORIZER
 from quorate.consensus.config import read_config
 from quorate.consensus.listeners import Certificates, Listeners
 from quorate.consensus.service import main_controller
-from quorate.rpc.access import STANDARD_AUTHORIZER
 from tests.certificates import DAY, Leaf
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from quorate.cli.up import Changes, Row, leader_of, rows_of
 from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo, ReplicaState
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset, ReplicaKey
-from quorate.settings.properties import read_properties
+from quorate.settings.property_files import read_properties
 from tests.ports import PORTS
 
 if TYPE_CHECKING:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from quorate.settings.properties import (
@@ -13,11 +11,7 @@ from quorate.settings.properties import (
     format_settings,
     parse_address,
     parse_properties,
-    read_properties,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_pairs_are_read_as_java_reads_them() -> None:
@@ -90,14 +84,6 @@ def test_secrets_are_hidden() -> None:
     effective = {"node.id": "1", "ssl.keystore.password": "p", "ssl.key.password": ""}
     shown = "node.id=1, ssl.keystore.password=[hidden], ssl.key.password="
     assert format_settings(effective) == shown
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "a.properties"
-    path.write_text("a=1\n", encoding="utf-8")
-    assert read_properties(str(path)) == {"a": "1"}
-    with pytest.raises(ConfigError, match=r"missing.properties: .*: name a readable"):
-        read_properties(str(tmp_path / "missing.properties"))
 
 
 def test_lists_and_required_values() -> None:

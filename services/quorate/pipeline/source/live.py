@@ -19,7 +19,8 @@ from quorate.pipeline.source.options import OptionError
 from quorate.records.batch import check_batch, iter_batches, read_header
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.rpc.channels import ChannelKind, open_tls
-from quorate.settings.properties import ConfigError, Settings, read_properties
+from quorate.settings.properties import ConfigError, Settings
+from quorate.settings.property_files import read_properties
 from quorate.settings.tls import TlsError, read_client_tls
 from quorate.settings.transport import read_transport
 from quorate.storage.scan import FileBatch

@@ -1,7 +1,4 @@
-"""Who decides what callers may do: Kafka's settings, and a list for each operation.
-
-Apart from the interceptor that asks, so that reading a properties file does not load gRPC.
-"""
+"""Who decides what callers may do: Kafka's settings, and a list for each operation."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.api.access import STANDARD_AUTHORIZER, allow_key, read_access
 from quorate.controller.authorizer import CLUSTER, ListedIdentities, Operation
-from quorate.rpc.access import STANDARD_AUTHORIZER, allow_key, read_access
 from quorate.settings.properties import ConfigError, Settings
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from quorate.client.pages import LIMIT, NAMES_MAX, first_pages, joined, next_page
 from quorate.controller.brokers.messages import ListBrokers, ListBrokersReply
 from quorate.controller.topics.messages import (
     Cursor,
@@ -13,7 +14,6 @@ from quorate.controller.topics.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, Offset, TopicId
-from quorate.rpc.pages import LIMIT, NAMES_MAX, first_pages, joined, next_page
 
 OLD, NEW = (TopicId(letter * UUID_BYTES) for letter in (b"o", b"n"))
 

@@ -1,0 +1,15 @@
+"""Files of properties."""
+
+from __future__ import annotations
+
+from quorate.settings.properties import ConfigError, parse_properties
+from quorate.settings.regular_files import UnfitFileError, read_regular
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """The pairs of a file. Raises ConfigError that names it."""
+    try:
+        text = read_regular(path).decode()
+    except (OSError, UnfitFileError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}: name a readable properties file") from error
+    return parse_properties(text)

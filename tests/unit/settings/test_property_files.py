@@ -1,0 +1,21 @@
+"""Files of properties, and those that are none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.settings.properties import ConfigError
+from quorate.settings.property_files import read_properties
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.properties"
+    path.write_text("a=1\n", encoding="utf-8")
+    assert read_properties(str(path)) == {"a": "1"}
+    with pytest.raises(ConfigError, match=r"missing.properties: .*: name a readable"):
+        read_properties(str(tmp_path / "missing.properties"))
