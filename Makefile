@@ -1,8 +1,9 @@
 # Every target is one line of intent; whatever needs more than three lines lives in tools/.
 .DEFAULT_GOAL := help
-.PHONY: help install pipeline report run test verify fix sim chaos kafka grpc interop bench image e2e gen
+.PHONY: help install pythons pipeline report run test verify fix sim chaos kafka grpc interop bench image e2e gen
 
 PYTHON ?= python3
+PYTHONS ?= python3.12 python3.13
 BIN := .venv/bin
 INSTALLED := .venv/installed
 PIPELINE := .venv/pipeline
@@ -24,6 +25,9 @@ $(INSTALLED): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
+
+pythons:  ## for tests that compare versions of Python: an environment for each of PYTHONS='python3.12 python3.13'
+	$(foreach it,$(PYTHONS),$(it) -m venv .venv-$(notdir $(it)) && .venv-$(notdir $(it))/bin/python -m pip install --quiet --require-hashes --requirement requirements.lock &&) true
 
 pipeline: $(PIPELINE)  ## add Spark to .venv, for quorate pipeline and its tests; needs Java 17
 

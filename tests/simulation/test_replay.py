@@ -1,21 +1,37 @@
-"""A seed is a whole experiment: the same one gives the same transcript, in any process."""
+"""A seed is a whole experiment: the same one gives the same transcript, in any process.
+
+Other versions of Python are those for which `make pythons` has made environments.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import quorate
 
-def transcripts_hash(seed: int, hash_seed: int) -> str:
+ROOT = Path(__file__).resolve().parents[2]
+PYTHONS = sorted(ROOT.glob(".venv-*/bin/python"))
+SERVICES = Path(quorate.__file__).resolve().parents[1]
+
+
+def transcripts_hash(seed: int, hash_seed: int, python: Path = Path(sys.executable)) -> str:
     """The hash of a seed's transcript, from a process of its own."""
     program = "from quorate.sim.simulation import run_seed; import sys; "
     program += "print(run_seed(int(sys.argv[1]), digest=True).digest)"
-    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": str(hash_seed),
+        "PYTHONPATH": str(SERVICES),
+        # Environments share the folder of the sources.
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     done = subprocess.run(
-        [sys.executable, "-c", program, str(seed)],
+        [python, "-c", program, str(seed)],
         env=environment,
         check=True,
         capture_output=True,
@@ -27,6 +43,13 @@ def transcripts_hash(seed: int, hash_seed: int) -> str:
 @pytest.mark.parametrize("seed", [3, 10, 17])
 def test_a_seed_gives_one_transcript_whatever_the_hash_seed(seed: int) -> None:
     assert transcripts_hash(seed, 1) == transcripts_hash(seed, 2)
+
+
+@pytest.mark.skipif(not PYTHONS, reason="there is no other Python: make pythons")
+@pytest.mark.parametrize("seed", [3, 10])
+def test_a_seed_gives_one_transcript_whatever_the_version_of_python(seed: int) -> None:
+    hashes = {str(python): transcripts_hash(seed, 1, python) for python in PYTHONS}
+    assert set(hashes.values()) == {transcripts_hash(seed, 1)}, hashes
 
 
 def test_other_seeds_give_other_transcripts() -> None:
