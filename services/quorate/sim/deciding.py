@@ -114,7 +114,7 @@ class BothWays:
         wake_ms, other_ms = self._plain.wake_at_ms, self._gathering.wake_at_ms
         if wake_ms != other_ms:
             raise Violation(f"after {what} sessions are due at {wake_ms}, or at {other_ms}")
-        if plain is not None and plain.records:
+        if plain is not None and plain.values:
             self._gathered.append(plain)
             self._end = plain.end_offset
         return plain
@@ -170,7 +170,7 @@ class DrawnDecisions:
                 decision = ways.expire(now_ms)
             else:
                 decision = ways.decide(self._requests.one(ways.image), now_ms, pause)
-            if decision is not None and decision.records and draws.chance(0.15):
+            if decision is not None and decision.values and draws.chance(0.15):
                 cut.append(ways.cut(now_ms, keeps_last=True))
         if draws.chance(0.7):
             cut.append(ways.cut(now_ms))
@@ -178,7 +178,6 @@ class DrawnDecisions:
 
 
 def _controller(seed: int, image: MetadataImage | None, *, gathers: bool) -> Controller:
-    # Ids and names whose hash is the same in every process, as orders depend on them.
     new_topic_id = Draws(seed, "topics").topic_id
     settings = ControllerSettings(cluster_id=CLUSTER_ID, new_topic_id=new_topic_id)
     return Controller(settings, image=image, gathers=gathers)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Self, TypeVar
-from zlib import crc32
+from typing import TYPE_CHECKING, TypeVar
 
 from quorate.records.ids import UUID_BYTES, ClusterId, TopicId, format_uuid
 
@@ -12,38 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 T = TypeVar("T")
-
-
-class StableTopicId(bytes):
-    """A topic id whose hash is the same in every process.
-
-    The controller goes through its topics in the order of a hash map. Python salts the hashes of
-    bytes, so that with ordinary ids one seed would give another log in each process.
-    """
-
-    stable: int
-
-    def __new__(cls, value: bytes) -> Self:
-        made = super().__new__(cls, value)
-        made.stable = int.from_bytes(value[:7])
-        return made
-
-    def __hash__(self) -> int:
-        return self.stable
-
-
-class StableTopicName(str):
-    """A topic's name whose hash is the same in every process, for the same reason."""
-
-    stable: int
-
-    def __new__(cls, value: str) -> Self:
-        made = super().__new__(cls, value)
-        made.stable = crc32(value.encode())
-        return made
-
-    def __hash__(self) -> int:
-        return self.stable
 
 
 class Draws:
@@ -74,7 +41,7 @@ class Draws:
                 return value
 
     def topic_id(self) -> TopicId:
-        return TopicId(StableTopicId(self.uuid()))
+        return TopicId(self.uuid())
 
     def cluster_id(self) -> ClusterId:
         return ClusterId(format_uuid(self.uuid()))

@@ -27,14 +27,13 @@ from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.controller.topics.messages import CreateTopics, DeleteTopics, NewTopic
 from quorate.records.ids import Offset
 from quorate.sim.configuring import CLUSTER_ID
-from quorate.sim.draws import StableTopicName
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataImage
     from quorate.controller.requests import WriteRequest
     from quorate.sim.draws import Draws
 
-_TOPICS: Final = tuple(map(StableTopicName, ("a", "b.c", "b_c", "d", "__consumer_offsets")))
+_TOPICS: Final = ("a", "b.c", "b_c", "d", "__consumer_offsets")
 _BROKERS: Final = 5
 # Few partitions are decided at once, many in slices.
 _PARTITIONS: Final = (1, 1, 1, 2, 40)

@@ -1,18 +1,6 @@
 from __future__ import annotations
 
-from quorate.sim.draws import Draws, StableTopicId, StableTopicName
-
-
-def test_a_topic_id_is_found_by_its_bytes_and_hashes_alike_everywhere() -> None:
-    one = StableTopicId(bytes(range(16)))
-    assert one == StableTopicId(bytes(range(16))) == bytes(range(16))
-    assert hash(one) == 0x00010203040506
-
-
-def test_a_topic_name_is_found_by_its_letters_and_hashes_alike_everywhere() -> None:
-    one = StableTopicName("orders")
-    assert one == StableTopicName("orders") == "orders"
-    assert hash(one) == 0xE52FFDEE
+from quorate.sim.draws import Draws
 
 
 def test_a_purpose_has_numbers_of_its_own() -> None:

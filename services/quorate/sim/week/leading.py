@@ -146,10 +146,10 @@ class Leading:
                 self._append(decision)
 
     def _append(self, decision: Decision) -> None:
-        if not decision.records:
+        if not decision.values:
             return
         assert decision.base_offset == self._end, "decisions leave no gap"
-        self._write(self._encoded(decision), len(decision.records))
+        self._write(self._encoded(decision), len(decision.values))
         self.controller.commit(self._end, self.now_ms)
         self._replicas.maybe_snapshot(self.image, now_ms=self.now_ms)
         self.now_ms += _STEP_MS

@@ -20,7 +20,7 @@ from quorate.controller.topics.messages import (
     NewTopic,
 )
 from quorate.records.errors import ErrorCode
-from quorate.sim.draws import Draws, StableTopicName
+from quorate.sim.draws import Draws
 from quorate.sim.week.options import DAY_MS, MINUTE_MS, SECOND_MS
 from quorate.sim.week.stock import each, expand, grow, is_on, partitions_where, reassign, shrink
 
@@ -84,7 +84,7 @@ class Topics:
     def _lasting_topic(self) -> NewTopic:
         self._made += 1
         choice = self._draws.random.choice
-        name = StableTopicName(f"{choice(_DOMAINS)}.{choice(_KINDS)}.{self._made:05d}")
+        name = f"{choice(_DOMAINS)}.{choice(_KINDS)}.{self._made:05d}"
         configs: list[tuple[str, str]] = []
         if self._draws.chance(0.2):
             configs.append(("cleanup.policy", "compact"))
@@ -108,7 +108,7 @@ class Topics:
     def pass_through(self, partitions: int) -> None:
         """A job makes a topic for itself, and deletes it when it is done."""
         self._made += 1
-        name = StableTopicName(f"job-{self._made:07d}")
+        name = f"job-{self._made:07d}"
         copies = min(2, self._copies_max)
         self._passing += self._create(
             [NewTopic(name, partitions, copies, configs=(("retention.ms", "3600000"),))]
