@@ -73,7 +73,7 @@ class RawApplication:
             raise RawLogError(f"records: send 1 or more, of {APPEND_BYTES_MAX} bytes at most")
         base = self._end
         self._end = end = Offset(base + len(values))
-        self._proposer.gather(Decision((), values, None, base, end))
+        self._proposer.gather(Decision(values, None, base, end))
         self._proposer.consider()
         return end
 

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.brokers.heartbeats import FENCE
 from quorate.raft.backoff import backoff_ms
-from quorate.records.metadata import BrokerRegistrationChangeRecord
+from quorate.records.metadata import (
+    BrokerRegistrationChangeRecord,
+    decode_record,
+    frame_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +26,6 @@ if TYPE_CHECKING:
     from quorate.controller.controller import Controller
     from quorate.controller.decision import Decision
     from quorate.records.ids import Offset
-    from quorate.records.metadata import MetadataRecord
 
 # A new leader looks through everything that its predecessor may have left undone. Those who wait
 # to write since the last one died go first.
@@ -30,6 +33,8 @@ SWEEP_AFTER_MS: Final = 100
 # After a decision that could not be made; what stands in its way may change with the next write.
 AGAIN_FIRST_MS: Final = 100
 AGAIN_LONGEST_MS: Final = 10_000
+# What values of that type begin with, in whichever version.
+_CHANGE_FRAME: Final = frame_of(BrokerRegistrationChangeRecord, 0)[:-1]
 log = logging.getLogger(__name__)
 
 
@@ -110,7 +115,7 @@ class Expiry:
         try:
             if decision is not None and decision.values:
                 self._awaited = decision.end_offset
-                self.fenced += sum(map(_fences, decision.records))
+                self.fenced += sum(map(_fences, decision.values))
                 self._accept(decision)
         except Exception as error:
             # Decided, and counted: what follows would rest on records that are in no log.
@@ -134,5 +139,9 @@ class Expiry:
         self.arm()
 
 
-def _fences(record: MetadataRecord) -> bool:
+def _fences(value: bytes) -> bool:
+    # Nearly all are of other types, and too many to decode each.
+    if not value.startswith(_CHANGE_FRAME):
+        return False
+    record, _ = decode_record(value)
     return isinstance(record, BrokerRegistrationChangeRecord) and record.fenced == FENCE

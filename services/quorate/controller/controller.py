@@ -21,6 +21,7 @@ from quorate.controller.decision import Context, Decision, Outcome, Proposal, So
 from quorate.controller.errors import NotActiveError
 from quorate.controller.features.levels import METADATA_VERSION, metadata_version
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
+from quorate.controller.mass_elections import Elected
 from quorate.controller.overlay import Overlay
 from quorate.controller.reads import answer, answer_in_slices
 from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record_in_slices
@@ -231,7 +232,7 @@ class Controller:
             outcome = timed.expire(context)
             if outcome is not None:
                 decision = active.take(outcome)
-                return decision if decision.records or self.wake_at_ms == AT_ONCE_MS else None
+                return decision if decision.values or self.wake_at_ms == AT_ONCE_MS else None
         return None
 
     @property
@@ -319,7 +320,7 @@ class _Active:
 
     def take_written(self, outcome: Outcome) -> Slices[Decision]:
         """The same for records that an overlay takes: where they are few there is no image."""
-        records = tuple(outcome.proposal.records)
+        records = outcome.proposal.records
         if not self._gathers or len(records) >= SLICE_RECORDS:
             return (yield from self.take_in_slices(outcome))
         if not self.overlay.has_room(len(records)):
@@ -327,33 +328,35 @@ class _Active:
         base_offset = self.end_offset
         if records:
             self.overlay.write(records)
-        return self._decision(outcome, records, base_offset)
+        return self._decision(outcome, base_offset)
 
     def take_in_slices(self, outcome: Outcome) -> Slices[Decision]:
         """The same with pauses, in which offsets may go to somebody else."""
-        base_offset = self.end_offset
-        records = tuple(outcome.proposal.records)
-        if records:
+        offset = base_offset = self.end_offset
+        proposal = outcome.proposal
+        if proposal.values:
             delta = MetadataDelta(self.freeze())
-            for offset, record in enumerate(records, start=base_offset):
+            for item in proposal.items:
+                if isinstance(item, Elected):
+                    item.replay(delta)
+                    offset = Offset(offset + len(item.values))
+                    continue
                 if (offset - base_offset) % SLICE_RECORDS == SLICE_RECORDS - 1:
                     yield
                 # The image is from before the open transaction: an abort has nothing to undo.
-                if not isinstance(record, AbortTransactionRecord):
-                    yield from replay_record_in_slices(delta, record, Offset(offset))
+                if not isinstance(item, AbortTransactionRecord):
+                    yield from replay_record_in_slices(delta, item, offset)
+                offset = Offset(offset + 1)
             base_offset = self.end_offset
-            end_offset = Offset(base_offset + len(records))
+            end_offset = Offset(base_offset + len(proposal.values))
             self._append(delta.apply(self._position(end_offset)))
-        return self._decision(outcome, records, base_offset)
+        return self._decision(outcome, base_offset)
 
-    def _decision(
-        self, outcome: Outcome, records: tuple[MetadataRecord, ...], base_offset: Offset
-    ) -> Decision:
+    def _decision(self, outcome: Outcome, base_offset: Offset) -> Decision:
         for change in outcome.soft:
             change.apply(self.soft)
         # By position, as a context is.
         return Decision(
-            records,
             tuple(outcome.proposal.values),
             outcome.reply,
             base_offset,

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import encode_at
+from quorate.controller.mass_elections import Elected
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES
 from quorate.records.errors import ErrorCode
+from quorate.records.metadata import decode_record
 from quorate.records.schema import SchemaError
 from quorate.records.value import value
 from quorate.records.widths import STRING_BYTES_MAX, record_problem
@@ -106,7 +108,8 @@ class Context:
 class Mark:
     """How much a proposal held at some time."""
 
-    count: int
+    items: int
+    values: int
     bytes_left: int
 
 
@@ -116,8 +119,14 @@ class Proposal:
     def __init__(self, level: int) -> None:
         self._level = level
         self._bytes_left = BATCH_BYTES_MAX - HEADER_BYTES
-        self.records: list[MetadataRecord] = []
+        # Single records, and what was decided for many partitions, in order.
+        self.items: list[MetadataRecord | Elected] = []
         self.values: list[bytes] = []
+
+    @property
+    def records(self) -> list[MetadataRecord]:
+        """The records that were added one by one."""
+        return [item for item in self.items if not isinstance(item, Elected)]
 
     def add(self, records: Sequence[MetadataRecord]) -> bool:
         """Take these together, or none of them and answer False: they need a batch of their own.
@@ -127,27 +136,34 @@ class Proposal:
         if not self.has_room(len(records)):
             return False
         values = [self._encoded(record) for record in records]
+        return self._take(records, values)
+
+    def add_elected(self, elected: Elected) -> bool:
+        """Take what was decided for many partitions, or nothing and answer False."""
+        return self.has_room(len(elected.values)) and self._take((elected,), elected.values)
+
+    def _take(self, items: Sequence[MetadataRecord | Elected], values: Sequence[bytes]) -> bool:
         size = sum(map(len, values)) + _RECORD_OVERHEAD * len(values)
         if size > self._bytes_left:
             return False
         self._bytes_left -= size
-        self.records.extend(records)
+        self.items.extend(items)
         self.values.extend(values)
         return True
 
     def mark(self) -> Mark:
         """Where it stands, for `cut_back`."""
-        return Mark(len(self.records), self._bytes_left)
+        return Mark(len(self.items), len(self.values), self._bytes_left)
 
     def cut_back(self, mark: Mark) -> None:
         """Give up what was added since."""
-        del self.records[mark.count :]
-        del self.values[mark.count :]
+        del self.items[mark.items :]
+        del self.values[mark.values :]
         self._bytes_left = mark.bytes_left
 
     def has_room(self, count: int) -> bool:
         """Whether that many records more may be in the batch, their bytes aside."""
-        return len(self.records) + count <= RECORDS_MAX
+        return len(self.values) + count <= RECORDS_MAX
 
     def require(self, record: MetadataRecord, what: str) -> None:
         """Take one record. Raises RefusedError where it does not fit."""
@@ -186,12 +202,16 @@ class Decision:
     that the next such decision may be due at another time than before.
     """
 
-    records: tuple[MetadataRecord, ...]
     values: tuple[bytes, ...]
     reply: WriteReply | None
     base_offset: Offset
     end_offset: Offset
     changes_soft: bool = False
+
+    @property
+    def records(self) -> tuple[MetadataRecord, ...]:
+        """The records, decoded: for those who look at few decisions."""
+        return tuple([decode_record(value)[0] for value in self.values])
 
 
 def too_large(what: str) -> str:

@@ -8,7 +8,7 @@ So what one controller did not come to is found by the next.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -31,6 +31,22 @@ if TYPE_CHECKING:
     from quorate.controller.topics.image import Topic
     from quorate.records.ids import TopicId
 
+# Ids of brokers below are looked up in a table, larger ones by halving.
+_TABLE_MAX: Final = 1 << 16
+
+
+def is_among(ids: frozenset[int]) -> Callable[[Rows], Bits]:
+    """Which of many numbers are among these ids of brokers; -1 is none."""
+    last = max(ids, default=0)
+    if last < _TABLE_MAX:
+        # One place more, which is that of -1 and of every id that is larger.
+        table = np.zeros(last + 2, np.bool_)
+        table[list(ids)] = True
+        return lambda brokers: table[np.where((brokers < 0) | (brokers > last), -1, brokers)]
+    # A last number that is no id keeps every place that is looked up inside the array.
+    known = np.array([*sorted(ids), np.iinfo(np.int64).max])
+    return lambda brokers: np.equal(np.take(known, np.searchsorted(known, brokers)), brokers)
+
 
 def needs_look(active: frozenset[int]) -> Callable[[PartitionRows], Bits]:
     """Which partitions may have to change when these brokers may lead, as columns.
@@ -38,11 +54,7 @@ def needs_look(active: frozenset[int]) -> Callable[[PartitionRows], Bits]:
     Those whose leader may not lead, those with a replica out of sync that is listed in sync beside
     others that are, and those without a leader although somebody may lead.
     """
-    # A last id that no broker has keeps every place that is looked up inside the array.
-    ids = np.array([*sorted(active), np.iinfo(np.int32).max], dtype=np.int32)
-
-    def is_active(brokers: Rows) -> Bits:
-        return np.equal(np.take(ids, np.searchsorted(ids, brokers)), brokers)
+    is_active = is_among(active)
 
     def is_touched(rows: PartitionRows) -> Bits:
         is_in_sync = is_active(rows.isr)

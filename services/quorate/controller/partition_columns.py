@@ -48,7 +48,6 @@ _MIGRATING: Final = np.frombuffer(MIGRATING_DIR, np.uint8)
 _PADDING: Final = -1
 # So many numbers in one place; records with very many replicas are taken one by one.
 _CELLS_MAX: Final = 65_536
-_EPOCH_MAX: Final = np.iinfo(np.int32).max
 
 
 class DeclinedError(Exception):
@@ -149,7 +148,7 @@ class Changes:
         elected = sets_leader & (self.leaders != NO_LEADER) & (self.leaders != fixed[:, LEADER])
         if (elected & ~(old.isr == self.leaders[:, None]).any(axis=1)).any():
             raise DeclinedError
-        if (fixed[:, (LEADER_EPOCH, PARTITION_EPOCH)] == _EPOCH_MAX).any():
+        if old.has_last_epoch.any():
             raise DeclinedError
         fixed[:, LEADER] = np.where(sets_leader, self.leaders, fixed[:, LEADER])
         fixed[:, LEADER_EPOCH] += sets_leader

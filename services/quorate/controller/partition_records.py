@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from quorate.controller.errors import ReplayError
 from quorate.controller.features.levels import DIRECTORIES_LEVEL, ELIGIBLE_REPLICAS_LEVEL
 from quorate.controller.partition_rows import PARTITION_ID_MAX, key_of
@@ -15,6 +17,7 @@ from quorate.records.metadata import PartitionChangeRecord, PartitionRecord
 
 if TYPE_CHECKING:
     from quorate.controller.image import MetadataDelta
+    from quorate.controller.partition_rows import PartitionRows
     from quorate.controller.slices import Slices
     from quorate.records.ids import DirectoryId
     from quorate.records.metadata import ClearElrRecord
@@ -133,7 +136,7 @@ def clear_elr_in_slices(delta: MetadataDelta, record: ClearElrRecord) -> Slices[
         first, end = key_of(number, 0), key_of(number + 1, 0)
     looked = 0
     for part in topics.flush().rows.parts_from(first):
-        for topic_id, key, old in part.with_eligible(first, end):
+        for topic_id, key, old in _with_eligible(part, first, end):
             cleared = replace(
                 old,
                 partition_epoch=old.partition_epoch + 1,
@@ -150,6 +153,20 @@ def clear_elr_in_slices(delta: MetadataDelta, record: ClearElrRecord) -> Slices[
         looked += 1
         if looked % SLICE_PARTITIONS == 0:
             yield
+
+
+def _with_eligible(
+    rows: PartitionRows, low: int, high: int | None
+) -> list[tuple[TopicId, int, Partition]]:
+    """Those whose keys are from `low` to below `high` that have such replicas, or had some."""
+    if not rows.seldom:
+        return []
+    is_wanted = rows.has_eligible & (rows.keys >= low)
+    if high is not None:
+        is_wanted &= rows.keys < high
+    found = np.flatnonzero(is_wanted)
+    places = zip(rows.topics_at(found), rows.keys[found].tolist(), found.tolist(), strict=True)
+    return [(topic_id, key, rows.partition(row)) for topic_id, key, row in places]
 
 
 def _changed(old: tuple[int, ...], new: tuple[int, ...] | None) -> tuple[int, ...]:

@@ -40,6 +40,7 @@ PARTITION_ID_MAX: Final = (1 << PARTITION_ID_BITS) - 1
 
 LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY, REPLICAS, ISR, FIXED = range(7)
 _PADDING: Final = -1
+_EPOCH_MAX: Final = np.iinfo(np.int32).max
 
 if TYPE_CHECKING:
     Rows: TypeAlias = npt.NDArray[np.int32]
@@ -147,7 +148,7 @@ class PartitionRows:
             np.concatenate([with_width(part.values, width) for part in parts]),
             np.concatenate(
                 [
-                    _padded(mapped(part.places, each, kind), width)
+                    padded(mapped(part.places, each, kind), width)
                     for part, each in zip(parts, moved, strict=True)
                 ]
             ),
@@ -164,6 +165,11 @@ class PartitionRows:
     def leaders(self) -> Rows:
         """Shape (n,): the leader of each partition, -1 for none."""
         return self.values[:, LEADER]
+
+    @property
+    def leader_epochs(self) -> Rows:
+        """Shape (n,)."""
+        return self.values[:, LEADER_EPOCH]
 
     @property
     def isr_sizes(self) -> Rows:
@@ -213,6 +219,23 @@ class PartitionRows:
         runs = np.searchsorted(self._starts(), rows, side="right") - 1
         return [self.topic_ids[run] for run in runs.tolist()]
 
+    @property
+    def has_eligible(self) -> Bits:
+        """Shape (n,): which have eligible leader replicas, or had some."""
+        keys = [
+            key
+            for key, each in self.seldom.items()
+            if each.eligible_leader_replicas or each.last_known_elr
+        ]
+        return np.isin(self.keys, keys)
+
+    @property
+    def has_last_epoch(self) -> Bits:
+        """Shape (n,): whose epoch or leader epoch is the last that there is."""
+        epochs = self.values[:, LEADER_EPOCH : PARTITION_EPOCH + 1]
+        found: Bits = (epochs == _EPOCH_MAX).any(axis=1)
+        return found
+
     def standing(self) -> tuple[int, int]:
         """How many partitions are offline, and how many imbalanced."""
         leaders = self.leaders
@@ -244,28 +267,6 @@ class PartitionRows:
         rows, places = self.values.tolist(), self.places.tolist()
         for key, values, indices in zip(self.keys.tolist(), rows, places, strict=True):
             yield key, self._partition(key, values, indices)
-
-    def with_eligible(self, low: int, high: int | None) -> list[tuple[TopicId, int, Partition]]:
-        """Those that have eligible leader replicas, or had some, with their topics and keys.
-
-        Only those whose keys are from `low` to below `high`.
-        """
-        keys = sorted(
-            key
-            for key, seldom in self.seldom.items()
-            if (seldom.eligible_leader_replicas or seldom.last_known_elr)
-            and low <= key
-            and (high is None or key < high)
-        )
-        rows = self.keys.searchsorted(keys)
-        places = zip(self.topics_at(rows), keys, rows.tolist(), strict=True)
-        return [(topic_id, key, self.partition(row)) for topic_id, key, row in places]
-
-    def named(self) -> Iterator[tuple[TopicId, int, Partition]]:
-        """The same with their topics and ids."""
-        rows = np.arange(len(self))
-        for topic_id, (key, partition) in zip(self.topics_at(rows), self.partitions(), strict=True):
-            yield topic_id, key & PARTITION_ID_MAX, partition
 
     def _partition(self, key: int, values: list[int], places: list[int]) -> Partition:
         replicas = values[REPLICAS]
@@ -355,36 +356,6 @@ class PartitionRows:
             {key: each for key, each in self.seldom.items() if key in chosen},
         )
 
-    def replaced(self, at: Index, other: PartitionRows) -> PartitionRows:
-        """These with others in the place of some, which have the same keys."""
-        width = max(self.width, other.width)
-        directories, (mine, theirs) = unified([self.directories, other.directories])
-        kind = place_type(len(directories))
-        values = with_width(self.values, width)
-        values = values.copy() if values is self.values else values
-        values[at] = with_width(other.values, width)
-        places = _padded(mapped(self.places, mine, kind), width)
-        places = places.copy() if places is self.places else places
-        places[at] = _padded(mapped(other.places, theirs, kind), width)
-        seldom = other.seldom
-        if self.seldom:
-            gone = set(other.keys.tolist())
-            seldom = {key: each for key, each in self.seldom.items() if key not in gone}
-            seldom.update(other.seldom)
-        return PartitionRows(self.keys, self.topic_ids, values, places, directories, seldom)
-
-
-def upserted(rows: PartitionRows, other: PartitionRows) -> PartitionRows:
-    """Rows with others put between them, all by key; of two with one key the other's stays."""
-    if not len(rows) or other.keys[0] > rows.keys[-1]:
-        return PartitionRows.joined([part for part in (rows, other) if len(part)])
-    at = rows.keys.searchsorted(other.keys)
-    if at[-1] < len(rows) and (rows.keys[at] == other.keys).all():
-        return rows.replaced(at, other)
-    kept = rows.taken(np.flatnonzero(~np.isin(rows.keys, other.keys)))
-    both = PartitionRows.joined((kept, other))
-    return both.taken(np.argsort(both.keys))
-
 
 def _row(partition: Partition, width: int) -> list[int]:
     replicas, isr = partition.replicas, partition.isr
@@ -430,7 +401,7 @@ def with_width(rows: Rows, width: int) -> Rows:
     return result
 
 
-def _padded(places: Places, width: int) -> Places:
+def padded(places: Places, width: int) -> Places:
     """The places of up to `width` replicas; the same array when they are already."""
     if places.shape[1] == width:
         return places

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.partition_rows import PartitionRows, key_of
+import numpy as np
+
+from quorate.controller.partition_rows import PARTITION_ID_MAX, PartitionRows, key_of
 from quorate.controller.partition_tree import PartitionTree
 
 if TYPE_CHECKING:
@@ -63,11 +65,12 @@ class PartitionStore:
         return f"PartitionStore({self._by_topic()!r})"
 
     def _by_topic(self) -> dict[tuple[TopicId, int], Partition]:
-        return {
-            (topic_id, partition_id): partition
-            for part in self.rows.parts_from(0)
-            for topic_id, partition_id, partition in part.named()
-        }
+        found = {}
+        for part in self.rows.parts_from(0):
+            topic_ids = part.topics_at(np.arange(len(part)))
+            for topic_id, (key, partition) in zip(topic_ids, part.partitions(), strict=True):
+                found[topic_id, key & PARTITION_ID_MAX] = partition
+        return found
 
     @property
     def rows(self) -> PartitionTree:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from quorate.controller.partition_merging import upserted
 from quorate.controller.partition_rows import (
     FIXED,
     PARTITION_ID_MAX,
     PartitionRows,
     key_of,
-    upserted,
 )
 
 if TYPE_CHECKING:

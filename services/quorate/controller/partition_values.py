@@ -1,4 +1,4 @@
-"""Rows of partitions as the values of their records: what the encoder makes of `partition_record`.
+"""Rows of partitions, and changes of them, as the values of records that the encoder would make.
 
 Records of one shape are written together (records/column_writer.py), those that have something that
 partitions seldom have one by one.
@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quorate.controller.features.levels import DIRECTORIES_LEVEL, encode_at
-from quorate.controller.partition_records import partition_record
+from quorate.controller.partition_records import (
+    NO_LEADER_CHANGE,
+    NO_RECOVERY_CHANGE,
+    partition_record,
+)
 from quorate.controller.partition_rows import (
     FIXED,
     ISR,
@@ -25,13 +29,19 @@ from quorate.controller.partition_rows import (
 from quorate.records.column_writer import values_of, write_columns
 from quorate.records.columns import Lists, Numbers, Octets, Structs
 from quorate.records.ids import UUID_BYTES, TopicId
-from quorate.records.metadata import PartitionRecord, frame_of, record_version
+from quorate.records.metadata import (
+    PartitionChangeRecord,
+    PartitionRecord,
+    frame_of,
+    record_version,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from quorate.controller.partition_columns import Changes
     from quorate.controller.partition_rows import Index, PartitionRows, Rows
     from quorate.records.columns import Column
 
@@ -94,3 +104,26 @@ def _of_shape(
 
 def _list(numbers: Rows) -> Lists:
     return Lists(numbers.shape[1], Numbers(np.ascontiguousarray(numbers).reshape(-1)))
+
+
+def change_values(changes: Changes, level: int) -> list[bytes]:
+    """The encoded PartitionChangeRecord of each change, in order."""
+    elects, recovers = changes.leaders != NO_LEADER_CHANGE, changes.recovery != NO_RECOVERY_CHANGE
+    version = record_version(PartitionChangeRecord, level)
+    head = frame_of(PartitionChangeRecord, version)
+
+    def write(at: Index) -> NDArray[np.uint8]:
+        size = int(changes.isr_sizes[at[0]])
+        fields: dict[str, Column] = {
+            "partition_id": Numbers(changes.partition_ids[at].astype(np.int32)),
+            "topic_id": Octets(changes.topics[at]),
+            "leader": Numbers(changes.leaders[at]),
+            "leader_recovery_state": Numbers(changes.recovery[at].astype(np.int8)),
+        }
+        if size >= 0:
+            fields["isr"] = _list(changes.isr[at, :size])
+        columns = Structs(fields)
+        return write_columns(PartitionChangeRecord, version, columns, len(at), head=head)
+
+    shapes = (changes.isr_sizes + 1).astype(np.int64) << 2 | elects << 1 | recovers
+    return by_shape(shapes, write)

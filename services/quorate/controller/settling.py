@@ -20,6 +20,7 @@ import numpy as np
 from quorate.controller.decision import Outcome, Proposal
 from quorate.controller.elections import change_of, needs_look
 from quorate.controller.features.levels import metadata_version
+from quorate.controller.mass_elections import elect, rows_max
 from quorate.controller.partition_rows import key_of
 from quorate.controller.timed import Timed
 from quorate.records.value import value
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 
     from quorate.controller.decision import Context, ControllerSettings, SoftState
     from quorate.controller.image import MetadataImage, View
-    from quorate.records.ids import TopicId
     from quorate.records.metadata import MetadataRecord
 
-# What a slice does at most; a few milliseconds each. A record is made, encoded and replayed; a
-# partition that turns out to be as it should was still unpacked; the rest is compared in columns,
-# of which four thousand rows with three replicas have so many numbers.
-RECORDS_SLICE: Final = 32
+# What a slice does at most; a few milliseconds each. Changes that are decided together are encoded
+# and replayed as columns; partitions that are looked at alone are unpacked, and may turn out to be
+# as they should; the rest is only compared: four thousand rows with three replicas have so many
+# numbers.
+RECORDS_SLICE: Final = 1024
 EXAMINED_SLICE: Final = 128
 CELLS_SLICE: Final = 49_152
 
@@ -45,13 +46,13 @@ class Cursor:
     """How far a pass has come, among all partitions in the order of their keys.
 
     Columns are compared next from `key` on, up to `end`, where the topics begin that were made
-    since. `found` are the partitions that the last comparison found, of which `taken` were looked
-    at: each may have changed since.
+    since. `found` are the keys that the last comparison found, of which `taken` were looked at:
+    each partition may have changed since.
     """
 
     end: int
     key: int = 0
-    found: tuple[tuple[TopicId, int], ...] = ()
+    found: tuple[int, ...] = ()
     taken: int = 0
     is_last: bool = False
 
@@ -149,17 +150,26 @@ def _go_on(
     assert cursor is not None, "a pass is under way"
     if cursor.taken == len(cursor.found):
         cursor = _compare(cursor, image, active)
-    full = len(proposal.records) + RECORDS_SLICE
-    last = min(cursor.taken + EXAMINED_SLICE, len(cursor.found))
-    taken = cursor.taken
-    while taken < last and len(proposal.records) < full:
-        topic_id, partition_id = cursor.found[taken]
-        topic = image.topics.by_id.get(topic_id)
-        record = None if topic is None else change_of(image, topic, partition_id, active)
+    level, topics = metadata_version(image.features), image.topics
+    keys = np.array(cursor.found[cursor.taken : cursor.taken + RECORDS_SLICE], np.int64)
+    all_rows = rows = topics.partitions.rows.rows_at(keys)
+    rows = rows.view(0, min(len(rows), rows_max(rows.width)))
+    elected, alone = elect(rows, active, level)
+    if len(alone) > EXAMINED_SLICE:
+        rows = rows.view(0, int(alone[EXAMINED_SLICE]))
+        elected, alone = elect(rows, active, level)
+    if elected is not None and not proposal.add_elected(elected):
+        # Beside what is in the batch already; the next slice begins here.
+        return settling
+    partition_ids = rows.partition_ids[alone].tolist()
+    for topic_id, partition_id in zip(rows.topics_at(alone), partition_ids, strict=True):
+        record = change_of(image, topics.by_id[topic_id], partition_id, active)
         if record is not None:
             proposal.add((record,))
-        taken += 1
-    cursor = replace(cursor, taken=taken)
+    taken = len(keys)
+    if len(rows) < len(all_rows):
+        taken = int(keys.searchsorted(all_rows.keys[len(rows)]))
+    cursor = replace(cursor, taken=cursor.taken + taken)
     if cursor.is_at_end:
         return replace(settling, cursor=None, brokers=frozenset(), is_sweep=False)
     return replace(settling, cursor=cursor)
@@ -171,11 +181,9 @@ def _compare(cursor: Cursor, image: MetadataImage, active: frozenset[int]) -> Cu
     if rows is None or rows.keys[0] >= cursor.end:
         return replace(cursor, found=(), taken=0, is_last=True)
     key = int(rows.keys[-1]) + 1
-    found = np.flatnonzero(needs_look(active)(rows))
-    partition_ids = rows.partition_ids[found].tolist()
     return Cursor(
         end=cursor.end,
         key=key,
-        found=tuple(zip(rows.topics_at(found), partition_ids, strict=True)),
+        found=tuple(rows.keys[needs_look(active)(rows)].tolist()),
         is_last=key >= min(cursor.end, image.topics.partitions.rows.end),
     )

@@ -9,7 +9,7 @@ from quorate.records.ids import Offset
 
 
 def decision(base: int, *values: bytes) -> Decision:
-    return Decision((), values, None, Offset(base), Offset(base + len(values)))
+    return Decision(values, None, Offset(base), Offset(base + len(values)))
 
 
 def test_decisions_in_a_row_share_a_batch() -> None:

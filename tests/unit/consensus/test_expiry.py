@@ -165,7 +165,6 @@ class Timers:
 
 def slice_of(base: int, end: int) -> Decision:
     return Decision(
-        records=(),
         values=(b"",) * (end - base),
         reply=None,
         base_offset=Offset(base),

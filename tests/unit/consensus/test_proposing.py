@@ -51,7 +51,7 @@ class Recorder:
 
 
 def decision(base: int, *values: bytes) -> Decision:
-    return Decision((), values, None, Offset(base), Offset(base + len(values)))
+    return Decision(values, None, Offset(base), Offset(base + len(values)))
 
 
 def leading(driver: Recorder, *, linger_ms: int = 0) -> Proposer:

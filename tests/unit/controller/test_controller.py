@@ -84,13 +84,12 @@ def test_the_first_active_controller_writes_the_bootstrap_metadata() -> None:
     replay(controller, [], count=3)
     decision = activate(controller)
     assert decision == Decision(
-        records=(LEVEL, MIN_ISR),
         values=decision.values,
         reply=None,
         base_offset=Offset(3),
         end_offset=Offset(5),
     )
-    assert [decode_record(value)[0] for value in decision.values] == [LEVEL, MIN_ISR]
+    assert decision.records == (LEVEL, MIN_ISR)
     assert controller.is_active
     assert controller.epoch == 2
     assert controller.image.features == Map()

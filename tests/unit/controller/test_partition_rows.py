@@ -15,7 +15,6 @@ from quorate.controller.partition_rows import (
     PARTITION_ID_MAX,
     PartitionRows,
     key_of,
-    upserted,
 )
 from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR, Partition
 from quorate.records.ids import DirectoryId, TopicId
@@ -62,14 +61,8 @@ def held(rows: PartitionRows) -> dict[int, Partition]:
     """What is in the rows; looks at all ways to ask for it."""
     found = dict(rows.partitions())
     assert found == {key: rows.partition(row) for key, row in zip(found, range(99), strict=False)}
-    assert list(found.items()) == [
-        (key_of(number_of(topic_id), partition_id), p) for topic_id, partition_id, p in rows.named()
-    ]
+    assert rows.topics_at(np.arange(len(rows))) == [topic_id_of(key) for key in found]
     return found
-
-
-def number_of(topic_id: TopicId) -> int:
-    return int.from_bytes(topic_id)
 
 
 @given(tables)
@@ -80,17 +73,6 @@ def test_rows_hold_what_they_are_made_of(table: dict[int, Partition]) -> None:
     assert rows.keys.tolist() == sorted(table)
     assert all(rows.row_of(key) == row for row, key in enumerate(sorted(table)))
     assert rows.row_of(77) is None
-
-
-@given(before=tables, changes=tables)
-def test_rows_take_others_in_and_stay_as_they_are(
-    before: dict[int, Partition], changes: dict[int, Partition]
-) -> None:
-    rows = made(before)
-    after = upserted(rows, made(changes)) if changes else rows
-    assert held(after) == before | changes
-    assert after.keys.tolist() == sorted(before | changes)
-    assert held(rows) == before
 
 
 @given(table=tables, start=st.integers(0, 8), stop=st.integers(0, 8))
@@ -126,36 +108,22 @@ def test_columns_are_padded_to_the_widest_row() -> None:
     assert rows.standing() == (1, 2)
 
 
-def test_directories_that_nobody_has_any_more_are_forgotten() -> None:
-    rows = made({0: ONE})
-    for number in range(1000):
-        there = DirectoryId(number.to_bytes(16))
-        rows = upserted(rows, made({0: replace(ONE, directories=(there, UNASSIGNED_DIR))}))
-    assert len(rows.directories) < 100
-    assert held(rows) == {0: replace(ONE, directories=(there, UNASSIGNED_DIR))}
-
-
-def test_more_directories_than_a_byte_can_name_are_kept_apart() -> None:
-    table = {
-        number: replace(ONE, directories=(DirectoryId(number.to_bytes(16)), UNASSIGNED_DIR))
-        for number in range(300)
-    }
-    rows = made(table)
-    assert dict(rows.partitions()) == table
-    few, others = rows.part(0, 3), made({500: ONE})
-    assert dict(upserted(few, others).partitions()) == {**dict(few.partitions()), 500: ONE}
-
-
 def test_those_with_eligible_replicas_are_found() -> None:
     table = {
         key_of(1, 0): replace(ONE, eligible_leader_replicas=(1,)),
         key_of(1, 1): replace(ONE, removing_replicas=(1,)),
         key_of(2, 0): replace(ONE, last_known_elr=(1,)),
     }
-    rows = made(table)
-    found = [key for _, key, _ in rows.with_eligible(0, None)]
-    assert found == [key_of(1, 0), key_of(2, 0)]
-    assert [key for _, key, _ in rows.with_eligible(key_of(1, 1), key_of(2, 0))] == []
+    assert made(table).has_eligible.tolist() == [True, False, True]
+
+
+def test_those_at_the_end_of_their_epochs_are_found() -> None:
+    table = {
+        0: replace(ONE, leader_epoch=2**31 - 1),
+        1: ONE,
+        2: replace(ONE, partition_epoch=2**31 - 1),
+    }
+    assert made(table).has_last_epoch.tolist() == [True, False, True]
 
 
 def test_arrays_cannot_be_written() -> None:

@@ -13,6 +13,7 @@ from quorate.controller import partition_tree, settling
 from quorate.controller.brokers.messages import UnregisterBroker
 from quorate.controller.elections import change_of, needs_look
 from quorate.controller.partition_rows import FIXED, key_of
+from quorate.controller.partitions import NO_LEADER
 from quorate.controller.topics.messages import DeleteTopics
 from quorate.records.ids import Epoch
 from quorate.records.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
@@ -85,10 +86,10 @@ def test_a_slice_compares_so_many_rows_and_no_more(
     assert sum(looked_at) >= 40 + 30 + 40
 
 
-def test_partitions_that_stay_as_they_are_count_as_well(
-    topics: Cluster, monkeypatch: pytest.MonkeyPatch
+def test_partitions_that_are_looked_at_alone_are_few_at_a_time(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that wait for somebody in sync are unpacked each time and seldom change."""
+    """Those that wait for somebody in sync are unpacked each time, and seldom change."""
     monkeypatch.setattr(settling, "EXAMINED_SLICE", 5)
     examined: list[int] = []
 
@@ -96,15 +97,25 @@ def test_partitions_that_stay_as_they_are_count_as_well(
         examined[-1] += 1
         return change_of(*arguments)  # type: ignore[arg-type]
 
+    cluster.ask(cluster.heartbeat(2, want_fence=True))
+    cluster.settle()
+    cluster.create("waiting", *[(1, 2)] * 17)
+    cluster.create("others", *[(1, 3)] * 8)
+    cluster.ask(cluster.heartbeat(2))
+    cluster.settle()
     monkeypatch.setattr(settling, "change_of", noting)
-    while not topics.controller.wake_at_ms or topics.controller.wake_at_ms <= topics.now_ms:
+    for broker_id, examined_max in ((1, 5), (3, 5)):
         examined.append(0)
-        decision = topics.controller.expire(topics.now_ms)
-        if decision is None:
-            break
-        topics.commit(decision)
-    assert max(examined) == 5
-    assert_settled(topics.image)
+        cluster.ask(cluster.heartbeat(broker_id, want_fence=True))
+        while not cluster.controller.wake_at_ms:
+            examined.append(0)
+            decision = cluster.controller.expire(cluster.now_ms)
+            if decision is not None:
+                cluster.commit(decision)
+        assert max(examined) == examined_max
+    assert sum(examined) >= 2 * 17
+    assert {leader for leader, _ in cluster.leading("waiting")} == {NO_LEADER}
+    assert {leader for leader, _ in cluster.leading("others")} == {NO_LEADER}
 
 
 def test_others_decide_in_between(topics: Cluster, short_slices: int) -> None:

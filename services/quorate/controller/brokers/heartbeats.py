@@ -8,6 +8,7 @@ from quorate.controller.brokers.messages import BrokerHeartbeatReply
 from quorate.controller.brokers.sessions import Heard, Left, Session, Sessions
 from quorate.controller.decision import Context, Outcome, Proposal
 from quorate.controller.features.levels import metadata_version
+from quorate.controller.mass_elections import Elected
 from quorate.controller.partition_records import NO_LEADER_CHANGE
 from quorate.controller.settling import Settling, settle
 from quorate.controller.timed import Timed
@@ -139,7 +140,7 @@ class _Heartbeat:
         if not settling.concerns(broker_id):
             if not _has_led(self._context.freeze(), broker_id, proposal):
                 return self._shut_down()
-            end = self._context.next_offset + len(proposal.records)
+            end = self._context.next_offset + len(proposal.values)
             shutdown_offset = Offset(end - 1)
         reply = self._reply(is_fenced=False)
         return Outcome(proposal, reply, (settling, self._heard(shutdown_offset)))
@@ -205,9 +206,11 @@ def _change(
 
 def _has_led(image: MetadataImage, broker_id: int, proposal: Proposal) -> bool:
     """Whether the proposal takes a leadership from the broker."""
-    for record in proposal.records:
-        if isinstance(record, PartitionChangeRecord) and record.leader != NO_LEADER_CHANGE:
-            partition = image.topics.partition(TopicId(record.topic_id), record.partition_id)
+    for item in proposal.items:
+        if isinstance(item, Elected) and item.takes_from(broker_id):
+            return True
+        if isinstance(item, PartitionChangeRecord) and item.leader != NO_LEADER_CHANGE:
+            partition = image.topics.partition(TopicId(item.topic_id), item.partition_id)
             if partition is not None and partition.leader == broker_id:
                 return True
     return False

@@ -1,0 +1,122 @@
+"""Leaders and ISRs of many partitions at once, when a broker that has very many of them goes.
+
+What `elections` chooses for one partition is chosen here for all rows that have nothing out of the
+ordinary: that have somebody in sync who may lead, or nobody at all. For others it depends on more
+than their columns, such as whether a topic allows data to be lost, and they are looked at alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from quorate.controller.elections import is_among
+from quorate.controller.features.levels import ISR_SHRINK_KEEPS_EPOCH_LEVEL
+from quorate.controller.partition_columns import Changes
+from quorate.controller.partition_records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
+from quorate.controller.partition_values import change_values
+from quorate.controller.partitions import NO_LEADER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quorate.controller.image import MetadataDelta
+    from quorate.controller.partition_rows import Bits, Index, PartitionRows, Rows
+
+# Each replica is compared with each that is in sync: so many comparisons take a millisecond.
+COMPARED_MAX: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    """What was decided for many partitions: rows before and after it, and the records' values."""
+
+    old: PartitionRows
+    new: PartitionRows
+    values: Sequence[bytes]
+
+    def replay(self, delta: MetadataDelta) -> None:
+        """Work all of it in."""
+        delta.topics.put_rows(self.new, self.old)
+
+    def takes_from(self, broker_id: int) -> bool:
+        """Whether a partition that the broker led was given a leader, or left without one."""
+        is_given = self.new.leader_epochs != self.old.leader_epochs
+        return bool(np.any(is_given & (self.old.leaders == broker_id)))
+
+
+class Choices(NamedTuple):
+    """For each row the leader that it should have and who of its ISR should stay."""
+
+    leaders: Rows
+    stays: Bits
+    # Which rows have to be looked at alone.
+    is_alone: Bits
+
+
+def rows_max(width: int) -> int:
+    """How many rows of that width may be looked at in one turn."""
+    return max(1, COMPARED_MAX // max(1, width * width))
+
+
+def elect(rows: PartitionRows, active: frozenset[int], level: int) -> tuple[Elected | None, Index]:
+    """Give rows the leaders and ISRs that they should have when these brokers may lead.
+
+    `rows` are no more than `rows_max` says. Rows to be looked at alone come second.
+    """
+    choices = _choose(rows, active)
+    sizes = np.count_nonzero(choices.stays, axis=1).astype(np.int32)
+    shrinks = (sizes > 0) & (sizes != rows.isr_sizes) & ~choices.is_alone
+    elects = (choices.leaders != rows.leaders) & ~choices.is_alone
+    changing = np.flatnonzero(shrinks | elects)
+    alone = np.flatnonzero(choices.is_alone)
+    if not len(changing):
+        return None, alone
+    old, shrinks, sizes = rows.taken(changing), shrinks[changing], sizes[changing]
+    # Before 3.6 a broker noticed that its ISR had shrunk only by a new leader epoch (KAFKA-15021).
+    sets_leader = elects[changing] | (shrinks & (level < ISR_SHRINK_KEEPS_EPOCH_LEVEL))
+    changes = Changes(
+        topics=old.topics,
+        partition_ids=old.partition_ids,
+        leaders=np.where(sets_leader, choices.leaders[changing], NO_LEADER_CHANGE).astype(np.int32),
+        recovery=np.full(len(changing), NO_RECOVERY_CHANGE, np.int32),
+        isr_sizes=np.where(shrinks, sizes, -1).astype(np.int32),
+        isr=_closed_up(old.isr, choices.stays[changing]),
+    )
+    return Elected(old, changes.applied(old), change_values(changes, level)), alone
+
+
+def _choose(rows: PartitionRows, active: frozenset[int]) -> Choices:
+    isr, replicas, leaders = rows.isr, rows.replicas, rows.leaders
+    may_lead = is_among(active)
+    stays = may_lead(isr)
+    has_any = stays.any(axis=1)
+    # An eligible replica may lead, or any where data may be lost.
+    is_alone: Bits = np.logical_and(~has_any, may_lead(replicas).any(axis=1))
+    is_alone |= rows.has_last_epoch
+    if rows.seldom:
+        is_alone = np.logical_or(is_alone, rows.has_eligible)
+    leads_on = (stays & (isr == leaders[:, None])).any(axis=1)
+    # The first replica of those that stay, or else the first of those in the ISR.
+    in_isr = ((replicas[:, :, None] == isr[:, None, :]) & stays[:, None, :]).any(axis=2)
+    first_replica = _first(replicas, in_isr)
+    elected = np.where(in_isr.any(axis=1), first_replica, _first(isr, stays))
+    found = np.where(leads_on, leaders, np.where(has_any, elected, NO_LEADER))
+    return Choices(found.astype(np.int32), stays, is_alone)
+
+
+def _first(brokers: Rows, is_wanted: Bits) -> Rows:
+    """The first in each row that is wanted; anything where none is."""
+    if not brokers.shape[1]:
+        return np.full(len(brokers), NO_LEADER, np.int32)
+    found: Rows = brokers[np.arange(len(brokers)), is_wanted.argmax(axis=1)]
+    return found
+
+
+def _closed_up(isr: Rows, stays: Bits) -> Rows:
+    """Those that stay, in their order, and -1 behind them."""
+    order = np.argsort(~stays, axis=1, kind="stable")
+    moved: Rows = np.take_along_axis(np.where(stays, isr, np.int32(-1)), order, axis=1)
+    return moved
