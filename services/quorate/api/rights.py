@@ -9,20 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.api.admin import PrepareStopRequest
-from quorate.controller.authorizer import CLUSTER, TOPICS, Operation, Resource
-from quorate.controller.brokers.messages import (
-    BrokerHeartbeat,
-    ListBrokers,
-    RegisterBroker,
-    UnregisterBroker,
-)
-from quorate.controller.configs.messages import DescribeConfigs, IncrementalAlterConfigs
-from quorate.controller.topics.messages import (
-    CreateTopics,
-    DeleteTopics,
-    DescribeTopics,
-    ListTopics,
-)
+from quorate.controller.authorizer import CLUSTER, Operation, Resource
+from quorate.controller.messages import REQUESTS
 from quorate.raft import messages as m
 from quorate.records.value import value
 
@@ -106,14 +94,6 @@ ADMIN: Final[Mapping[type, Right]] = {
 }
 
 CONTROLLER: Final[Mapping[type, Right]] = {
-    CreateTopics: Right(Need((Operation.CREATE,))),
-    DeleteTopics: Right(Need((Operation.DELETE,), TOPICS)),
-    IncrementalAlterConfigs: Right(Need((Operation.ALTER_CONFIGS,))),
-    RegisterBroker: Right(PEER),
-    BrokerHeartbeat: Right(PEER),
-    UnregisterBroker: Right(ALTER),
-    ListTopics: Right(Need((Operation.DESCRIBE,), TOPICS)),
-    DescribeTopics: Right(Need((Operation.DESCRIBE,), TOPICS)),
-    DescribeConfigs: Right(Need((Operation.DESCRIBE_CONFIGS,))),
-    ListBrokers: Right(DESCRIBE),
+    request: Right(Need((request.permission.operation,), request.permission.resource))
+    for request in REQUESTS
 }

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 EVERYBODY: Final = "User:*"
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -56,6 +56,25 @@ class Resource:
 
 CLUSTER: Final = Resource(ResourceKind.CLUSTER, "kafka-cluster")
 TOPICS: Final = Resource(ResourceKind.TOPIC, "*")
+
+
+def topic_resource(name: str) -> Resource:
+    """The topic of that name."""
+    return Resource(ResourceKind.TOPIC, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What a kind of request takes of its caller: an operation on a resource.
+
+    A request whose items may be judged one by one has them in the field `items`, and `of_item`
+    tells which resource an item is about.
+    """
+
+    operation: Operation
+    resource: Resource = CLUSTER
+    items: str = ""
+    of_item: Callable[[Any], Resource] | None = None
 
 
 class Authorizer(Protocol):

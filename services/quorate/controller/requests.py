@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 from quorate.records.value import value
 
 if TYPE_CHECKING:
+    from quorate.controller.authorizer import Permission
     from quorate.controller.replies import ReadReply, WriteReply
 
 W = TypeVar("W", bound="WriteReply")
@@ -31,6 +32,7 @@ class WriteRequest:
 
     __slots__ = ()
 
+    permission: ClassVar[Permission]
     # Whether an answer without records tells what somebody may rely on: it waits until a majority
     # has said that this controller still leads, which may have been cut off.
     has_to_be_true: ClassVar[bool] = True
@@ -53,6 +55,7 @@ class ReadRequest:
 
     __slots__ = ()
 
+    permission: ClassVar[Permission]
     pages: ClassVar[Pages | None] = None
 
 

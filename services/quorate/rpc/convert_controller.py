@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from quorate.controller.messages import ITEMS_MAX
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.straight import (
-    ITEMS_MAX,
     check_count,
     field_names,
     items_max,

@@ -9,14 +9,13 @@ string that no record can hold, more items than one request may have (rule 28).
 # ruff: noqa: ANN401 - one walk serves every message, whatever its type
 from __future__ import annotations
 
+import sys
 from dataclasses import MISSING, fields
+from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from quorate.controller.brokers import messages as of_brokers
-from quorate.controller.configs import messages as of_configs
-from quorate.controller.decision import RECORDS_MAX
-from quorate.controller.topics import messages as of_topics
+from quorate.controller.messages import BOUNDS, ITEMS_MAX, SHAPES
 from quorate.records.errors import ErrorCode
 from quorate.records.source import Source
 from quorate.records.widths import SHORT_STRING, string_problem
@@ -24,34 +23,25 @@ from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from enum import IntEnum
 
-_MESSAGES: Final = (of_brokers, of_configs, of_topics)
 # Messages that are no dataclass: their fields are the items of a tuple, or its one field is it.
 _PLAIN: Final = frozenset({"NameValue", "Replicas"})
-_ENUMS: Final[dict[tuple[str, str], type[IntEnum]]] = {
-    ("ConfigResource", "type"): of_configs.ResourceType,
-    ("ConfigChange", "operation"): of_configs.AlterOperation,
-    ("ConfigEntry", "source"): of_configs.ConfigSource,
-}
-
-# How many items a request may have. One costs the controller some tens of microseconds, and a
-# request is decided in one turn of its loop.
-ITEMS_MAX: Final = 1000
-_ITEMS_MAX: Final[dict[tuple[str, str], int]] = {
-    ("ConfigAlteration", "changes"): 100,
-    ("NewTopic", "assignments"): RECORDS_MAX,
-    ("NewTopic", "configs"): 100,
-    ("RegisterBroker", "features"): 100,
-    ("RegisterBroker", "listeners"): 100,
-    ("RegisterBroker", "log_dirs"): 100,
-    ("Replicas", "ids"): 100,
-}
 
 
 def shape_of(name: str) -> Any:
     """The dataclass of that name."""
-    return next(vars(module)[name] for module in _MESSAGES if name in vars(module))
+    return SHAPES[name]
+
+
+def _enum_of(owner: str, name: str) -> type[IntEnum] | None:
+    """What the numbers in a field stand for; None where they are numbers."""
+    if owner in _PLAIN:
+        return None
+    shape = shape_of(owner)
+    kinds = {field.name: str(field.type) for field in fields(shape)}
+    # By the word that stands there: only names of its own module can be enums of a subject.
+    named = vars(sys.modules[shape.__module__]).get(kinds[name])
+    return named if isinstance(named, type) and issubclass(named, IntEnum) else None
 
 
 def _fields_of(name: str) -> Any:
@@ -164,7 +154,7 @@ def _read_many(source: Source, owner: str, field: Any, value: str) -> str:
 def _read_plain(source: Source, owner: str, field: Any, value: str) -> str:
     """A number, a string or bytes."""
     where, local = f"{owner}.{field.name}", source.local(field.name)
-    enum = _ENUMS.get((owner, field.name))
+    enum = _enum_of(owner, field.name)
     if field.name == "error":
         known = source.outer({int(code): code for code in ErrorCode}.get, "known")
         unknown = source.outer(ErrorCode.UNKNOWN_SERVER_ERROR, "unknown")
@@ -200,7 +190,7 @@ def _required(name: str) -> frozenset[str]:
 
 def items_max(owner: str, name: str) -> int | None:
     """None for replies: they are as long as what they tell of."""
-    return _ITEMS_MAX.get((owner, name), ITEMS_MAX) if owner in _ASKED else None
+    return BOUNDS.get((owner, name), ITEMS_MAX) if owner in _ASKED else None
 
 
 def check_count(where: str, count: int, limit: int) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from quorate.controller.brokers import messages as of_brokers
-from quorate.controller.configs import messages as of_configs
+from quorate.controller.messages import REQUESTS
 from quorate.controller.requests import ReadRequest, WriteRequest
 from quorate.controller.subjects import SUBJECTS
-from quorate.controller.topics import messages as of_topics
 from quorate.records.metadata import (
     RECORD_TYPES,
     AbortTransactionRecord,
@@ -22,29 +20,19 @@ from quorate.records.metadata import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MESSAGES = (of_brokers, of_configs, of_topics)
-
-
-def asked(kind: type) -> Counter[type]:
-    """All requests of that kind."""
-    shapes = (shape for module in MESSAGES for shape in vars(module).values())
-    return Counter(
-        shape
-        for shape in shapes
-        if isinstance(shape, type)
-        and issubclass(shape, kind)
-        and shape.__module__ != kind.__module__
-    )
-
 
 def test_every_change_is_decided_by_one_subject() -> None:
     writes = [write for subject in SUBJECTS for write in subject.writes]
-    assert Counter(write.request for write in writes) == asked(WriteRequest)
+    assert Counter(write.request for write in writes) == Counter(
+        each for each in REQUESTS if issubclass(each, WriteRequest)
+    )
     assert all((write.decide is None) != (write.in_slices is None) for write in writes)
 
 
 def test_every_question_is_answered_by_one_subject() -> None:
-    assert Counter(kind for subject in SUBJECTS for kind in subject.reads) == asked(ReadRequest)
+    assert Counter(kind for subject in SUBJECTS for kind in subject.reads) == Counter(
+        each for each in REQUESTS if issubclass(each, ReadRequest)
+    )
 
 
 def test_rule_22_every_record_is_replayed_by_one_subject() -> None:

@@ -9,6 +9,7 @@ import pytest
 from quorate.controller.brokers import messages as of_brokers
 from quorate.controller.configs import messages as of_configs
 from quorate.controller.decision import RECORDS_MAX
+from quorate.controller.messages import ITEMS_MAX
 from quorate.controller.requests import ReadRequest
 from quorate.controller.slices import finish
 from quorate.controller.topics import messages as of_topics
@@ -16,7 +17,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Offset, TopicId
 from quorate.rpc import convert_controller as convert
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
-from quorate.rpc.straight import ITEMS_MAX, reader
+from quorate.rpc.straight import reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

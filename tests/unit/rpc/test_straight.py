@@ -8,11 +8,11 @@ import pytest
 
 from quorate.controller.brokers import messages as of_brokers
 from quorate.controller.configs import messages as of_configs
+from quorate.controller.messages import ITEMS_MAX
 from quorate.controller.topics import messages as of_topics
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.straight import (
-    ITEMS_MAX,
     check_count,
     field_names,
     items_max,

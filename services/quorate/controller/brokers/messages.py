@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from quorate.controller.authorizer import Operation, Permission
 from quorate.controller.replies import WriteReply
 from quorate.controller.requests import ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
@@ -43,6 +44,7 @@ class RegisterBroker(WriteFor["RegisterBrokerReply"]):
     features: tuple[FeatureRange, ...] = ()
     rack: str | None = None
     log_dirs: tuple[bytes, ...] = ()
+    permission: ClassVar = Permission(Operation.CLUSTER_ACTION)
 
 
 @named_value
@@ -56,16 +58,20 @@ class BrokerHeartbeat(WriteFor["BrokerHeartbeatReply"]):
     want_shut_down: bool = False
     # It tells nothing that somebody could miss.
     has_to_be_true: ClassVar[bool] = False
+    permission: ClassVar = Permission(Operation.CLUSTER_ACTION)
 
 
 @value
 class ListBrokers(ReadFor["ListBrokersReply"]):
     """All registered brokers, in order of their ids."""
 
+    permission: ClassVar = Permission(Operation.DESCRIBE)
+
 
 @value
 class UnregisterBroker(WriteFor["UnregisterBrokerReply"]):
     broker_id: int
+    permission: ClassVar = Permission(Operation.ALTER)
 
 
 @value
@@ -106,3 +112,10 @@ class ListBrokersReply:
 class UnregisterBrokerReply(WriteReply):
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
+
+
+ITEMS_MAX: Final = {
+    ("RegisterBroker", "features"): 100,
+    ("RegisterBroker", "listeners"): 100,
+    ("RegisterBroker", "log_dirs"): 100,
+}

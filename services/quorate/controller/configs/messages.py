@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from quorate.controller.authorizer import CLUSTER, Operation, Permission, Resource, topic_resource
 from quorate.controller.replies import WriteReply
 from quorate.controller.requests import ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
@@ -30,6 +31,11 @@ class ConfigResource:
 
     type: ResourceType
     name: str
+
+
+def _resource(resource: ConfigResource) -> Resource:
+    """What a right to its configurations is a right to: those of brokers are the cluster's."""
+    return topic_resource(resource.name) if resource.type is ResourceType.TOPIC else CLUSTER
 
 
 class AlterOperation(IntEnum):
@@ -60,6 +66,11 @@ class ConfigAlteration:
 class IncrementalAlterConfigs(WriteFor["IncrementalAlterConfigsReply"]):
     alterations: tuple[ConfigAlteration, ...]
     validate_only: bool = False
+    permission: ClassVar = Permission(
+        Operation.ALTER_CONFIGS,
+        items="alterations",
+        of_item=lambda alteration: _resource(alteration.resource),
+    )
 
 
 @value
@@ -68,6 +79,9 @@ class DescribeConfigs(ReadFor["DescribeConfigsReply"]):
 
     resources: tuple[ConfigResource, ...]
     include_defaults: bool = False
+    permission: ClassVar = Permission(
+        Operation.DESCRIBE_CONFIGS, items="resources", of_item=_resource
+    )
 
 
 @value
@@ -113,3 +127,6 @@ class DescribedResource:
 class DescribeConfigsReply:
     offset: Offset
     resources: tuple[DescribedResource, ...]
+
+
+ITEMS_MAX: Final = {("ConfigAlteration", "changes"): 100}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from quorate.controller.authorizer import TOPICS, Operation, Permission, topic_resource
+from quorate.controller.decision import RECORDS_MAX
 from quorate.controller.replies import WriteReply
 from quorate.controller.requests import Pages, ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
@@ -34,11 +36,17 @@ class NewTopic:
 class CreateTopics(WriteFor["CreateTopicsReply"]):
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
+    permission: ClassVar = Permission(
+        Operation.CREATE, items="topics", of_item=lambda topic: topic_resource(topic.name)
+    )
 
 
 @value
 class DeleteTopics(WriteFor["DeleteTopicsReply"]):
     names: tuple[str, ...]
+    permission: ClassVar = Permission(
+        Operation.DELETE, TOPICS, items="names", of_item=topic_resource
+    )
 
 
 @value
@@ -59,6 +67,7 @@ class ListTopics(ReadFor["ListTopicsReply"]):
     cursor: Cursor | None = None
     response_topic_limit: int = 0
     pages: ClassVar = Pages(limit="response_topic_limit", items="topics")
+    permission: ClassVar = Permission(Operation.DESCRIBE, TOPICS)
 
 
 @value
@@ -72,6 +81,9 @@ class DescribeTopics(ReadFor["DescribeTopicsReply"]):
     cursor: Cursor | None = None
     response_partition_limit: int = 0
     pages: ClassVar = Pages(limit="response_partition_limit", items="topics")
+    permission: ClassVar = Permission(
+        Operation.DESCRIBE, TOPICS, items="names", of_item=topic_resource
+    )
 
 
 @value
@@ -151,3 +163,10 @@ class DescribeTopicsReply:
     offset: Offset
     topics: tuple[DescribedTopic, ...]
     next_cursor: Cursor | None = None
+
+
+ITEMS_MAX: Final = {
+    ("NewTopic", "assignments"): RECORDS_MAX,
+    ("NewTopic", "configs"): 100,
+    ("Replicas", "ids"): 100,
+}

@@ -1,6 +1,15 @@
 from __future__ import annotations
 
-from quorate.controller.configs.messages import AlterOperation, ConfigSource, ResourceType
+from quorate.controller.authorizer import CLUSTER, topic_resource
+from quorate.controller.configs.messages import (
+    AlterOperation,
+    ConfigAlteration,
+    ConfigResource,
+    ConfigSource,
+    DescribeConfigs,
+    IncrementalAlterConfigs,
+    ResourceType,
+)
 
 
 def test_numbers_are_those_of_kafkas_protocol() -> None:
@@ -26,3 +35,15 @@ def test_sources_have_the_numbers_of_describe_configs() -> None:
         "DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
         "DEFAULT_CONFIG": 5,
     }
+
+
+def test_configurations_of_brokers_are_the_clusters() -> None:
+    topic, broker = (
+        ConfigResource(kind, "1") for kind in (ResourceType.TOPIC, ResourceType.BROKER)
+    )
+    altered, described = IncrementalAlterConfigs.permission, DescribeConfigs.permission
+    assert altered.of_item is not None
+    assert described.of_item is not None
+    for resource, expected in ((topic, topic_resource("1")), (broker, CLUSTER)):
+        assert altered.of_item(ConfigAlteration(resource, ())) == expected
+        assert described.of_item(resource) == expected

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from quorate.controller.topics.messages import CreatedTopic, CreateTopics, NewTopic
+from quorate.controller.authorizer import topic_resource
+from quorate.controller.topics.messages import CreatedTopic, CreateTopics, DeleteTopics, NewTopic
 from quorate.records.errors import ErrorCode
 
 
@@ -11,3 +12,10 @@ def test_a_request_is_a_value() -> None:
 
 def test_an_item_is_a_success_unless_it_says_otherwise() -> None:
     assert CreatedTopic("a") == CreatedTopic("a", ErrorCode.NONE, "", None, -1, -1)
+
+
+def test_each_topic_may_be_judged_by_its_name() -> None:
+    created, deleted = CreateTopics.permission, DeleteTopics.permission
+    assert created.of_item is not None
+    assert deleted.of_item is not None
+    assert created.of_item(NewTopic("a")) == deleted.of_item("a") == topic_resource("a")
