@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Final
+
 from quorate.controller.errors import RefusedError
 from quorate.records.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from _typeshed import SupportsRichComparisonT as C
+
+    from quorate.controller.slices import Slices
+
+# Looked at in one turn of the loop.
+SCANNED_MAX: Final = 5_000
 
 
 def page_limit(asked: int, limit: int, *, field: str) -> int:
@@ -18,3 +31,20 @@ def refuse_more(asked: int, limit: int, *, field: str) -> None:
     if not asked:
         message = f"The answer has more than one page of {limit}; set {field} and ask for each."
         raise RefusedError(ErrorCode.INVALID_REQUEST, message)
+
+
+def first_in_slices(
+    items: Iterable[C], start: C, count: int, accepts: Callable[[C], bool] = lambda _: True
+) -> Slices[list[C]]:
+    """The first `count` from `start` on that are accepted, with pauses.
+
+    To sort all of them for each page would take far longer.
+    """
+    found: list[C] = []
+    for number, item in enumerate(items, 1):
+        if item >= start and accepts(item):  # type: ignore[operator]
+            found.append(item)
+        if number % SCANNED_MAX == 0:
+            found = nsmallest(count, found)
+            yield
+    return nsmallest(count, found)

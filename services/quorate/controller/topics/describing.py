@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.controller.errors import RefusedError
-from quorate.controller.paging import page_limit, refuse_more
+from quorate.controller.paging import first_in_slices, page_limit, refuse_more
 from quorate.controller.topics.messages import (
     Cursor,
     DescribedPartition,
@@ -29,28 +28,15 @@ if TYPE_CHECKING:
 # A turn of the loop has time for so many; what comes next is another slice, or another page.
 SLICE_ITEMS: Final = 100
 SLICE_LISTED: Final = 1_000
-SCANNED_NAMES: Final = 5_000
 TOPICS_PER_PAGE: Final = 2_000
 PARTITIONS_PER_PAGE: Final = 1_000
-
-
-def _first_names(image: MetadataImage, start: str, count: int) -> Slices[list[str]]:
-    """The first names from that one on: to sort them all for each page would take far longer."""
-    found: list[str] = []
-    for number, name in enumerate(image.topics.ids, 1):
-        if name >= start:
-            found.append(name)
-        if number % SCANNED_NAMES == 0:
-            found = nsmallest(count, found)
-            yield
-    return nsmallest(count, found)
 
 
 def list_topics_in_slices(image: MetadataImage, request: ListTopics) -> Slices[ListTopicsReply]:
     field = "response_topic_limit"
     limit = page_limit(request.response_topic_limit, TOPICS_PER_PAGE, field=field)
     start = "" if request.cursor is None else request.cursor.topic_name
-    names = yield from _first_names(image, start, limit + 1)
+    names = yield from first_in_slices(image.topics.ids, start, limit + 1)
     following = None
     if len(names) > limit:
         refuse_more(request.response_topic_limit, limit, field=field)
@@ -75,7 +61,7 @@ def describe_topics_in_slices(
         names = _names_from(request, cursor)
     else:
         start = "" if cursor is None else cursor.topic_name
-        names = yield from _first_names(image, start, limit + 1)
+        names = yield from first_in_slices(image.topics.ids, start, limit + 1)
     topics: list[DescribedTopic] = []
     left = limit
     following = None
