@@ -7,8 +7,8 @@ record wins, and goes back into snapshots as it came.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from quorate.controller.errors import UnsupportedMetadataVersionError
 from quorate.controller.slices import sorted_in_parts
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from quorate.controller.image import MetadataDelta, MetadataImage
     from quorate.controller.opaque.image import RowKey
     from quorate.records.metadata import (
-        ClientQuotaRecord,
         MetadataRecord,
-        ProducerIdsRecord,
         UnknownRecord,
     )
 
@@ -47,37 +45,6 @@ class Group:
         rows = image.opaque.group(self.name)
         for key in sorted_in_parts(rows):
             yield None if key is None else rows[key]
-
-
-def _quota_key(record: ClientQuotaRecord) -> RowKey:
-    entity = sorted(
-        (part.entity_type, part.entity_name is not None, part.entity_name or "")
-        for part in record.entity
-    )
-    return (*(field for part in entity for field in part), record.key)
-
-
-# Keys sort in the order of snapshots.
-CONTROLLER_ROWS: Final = Group("controllers", lambda record: (record.controller_id,))
-QUOTA_ROWS: Final = Group("client quotas", _quota_key)
-PRODUCER_ID_ROWS: Final = Group("producer ids", lambda _: ())
-ACL_ROWS: Final = Group("acls", lambda record: (record.id,))
-SCRAM_ROWS: Final = Group("scram credentials", lambda record: (record.mechanism, record.name))
-TOKEN_ROWS: Final = Group("delegation tokens", lambda record: (record.token_id,))
-ZK_ROWS: Final = Group("zk migration", lambda _: ())
-
-
-def replay_producer_ids(delta: MetadataDelta, record: ProducerIdsRecord) -> None:
-    """Set which ids come next; the broker that got the last ones is in no snapshot of Kafka's."""
-    PRODUCER_ID_ROWS.put(delta, replace(record, broker_id=-1, broker_epoch=-1))
-
-
-def replay_quota(delta: MetadataDelta, record: ClientQuotaRecord) -> None:
-    """Set a quota, or remove it: both are the same record."""
-    if record.remove:
-        QUOTA_ROWS.remove(delta, record)
-    else:
-        QUOTA_ROWS.put(delta, record)
 
 
 def replay_unknown(delta: MetadataDelta, record: UnknownRecord) -> None:

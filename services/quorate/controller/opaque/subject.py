@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from quorate.controller.opaque.records import (
-    ACL_ROWS,
-    CONTROLLER_ROWS,
-    PRODUCER_ID_ROWS,
-    QUOTA_ROWS,
-    SCRAM_ROWS,
-    TOKEN_ROWS,
-    ZK_ROWS,
-    replay_producer_ids,
-    replay_quota,
-    replay_unknown,
-)
+from quorate.controller.opaque.records import Group, replay_unknown
 from quorate.controller.subject import Subject
 from quorate.records.metadata import (
     AccessControlEntryRecord,
@@ -36,8 +26,8 @@ if TYPE_CHECKING:
 
     from immutables import Map
 
-    from quorate.controller.image import MetadataImage
-    from quorate.controller.opaque.records import Group
+    from quorate.controller.image import MetadataDelta, MetadataImage
+    from quorate.controller.opaque.image import RowKey
     from quorate.controller.subject import Replay
 
 
@@ -48,31 +38,59 @@ def _opaque(group: Group, replay: Mapping[type, Replay]) -> Subject:
     return Subject(replay=replay, snapshot=group.records, large=large)
 
 
-CONTROLLERS: Final = _opaque(CONTROLLER_ROWS, {RegisterControllerRecord: CONTROLLER_ROWS.put})
-CLIENT_QUOTAS: Final = _opaque(QUOTA_ROWS, {ClientQuotaRecord: replay_quota})
-PRODUCER_IDS: Final = _opaque(PRODUCER_ID_ROWS, {ProducerIdsRecord: replay_producer_ids})
+_controllers = Group("controllers", lambda record: (record.controller_id,))
+CONTROLLERS: Final = _opaque(_controllers, {RegisterControllerRecord: _controllers.put})
+
+
+def _quota_key(record: ClientQuotaRecord) -> RowKey:
+    entity = sorted(
+        (part.entity_type, part.entity_name is not None, part.entity_name or "")
+        for part in record.entity
+    )
+    return (*(field for part in entity for field in part), record.key)
+
+
+def _replay_quota(delta: MetadataDelta, record: ClientQuotaRecord) -> None:
+    """Set a quota, or remove it: both are the same record."""
+    if record.remove:
+        _quotas.remove(delta, record)
+    else:
+        _quotas.put(delta, record)
+
+
+_quotas = Group("client quotas", _quota_key)
+CLIENT_QUOTAS: Final = _opaque(_quotas, {ClientQuotaRecord: _replay_quota})
+
+
+def _replay_producer_ids(delta: MetadataDelta, record: ProducerIdsRecord) -> None:
+    """Set which ids come next; the broker that got the last ones is in no snapshot of Kafka's."""
+    _producer_ids.put(delta, replace(record, broker_id=-1, broker_epoch=-1))
+
+
+_producer_ids = Group("producer ids", lambda _: ())
+PRODUCER_IDS: Final = _opaque(_producer_ids, {ProducerIdsRecord: _replay_producer_ids})
+
+_acls = Group("acls", lambda record: (record.id,))
 ACLS: Final = _opaque(
-    ACL_ROWS,
-    {
-        AccessControlEntryRecord: ACL_ROWS.put,
-        RemoveAccessControlEntryRecord: ACL_ROWS.remove,
-    },
+    _acls,
+    {AccessControlEntryRecord: _acls.put, RemoveAccessControlEntryRecord: _acls.remove},
 )
+
+_scram = Group("scram credentials", lambda record: (record.mechanism, record.name))
 SCRAM_CREDENTIALS: Final = _opaque(
-    SCRAM_ROWS,
-    {
-        UserScramCredentialRecord: SCRAM_ROWS.put,
-        RemoveUserScramCredentialRecord: SCRAM_ROWS.remove,
-    },
+    _scram,
+    {UserScramCredentialRecord: _scram.put, RemoveUserScramCredentialRecord: _scram.remove},
 )
+
+_tokens = Group("delegation tokens", lambda record: (record.token_id,))
 DELEGATION_TOKENS: Final = _opaque(
-    TOKEN_ROWS,
-    {
-        DelegationTokenRecord: TOKEN_ROWS.put,
-        RemoveDelegationTokenRecord: TOKEN_ROWS.remove,
-    },
+    _tokens,
+    {DelegationTokenRecord: _tokens.put, RemoveDelegationTokenRecord: _tokens.remove},
 )
-ZK_MIGRATION: Final = _opaque(ZK_ROWS, {ZkMigrationStateRecord: ZK_ROWS.put})
+
+_zk_migration = Group("zk migration", lambda _: ())
+ZK_MIGRATION: Final = _opaque(_zk_migration, {ZkMigrationStateRecord: _zk_migration.put})
+
 UNKNOWN: Final = Subject(
     replay={UnknownRecord: replay_unknown}, snapshot=lambda image: iter(image.opaque.unknown)
 )

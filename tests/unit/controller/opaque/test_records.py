@@ -4,7 +4,6 @@ import pytest
 
 from quorate.controller.errors import UnsupportedMetadataVersionError
 from quorate.controller.image import LOG_BEGIN, MetadataDelta, MetadataImage
-from quorate.controller.opaque.records import QUOTA_ROWS
 from quorate.controller.replay import replay_record
 from quorate.controller.snapshot import snapshot_records
 from quorate.records.ids import Offset
@@ -149,9 +148,8 @@ def test_rows_with_other_keys_stay() -> None:
 
 def test_a_quotas_entity_is_a_set_in_which_the_default_is_not_an_empty_name() -> None:
     user, client = ("user", "a"), ("client-id", "c")
-    assert QUOTA_ROWS.key(quota(entity=(user, client))) == QUOTA_ROWS.key(
-        quota(entity=(client, user))
-    )
+    other = quota(2.0, entity=(client, user))
+    assert rows(quota(entity=(user, client)), other) == [other]
     named, default = quota(entity=(("user", ""),)), quota(entity=(("user", None),))
     assert rows(named, default) == [default, named]
 
