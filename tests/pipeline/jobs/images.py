@@ -76,7 +76,7 @@ def tables_of(
                 tuple(map(format_uuid, told_of.cordoned_log_dirs or ())),
             )
         )
-    for (resource_type, resource), values in image.configs.by_resource.items():
+    for (resource_type, resource), values in image.configs.by_owner.items():
         for name, value in values.items():
             shown = "(withheld)" if "password" in name and not has_secrets else value
             found["configs"].append((TYPES[resource_type], resource, name, shown))

@@ -128,7 +128,7 @@ def test_rule_22_a_transaction_left_open_is_aborted_first(before: list[MetadataR
     assert decision.records == ((abort,) if before else (abort, LEVEL))
     controller.commit(decision.end_offset, timestamp_ms=0)
     assert not controller.is_in_transaction
-    assert controller.image.configs.by_resource == Map()
+    assert controller.image.configs.by_owner == Map()
     standby = controller_of(LEVEL)
     replay(standby, [*before, BeginTransactionRecord(), MIN_ISR, *decision.records])
     assert standby.image.features == controller.image.features == Map({"metadata.version": 30})

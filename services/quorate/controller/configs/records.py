@@ -34,7 +34,7 @@ def replay_config(delta: MetadataDelta, record: ConfigRecord) -> None:
 
 def all_config_records(image: MetadataImage) -> Iterator[MetadataRecord | None]:
     """What is set on all resources; None where time went by without a record."""
-    for key in sorted_in_parts(image.configs.by_resource):
+    for key in sorted_in_parts(image.configs.by_owner):
         if key is None:
             yield None
         else:

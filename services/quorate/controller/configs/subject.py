@@ -20,5 +20,5 @@ CONFIGS: Final = Subject(
     reads={DescribeConfigs: describe_configs_in_slices},
     replay={ConfigRecord: replay_config},
     snapshot=all_config_records,
-    large=lambda image: (image.configs.by_resource,),
+    large=lambda image: (image.configs.by_owner,),
 )

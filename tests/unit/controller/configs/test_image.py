@@ -1,30 +1,22 @@
 from __future__ import annotations
 
-from immutables import Map
-
 from quorate.controller.configs.image import Configs
+from quorate.controller.configs.records import replay_config
+from quorate.controller.image import LOG_BEGIN, MetadataDelta, MetadataImage
+from quorate.records.metadata import ConfigRecord
 
 
-def test_nothing_is_set_where_nothing_was() -> None:
-    assert Configs().of((2, "a")) == Map()
+def test_an_empty_image_has_none() -> None:
+    assert MetadataImage().configs == Configs()
 
 
-def test_a_resource_without_any_config_left_is_gone() -> None:
-    key = (2, "a")
-    delta = Configs().mutate()
-    delta.set(key, "x", None)
-    delta.set(key, "x", "1")
-    delta.set(key, "y", "2")
-    delta.set(key, "x", None)
-    configs = delta.finish()
-    assert configs == Configs(Map([(key, Map(y="2"))]))
-    delta = configs.mutate()
-    delta.set(key, "y", None)
-    assert delta.finish() == Configs()
-
-
-def test_what_a_resource_had_goes_with_it_and_may_be_nothing() -> None:
-    delta = Configs(Map([((2, "a"), Map(y="2"))])).mutate()
-    delta.remove((2, "a"))
-    delta.remove((2, "a"))
-    assert delta.finish() == Configs()
+def test_a_resource_is_its_type_and_its_name() -> None:
+    delta = MetadataDelta(MetadataImage())
+    for number, name in ((2, "1"), (4, "1")):
+        record = ConfigRecord(resource_type=number, resource_name=name, name="x", value=str(number))
+        replay_config(delta, record)
+    configs = delta.apply(LOG_BEGIN).configs
+    assert {key: dict(values) for key, values in configs.by_owner.items()} == {
+        (2, "1"): {"x": "2"},
+        (4, "1"): {"x": "4"},
+    }
