@@ -43,8 +43,7 @@ class TracedMembers(QuorateMembers):
 
     def command(self, member: int) -> list[str]:
         command = super().command(member)
-        module = command.index("quorate.consensus")
-        command[module] = "tests.bench.traced_controller"
+        command[command.index("-m") + 1] = "tests.bench.traced_controller"
         return ["env", f"QUORATE_TRACE={self.trace(member)}", *command]
 
     def trace(self, member: int) -> Path:
