@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
 
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import Caller, ReadRequest, WriteRequest
@@ -64,6 +64,12 @@ class ControllerHandler(Protocol):
     """The metadata API; both calls raise ControllerApiError."""
 
     def write(self, request: WriteRequest, caller: Caller) -> PendingAnswer[WriteReply]: ...
+
+    def write_all(
+        self, requests: Sequence[WriteRequest], caller: Caller
+    ) -> Sequence[PendingAnswer[WriteReply]]:
+        """Begin writes in their order, whatever becomes of each."""
+        ...
 
     async def read(
         self,

@@ -21,7 +21,7 @@ from quorate.consensus.writing import Writing
 from quorate.raft.messages import ProposalResponse, ReadResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from quorate.consensus.driver import RaftDriver
     from quorate.consensus.snapshotting import Snapshotter
@@ -155,9 +155,16 @@ class MetadataApplication:
 
     # --- what clients ask -------------------------------------------------------------------------
 
+    def write_all(
+        self, requests: Sequence[WriteRequest], caller: Caller
+    ) -> list[asyncio.Future[WriteReply]]:
+        """Decide on requests in their order; each future is a reply, or ControllerApiError."""
+        return self._writing.write(requests, caller)
+
     def write(self, request: WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
         """Decide on a request; the future is its reply, or ControllerApiError."""
-        return self._writing.write(request, caller)
+        (reply,) = self._writing.write((request,), caller)
+        return reply
 
     async def read(
         self,

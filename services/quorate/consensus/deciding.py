@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.value import value
@@ -15,7 +16,7 @@ from quorate.rpc.pace import Pace
 from quorate.telemetry.histograms import Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from quorate.consensus.host import Host
     from quorate.controller.controller import Controller
@@ -84,21 +85,28 @@ class Deciding:
         """How many wait, the one under way included; none while each is decided at once."""
         return len(self._waiting)
 
-    def take(self, asked: Undecided) -> None:
-        """Decide on a request, now if that does not take long and nothing is under way."""
-        self.asked += 1
-        if self._task is not None:
-            self._queue(asked, self._host.work_s())
-            return
-        slices = self._begin(asked)
-        if not self._has_ended(asked, slices, self._begun_s + AT_ONCE_S):
-            self._queue(asked, self._begun_s)
-            self._task = asyncio.get_running_loop().create_task(self._go_on(slices))
-            self._task.add_done_callback(self._over)
+    def take(self, asked: Sequence[Undecided]) -> None:
+        """Decide on requests in order: now, while none takes long and nothing is under way."""
+        self.asked += len(asked)
+        self._waiting.extend(asked)
+        now_s = self._host.work_s()
+        if self._task is None:
+            self._decide_at_once(now_s)
+        self._came_s.extend(repeat(now_s, len(self._waiting) - len(self._came_s)))
 
-    def _queue(self, asked: Undecided, came_s: float) -> None:
-        self._waiting.append(asked)
-        self._came_s.append(came_s)
+    def _decide_at_once(self, now_s: float) -> None:
+        waiting, decide = self._waiting, self._controller.decide_in_slices
+        now_ms = self._host.monotonic_ms()
+        self._begun_s = now_s
+        # Whoever loses leadership meanwhile stops, and then none waits.
+        while waiting:
+            asked = waiting.popleft()
+            slices = decide(asked.request, asked.caller, now_ms)
+            if not self._has_ended(asked, slices, self._begun_s + AT_ONCE_S):
+                waiting.appendleft(asked)
+                self._task = asyncio.get_running_loop().create_task(self._go_on(slices))
+                self._task.add_done_callback(self._over)
+                return
 
     def _drop_first(self) -> None:
         self._waiting.popleft()
@@ -135,7 +143,10 @@ class Deciding:
                     return False
         except StopIteration as end:
             decision: Decision = end.value
-            self.durations.observe(self._host.work_s() - self._begun_s)
+            now_s = self._host.work_s()
+            self.durations.observe(now_s - self._begun_s)
+            # The next one begins now, where another is decided at once.
+            self._begun_s = now_s
         except Exception as error:
             self._failed(asked, error)
             return True

@@ -15,7 +15,7 @@ from quorate.records.errors import ErrorCode
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from quorate.consensus.accumulator import CutBatch
     from quorate.consensus.driver import RaftDriver
@@ -83,17 +83,23 @@ class Writing:
 
     # --- decisions --------------------------------------------------------------------------------
 
-    def write(self, request: WriteRequest, caller: Caller) -> asyncio.Future[WriteReply]:
-        """Decide on a request; the future is its reply, or ControllerApiError."""
-        future: asyncio.Future[WriteReply] = self._loop.create_future()
+    def write(
+        self, requests: Sequence[WriteRequest], caller: Caller
+    ) -> list[asyncio.Future[WriteReply]]:
+        """Decide on requests in their order; each future is a reply, or ControllerApiError."""
+        make = self._loop.create_future
+        futures: list[asyncio.Future[WriteReply]] = [make() for _ in requests]
         if not self.decides:
             info = leader_to_ask(self._driver)
-            refuse(future, not_controller(info, "this controller is not active"))
-            return future
+            for future in futures:
+                refuse(future, not_controller(info, "this controller is not active"))
+            return futures
         if self._spans is not None:
-            self._spans.asked(future)
-        self.deciding.take(Undecided(request, caller, future))
-        return future
+            for future in futures:
+                self._spans.asked(future)
+        asked = [Undecided(each, caller, to) for each, to in zip(requests, futures, strict=True)]
+        self.deciding.take(asked)
+        return futures
 
     def _decided(self, asked: Undecided, decision: Decision) -> None:
         request = asked.request

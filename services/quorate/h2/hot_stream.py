@@ -1,5 +1,8 @@
 """Streams whose messages go to their handler by callback: no task, queue or future for each.
 
+Those that are there together are handed over together. A handler that does one thing with all of
+them, and then the next, finds the code and the data of each in the processor's caches.
+
 The call around them is as any other: on a server it has a task, in which its interceptors and its
 servicer run, and which waits for the end of all messages. A servicer that finds `HandsOver` among
 what it was given may use it, and so may a client whose call is one; on another transport the same
@@ -10,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from quorate.h2 import wire
 from quorate.h2.inbox import IN_A_TURN
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     import grpc
 
     from quorate.h2.inbox import Inbox
+
+# Messages are handed over together up to the first that fills this.
+RUN_BYTES: Final = 16 * 1024
 
 
 class Door(Protocol):
@@ -48,12 +54,15 @@ class Taker(Protocol):
         """The stream has begun."""
         ...
 
-    def takes_more(self) -> bool:
-        """Whether it takes another message now. If not, `Door.resume` tells when."""
+    def room(self) -> int:
+        """How many messages it takes now. Where that is none, `Door.resume` tells when it is."""
         ...
 
-    def received(self, message: Any) -> None:  # noqa: ANN401 - a message of any service
-        """The next message. Raises ValueError for one that is not what it should be."""
+    def received(self, messages: list[Any]) -> None:
+        """The next messages, one at least; all but the last together have less than RUN_BYTES.
+
+        Raises ValueError for the first that is not what it should be; those before are taken.
+        """
         ...
 
     def broken(self, error: ValueError) -> None:
@@ -130,9 +139,9 @@ class HotStream:
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._is_taking = self._is_blocked = False
-        # Messages that may be taken in this turn of the loop; whether the next one is waited for.
-        self._left = IN_A_TURN
+        # Whether messages will be taken in the next turn of the loop; how many more in this one.
         self._is_due = False
+        self._left = 0
 
     async def run(self) -> None:
         """Hand over until the taker has finished."""
@@ -149,12 +158,17 @@ class HotStream:
     # --- in ---------------------------------------------------------------------------------------
 
     def _news(self) -> None:
-        """Take what has come, as far as this turn and the taker let it."""
-        if not self._is_taking or not self._left:
-            return
-        if not self._is_due:
+        """Take what has come, in the next turn: by then all is there that comes together."""
+        if self._is_taking and not self._is_due:
             self._is_due = True
-            self._loop.call_soon(self._next_turn)
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Take as much as one turn and the taker let it."""
+        self._is_due = False
+        if not self._is_taking:
+            return
+        self._left = IN_A_TURN
         try:
             self._take()
         except ValueError as error:
@@ -168,33 +182,44 @@ class HotStream:
             self.finish(error)
         finally:
             self._inbox.settle()
+        if not self._left:
+            self._news()
 
     def _take(self) -> None:
-        taker, inbox, decode, is_wanted = self._taker, self._inbox, self._decode, self._is_wanted
-        while self._left and taker.takes_more():
-            data = inbox.take()
-            if data is None:
-                if inbox.has_ended:
-                    self._half_close()
-                return
-            self._left -= 1
-            message = data if decode is None else decode(data)
-            if is_wanted is not None and not is_wanted(message):
+        taker, inbox = self._taker, self._inbox
+        while self._left and (room := taker.room()):
+            messages: list[Any] = []
+            try:
+                is_over = self._take_run(messages, min(room, self._left))
+            finally:
+                # Those before one that cannot be taken.
+                if messages:
+                    taker.received(messages)
+            if is_over:
                 self._half_close()
                 return
-            taker.received(message)
-            if inbox.is_empty:
+            if not messages or inbox.is_empty:
                 return
+
+    def _take_run(self, messages: list[Any], count: int) -> bool:
+        """Take so many at most; whether there will be no more that are wanted."""
+        inbox, decode, is_wanted = self._inbox, self._decode, self._is_wanted
+        size = 0
+        while len(messages) < count and size < RUN_BYTES:
+            data = inbox.take()
+            if data is None:
+                return inbox.has_ended
+            self._left -= 1
+            size += len(data)
+            message = data if decode is None else decode(data)
+            if is_wanted is not None and not is_wanted(message):
+                return True
+            messages.append(message)
+        return False
 
     def _half_close(self) -> None:
         self._is_taking = False
         self._taker.half_closed()
-
-    def _next_turn(self) -> None:
-        self._is_due = False
-        is_behind, self._left = not self._left, IN_A_TURN
-        if is_behind:
-            self._news()
 
     # --- what the taker says ----------------------------------------------------------------------
 
@@ -204,8 +229,7 @@ class HotStream:
         return has_room
 
     def resume(self) -> None:
-        # Not at once: the taker may be in the middle of something.
-        self._loop.call_soon(self._news)
+        self._news()
 
     def finish(self, error: BaseException | None = None) -> None:
         # A loop in the middle of taking stops at that, too.

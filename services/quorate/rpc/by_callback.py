@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import grpc.aio
 
 from quorate.h2.hot_stream import HandsOver, HandsOverSome
+from quorate.h2.inbox import IN_A_TURN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -77,7 +78,7 @@ class _Answers:
     """What takes the answers of a client's call."""
 
     def __init__(self, take: Callable[[Any], None], begin: Callable[[Door], None]) -> None:
-        self.received = take
+        self._take = take
         self._tell_begun = begin
         self._door: Door | None = None
 
@@ -85,8 +86,12 @@ class _Answers:
         self._door = door
         self._tell_begun(door)
 
-    def takes_more(self) -> bool:
-        return True
+    def room(self) -> int:
+        return IN_A_TURN
+
+    def received(self, messages: list[Any]) -> None:
+        for message in messages:
+            self._take(message)
 
     def broken(self, error: ValueError) -> None:
         self._finish(error)
@@ -121,10 +126,10 @@ class _IteratorDoor:
         taker = self._taker
         try:
             async for request in requests:
-                while not taker.takes_more():
+                while not taker.room():
                     self._room.clear()
                     await self._room.wait()
-                taker.received(request)
+                taker.received([request])
         except ValueError as error:
             taker.broken(error)
         except Exception as error:

@@ -28,7 +28,7 @@ from quorate.rpc.write_stream import WriteStream, converted, read_message
 from quorate.rpc.write_window import WriteBudget
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
     from google.protobuf.descriptor import MethodDescriptor
     from google.protobuf.message import Message
@@ -90,11 +90,14 @@ class ControllerService:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         return response
 
-    def _begin_on_stream(self, write: WriteRequest, caller: Caller) -> PendingAnswer[WriteReply]:
-        """Hand over one write of many, some of which have spans of their own."""
-        if self._spans is None:
-            return self._handler.write(write, caller)
-        return self._spans.around(lambda: self._handler.write(write, caller))
+    def _begin_on_stream(
+        self, writes: Sequence[WriteRequest], caller: Caller
+    ) -> Iterable[PendingAnswer[WriteReply]]:
+        """Hand over writes, some of which have spans of their own."""
+        spans, handler = self._spans, self._handler
+        if spans is None:
+            return handler.write_all(writes, caller)
+        return [spans.around(partial(handler.write, write, caller)) for write in writes]
 
     async def WriteStream(
         self, request_iterator: AsyncIterator[Any], context: Context
@@ -106,7 +109,7 @@ class ControllerService:
             await abort(context, error.refusal)
         caller = _caller(context)
         stream = WriteStream(
-            lambda write: self._begin_on_stream(write, caller),
+            lambda writes: self._begin_on_stream(writes, caller),
             self._put_result,
             self._streams.budget,
         )

@@ -68,11 +68,14 @@ class FetchStream:
         self._watch()
         self._finish_when_done()
 
-    def takes_more(self) -> bool:
-        return not self._has_all and len(self._waiting) < REQUESTS_PER_STREAM_MAX
+    def room(self) -> int:
+        return 0 if self._has_all else max(0, REQUESTS_PER_STREAM_MAX - len(self._waiting))
 
-    def received(self, message: pb.FetchRequest) -> None:
-        self.submit(convert.fetch_request(message))
+    def received(self, messages: list[pb.FetchRequest]) -> None:
+        for message in messages:
+            # The first may have ended the stream.
+            if not self._has_all:
+                self.submit(convert.fetch_request(message))
 
     def submit(self, request: m.FetchRequest) -> None:
         """Hand over one request, which may have come before the stream has begun."""

@@ -16,7 +16,7 @@ from quorate.rpc.pace import SERVING_SHARE, Pace
 from quorate.rpc.write_window import WriteWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from google.protobuf.message import Message
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 ACKNOWLEDGED_TOGETHER_MAX: Final = 1024
 # A few milliseconds, where it holds as many items as it can.
 CONVERTED_AT_ONCE_BYTES: Final = 16 * 1024
+# A request, and how many bytes it has.
+_Message: TypeAlias = "tuple[pb.WriteRequest, int]"
 # The write's sequence, its reply, and the bytes of its request.
 _Waiting: TypeAlias = "tuple[int, PendingAnswer[WriteReply], int]"
 
@@ -38,11 +40,11 @@ class WriteStream:
 
     def __init__(
         self,
-        write: Callable[[WriteRequest], PendingAnswer[WriteReply]],
+        write: Callable[[Sequence[WriteRequest]], Iterable[PendingAnswer[WriteReply]]],
         put_result: Callable[[pb.WriteResult, PendingAnswer[WriteReply]], None],
         budget: WriteBudget,
     ) -> None:
-        """`write` begins a write, `put_result` tells what became of one that is over."""
+        """`write` begins writes, `put_result` tells what became of one that is over."""
         self._write = write
         self._put_result = put_result
         self._window = WriteWindow(budget)
@@ -61,36 +63,47 @@ class WriteStream:
     def begin(self, door: Door) -> None:
         self._door = door
 
-    def takes_more(self) -> bool:
+    def room(self) -> int:
         if self._converting is not None or self._has_all:
-            return False
-        if self._window.is_full:
+            return 0
+        room = self._window.room
+        if not room:
             self._window.wait(self._resume)
-            return False
-        return True
+        return room
 
     def _resume(self) -> None:
         if self._door is not None:
             self._door.resume()
 
-    def received(self, message: tuple[pb.WriteRequest, int]) -> None:
-        request, size = message
-        self._window.take(size)
-        if size > CONVERTED_AT_ONCE_BYTES:
-            work = self._convert(request, size)
-            self._converting = asyncio.get_running_loop().create_task(work)
-        else:
-            self._begin_write(request.sequence, convert.chosen(request, "request"), size)
+    def received(self, messages: list[_Message]) -> None:
+        self._window.take(len(messages), sum(size for _, size in messages))
+        last, size = messages[-1]
+        is_large = size > CONVERTED_AT_ONCE_BYTES
+        if is_large:
+            messages.pop()
+        writes: list[WriteRequest] = []
+        try:
+            for request, _ in messages:
+                writes.append(convert.chosen(request, "request"))
+        finally:
+            # Those before one that cannot be read.
+            self._begin_writes(messages, writes)
+        if is_large:
+            self._converting = asyncio.get_running_loop().create_task(self._convert(last, size))
 
-    def _begin_write(self, sequence: int, write: WriteRequest, size: int) -> None:
-        self._waiting.append((sequence, self._write(write), size))
+    def _begin_writes(self, messages: Iterable[_Message], writes: Sequence[WriteRequest]) -> None:
+        replies = self._write(writes)
+        self._waiting.extend(
+            (request.sequence, reply, size)
+            for (request, size), reply in zip(messages, replies, strict=False)
+        )
         if self._watched is None:
             self._watch()
 
     async def _convert(self, request: pb.WriteRequest, size: int) -> None:
         """Nothing behind a large request is taken meanwhile."""
         try:
-            self._begin_write(request.sequence, await converted(request, size), size)
+            self._begin_writes([(request, size)], [await converted(request, size)])
         except ValueError as error:
             self.broken(error)
         except Exception as error:

@@ -31,8 +31,9 @@ class WriteBudget:
         self.windows: deque[WriteWindow] = deque()
 
     @property
-    def is_full(self) -> bool:
-        return self.writes >= SHARED_WRITES or self.bytes >= SHARED_BYTES
+    def room(self) -> int:
+        """How many writes more they may have."""
+        return SHARED_WRITES - self.writes if self.bytes < SHARED_BYTES else 0
 
     def wake(self) -> None:
         """Streams wait in the order in which they came; one that finds no room waits again."""
@@ -50,17 +51,16 @@ class WriteWindow:
         self.bytes = 0
 
     @property
-    def is_full(self) -> bool:
-        """Whether the next write has to wait."""
-        if self.writes < OWN_WRITES and self.bytes < OWN_BYTES:
-            return False
-        return self.writes >= WRITES_MAX or self._budget.is_full
+    def room(self) -> int:
+        """How many writes more there may be now, whatever the bytes of the last of them."""
+        own = OWN_WRITES - self.writes if self.bytes < OWN_BYTES else 0
+        return max(own, min(WRITES_MAX - self.writes, self._budget.room), 0)
 
-    def take(self, size: int) -> None:
-        """One more write of `size` bytes."""
-        self.writes += 1
+    def take(self, writes: int, size: int) -> None:
+        """So many more writes, of `size` bytes together."""
+        self.writes += writes
         self.bytes += size
-        self._budget.writes += 1
+        self._budget.writes += writes
         self._budget.bytes += size
 
     def wait(self, look_again: Callable[[], None]) -> None:

@@ -21,7 +21,7 @@ from tests.integration.transports import chosen, each_transport
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from quorate.controller.replies import ReadReply, WriteReply
     from quorate.controller.requests import Caller, ReadRequest, WriteRequest
@@ -85,6 +85,11 @@ class ControllerByHand:
         reply: asyncio.Future[WriteReply] = asyncio.get_running_loop().create_future()
         self.writes.put_nowait((request, reply))
         return reply
+
+    def write_all(
+        self, requests: Sequence[WriteRequest], caller: Caller
+    ) -> list[asyncio.Future[WriteReply]]:
+        return [self.write(request, caller) for request in requests]
 
     async def read(
         self,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.h2 import frames
+from quorate.h2 import frames, hot_stream
 from quorate.h2.frames import ErrorCode, frame
 from quorate.h2.headers import block_of
 from quorate.h2.inbox import IN_A_TURN
@@ -27,19 +27,22 @@ class Echo(Telling):
 
     def __init__(self) -> None:
         super().__init__()
-        self.room = 1 << 20
+        self.taken_max = 1 << 20
         self.taken: list[bytes] = []
+        self.runs: list[int] = []
         self.has_room = True
         self.error: Exception | None = None
 
-    def takes_more(self) -> bool:
-        return len(self.taken) < self.room
+    def room(self) -> int:
+        return self.taken_max - len(self.taken)
 
-    def received(self, message: bytes) -> None:
-        self.taken.append(message)
-        if self.error is not None:
-            raise self.error
-        self.has_room = self.door.reply(message)
+    def received(self, messages: list[bytes]) -> None:
+        self.runs.append(len(messages))
+        for message in messages:
+            self.taken.append(message)
+            if self.error is not None:
+                raise self.error
+            self.has_room = self.door.reply(message)
 
     def drained(self) -> None:
         self.told.append("drained")
@@ -73,15 +76,16 @@ def bodies(wire: Wire) -> list[bytes]:
     return [one.payload[5:] for one in wire.answers() if one.kind == frames.DATA]
 
 
-async def test_messages_are_taken_as_they_come_and_replies_leave_together() -> None:
+async def test_messages_that_come_together_are_taken_together_and_so_leave_the_replies() -> None:
     echo = Echo()
     wire = await begun(echo)
     put(wire, b"a", b"b")
-    assert echo.taken == [b"a", b"b"]
-    assert bodies(wire) == []
+    put(wire, b"c")
     await asyncio.sleep(0)
-    assert bodies(wire) == [b"a", b"b"]
-    put(wire, b"c", flags=peers.END)
+    assert (echo.taken, echo.runs) == ([b"a", b"b", b"c"], [3])
+    assert bodies(wire) == [b"a", b"b", b"c"]
+    put(wire, b"d", flags=peers.END)
+    await asyncio.sleep(0)
     assert echo.told == ["all"]
     await wire.settle()
     assert wire.status()[b"grpc-status"] == b"0"
@@ -107,16 +111,43 @@ async def test_others_have_their_turn() -> None:
     wire = await begun(echo)
     put(wire, *[b""] * IN_A_TURN * 2)
     put(wire, b"")
-    assert len(echo.taken) == IN_A_TURN
-    await asyncio.sleep(0)
-    assert len(echo.taken) == IN_A_TURN * 2
-    await asyncio.sleep(0)
-    assert len(echo.taken) == IN_A_TURN * 2 + 1
+    for taken in (IN_A_TURN, IN_A_TURN * 2, IN_A_TURN * 2 + 1):
+        await asyncio.sleep(0)
+        assert len(echo.taken) == taken
+
+
+async def test_a_run_of_messages_ends_where_it_has_many_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    echo = Echo()
+    wire = await begun(echo)
+    monkeypatch.setattr(hot_stream, "RUN_BYTES", 10)
+    put(wire, b"a", b"b", bytes(5), bytes(5), b"d")
+    await wire.settle()
+    assert echo.runs == [4, 1]
+
+
+async def test_messages_before_one_that_is_not_taken_are_handed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def decode(data: bytes) -> bytes:
+        if data == b"no":
+            raise ValueError("no")
+        return data
+
+    echo = Echo()
+    wire = await begun(echo)
+    (call,) = wire.link._calls.values()
+    assert call._hot is not None
+    monkeypatch.setattr(call._hot, "_decode", decode)
+    put(wire, b"a", b"b", b"no", b"c")
+    await wire.settle()
+    assert (echo.taken, echo.told) == ([b"a", b"b"], ["no", "finished", "over"])
 
 
 async def test_a_taker_without_room_stops_its_sender() -> None:
     echo = Echo()
-    echo.room = 1
+    echo.taken_max = 1
     wire = await begun(echo)
     message = bytes(900)
     put(wire, message)
@@ -126,7 +157,7 @@ async def test_a_taker_without_room_stops_its_sender() -> None:
     assert len(echo.taken) == 1
     assert wire.link.connection.unread == 60 * 905
     assert 1 not in [one.stream_id for one in wire.answers() if one.kind == frames.WINDOW_UPDATE]
-    echo.room = 1 << 20
+    echo.taken_max = 1 << 20
     echo.door.resume()
     await wire.settle()
     assert len(echo.taken) == 61
@@ -139,6 +170,7 @@ async def test_a_slow_reader_is_waited_for() -> None:
     wire = await begun(echo)
     wire.send(peers.settings(INITIAL_WINDOW_SIZE=0))
     put(wire, b"abc")
+    await asyncio.sleep(0)
     assert not echo.has_room
     wire.send(peers.window(4, 1))
     assert echo.told == []
@@ -177,15 +209,19 @@ async def test_what_cannot_be_taken_is_told() -> None:
     echo.error = ValueError("wrong")
     wire = await begun(echo)
     put(wire, b"a", b"b")
+    await asyncio.sleep(0)
     assert (echo.taken, echo.told) == ([b"a"], ["wrong"])
     await wire.settle()
 
 
 async def test_who_has_finished_takes_no_more() -> None:
     class Once(Echo):
-        def received(self, message: bytes) -> None:
-            super().received(message)
+        def received(self, messages: list[bytes]) -> None:
+            super().received(messages)
             self.door.finish()
+
+        def room(self) -> int:
+            return 1
 
     echo = Once()
     wire = await begun(echo)
@@ -200,6 +236,7 @@ async def test_what_left_at_once_is_no_room_for_what_waits() -> None:
     wire = await begun(echo)
     wire.send(peers.settings(INITIAL_WINDOW_SIZE=0))
     put(wire, b"abc")
+    await asyncio.sleep(0)
     wire.link._calls[1].drained()
     assert echo.told == []
     wire.send(peers.window(8, 1))

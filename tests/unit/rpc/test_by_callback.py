@@ -24,26 +24,27 @@ class Doubling(Telling):
 
     def __init__(self, *, room: int = 1000) -> None:
         super().__init__()
-        self.room = room
+        self.left = room
         self.taken: list[int] = []
         self.waits = asyncio.Event()
 
-    def takes_more(self) -> bool:
-        if len(self.taken) == self.room:
+    def room(self) -> int:
+        if len(self.taken) == self.left:
             self.waits.set()
-        return len(self.taken) < self.room
+        return self.left - len(self.taken)
 
-    def received(self, message: int) -> None:
+    def received(self, messages: list[int]) -> None:
+        (message,) = messages
         if message < 0:
             raise ValueError("negative")
         if message == 0:
             raise LookupError("zero")
         self.taken.append(message)
         self.door.reply(2 * message)
-        self.room -= 1
+        self.left -= 1
 
     def drained(self) -> None:
-        self.room += 1
+        self.left += 1
         self.door.resume()
 
 
@@ -80,7 +81,7 @@ async def test_a_taker_without_room_is_waited_for() -> None:
     await taker.waits.wait()
     await asyncio.sleep(0)
     assert taker.taken == []
-    taker.room = 2
+    taker.left = 2
     taker.door.resume()
     assert await first == 2
     with pytest.raises(StopAsyncIteration):
@@ -123,9 +124,8 @@ class ByHand(HandsOver):
     async def hand_to(self, taker: Taker) -> None:
         taker.begin(self)
         try:
-            for answer in self.answers:
-                assert taker.takes_more()
-                taker.received(answer)
+            assert taker.room() >= len(self.answers)
+            taker.received(list(self.answers))
         except ValueError as error:
             taker.broken(error)
         else:

@@ -60,8 +60,8 @@ class Call:
 
     def send(self, *offsets: int) -> None:
         for offset in offsets:
-            assert self.stream.takes_more()
-            self.stream.received(fetch_from(2, offset))
+            assert self.stream.room()
+            self.stream.received([fetch_from(2, offset)])
 
 
 async def settle() -> None:
@@ -74,7 +74,7 @@ async def test_rule_20_requests_are_answered_in_order_and_few_are_under_way() ->
     call.send(10, 11)
     assert len(call.asked) == REQUESTS_PER_STREAM_MAX
     assert call.asked[0] == convert.fetch_request(fetch_from(2, 10))
-    assert not call.stream.takes_more()
+    assert call.stream.room() == 0
     call.answers[1].set_result(fetched(2))
     await settle()
     assert (call.sent, call.resumed) == ([], 0)
@@ -82,7 +82,7 @@ async def test_rule_20_requests_are_answered_in_order_and_few_are_under_way() ->
     await settle()
     assert call.sent == [1, 2]
     assert call.resumed
-    assert call.stream.takes_more()
+    assert call.stream.room()
     assert call.ends == []
 
 
@@ -90,7 +90,7 @@ async def test_a_stream_ends_when_all_is_answered() -> None:
     call = Call()
     call.send(10)
     call.stream.half_closed()
-    assert (call.ends, call.stream.takes_more()) == ([], False)
+    assert (call.ends, call.stream.room()) == ([], 0)
     call.answers[0].set_result(fetched(1))
     await settle()
     assert (call.sent, call.ends, call.stream.refused) == ([1], [None], None)
@@ -104,7 +104,7 @@ async def test_an_answer_that_nobody_reads_holds_back_the_next() -> None:
         call.answers[at].set_result(fetched(at))
     await settle()
     call.send(12)
-    assert not call.stream.takes_more()
+    assert not call.stream.room()
     assert call.sent == [0]
     call.has_room = True
     call.stream.half_closed()
@@ -120,7 +120,7 @@ async def test_whoever_is_superseded_is_answered_and_told() -> None:
     call = Call()
     call.send(10)
     call.stream.supersede()
-    assert (call.ends, call.stream.takes_more()) == ([], False)
+    assert (call.ends, call.stream.room()) == ([], 0)
     call.answers[0].set_result(fetched(1))
     await settle()
     assert (call.sent, call.ends, call.stream.refused) == ([1], [None], SUPERSEDED)
@@ -150,7 +150,7 @@ async def test_a_malformed_fetch_is_told_after_what_came_before() -> None:
     bad = fetch_from(2, 10)
     bad.replica_directory_id = b"short"
     with pytest.raises(ValueError, match="replica_directory_id") as wrong:
-        call.stream.received(bad)
+        call.stream.received([bad])
     call.stream.broken(wrong.value)
     call.answers[0].set_result(fetched(1))
     await settle()
@@ -209,7 +209,7 @@ async def test_a_fetch_that_is_not_taken_ends_its_stream_with_the_error() -> Non
     call.stream = FetchStream(submit, call.gone.append)
     call.stream.begin(call)
     with pytest.raises(LookupError):
-        call.stream.received(fetch_from(2, 10))
+        call.stream.received([fetch_from(2, 10)])
     call.stream.close()
     assert call.gone == []
 

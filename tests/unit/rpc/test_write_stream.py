@@ -19,6 +19,7 @@ from quorate.rpc.write_stream import (
 from quorate.rpc.write_window import SHARED_BYTES, WRITES_MAX, WriteBudget
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import TypeAlias
 
     from quorate.api.handlers import PendingAnswer
@@ -42,9 +43,10 @@ class Call:
         self.stream = WriteStream(self._write, _put, self.budget)
         self.stream.begin(self)
 
-    def _write(self, _: WriteRequest) -> Future:
-        self.asked.append(asyncio.get_running_loop().create_future())
-        return self.asked[-1]
+    def _write(self, writes: Sequence[WriteRequest]) -> list[Future]:
+        made: list[Future] = [asyncio.get_running_loop().create_future() for _ in writes]
+        self.asked += made
+        return made
 
     def reply(self, message: Any) -> bool:  # noqa: ANN401
         words = [result.message for result in message.results]
@@ -59,9 +61,8 @@ class Call:
         self.ends.append(error)
 
     def send(self, *sequences: int, size: int = 10) -> None:
-        for sequence in sequences:
-            assert self.stream.takes_more()
-            self.stream.received((request(sequence), size))
+        assert self.stream.room() >= len(sequences)
+        self.stream.received([(request(sequence), size) for sequence in sequences])
 
 
 def _put(result: pb.WriteResult, reply: PendingAnswer[WriteReply]) -> None:
@@ -148,12 +149,12 @@ async def test_an_acknowledgement_that_nobody_reads_holds_its_writes_and_the_nex
 async def test_a_full_window_takes_no_more_until_something_is_acknowledged() -> None:
     call = Call()
     call.send(*range(WRITES_MAX))
-    assert not call.stream.takes_more()
-    assert not call.stream.takes_more()
+    assert not call.stream.room()
+    assert not call.stream.room()
     answer(call.asked[0], "a")
     await settle()
     assert call.resumed == 1
-    assert call.stream.takes_more()
+    assert call.stream.room()
 
 
 async def test_streams_share_what_all_may_hold() -> None:
@@ -162,7 +163,7 @@ async def test_streams_share_what_all_may_hold() -> None:
     one.send(1, size=SHARED_BYTES)
     other.send(1, size=SHARED_BYTES)
     await settle()
-    assert (other.resumed, other.stream.takes_more()) == (1, False)
+    assert (other.resumed, other.stream.room()) == (1, 0)
     one.stream.close()
     assert other.resumed == 2
     other.stream.close()
@@ -171,11 +172,12 @@ async def test_streams_share_what_all_may_hold() -> None:
 
 async def test_a_malformed_write_is_told_after_what_came_before() -> None:
     call = Call()
-    call.send(1)
     with pytest.raises(ValueError, match="request") as wrong:
-        call.stream.received((pb.WriteRequest(sequence=2), 10))
+        call.stream.received(
+            [(request(1), 10), (pb.WriteRequest(sequence=2), 10), (request(3), 10)]
+        )
     call.stream.broken(wrong.value)
-    assert not call.stream.takes_more()
+    assert not call.stream.room()
     assert call.ends == []
     answer(call.asked[0], "a")
     await settle()
@@ -186,14 +188,15 @@ async def test_a_malformed_write_is_told_after_what_came_before() -> None:
 async def test_nothing_overtakes_a_large_write() -> None:
     call = Call()
     large = request(1, topics=900)
-    call.stream.received((large, CONVERTED_AT_ONCE_BYTES + 1))
-    assert not call.stream.takes_more()
+    call.stream.received([(request(0), 10), (large, CONVERTED_AT_ONCE_BYTES + 1)])
+    assert not call.stream.room()
     call.stream.half_closed()
     await call.is_resumed.wait()
-    assert (len(call.asked), call.ends) == (1, [])
-    answer(call.asked[0], "a")
+    assert (len(call.asked), call.ends) == (2, [])
+    for future in call.asked:
+        answer(future, "a")
     await settle()
-    assert (call.sent, call.ends) == ([(1, 1, ["a"])], [None])
+    assert (call.sent, call.ends) == ([(0, 1, ["a", "a"])], [None])
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), LookupError("no")])
@@ -205,12 +208,12 @@ async def test_a_large_write_that_fails_ends_its_stream(
 
     call = Call()
     monkeypatch.setattr(convert, "chosen_in_slices", fail)
-    call.stream.received((request(1), CONVERTED_AT_ONCE_BYTES + 1))
+    call.stream.received([(request(1), CONVERTED_AT_ONCE_BYTES + 1)])
     await settle()
     is_malformed = isinstance(error, ValueError)
     assert call.ends[0] is (None if is_malformed else error)
     assert call.stream.refused == ("no" if is_malformed else None)
-    assert not is_malformed or not call.stream.takes_more()
+    assert not is_malformed or not call.stream.room()
 
 
 async def test_a_reply_that_is_cancelled_ends_its_stream() -> None:
@@ -224,7 +227,7 @@ async def test_a_reply_that_is_cancelled_ends_its_stream() -> None:
 async def test_what_is_left_at_the_end_is_given_up() -> None:
     call = Call()
     call.send(1, 2)
-    call.stream.received((request(3, topics=900), CONVERTED_AT_ONCE_BYTES + 1))
+    call.stream.received([(request(3, topics=900), CONVERTED_AT_ONCE_BYTES + 1)])
     call.stream.close()
     await settle()
     assert [future.cancelled() for future in call.asked] == [True, True]
