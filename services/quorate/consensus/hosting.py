@@ -6,16 +6,15 @@ A program that measures the consensus alone starts a controller with a state mac
 from __future__ import annotations
 
 import logging
-import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from quorate.consensus.application import MetadataApplication
+from quorate.consensus.part_settings import controller_settings
 from quorate.consensus.sides import MachineSide
 from quorate.consensus.snapshotting import Snapshotter
 from quorate.controller.controller import Controller
-from quorate.controller.decision import ControllerSettings
-from quorate.records.ids import UUID_BYTES, Epoch, TopicId
+from quorate.records.ids import Epoch
 from quorate.records.metadata import decode_record
 from quorate.records.schema import SchemaError
 from quorate.rpc.controller_server import ControllerService, WriteStreams
@@ -96,7 +95,7 @@ def host_metadata(
     bootstrap = read_bootstrap(config.log.directory, is_needed=is_needed)
     metadata = MetadataApplication(
         driver,
-        Controller(_controller_settings(config, meta), bootstrap, gathers=True),
+        Controller(controller_settings(config, meta), bootstrap, gathers=True),
         Snapshotter(driver, config.log),
         linger_ms=config.quorum.append_linger_ms,
         pause_ms=config.quorum.fetch_timeout_ms * 3 // 2,
@@ -107,16 +106,6 @@ def host_metadata(
         return (ControllerService(metadata, listener=listener, streams=streams),)
 
     return Hosted(metadata, services)
-
-
-def _controller_settings(config: ControllerConfig, meta: MetaProperties) -> ControllerSettings:
-    return ControllerSettings(
-        cluster_id=meta.cluster_id,
-        new_topic_id=lambda: TopicId(secrets.token_bytes(UUID_BYTES)),
-        num_partitions=config.num_partitions,
-        default_replication_factor=config.default_replication_factor,
-        broker_session_timeout_ms=config.broker_session_timeout_ms,
-    )
 
 
 def read_bootstrap(directory: str, *, is_needed: bool = True) -> tuple[MetadataRecord, ...]:

@@ -18,9 +18,9 @@ from quorate.consensus.idleness import Idleness
 from quorate.consensus.listeners import Certificates, Listeners
 from quorate.consensus.metric_names import CONTROLLER_METERS
 from quorate.consensus.observing import NoteLog, Observers
+from quorate.consensus.part_settings import raft_config, storage_config
 from quorate.consensus.raft_meters import RaftMeters
 from quorate.consensus.resources import DiskSpace
-from quorate.consensus.timeouts import fetch_max_wait_ms, high_watermark_linger_ms
 from quorate.raft import api
 from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
@@ -29,7 +29,6 @@ from quorate.raft.notes import Cause
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.raft_client import RaftClient
 from quorate.rpc.raft_server import Fetchers, RaftService
-from quorate.storage.config import StorageConfig
 from quorate.storage.files import OsFileSystem
 from quorate.storage.store import LogStore
 from quorate.telemetry import tracing
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from quorate.consensus.raft_spans import RaftSpans
     from quorate.records.ids import Epoch, OffsetAndEpoch
     from quorate.rpc.services import Service
-    from quorate.storage.meta import MetaProperties
     from quorate.storage.recovery import Recovered
     from quorate.telemetry.metrics import Value
 
@@ -99,7 +97,7 @@ class Node:
         directory = self._config.log.directory
 
         def recover() -> tuple[LogStore, Recovered]:
-            return LogStore.open(OsFileSystem(), directory, _storage_config(self._config))
+            return LogStore.open(OsFileSystem(), directory, storage_config(self._config))
 
         thread = DiskThread("recovery", DiskCalls())
         recovery = thread.run("recovery", recover)
@@ -124,9 +122,9 @@ class Node:
         for finding in recovered.findings:
             log.warning(finding)
         meta = recovered.meta
-        raft_config = _raft_config(config, meta)
-        core = RaftCore(raft_config, recovered.state, secrets.SystemRandom())
-        spans = make_spans(raft_config)
+        settings = raft_config(config, meta)
+        core = RaftCore(settings, recovered.state, secrets.SystemRandom())
+        spans = make_spans(settings)
         observers = make_observers(core, spans, self._meters)
         try:
             self.driver = driver = RaftDriver(core, store, self._ended, observers)
@@ -377,38 +375,6 @@ def make_observers(core: RaftCore, spans: RaftSpans | None, meters: RaftMeters) 
     if spans is None:
         return Observers(NoteLog(epoch), meters)
     return Observers(spans, NoteLog(epoch, spans.within_step), meters)
-
-
-def _storage_config(config: ControllerConfig) -> StorageConfig:
-    return StorageConfig(
-        node_id=config.node_id,
-        static_voters=config.quorum.voters,
-        segment_bytes=config.log.segment_bytes,
-        retention_bytes=config.log.retention_bytes,
-        retention_ms=config.log.retention_ms,
-    )
-
-
-def _raft_config(config: ControllerConfig, meta: MetaProperties) -> api.RaftConfig:
-    quorum = config.quorum
-    return api.RaftConfig(
-        node_id=config.node_id,
-        directory_id=meta.directory_id,
-        cluster_id=meta.cluster_id,
-        listener_name=config.peers.name,
-        endpoints=config.endpoints,
-        bootstrap_servers=quorum.bootstrap_servers,
-        election_timeout_ms=quorum.election_timeout_ms,
-        fetch_timeout_ms=quorum.fetch_timeout_ms,
-        election_backoff_max_ms=quorum.election_backoff_max_ms,
-        request_timeout_ms=quorum.request_timeout_ms,
-        retry_backoff_ms=quorum.retry_backoff_ms,
-        fetch_max_wait_ms=fetch_max_wait_ms(quorum),
-        high_watermark_linger_ms=high_watermark_linger_ms(quorum),
-        fetch_max_bytes=quorum.fetch_max_bytes,
-        fetch_snapshot_max_bytes=quorum.fetch_snapshot_max_bytes,
-        auto_join=quorum.auto_join,
-    )
 
 
 def _newest_snapshot(recovered: Recovered) -> OffsetAndEpoch | None:
