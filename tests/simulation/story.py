@@ -149,7 +149,7 @@ class Story:
             kraft_version=int(given.get("kraft-version", "1")),
             auto_join="auto-join" in given,
             snapshot_every_records=int(given.get("snapshot-every", "0")),
-            segment_bytes=1000 if is_small else OPTIONS.segment_bytes,
+            segment_bytes=1024 if is_small else OPTIONS.segment_bytes,
             retention_bytes=1000 if is_small else OPTIONS.retention_bytes,
         )
         self.shows_all = False

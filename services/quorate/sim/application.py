@@ -9,63 +9,79 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.api.handlers import ControllerApiError
 from quorate.consensus.application import MetadataApplication
-from quorate.consensus.config import LogSettings
-from quorate.consensus.snapshotting import Snapshotter
+from quorate.consensus.part_settings import controller_settings
+from quorate.controller.configs.messages import DescribeConfigs
 from quorate.controller.controller import Controller
-from quorate.controller.decision import ControllerSettings
 from quorate.controller.requests import Caller
-from quorate.controller.topics.messages import ListTopics
-from quorate.records.ids import UUID_BYTES, Offset, TopicId
-from quorate.sim.configuring import CLUSTER_ID
-from quorate.sim.machine import Machine, request_of
-from quorate.sim.storage import LOG_DIR
+from quorate.records.ids import Offset
+from quorate.sim.aiming import AimedSnapshotter
+from quorate.sim.machine import EVERYBODY, Machine, operation_in, request_of
+from quorate.sim.waiting import Waiting
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable, Iterable
 
-    from quorate.controller.replies import WriteReply
+    from quorate.controller.decision import ControllerSettings, Decision
+    from quorate.controller.replies import ReadReply, WriteReply
+    from quorate.controller.requests import ReadRequest, WriteRequest
+    from quorate.controller.slices import Slices
     from quorate.raft.api import AppendToLog, PublishProgress
     from quorate.raft.messages import ProposalResponse, ReadResponse
     from quorate.records.ids import ReplyToken
     from quorate.sim.host import SimulatedHost
     from quorate.sim.sides import MachineBelow
+    from quorate.sim.waiting import Told
 
 CLIENT: Final = Caller("User:client", "client")
 TICK_S: Final = 1.0
-# What a record has in a batch beside its value.
-_OVERHEAD_BYTES: Final = 40
-_NEVER: Final = 1 << 40
+
+
+class _WatchedController(Controller):
+    """Production's; its application hears of each decision, in the turn in which it is made."""
+
+    def __init__(
+        self, application: Application, settings: ControllerSettings, *, gathers: bool
+    ) -> None:
+        super().__init__(settings, gathers=gathers)
+        self._application = application
+
+    def decide_in_slices(
+        self, request: WriteRequest, caller: Caller, now_ms: int
+    ) -> Slices[Decision]:
+        decision = yield from super().decide_in_slices(request, caller, now_ms)
+        self._application.decided(request, decision)
+        return decision
+
+    def expire(self, now_ms: int) -> Decision | None:
+        decision = super().expire(now_ms)
+        if decision is not None:
+            self._application.expired(decision)
+        return decision
 
 
 class Application(MetadataApplication):
     """One process's controller; a process may die before whatever is told to it."""
 
     def __init__(self, node: MachineBelow, host: SimulatedHost) -> None:
-        options = node.world.options
-        every = options.snapshot_every_records
-        settings = LogSettings(
-            directory=LOG_DIR,
-            segment_bytes=options.segment_bytes,
-            retention_bytes=options.retention_bytes,
-            retention_ms=-1,
-            snapshot_bytes=every * (options.record_bytes + _OVERHEAD_BYTES) or _NEVER,
-            snapshot_interval_ms=0,
-            free_bytes_min=0,
-        )
-        decides = ControllerSettings(
-            cluster_id=CLUSTER_ID, new_topic_id=lambda: TopicId(bytes(UUID_BYTES))
-        )
+        config = node.config
+        decides = controller_settings(config, node.meta, node.world.new_topic_id)
         super().__init__(
             node.driver,
-            Controller(decides, gathers=True),
-            Snapshotter(node.driver, settings, node.random.random),
-            linger_ms=options.linger_ms,
-            pause_ms=options.fetch_timeout_ms * 3 // 2,
+            _WatchedController(self, decides, gathers=True),
+            AimedSnapshotter(node, config.log),
+            linger_ms=config.quorum.append_linger_ms,
+            pause_ms=config.quorum.fetch_timeout_ms * 3 // 2,
         )
         self._node = node
         self._host = host
         self._oracle = node.world.oracle
-        self._writes: dict[asyncio.Future[WriteReply], tuple[int, ...]] = {}
+        self._clients: dict[Waiting, None] = {}
+        self._waiting: dict[asyncio.Future[WriteReply], Waiting] = {}
+        # Reads under way, and since when.
+        self._reads: dict[asyncio.Task[None], int] = {}
+        # By the request itself, which waits as long as its client.
+        self._asked: dict[int, Waiting] = {}
 
     def keep_house(self) -> None:
         """Once a second, as long as the process lives."""
@@ -86,7 +102,7 @@ class Application(MetadataApplication):
         self._node.may_die()
         super().answered(token, response)
 
-    # --- clients ----------------------------------------------------------------------------------
+    # --- what a client sees -----------------------------------------------------------------------
 
     @property
     def is_active(self) -> bool:
@@ -103,25 +119,78 @@ class Application(MetadataApplication):
         """The committed metadata, as the model of it."""
         return Machine.of(self.controller.image)
 
+    @property
+    def waiting(self) -> Iterable[Waiting]:
+        """The writes that have no answer yet."""
+        return self._clients
+
+    @property
+    def oldest_read_ms(self) -> int | None:
+        """Since when the oldest read under way has waited, by the node's clock."""
+        return min(self._reads.values(), default=None)
+
+    # --- writes -----------------------------------------------------------------------------------
+
+    def ask(self, request: WriteRequest, caller: Caller, told: Told) -> None:
+        """Take a request as it comes over the network, whether or not this process leads."""
+        waiting = Waiting(request, told)
+        self._clients[waiting] = None
+        self._host.loop.run(self._ask, request, caller, waiting)
+
+    def _ask(self, request: WriteRequest, caller: Caller, waiting: Waiting) -> None:
+        waiting.since_ms, waiting.epoch = self._node.local_ms, self.controller.epoch
+        self._asked[id(request)] = waiting
+        future = self.write(request, caller)
+        self._waiting[future] = waiting
+        future.add_done_callback(self._answered)
+
+    def decided(self, request: WriteRequest, decision: Decision) -> None:
+        """The controller has decided on a request."""
+        waiting = self._asked.get(id(request))
+        if waiting is not None:
+            waiting.end, waiting.is_written = decision.end_offset, bool(decision.records)
+        for index, record in enumerate(decision.records):
+            operation = operation_in(record)
+            if operation is not None:
+                self._oracle.was_decided(operation, Offset(decision.base_offset + index))
+        self._node.world.watch.decided(self._node, request, decision)
+
+    def expired(self, decision: Decision) -> None:
+        """The controller has decided what nobody asked for."""
+        self._node.world.watch.expired(self._node, decision)
+
+    def _answered(self, future: asyncio.Future[WriteReply]) -> None:
+        self._node.may_die()
+        waiting = self._waiting.pop(future)
+        del self._clients[waiting], self._asked[id(waiting.request)]
+        error = None if future.cancelled() else future.exception()
+        if future.cancelled():
+            waiting.told(None)
+        elif error is None:
+            waiting.told(future.result())
+        elif isinstance(error, ControllerApiError):
+            waiting.told(error)
+        else:
+            raise error
+
     def propose(self, operations: tuple[int, ...], size_bytes: int) -> bool:
         """Take a client's write; False when this process is not the active one."""
         if not self.is_active:
             return False
-        self._host.loop.run(self._propose, operations, size_bytes)
+
+        def told(answer: WriteReply | ControllerApiError | None) -> None:
+            self._told(operations, answer)
+
+        self.ask(request_of(operations, size_bytes), CLIENT, told)
         return True
 
-    def _propose(self, operations: tuple[int, ...], size_bytes: int) -> None:
-        future = self.write(request_of(operations, size_bytes), CLIENT)
-        self._writes[future] = operations
-        future.add_done_callback(self._told)
-
-    def _told(self, future: asyncio.Future[WriteReply]) -> None:
-        self._node.may_die()
-        operations = self._writes.pop(future)
-        error = None if future.cancelled() else future.exception()
-        if future.cancelled() or (isinstance(error, ControllerApiError) and error.outcome_unknown):
-            self._leave_open(operations)
-        elif error is not None:
+    def _told(
+        self, operations: tuple[int, ...], answer: WriteReply | ControllerApiError | None
+    ) -> None:
+        if answer is None or (isinstance(answer, ControllerApiError) and answer.outcome_unknown):
+            for operation in operations:
+                self._oracle.was_left_open(operation)
+        elif isinstance(answer, ControllerApiError):
             for operation in operations:
                 self._oracle.was_refused(operation)
         else:
@@ -130,39 +199,60 @@ class Application(MetadataApplication):
             for operation in operations:
                 self._oracle.was_acknowledged(operation)
 
-    def _leave_open(self, operations: tuple[int, ...]) -> None:
-        for operation in operations:
-            self._oracle.was_left_open(operation)
-
     def process_ended(self) -> None:
         """Connections break: clients learn nothing about what was under way."""
-        for operations in self._writes.values():
-            self._leave_open(operations)
-        self._writes.clear()
+        clients, self._clients = self._clients, {}
+        for waiting in clients:
+            waiting.told(None)
+        self._reads.clear()
+
+    # --- reads ------------------------------------------------------------------------------------
 
     def read_current(self) -> None:
         """Take a read that must reflect everything that any client knows by now."""
-        self._host.loop.run(self._begin_read, self._oracle.read_floor)
+        floor = self._oracle.read_floor
+        self._begin_read(
+            DescribeConfigs((EVERYBODY,)),
+            lambda reply: self._oracle.current_read_answered(Machine.told(reply), floor),
+            current=True,
+        )
 
-    def _begin_read(self, floor: Offset) -> None:
-        task = self._loop.create_task(self._read_current(floor))
-        task.add_done_callback(self._was_read)
+    def read_any(self, seen: Offset, then: Callable[[Offset], None]) -> None:
+        """Take a read of a client that has `seen` so much; `then` hears what this one shows."""
 
-    async def _read_current(self, floor: Offset) -> None:
-        try:
-            await self.read(ListTopics(), min_offset=0, current=True, timeout_ms=0)
-        except ControllerApiError:
-            return
-        self._oracle.current_read_answered(self.machine, floor)
+        def told(reply: ReadReply) -> None:
+            machine = Machine.told(reply)
+            self._oracle.read_answered(machine, seen)
+            then(Offset(machine.applied))
+
+        self._begin_read(DescribeConfigs((EVERYBODY,)), told, min_offset=seen)
+
+    def _begin_read(
+        self,
+        request: ReadRequest,
+        told: Callable[[ReadReply], None],
+        *,
+        min_offset: int = 0,
+        current: bool = False,
+    ) -> None:
+        async def read() -> None:
+            try:
+                reply = await self.read(
+                    request, min_offset=min_offset, current=current, timeout_ms=0
+                )
+            except ControllerApiError:
+                return
+            told(reply)
+
+        def begin() -> None:
+            task = self._loop.create_task(read())
+            self._reads[task] = self._node.local_ms
+            task.add_done_callback(self._was_read)
+
+        self._host.loop.run(begin)
 
     def _was_read(self, task: asyncio.Task[None]) -> None:
+        self._reads.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._host.loop.fail(error)
-
-    def read_any(self, seen: Offset) -> Offset:
-        """Answer a read from what this process has, unless its client has seen more already."""
-        if self.applied < seen:
-            return seen
-        self._oracle.read_answered(self.machine, seen)
-        return self.applied

@@ -1,24 +1,32 @@
-"""The settings of a simulated process: what a properties file holds in production."""
+"""The settings of a simulated process: a properties file, read and checked as in production."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.api import RaftConfig
-from quorate.records.ids import ClusterId, Millis
+from quorate.consensus.config import ControllerConfig, read_config
+from quorate.records.ids import ClusterId
 from quorate.records.voters import Endpoint
 
 if TYPE_CHECKING:
     from quorate.records.ids import NodeId
+    from quorate.records.voters import VoterSet
+    from quorate.sim.faults import Options
     from quorate.sim.seen import Node, World
 
+LISTENER: Final = "GRPC"
 PORT: Final = 9094
 CLUSTER_ID: Final = ClusterId("c2ltdWxhdGVkLXF1b3J1bQ")
+DATA_DIR: Final = "/data"
+# What a record has in a batch beside its value.
+_OVERHEAD_BYTES: Final = 40
+_NEVER: Final = 1 << 40
 
 
 def endpoint(node_id: NodeId, moves: int = 0) -> Endpoint:
     """Where a node listens after that many moves."""
-    return Endpoint("GRPC", f"node-{node_id}", PORT + moves)
+    return Endpoint(LISTENER, f"node-{node_id}", PORT + moves)
 
 
 def bootstrap_name(node: Node) -> tuple[str, int]:
@@ -49,25 +57,60 @@ def bootstrap_server(world: World, node: Node, other: Node) -> tuple[str, int]:
     return at.host, at.port
 
 
-def raft_config(world: World, node: Node) -> RaftConfig:
-    """A core's settings, as the seed's options and the addresses of now say."""
-    options = world.options
+def controller_config(world: World, node: Node, static_voters: VoterSet) -> ControllerConfig:
+    """All settings, as the seed's options and the addresses of now say."""
     own = node.endpoints[0]
-    return RaftConfig(
-        node_id=node.node_id,
-        directory_id=node.directory_id,
-        cluster_id=CLUSTER_ID,
-        endpoints=node.endpoints,
-        bootstrap_servers=tuple(
-            (own.host, own.port) if other is node else bootstrap_server(world, node, other)
-            for other in world.nodes.values()
+    servers = [
+        (own.host, own.port) if other is node else bootstrap_server(world, node, other)
+        for other in world.nodes.values()
+    ]
+    properties = {
+        "node.id": str(node.node_id),
+        "listeners": f"{LISTENER}://:{own.port}",
+        "advertised.listeners": f"{LISTENER}://{own.host}:{own.port}",
+        "health.port": "-1",
+        "metrics.port": "-1",
+        "metadata.log.dir": DATA_DIR,
+        "controller.quorum.bootstrap.servers": ",".join(f"{host}:{port}" for host, port in servers),
+        "controller.quorum.voters": ",".join(
+            f"{voter.key.node_id}@{at.host}:{at.port}"
+            for voter in static_voters
+            for at in voter.endpoints
         ),
-        election_timeout_ms=Millis(options.election_timeout_ms),
-        fetch_timeout_ms=Millis(options.fetch_timeout_ms),
-        request_timeout_ms=Millis(options.fetch_timeout_ms),
-        election_backoff_max_ms=Millis(options.election_timeout_ms),
-        fetch_max_wait_ms=Millis(options.fetch_timeout_ms // 4),
-        fetch_max_bytes=options.fetch_max_bytes,
-        fetch_snapshot_max_bytes=options.chunk_bytes,
-        auto_join=options.auto_join,
-    )
+        **settings_of(world.options),
+    }
+    return _read(tuple(properties.items()))
+
+
+@lru_cache(maxsize=64)
+def _read(properties: tuple[tuple[str, str], ...]) -> ControllerConfig:
+    return read_config(dict(properties), {})
+
+
+def settings_of(options: Options) -> dict[str, str]:
+    """What all nodes of a world have alike."""
+    quorum = {
+        "election.timeout.ms": options.election_timeout_ms,
+        "fetch.timeout.ms": options.fetch_timeout_ms,
+        "request.timeout.ms": options.request_timeout_ms or options.fetch_timeout_ms,
+        "election.backoff.max.ms": options.election_backoff_max_ms or options.election_timeout_ms,
+        "retry.backoff.ms": options.retry_backoff_ms,
+        "append.linger.ms": options.linger_ms,
+        "fetch.max.bytes": options.fetch_max_bytes,
+        "fetch.snapshot.max.bytes": options.chunk_bytes,
+        "auto.join.enable": str(options.auto_join).lower(),
+    }
+    snapshot_bytes = options.snapshot_every_records * (options.record_bytes + _OVERHEAD_BYTES)
+    log = {
+        "log.segment.bytes": options.segment_bytes,
+        "max.retention.bytes": options.retention_bytes,
+        "max.retention.ms": options.retention_ms,
+        "log.max.record.bytes.between.snapshots": snapshot_bytes or _NEVER,
+        "log.max.snapshot.interval.ms": options.snapshot_interval_ms,
+        "log.free.bytes.min": 0,
+    }
+    return {
+        **{f"controller.quorum.{name}": str(value) for name, value in quorum.items()},
+        **{f"metadata.{name}": str(value) for name, value in log.items()},
+        "broker.session.timeout.ms": str(options.session_timeout_ms),
+    }

@@ -183,13 +183,18 @@ def _controller(seed: int, image: MetadataImage | None, *, gathers: bool) -> Con
     return Controller(settings, image=image, gathers=gathers)
 
 
-def require_equal(image: MetadataImage, other: MetadataImage, whose: str) -> None:
-    """Raises a Violation that names what differs."""
-    differing = [
+def unequal_fields(image: MetadataImage, other: MetadataImage) -> list[str]:
+    """What differs between two images."""
+    return [
         field.name
         for field in fields(image)
         if getattr(image, field.name) != getattr(other, field.name)
     ]
+
+
+def require_equal(image: MetadataImage, other: MetadataImage, whose: str) -> None:
+    """Raises a Violation that names what differs."""
+    differing = unequal_fields(image, other)
     # What two images may differ in and be equal all the same.
     if _offsets(image) != _offsets(other):
         differing.append("offsets of brokers")

@@ -12,10 +12,12 @@ import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from quorate.raft.api import Random
+
+T = TypeVar("T")
 
 SECTOR_BYTES: Final = 512
 Hook: TypeAlias = Callable[[str, str], None]
@@ -46,6 +48,8 @@ class Inode:
     data: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
     pending: list[PendingWrite] = field(default_factory=list)
+    # Where bits have flipped that nobody has written over since.
+    rotten: dict[int, None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -77,6 +81,7 @@ class SimulatedDisk:
         self.unpromised = (0, 0)
         self.sequence = 0
         self.fsyncs = 0
+        self._has_rotted = False
         self._directories: dict[str, Directory] = {"/": Directory()}
 
     # --- the port -------------------------------------------------------------------------------
@@ -174,10 +179,21 @@ class SimulatedDisk:
         inode.data[position] ^= mask
         if position < len(inode.durable):
             inode.durable[position] ^= mask
+        inode.rotten[position] = None
+        self._has_rotted = True
 
     def wipe(self) -> None:
         """A new, empty disk in the place of the old."""
         self._directories = {"/": Directory()}
+        self._has_rotted = False
+
+    def looking(self, look: Callable[[], T]) -> T:
+        """What `look` gives that reads the disk from outside, without hook."""
+        hook, self.hook = self.hook, _nothing
+        try:
+            return look()
+        finally:
+            self.hook = hook
 
     def on_platter(self, path: str) -> bytes:
         """What a power cut is sure to leave of a file; a look from outside, without hook."""
@@ -187,6 +203,28 @@ class SimulatedDisk:
         """The files of a directory and their sizes, by name; a look from outside, without hook."""
         entries = self._directories[path].entries if path in self._directories else {}
         return {name: len(entries[name].data) for name in sorted(entries)}
+
+    def rotten_files(self, path: str) -> list[str]:
+        """The files of a directory with bits that have flipped; a look from outside."""
+        if not self._has_rotted or path not in self._directories:
+            return []
+        entries = self._directories[path].entries
+        return [name for name in sorted(entries) if entries[name].rotten]
+
+    def is_safe(self, path: str) -> bool:
+        """Whether a power cut leaves this file as it reads now, under this name."""
+        directory, name = self._locate(path)
+        inode = directory.entries.get(name)
+        return inode is not None and directory.durable.get(name) is inode and not inode.pending
+
+    def put_back(self, path: str, data: bytes | None) -> None:
+        """A file as somebody restored it, None for removed it, on a disk that has been flushed."""
+        self.settle()
+        directory, name = self._locate(path)
+        directory.entries.pop(name, None)
+        if data is not None:
+            directory.entries[name] = Inode(bytearray(data), bytearray(data))
+        directory.durable = dict(directory.entries)
 
     def first_unsafe(self, path: str, suffix: str) -> int | None:
         """The sequence of the oldest write to a file of that suffix that a power cut may take."""
@@ -244,8 +282,7 @@ class SimulatedFile:
     def write_at(self, position: int, data: bytes) -> None:
         self._disk.hook("write_at", self._path)
         write = PendingWrite(self._disk.next_sequence(), position, bytes(data))
-        _apply_write(self._inode.data, write)
-        self._inode.pending.append(write)
+        self._write(write)
 
     def read_at(self, position: int, size: int) -> bytes:
         self._disk.hook("read_at", self._path)
@@ -256,9 +293,16 @@ class SimulatedFile:
 
     def truncate(self, size: int) -> None:
         self._disk.hook("truncate", self._path)
-        write = PendingWrite(self._disk.next_sequence(), size, None)
-        _apply_write(self._inode.data, write)
-        self._inode.pending.append(write)
+        self._write(PendingWrite(self._disk.next_sequence(), size, None))
+
+    def _write(self, write: PendingWrite) -> None:
+        inode = self._inode
+        _apply_write(inode.data, write)
+        inode.pending.append(write)
+        if inode.rotten:
+            end = len(inode.data) if write.data is None else write.position + len(write.data)
+            kept = [at for at in inode.rotten if not write.position <= at < end]
+            inode.rotten = {at: None for at in kept if at < len(inode.data)}
 
     def fdatasync(self) -> None:
         self._disk.hook("fdatasync", self._path)
@@ -325,6 +369,7 @@ def _lose_power(inode: Inode, random: Random, survival: Survival) -> None:
                 _keep_sectors(inode, random)
         inode.pending = []
     inode.data[:] = inode.durable
+    inode.rotten = {at: None for at in inode.rotten if at < len(inode.data)}
 
 
 def _keep_prefix(inode: Inode, random: Random) -> None:

@@ -27,6 +27,10 @@ class Draws:
         """A whole number within both bounds."""
         return low + int(self.random.random() * (high - low + 1))
 
+    def wide(self, low: int, high: int) -> int:
+        """A whole number within both bounds, of any order of magnitude as likely as of another."""
+        return low if high <= low else int(low * (high / low) ** self.random.random())
+
     def chance(self, share: float) -> bool:
         return self.random.random() < share
 

@@ -31,7 +31,8 @@ class Options:
     bootstrap servers are names that hold wherever a node is (`has_bootstrap_names`).
     `between_rate` is how often a thread comes between two steps of another to the disk, when it
     can; `linger_ms` is for how long a batch waits for more.
-    `spoiled_snapshot_rate` is how often a fetched snapshot does not check.
+    `spoiled_snapshot_rate` is how often a fetched snapshot does not check, `aimed_snapshot_rate`
+    how often one is taken where an epoch begins or the voters have just changed.
     """
 
     voters: int = 3
@@ -42,6 +43,10 @@ class Options:
     network: NetworkOptions = field(default_factory=NetworkOptions)
     election_timeout_ms: int = 1000
     fetch_timeout_ms: int = 2000
+    request_timeout_ms: int = 0
+    election_backoff_max_ms: int = 0
+    retry_backoff_ms: int = 20
+    session_timeout_ms: int = 9000
     fsync_us: int = 500
     slow_fsync_rate: float = 0.0
     slow_fsync_us: int = 0
@@ -75,6 +80,12 @@ class Options:
     strangers_every_ms: int = 0
     turns_every_ms: int = 0
     scale_every_ms: int = 0
+    brokers: int = 0
+    topics: int = 0
+    partitions: int = 0
+    silence_every_ms: int = 0
+    topics_every_ms: int = 0
+    oddities_every_ms: int = 0
     write_every_ms: int = 60
     linger_ms: int = 0
     read_every_ms: int = 150
@@ -85,8 +96,11 @@ class Options:
     chunk_bytes: int = 256
     segment_bytes: int = 4096
     snapshot_every_records: int = 0
+    snapshot_interval_ms: int = 0
     retention_bytes: int = 4096
+    retention_ms: int = -1
     spoiled_snapshot_rate: float = 0.0
+    aimed_snapshot_rate: float = 0.0
 
     def __str__(self) -> str:
         parts: list[str] = []
@@ -145,7 +159,7 @@ def draw_options(random: Random) -> Options:
         records_max=draw.one((1, 3, 10)),
         fetch_max_bytes=draw.one((200, 1000, 16_384)),
         chunk_bytes=draw.one((100, 1000)),
-        segment_bytes=draw.one((1000, 4000, 20_000)),
+        segment_bytes=draw.one((1024, 4000, 20_000)),
         snapshot_every_records=draw.one((0, 10, 40, 150)),
         retention_bytes=draw.one((500, 5000, 50_000)),
         spoiled_snapshot_rate=draw.one((0.0, 0.0, 0.0, 0.5)),

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.controller.elections import change_of
+from quorate.controller.settling import RECORDS_SLICE
 from quorate.raft.api import StateMachineProgress
 from quorate.raft.messages import LogRange
 from quorate.records.ids import Offset
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.oracle import Violation
+from quorate.sim.patience import (
+    slowest_call_us,
+    slowest_trip_us,
+    succession_patience_us,
+)
 
 if TYPE_CHECKING:
+    from quorate.sim.fleet import Fleet
     from quorate.sim.workload import Workload
     from quorate.sim.world import World
 
@@ -22,9 +30,10 @@ class HealingFailed(AssertionError):
     """The quorum did not come back although nothing disturbs it any more."""
 
 
-def check_healed(world: World, workload: Workload) -> None:
+def check_healed(world: World, workload: Workload, fleet: Fleet) -> None:
     """Wait for the quorum to heal, have it serve a write and a read, compare what it holds."""
-    patience_ms = TIMEOUTS_TO_HEAL * world.options.fetch_timeout_ms
+    options = world.options
+    patience_ms = TIMEOUTS_TO_HEAL * max(options.fetch_timeout_ms, options.election_timeout_ms)
     if not _settles(world, patience_ms):
         why = why_unsettled(world) or ""
         raise HealingFailed(f"after {patience_ms} ms without faults: {why}{_state(world)}")
@@ -38,6 +47,7 @@ def check_healed(world: World, workload: Workload) -> None:
         raise HealingFailed(f"a current read is not answered: {_state(world)}")
     if not world.run(world.now_ms + patience_ms, stop=lambda: is_caught_up(world)):
         raise HealingFailed(f"not everybody has the last write: {_state(world)}")
+    _settle_brokers(world, fleet, patience_ms)
     _compare(world)
     _replace_leader(world)
 
@@ -148,12 +158,44 @@ def _replace_leader(world: World) -> None:
     world.nodes[idle].deliver(StateMachineProgress(ready=False))
     world.remark(f"node {leader.node_id} vanishes")
     world.network.isolate(leader.node_id, list(world.nodes))
-    options = world.options
-    patience_ms = options.fetch_timeout_ms + options.election_timeout_ms
+    patience_ms = succession_patience_us(world.options) // 1000
     if not world.run(world.now_ms + patience_ms, stop=lambda: world.leader() is not leader):
         raise HealingFailed(
             f"no successor of {leader.node_id} in {patience_ms} ms: {_state(world)}"
         )
+
+
+def _settle_brokers(world: World, fleet: Fleet, patience_ms: int) -> None:
+    """Brokers that are heard no more are fenced, all others are not; partitions follow."""
+    options = world.options
+    if not fleet.brokers:
+        return
+    slice_us = options.linger_ms * 1000 + 2 * (slowest_trip_us(options) + slowest_call_us(options))
+    slices = options.topics * options.partitions // RECORDS_SLICE + len(fleet.brokers)
+    patience_ms += 3 * options.session_timeout_ms + 2 * slices * slice_us // 1000
+    if not world.run(world.now_ms + patience_ms, stop=lambda: _unsettled(world, fleet) is None):
+        raise HealingFailed(f"after {patience_ms} ms {_unsettled(world, fleet)}: {_state(world)}")
+    if not world.run(world.now_ms + patience_ms, stop=lambda: is_caught_up(world)):
+        raise HealingFailed(f"not everybody has what was settled: {_state(world)}")
+
+
+def _unsettled(world: World, fleet: Fleet) -> str | None:
+    """What the active controller still has to decide on its brokers."""
+    leader = world.leader()
+    if leader is None or not leader.application.is_active:
+        return "nobody is active"
+    image = leader.image
+    for broker in fleet.brokers:
+        known = image.brokers.by_id.get(broker.broker_id)
+        is_fenced = known is None or known.registration.fenced
+        if is_fenced is not broker.is_silent:
+            return f"broker {broker.broker_id} is {'fenced' if is_fenced else 'not fenced'}"
+    active = image.brokers.active
+    for topic in image.topics.by_id.values():
+        for partition_id, _ in image.topics.partitions_of(topic.topic_id):
+            if change_of(image, topic, partition_id, active) is not None:
+                return f"partition {partition_id} of {topic.name} is not settled"
+    return None
 
 
 def _compare(world: World) -> None:

@@ -133,6 +133,7 @@ class SimulatedHost(Host):
     def hang(self) -> None:
         """No call to the disk returns until `release`; nothing else stops."""
         self.is_hanging = True
+        self.node.troubles += 1
         self.time_flush()
 
     def release(self) -> None:
@@ -157,13 +158,13 @@ class SimulatedHost(Host):
         if self.loop.is_closed() or flush is not self._threads["flush"].first:
             return
         progress = node.progress
-        if not self.is_hanging or node.is_paused or progress is None or self._waits_for_disk:
+        if not self.is_hanging or node.is_paused or progress is None or self.waits_for_disk:
             return
         if progress.is_leader and len(node.log.voters) > 1:
             raise Violation(f"node {node.node_id} leads although its flush does not return")
 
     @property
-    def _waits_for_disk(self) -> bool:
+    def waits_for_disk(self) -> bool:
         """Whether the core is not stepped until the disk has answered."""
         return self._threads["disk"].is_waited_for or self.node.driver.has_log_alone
 

@@ -1,21 +1,22 @@
 """What clients of the simulation have the controllers keep: sixteen configurations of all brokers.
 
 Operation n sets key n % 16 to a value that tells n, so that whatever is lost, doubled or swapped
-shows in the state or in the log. This model of it knows nothing of images: the simulator holds
-production's controllers to it.
+shows in the state, in the log, or in what a client reads. This model of it knows nothing of images:
+the simulator holds production's controllers to it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
     ConfigChange,
     ConfigResource,
+    DescribeConfigsReply,
     IncrementalAlterConfigs,
     ResourceType,
 )
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from quorate.controller.image import MetadataImage
+    from quorate.controller.replies import ReadReply
+    from quorate.records.metadata import MetadataRecord
 
 KEYS: Final = 16
+_PREFIX: Final = "k"
 # Some seeds' worth of records.
 _REMEMBERED: Final = 4096
-_EVERYBODY: Final = ConfigResource(ResourceType.BROKER, "")
+EVERYBODY: Final = ConfigResource(ResourceType.BROKER, "")
 
 
 @dataclass(slots=True)
@@ -57,7 +61,15 @@ class Machine:
     @classmethod
     def of(cls, image: MetadataImage) -> Machine:
         """The same, as a controller holds it."""
-        return cls(image.position.end_offset, dict(image.configs.of(ALL_BROKERS)))
+        return cls(image.position.end_offset, _ours(image.configs.of(ALL_BROKERS).items()))
+
+    @classmethod
+    def told(cls, reply: ReadReply) -> Machine:
+        """The same, as a client is told of it."""
+        assert isinstance(reply, DescribeConfigsReply), "nothing else is asked for"
+        (described,) = reply.resources
+        entries = ((entry.name, entry.value or "") for entry in described.entries)
+        return cls(reply.offset, _ours(entries))
 
     @classmethod
     def load(cls, applied: int, records: Iterable[bytes]) -> Machine:
@@ -68,22 +80,45 @@ class Machine:
         return machine
 
 
+def _ours(entries: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The sixteen among all that is set for all brokers."""
+    return {name: value for name, value in entries if name.startswith(_PREFIX)}
+
+
 def request_of(operations: tuple[int, ...], size_bytes: int) -> IncrementalAlterConfigs:
     """The request of a client: operations that take effect together, each of about that size."""
+    filling = "." * size_bytes
     changes = (
-        ConfigChange(f"k{number % KEYS}", AlterOperation.SET, f"{number}:{'.' * size_bytes}")
+        ConfigChange(f"{_PREFIX}{number % KEYS}", AlterOperation.SET, f"{number}:{filling}")
         for number in operations
     )
-    return IncrementalAlterConfigs((ConfigAlteration(_EVERYBODY, tuple(changes)),))
+    return IncrementalAlterConfigs((ConfigAlteration(EVERYBODY, tuple(changes)),))
 
 
 def operation_of(value: bytes) -> int | None:
     """Which operation a record belongs to; None for a record of another kind."""
     config = _config_of(value)
-    return None if config is None else int((config.value or "").partition(":")[0])
+    return None if config is None else operation_in(config)
+
+
+def operation_in(record: MetadataRecord) -> int | None:
+    """The same of a record that is decoded, or was never encoded."""
+    if not _is_ours(record):
+        return None
+    return int((record.value or "").partition(":")[0])
+
+
+def _is_ours(record: MetadataRecord) -> TypeGuard[ConfigRecord]:
+    """Whether it sets one of the sixteen; others set topics' and brokers' configurations."""
+    return (
+        isinstance(record, ConfigRecord)
+        and record.resource_type == EVERYBODY.type
+        and record.resource_name == EVERYBODY.name
+        and record.name.startswith(_PREFIX)
+    )
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _config_of(value: bytes) -> ConfigRecord | None:
     record = decode_record(value)[0]
-    return record if isinstance(record, ConfigRecord) else None
+    return record if _is_ours(record) else None

@@ -55,6 +55,7 @@ class Network:
     options: NetworkOptions
     random: Random
     blocked: dict[tuple[NodeId, NodeId], None] = field(default_factory=dict)
+    _were_blocked: dict[tuple[NodeId, NodeId], None] = field(default_factory=dict)
 
     def can_reach(self, source: NodeId, target: NodeId) -> bool:
         """Whether a message from `source` has a way to `target`."""
@@ -87,7 +88,13 @@ class Network:
 
     def heal(self) -> None:
         """Every link works again."""
+        self._were_blocked.update(self.blocked)
         self.blocked.clear()
+
+    def take_cut(self) -> dict[tuple[NodeId, NodeId], None]:
+        """The ways that were cut at any time since this was asked last."""
+        were, self._were_blocked = self._were_blocked, {}
+        return were | self.blocked
 
     def calm_down(self) -> None:
         """No link is cut, no message is lost, doubled or late any more."""

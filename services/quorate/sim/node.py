@@ -1,4 +1,4 @@
-"""One simulated machine: its disk, its clock, its addresses, and one process after another on it.
+"""One simulated machine, and one process after another on it.
 
 What runs in a process is production's driver and storage code (`sim/process.py`). This is what
 befalls it, and what the simulator itself knows of its log.
@@ -6,49 +6,38 @@ befalls it, and what the simulator itself knows of its log.
 
 from __future__ import annotations
 
-import errno
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from quorate.consensus.part_settings import raft_config
 from quorate.raft.core import RaftCore
 from quorate.raft.messages import LogRange
-from quorate.records.ids import (
-    DirectoryId,
-    Epoch,
-    Millis,
-    NodeId,
-    Offset,
-    OffsetAndEpoch,
-    ReplicaKey,
-)
-from quorate.sim.configuring import endpoint, raft_config
-from quorate.sim.disk import SimulatedDisk
+from quorate.sim.configuring import controller_config
+from quorate.sim.hardware import Hardware
 from quorate.sim.host import ProcessDied
 from quorate.sim.logview import LogView
-from quorate.sim.loop import MILLION
 from quorate.sim.process import Process
 from quorate.sim.storage import LOG_DIR, open_storage
 from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
+    from quorate.consensus.config import ControllerConfig
     from quorate.consensus.driver import RaftDriver
-    from quorate.raft.api import AppendToLog, Event, PublishProgress, Random, RecoveredState
+    from quorate.controller.image import MetadataImage
+    from quorate.raft.api import AppendToLog, Event, PublishProgress, RecoveredState
     from quorate.raft.messages import MembershipRequest, Request
-    from quorate.records.ids import ReplyToken
-    from quorate.records.voters import Endpoint, Voter
+    from quorate.records.ids import DirectoryId, Epoch, NodeId, OffsetAndEpoch, ReplyToken
     from quorate.sim.application import Application
     from quorate.sim.host import SimulatedHost
     from quorate.sim.network import Caller
+    from quorate.sim.seen import Node
     from quorate.sim.sides import WorldAround
     from quorate.sim.storage import WatchedStore
-
-_FAILING: Final = {
-    "full": (errno.ENOSPC, ("write_at",)),
-    "failing": (errno.EIO, ("fdatasync", "sync_dir")),
-}
+    from quorate.sim.waiting import Waiting
+    from quorate.storage.meta import MetaProperties
 
 
 class Status(Enum):
@@ -60,43 +49,25 @@ class Status(Enum):
     FAILED = "the process runs, but its disk has failed"
 
 
-class SimulatedNode:
+class SimulatedNode(Hardware):
     """A machine with a disk, and on it one process after another."""
 
     def __init__(self, world: WorldAround, node_id: NodeId, directory_id: DirectoryId) -> None:
-        self.world = world
-        self.random: Random = world.random
-        self.node_id = node_id
-        self.directory_id = directory_id
-        self.endpoints: tuple[Endpoint, ...] = (endpoint(node_id),)
-        self.moves = 0
-        self.disk = SimulatedDisk(self._before_disk_call)
+        super().__init__(world, node_id, directory_id)
         self.status = Status.STOPPED
         self.incarnation = 0
         self.is_paused = False
-        self.disk_fault: str | None = None
-        self.was_damaged = self.was_harmed = self.is_rotten = False
-        self.is_healing = False
+        self.was_harmed = self.is_healing = self._is_harmed = False
         self.led_epoch: Epoch | None = None
-        self.drift_ppm = 0
-        self.base_ms = 0
-        self.log = LogView()
         self.progress: PublishProgress | None = None
         self.callers: dict[ReplyToken, Caller] = {}
         self.newest_snapshot: OffsetAndEpoch | None = None
         self.checked: set[OffsetAndEpoch] = set()
+        self.config: ControllerConfig
+        self.meta: MetaProperties
         self.core: RaftCore
         self.store: WatchedStore
         self.process: Process
-
-    @property
-    def key(self) -> ReplicaKey:
-        return ReplicaKey(self.node_id, self.directory_id)
-
-    def is_voter(self, voter: Voter) -> bool:
-        """Whether `voter` means this very disk; without directory ids any of this node."""
-        key = voter.key
-        return key.node_id == self.node_id and key.directory_id in (None, self.directory_id)
 
     @property
     def is_listening(self) -> bool:
@@ -107,25 +78,51 @@ class SimulatedNode:
         return self.status in (Status.STOPPED, Status.FAILED)
 
     @property
-    def now_us(self) -> int:
-        """The node's own monotonic clock, which runs a little fast or slow."""
-        now = self.world.now_us
-        return self.base_ms * 1000 + now + now * self.drift_ppm // MILLION
+    def is_stepped(self) -> bool:
+        """Whether its core hears of what happens: it is not paused, nor behind a call to a disk."""
+        return self.is_listening and not self.is_paused and not self.host.waits_for_disk
 
     @property
-    def local_ms(self) -> Millis:
-        return Millis(self.now_us // 1000)
+    def is_hanging(self) -> bool:
+        return self.is_listening and self.host.is_hanging
 
-    def at(self, when_us: int, action: Callable[[], None]) -> None:
-        """Have something done when that clock has come so far."""
-        world, since_us = self.world, when_us - self.base_ms * 1000
-        if self.drift_ppm:
-            since_us = since_us * MILLION // (MILLION + self.drift_ppm) + 1
-        world.schedule(since_us - world.now_us, action)
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing keeps this voter from electing somebody, or from being elected."""
+        if not self.is_listening or self.is_paused or self.host.is_hanging:
+            return False
+        replica = self.core.replica
+        is_bound = replica.is_stopping or replica.abstains or replica.log.is_healing
+        is_there = not self.world.is_taken_over(self)
+        return not is_bound and is_there and self.disk_fault is None and not self.is_rotten
 
-    def safe_end(self) -> Offset:
-        """Where the log would end if the power went now."""
-        return self.log.safe_end(self.disk.first_unsafe(LOG_DIR, ".log"))
+    def is_found_by(self, other: Node) -> bool:
+        """Whether that one looks for this voter where it is."""
+        voter = other.log.voters.by_id(self.node_id)
+        return voter is None or voter.endpoints == self.endpoints
+
+    @property
+    def is_stopping(self) -> bool:
+        return self.core.replica.is_stopping
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.application.controller.image
+
+    @property
+    def active_epoch(self) -> Epoch | None:
+        """The epoch in which its controller takes writes."""
+        return self.application.controller.epoch
+
+    @property
+    def waiting(self) -> Iterable[Waiting]:
+        """The clients whose writes have no answer yet."""
+        return self.application.waiting
+
+    @property
+    def oldest_read_ms(self) -> int | None:
+        """Since when the oldest read under way has waited."""
+        return self.application.oldest_read_ms
 
     # --- life -------------------------------------------------------------------------------------
 
@@ -143,24 +140,26 @@ class SimulatedNode:
         except (OSError, StorageError) as error:
             self.status = Status.STOPPED
             self.world.remark(f"node {self.node_id} does not start: {error}")
+            self.world.process_refused(self, error)
             return
         self.status = Status.RUNNING
         self.world.remark(f"node {self.node_id} starts: log end {recovered.end}")
         self.world.watch.started(self, recovered)
-        self.core = RaftCore(raft_config(self.world, self), recovered, self.random)
+        self.core = RaftCore(raft_config(self.config, self.meta), recovered, self.random)
         self.process.begin()
 
     def _recover(self) -> RecoveredState:
-        self.store, found = open_storage(
-            self.disk, self.node_id, self.world.options, self.world.static_voters
-        )
+        # A recovery that does not end may have done with the damage, and the next one finds none.
+        self._is_harmed = self._is_harmed or self.is_rotten or self.is_healing
+        self.config = controller_config(self.world, self, self.world.static_voters)
+        self.store, found = open_storage(self.disk, self.config)
         self.store.node = self
-        recovered, self.was_harmed = found.state, self.was_damaged
+        self.meta = found.meta
+        recovered = found.state
+        self.was_harmed, self._is_harmed = self._is_harmed, False
         for finding in found.findings:
             self.world.remark(f"node {self.node_id} finds: {finding}")
         self.is_healing = recovered.remembered_end is not None
-        self.is_rotten = False
-        self.was_damaged = self.was_damaged or self.is_healing
         self._view_log(recovered)
         snapshots = recovered.snapshots
         self.newest_snapshot = snapshots[-1].snapshot_id if snapshots else None
@@ -175,7 +174,8 @@ class SimulatedNode:
         if chain is None:
             chain = self.world.oracle.chains.get(start, 0)
         view = LogView(self.store.start, chain, self.world.oracle.voters_at(start))
-        data = self.store.read_range(LogRange(start, recovered.end.offset, 1 << 30))
+        span = LogRange(start, recovered.end.offset, 1 << 30)
+        data = self.disk.looking(partial(self.store.read_range, span))
         for index, entry in enumerate(view.append(data, self.disk.sequence)):
             sequence = known.get((entry.end, entry.epoch))
             if sequence is not None:
@@ -198,15 +198,16 @@ class SimulatedNode:
 
     def rot(self, name: str, position: int, mask: int) -> None:
         """Bits of one byte of a file of the log flip, and nobody has noticed yet."""
+        self.lose_what_is_there()
         self.disk.rot(f"{LOG_DIR}/{name}", position, mask)
-        self.is_rotten = self.was_damaged = True
 
     def replace_disk(self, directory_id: DirectoryId) -> None:
         """A new, empty disk; whoever formats it next is another replica."""
+        self.lose_what_is_there()
         self.disk.wipe()
         self.directory_id = directory_id
         self.log = LogView()
-        self.was_damaged = self.is_rotten = self.is_healing = False
+        self.is_healing = self._is_harmed = False
 
     def fail(self, message: str) -> None:
         """The disk failed (rule 17): the core is never stepped again, the listener closes."""
@@ -229,6 +230,7 @@ class SimulatedNode:
     def pause(self) -> None:
         """SIGSTOP: connections stay, nothing moves."""
         self.is_paused = True
+        self.troubles += 1
         self.host.loop.pause()
 
     def resume(self) -> None:
@@ -277,7 +279,8 @@ class SimulatedNode:
 
     def appended(self, effect: AppendToLog) -> None:
         """Batches were written at the log's end."""
-        data = self.store.read_range(LogRange(effect.base_offset, effect.end.offset, 1 << 30))
+        span = LogRange(effect.base_offset, effect.end.offset, 1 << 30)
+        data = self.disk.looking(partial(self.store.read_range, span))
         for entry in self.log.append(data, self.disk.sequence):
             self.world.watch.appended(self, entry)
 
@@ -298,7 +301,7 @@ class SimulatedNode:
 
     def healed(self) -> None:
         """The log has reached what it once was; bits that rotted meanwhile are still unnoticed."""
-        self.is_healing, self.was_damaged = False, self.is_rotten
+        self.is_healing = False
         self.world.remark(f"node {self.node_id} is whole again")
 
     # --- dying ------------------------------------------------------------------------------------
@@ -307,10 +310,7 @@ class SimulatedNode:
         self.may_die()
         if self.status is Status.RUNNING:
             self.host.stepped()
-        if self.disk_fault is not None:
-            number, operations = _FAILING[self.disk_fault]
-            if operation in operations:
-                raise OSError(number, f"the simulated disk is {self.disk_fault}", path)
+        super()._before_disk_call(operation, path)
 
     def may_die(self) -> None:
         """One effect or one call to the disk is about to come."""

@@ -32,6 +32,7 @@ class Oracle:
     ends: dict[Epoch, Offset] = field(default_factory=dict)
     voter_sets: list[tuple[Offset, VoterSet]] = field(default_factory=list)
     values: list[tuple[Offset, bytes]] = field(default_factory=list)
+    decided_for: dict[int, Offset] = field(default_factory=dict)
     committed_at: dict[int, Offset] = field(default_factory=dict)
     acknowledged: dict[int, Offset] = field(default_factory=dict)
     refused: dict[int, None] = field(default_factory=dict)
@@ -65,6 +66,11 @@ class Oracle:
                 )
             if operation in self.refused:
                 raise Violation(f"operation {operation} was refused, yet is committed at {offset}")
+            if self.decided_for.get(operation) != offset:
+                raise Violation(
+                    f"operation {operation} was decided for offset "
+                    f"{self.decided_for.get(operation)}, and is committed at {offset}"
+                )
             self.committed_at[operation] = offset
             self.values.append((offset, value))
 
@@ -93,6 +99,10 @@ class Oracle:
         return self.voter_sets[index - 1][1] if index else VoterSet()
 
     # --- writes -----------------------------------------------------------------------------------
+
+    def was_decided(self, operation: int, offset: Offset) -> None:
+        """A controller decided on a write, and on where its record is to lie."""
+        self.decided_for[operation] = offset
 
     def was_acknowledged(self, operation: int) -> None:
         """A client was told that its write is committed."""

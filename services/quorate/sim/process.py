@@ -93,6 +93,7 @@ class Witness(Observers):
 
     def saving(self, effect: api.SaveElection) -> None:
         self._node.world.tempt_fate()
+        self._node.world.watch.saving(self._node, effect.state)
         self._saving = effect
 
     def saved(self, saving: asyncio.Future[None]) -> None:
@@ -163,8 +164,9 @@ class Process:
             return
         response = answer.result()
         is_granted = isinstance(response, VoteResponse) and response.vote_granted
-        if isinstance(request, VoteRequest) and not request.pre_vote and is_granted:
-            world.watch.voted(node, request.replica_epoch, request.replica)
+        if isinstance(request, VoteRequest) and is_granted:
+            tell = world.watch.promised if request.pre_vote else world.watch.voted
+            tell(node, request.replica_epoch, request.replica)
         if isinstance(response, MembershipResponse) and caller is None:
             world.answers[token] = response
         if caller is not None:
@@ -200,6 +202,9 @@ class Process:
                 node.world.process_stopped(node)
             case Ending.DISK_FAILED:
                 node.fail(message)
+            case Ending.SHORT:
+                node.world.remark(f"node {node.node_id}: {message}")
+                node.world.process_ran_short(node)
             case _:
                 error = sys.exc_info()[1]
                 self.host.loop.fail(Violation(message) if error is None else error)

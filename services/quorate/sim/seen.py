@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from quorate.controller.image import MetadataImage
     from quorate.raft.api import PublishProgress
     from quorate.raft.core import RaftCore
     from quorate.records.ids import (
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from quorate.sim.faults import Options
     from quorate.sim.logview import LogView
     from quorate.sim.oracle import Oracle
+    from quorate.sim.waiting import Waiting
     from quorate.storage.store import LogStore
 
 
@@ -71,20 +73,75 @@ class Node(Protocol):
         ...
 
     @property
-    def was_damaged(self) -> bool:
-        """Whether its log lacks what rotted, or lacked it in this life."""
-        ...
-
-    @property
     def was_harmed(self) -> bool:
         """Whether there was damage for the last recovery to find."""
         ...
 
     @property
     def is_healing(self) -> bool: ...
+    @property
+    def is_stepped(self) -> bool:
+        """Whether its core hears of what happens: it is not paused, nor behind a call to a disk."""
+        ...
+
+    @property
+    def is_hanging(self) -> bool:
+        """Whether its disk answers no call."""
+        ...
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing keeps this voter from electing somebody, or from being elected."""
+        ...
+
+    @property
+    def troubles(self) -> int:
+        """How often something has befallen it."""
+        ...
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether this process has been asked to stop."""
+        ...
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed metadata, as its controller has it."""
+        ...
+
+    @property
+    def active_epoch(self) -> Epoch | None:
+        """The epoch in which its controller takes writes."""
+        ...
+
+    @property
+    def waiting(self) -> Iterable[Waiting]:
+        """The clients whose writes have no answer yet."""
+        ...
+
+    @property
+    def oldest_read_ms(self) -> int | None:
+        """Since when the oldest read under way has waited, by its own clock."""
+        ...
+
+    def is_found_by(self, other: Node, /) -> bool:
+        """Whether that one looks for this voter where it is."""
+        ...
+
+    def is_on_platter(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Whether no power cut can take that snapshot."""
+        ...
 
     def is_voter(self, voter: Voter) -> bool:
         """Whether `voter` means this very disk; without directory ids any of this node."""
+        ...
+
+    def holds(self, voter: Voter, offset: Offset, chain: int | None) -> bool:
+        """Whether this voter has the log that chains so on its platter, or lost it since."""
+        ...
+
+    def had(self, voter: Voter, offset: Offset) -> bool:
+        """The same of the committed log."""
         ...
 
     def safe_end(self) -> Offset:
@@ -112,6 +169,10 @@ class World(Protocol):
     def nodes(self) -> Mapping[NodeId, Node]: ...
     @property
     def oracle(self) -> Oracle: ...
+
+    def take_cut_links(self) -> Collection[tuple[NodeId, NodeId]]:
+        """The ways that were cut at any time since this was asked last."""
+        ...
 
     def running(self) -> Sequence[Node]:
         """The nodes whose process runs, paused ones included."""

@@ -14,6 +14,7 @@ from quorate.sim.seen import Node, World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from quorate.consensus.config import ControllerConfig
     from quorate.consensus.driver import RaftDriver
     from quorate.raft.api import (
         AppendToLog,
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
         SendRequest,
     )
     from quorate.raft.messages import MembershipResponse, PeerResponse
-    from quorate.records.ids import CallId, OffsetAndEpoch, ReplyToken
+    from quorate.records.ids import CallId, OffsetAndEpoch, ReplyToken, TopicId
     from quorate.records.voters import VoterSet
     from quorate.sim.disk import SimulatedDisk, Survival
     from quorate.sim.invariants.invariant import Invariant
     from quorate.sim.network import Caller
     from quorate.sim.transcript import Transcript
+    from quorate.storage.meta import MetaProperties
 
 
 class WorldAround(World, Protocol):
@@ -61,6 +63,15 @@ class WorldAround(World, Protocol):
     # --- draws ------------------------------------------------------------------------------------
 
     def draw_fsync_us(self) -> int: ...
+    def new_topic_id(self) -> TopicId: ...
+    def is_aimed_at(self, rate: float) -> bool:
+        """Whether what would be bad just now happens."""
+        ...
+
+    def is_taken_over(self, node: Node) -> bool:
+        """Whether somebody else answers at its address."""
+        ...
+
     def draw_survival(self) -> Survival: ...
     def tempt_fate(self) -> None:
         """A process does what it would be bad to die at."""
@@ -75,6 +86,14 @@ class WorldAround(World, Protocol):
     def is_time_to_die(self, node: Node) -> bool: ...
     def process_died(self, node: Node) -> None:
         """It died between two effects, or two calls to its disk."""
+        ...
+
+    def process_refused(self, node: Node, error: Exception) -> None:
+        """It could not begin."""
+        ...
+
+    def process_ran_short(self, node: Node) -> None:
+        """It ended for want of descriptors."""
         ...
 
     def process_stopped(self, node: Node) -> None:
@@ -97,6 +116,8 @@ class WorldAround(World, Protocol):
 class MachineBelow(Node, Timeline, Protocol):
     """One machine, of which its process knows more than whoever looks on."""
 
+    troubles: int
+
     @property
     def world(self) -> WorldAround: ...
     @property
@@ -108,6 +129,10 @@ class MachineBelow(Node, Timeline, Protocol):
         """The driver of the process of now."""
         ...
 
+    @property
+    def config(self) -> ControllerConfig: ...
+    @property
+    def meta(self) -> MetaProperties: ...
     @property
     def is_paused(self) -> bool: ...
     @property

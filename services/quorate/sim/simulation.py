@@ -7,15 +7,15 @@ not, or when the quorum does not heal once faults have stopped.
 from __future__ import annotations
 
 import logging
-import random
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.sim.chaos import Chaos
 from quorate.sim.failures import Failure
-from quorate.sim.faults import draw_options
+from quorate.sim.fleet import Fleet
 from quorate.sim.healing import check_healed
+from quorate.sim.mix import draw_mix
 from quorate.sim.planted import BUGS, plant
 from quorate.sim.quorum import build
 from quorate.sim.telling import Named, Telling
@@ -83,8 +83,7 @@ def run_seed(
     `world_of` one whose world to run without the bug. No more than `lines` steps of a failure are
     told, without a second run where it is 0.
     """
-    # The mix has a generator of its own, so that a new option leaves the events of others alone.
-    options = draw_options(random.Random(seed * 2 + 1))
+    options = draw_mix(seed)
     if (name := bug or world_of) is not None and in_its_world:
         options = replace(options, **BUGS[name].world)
     keep = lines if lines == ALL_LINES else 0
@@ -149,10 +148,14 @@ def _silence() -> Iterator[None]:
 def _run(world: World) -> None:
     build(world)
     workload = Workload(world)
+    fleet = Fleet(world)
     chaos = Chaos(world)
     workload.begin()
+    fleet.begin()
     chaos.begin()
+    world.look()
     world.run(world.options.duration_ms)
     workload.is_stopped = True
+    fleet.end()
     chaos.end()
-    check_healed(world, workload)
+    check_healed(world, workload, fleet)

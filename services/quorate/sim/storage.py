@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from quorate.consensus.part_settings import storage_config
 from quorate.raft.api import LogTruncated, SnapshotInstalled
 from quorate.records.batch import BatchHeader, CorruptBatchError, iter_batches
-from quorate.storage.config import StorageConfig
+from quorate.sim.configuring import DATA_DIR
 from quorate.storage.flushed_end import newest_slot
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.layout import BOOTSTRAP_ID, FLUSHED_END, parse_checkpoint, parse_segment
@@ -18,6 +21,7 @@ from quorate.storage.store import LogStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from quorate.consensus.config import ControllerConfig
     from quorate.raft.api import (
         InstallSnapshot,
         LogCleaned,
@@ -29,11 +33,9 @@ if TYPE_CHECKING:
     from quorate.records.ids import ClusterId, DirectoryId, NodeId, Offset, OffsetAndEpoch
     from quorate.records.voters import VoterSet
     from quorate.sim.disk import SimulatedDisk
-    from quorate.sim.faults import Options
     from quorate.sim.sides import MachineBelow
     from quorate.storage.recovery import Recovered
 
-DATA_DIR: Final = "/data"
 LOG_DIR: Final = f"{DATA_DIR}/{LOG_DIR_NAME}"
 CACHE_BYTES: Final = 8192
 
@@ -97,18 +99,9 @@ def format_disk(
     format_directory(disk, DATA_DIR, formatting, timestamp_ms=0)
 
 
-def open_storage(
-    disk: SimulatedDisk, node_id: NodeId, options: Options, static_voters: VoterSet
-) -> tuple[WatchedStore, Recovered]:
-    """Recover the directory as a controller does when it starts."""
-    config = StorageConfig(
-        node_id=node_id,
-        static_voters=static_voters,
-        segment_bytes=options.segment_bytes,
-        cache_bytes=CACHE_BYTES,
-        retention_bytes=options.retention_bytes,
-        retention_ms=-1,
-    )
+def open_storage(disk: SimulatedDisk, settings: ControllerConfig) -> tuple[WatchedStore, Recovered]:
+    """Recover the directory as a controller does when it starts, with little memory for it."""
+    config = replace(storage_config(settings), cache_bytes=CACHE_BYTES)
     recovered = recover(disk, DATA_DIR, config)
     return WatchedStore(disk, DATA_DIR, recovered, config), recovered
 
@@ -119,11 +112,7 @@ def rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
     What lies behind the flushed end that a power cut leaves may be a torn tail, which recovery may
     cut without a word (rule 12); so it is no place for rot that must be noticed.
     """
-    hook, disk.hook = disk.hook, _no_hook
-    try:
-        return _rottable(disk)
-    finally:
-        disk.hook = hook
+    return disk.looking(partial(_rottable, disk))
 
 
 def _rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
@@ -154,7 +143,3 @@ def _sound_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
         yield from iter_batches(data)
     except CorruptBatchError:
         return
-
-
-def _no_hook(operation: str, path: str) -> None:
-    del operation, path

@@ -8,9 +8,12 @@ from quorate.sim.invariants import ALL
 from quorate.sim.invariants.invariant import Invariant
 
 if TYPE_CHECKING:
+    from quorate.controller.decision import Decision
+    from quorate.controller.requests import WriteRequest
     from quorate.raft.api import LogCleaned, PublishProgress, RecoveredState
     from quorate.raft.messages import (
         AddRaftVoterRequest,
+        ElectionState,
         FetchRequest,
         FetchSnapshotRequest,
         MembershipRequest,
@@ -64,6 +67,30 @@ class Watch(Invariant):
     def voted(self, node: Node, epoch: Epoch, candidate: ReplicaKey) -> None:
         for watcher in self._listening["voted"]:
             watcher.voted(node, epoch, candidate)
+
+    def promised(self, node: Node, epoch: Epoch, nominee: ReplicaKey) -> None:
+        for watcher in self._listening["promised"]:
+            watcher.promised(node, epoch, nominee)
+
+    def saving(self, node: Node, state: ElectionState) -> None:
+        for watcher in self._listening["saving"]:
+            watcher.saving(node, state)
+
+    def decided(self, node: Node, request: WriteRequest, decision: Decision) -> None:
+        for watcher in self._listening["decided"]:
+            watcher.decided(node, request, decision)
+
+    def expired(self, node: Node, decision: Decision) -> None:
+        for watcher in self._listening["expired"]:
+            watcher.expired(node, decision)
+
+    def claimed(self, epoch: Epoch) -> None:
+        for watcher in self._listening["claimed"]:
+            watcher.claimed(epoch)
+
+    def looked(self) -> None:
+        for watcher in self._listening["looked"]:
+            watcher.looked()
 
     def snapshot(self, node: Node, snapshot_id: OffsetAndEpoch) -> None:
         for watcher in self._listening["snapshot"]:

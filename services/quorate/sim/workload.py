@@ -75,4 +75,7 @@ class Workload:
         """Read anywhere; the client insists on what it has seen before."""
         nodes = [n for n in self.world.running() if not n.is_paused]
         if nodes:
-            self._seen = self._pick(nodes).application.read_any(self._seen)
+            self._pick(nodes).application.read_any(self._seen, self._saw)
+
+    def _saw(self, offset: Offset) -> None:
+        self._seen = max(self._seen, offset)

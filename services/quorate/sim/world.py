@@ -18,10 +18,11 @@ from quorate.raft.api import (
     ResponseReceived,
 )
 from quorate.raft.messages import AddRaftVoterRequest
-from quorate.records.ids import NodeId, ReplyToken
+from quorate.records.ids import NodeId, ReplyToken, TopicId
 from quorate.records.voters import VoterSet
 from quorate.sim.another_cluster import answer_of_another_cluster
 from quorate.sim.configuring import bootstrap_name, endpoint
+from quorate.sim.draws import Draws
 from quorate.sim.network import Caller, Network
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.oracle import Oracle, Violation
@@ -45,6 +46,10 @@ CONNECT_TIMEOUT_US: Final = 1_000_000
 STEPS_AT_ONE_INSTANT: Final = 5000
 # Forty times what the longest worlds take.
 STEPS_MAX: Final = 2_000_000
+# How often the invariants look, in parts of the shorter timeout, and in which bounds.
+LOOKS: Final = 4
+LOOK_MIN_MS: Final = 25
+LOOK_MAX_MS: Final = 500
 
 
 class World:
@@ -70,10 +75,14 @@ class World:
         self.victim: NodeId | None = None
         self.when_process_dies: Callable[[SimulatedNode], None] = SimulatedNode.kill
         self.when_process_stops: Callable[[SimulatedNode], None] = SimulatedNode.kill
+        self.when_process_runs_short: Callable[[SimulatedNode], None] = SimulatedNode.kill
+        self.when_process_is_refused: Callable[[SimulatedNode, Exception], None] = _nobody_mends
         self.is_calm = False
         # Until when the address of a node answers as a controller of another cluster.
         self.taken_over: dict[NodeId, int] = {}
         self.static_voters = VoterSet()
+        self._aims = Draws(seed, "aims")
+        self._topic_ids = Draws(seed, "topic ids")
         self._heap: list[tuple[int, int, Action]] = []
         self._sequence = 0
         self._stuck = 0
@@ -146,6 +155,21 @@ class World:
         for listener in node.endpoints:
             self.addresses[listener.host, listener.port] = node.node_id
 
+    def is_taken_over(self, node: Node) -> bool:
+        """Whether somebody else answers at the address of a node."""
+        return self.taken_over.get(node.node_id, 0) > self.now_us
+
+    def take_cut_links(self) -> dict[tuple[NodeId, NodeId], None]:
+        """The ways that were cut at any time since this was asked last."""
+        return self.network.take_cut()
+
+    def look(self) -> None:
+        """Have the invariants look now, and again and again."""
+        self.watch.looked()
+        options = self.options
+        part_ms = min(options.election_timeout_ms, options.fetch_timeout_ms) // LOOKS
+        self.schedule(1000 * min(LOOK_MAX_MS, max(LOOK_MIN_MS, part_ms)), self.look)
+
     def running(self) -> list[SimulatedNode]:
         """The nodes whose process runs, paused ones included."""
         return [node for node in self.nodes.values() if node.status is Status.RUNNING]
@@ -195,6 +219,12 @@ class World:
     def process_stopped(self, node: Node) -> None:
         self.when_process_stops(self.nodes[node.node_id])
 
+    def process_ran_short(self, node: Node) -> None:
+        self.when_process_runs_short(self.nodes[node.node_id])
+
+    def process_refused(self, node: Node, error: Exception) -> None:
+        self.when_process_is_refused(self.nodes[node.node_id], error)
+
     def calm_down(self) -> None:
         """No more faults of network, disks or processes."""
         self.is_calm = True
@@ -210,6 +240,13 @@ class World:
         if self.random.random() < options.slow_fsync_rate:
             delay += int(self.random.random() * options.slow_fsync_us)
         return delay
+
+    def is_aimed_at(self, rate: float) -> bool:
+        """Whether what would be bad just now happens; no more once faults have stopped."""
+        return not self.is_calm and self._aims.chance(rate)
+
+    def new_topic_id(self) -> TopicId:
+        return TopicId(self._topic_ids.uuid())
 
     def draw_survival(self) -> Survival:
         survivals = self.options.survivals
@@ -241,7 +278,7 @@ class World:
         return None if node_id is None else self.nodes[node_id]
 
     def _arrive(self, caller: Caller, target: SimulatedNode, request: Request) -> None:
-        if self.taken_over.get(target.node_id, 0) > self.now_us:
+        if self.is_taken_over(target):
             answer = answer_of_another_cluster(target, request)
             self.send_response(target, caller, answer or CallFailure.DISCONNECTED)
         elif target.is_listening:
@@ -302,3 +339,8 @@ class World:
 
     def _hung_up(self, target: SimulatedNode, token: ReplyToken) -> None:
         target.hung_up(token)
+
+
+def _nobody_mends(node: SimulatedNode, error: Exception) -> None:
+    """A directory that is refused stays as it is."""
+    del node, error

@@ -155,3 +155,44 @@ def test_what_is_missing_is_named() -> None:
     for call in (disk.read, disk.remove, disk.open):
         with pytest.raises(FileNotFoundError, match="/d/f"):
             call("/d/f")
+
+
+def test_rot_is_known_until_it_is_written_over_or_goes_with_its_file() -> None:
+    disk = a_disk_with(b"0123456789")
+    disk.rot("/d/f", 2, 1)
+    disk.rot("/d/f", 8, 1)
+    assert disk.rotten_files("/d") == ["f"]
+    file = disk.open("/d/f")
+    file.write_at(1, b"12")
+    assert disk.rotten_files("/d") == ["f"]
+    file.truncate(8)
+    assert disk.rotten_files("/d") == []
+    disk.rot("/d/f", 0, 1)
+    disk.remove("/d/f")
+    assert disk.rotten_files("/d") == []
+
+
+def test_a_file_is_safe_when_its_bytes_and_its_name_are() -> None:
+    disk = a_disk_with(b"old")
+    assert disk.is_safe("/d/f")
+    file = disk.open("/d/f")
+    file.write_at(0, b"new")
+    assert not disk.is_safe("/d/f")
+    file.fdatasync()
+    assert disk.is_safe("/d/f")
+    disk.rename("/d/f", "/d/g")
+    assert not disk.is_safe("/d/g")
+    disk.sync_dir("/d")
+    assert disk.is_safe("/d/g")
+    assert not disk.is_safe("/d/f")
+
+
+def test_a_file_that_is_put_back_is_another_and_safe() -> None:
+    disk = a_disk_with(b"new")
+    open_before = disk.open("/d/f")
+    disk.put_back("/d/f", b"old")
+    open_before.write_at(0, b"lost")
+    assert (disk.read("/d/f"), disk.is_safe("/d/f")) == (b"old", True)
+    disk.put_back("/d/f", None)
+    lose(disk, Survival.EVERYTHING)
+    assert not disk.exists("/d/f")

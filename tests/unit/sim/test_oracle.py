@@ -33,6 +33,7 @@ def a_history(*operations: int) -> Oracle:
     for offset, operation in enumerate(operations):
         values = [value_of(operation)]
         data = encode_batch(values, timestamp_ms=0, base_offset=offset, epoch=1)
+        oracle.was_decided(operation, Offset(offset))
         for entry in view.append(data, 0):
             oracle.commit(entry, EPOCH)
     return oracle
@@ -63,6 +64,14 @@ def test_a_snapshot_holds_the_state() -> None:
 def test_no_operation_is_committed_twice() -> None:
     with pytest.raises(Violation, match="operation 5 is committed twice, at 0 and 2"):
         a_history(5, 6, 5)
+
+
+def test_an_operation_is_committed_where_it_was_decided_for() -> None:
+    view, oracle = LogView(), Oracle()
+    data = encode_batch([value_of(5)], timestamp_ms=0, base_offset=0, epoch=1)
+    oracle.was_decided(5, Offset(7))
+    with pytest.raises(Violation, match="operation 5 was decided for offset 7, and is committed"):
+        oracle.commit(view.append(data, 0)[0], EPOCH)
 
 
 def test_what_is_acknowledged_is_committed() -> None:

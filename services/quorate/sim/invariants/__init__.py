@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.sim.invariants.acknowledged import AcknowledgedSurvives
+from quorate.sim.invariants.answering import EverybodyIsAnswered
 from quorate.sim.invariants.changes import ChangesEndAsTold
+from quorate.sim.invariants.committing import WhatAMajorityHasIsCommitted
 from quorate.sim.invariants.deciding import OverlayDecidesAsImages
 from quorate.sim.invariants.decommissioned import DecommissionedStayAway
+from quorate.sim.invariants.electing import MajoritiesHaveLeaders
 from quorate.sim.invariants.election_safety import ElectionSafety
 from quorate.sim.invariants.epoch_start import CommitsOwnEpochFirst
 from quorate.sim.invariants.epochs import EpochsRiseByElections
+from quorate.sim.invariants.fencing import SessionsEndInTime
 from quorate.sim.invariants.joining import (
     LivingVotersStay,
     NewVotersHaveTheLog,
@@ -23,7 +27,9 @@ from quorate.sim.invariants.majorities import MajoritiesMeet
 from quorate.sim.invariants.monotonic import Monotonic
 from quorate.sim.invariants.offering import SnapshotsAreCheckedAndPinned
 from quorate.sim.invariants.pre_vote import HealthyLeaderKeepsEpoch
+from quorate.sim.invariants.quorum_lost import LeadersHearTheirVoters
 from quorate.sim.invariants.removed import RemovedLeadersResign
+from quorate.sim.invariants.replaying import HistoryIsReplayedAlike
 from quorate.sim.invariants.snapshots import SnapshotEqualsPrefix
 from quorate.sim.invariants.soundness import SoundDisksAreFoundSound
 from quorate.sim.invariants.state_machine_safety import StateMachineSafety
@@ -63,4 +69,10 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     OverlayDecidesAsImages,
     SoundDisksAreFoundSound,
     RemovedLeadersResign,
+    MajoritiesHaveLeaders,
+    LeadersHearTheirVoters,
+    WhatAMajorityHasIsCommitted,
+    EverybodyIsAnswered,
+    SessionsEndInTime,
+    HistoryIsReplayedAlike,
 )

@@ -10,7 +10,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.records.ids import Offset
-    from quorate.records.voters import Voter, VoterSet
+    from quorate.records.voters import VoterSet
     from quorate.sim.seen import Node, World
 
 
@@ -18,7 +18,7 @@ class AcknowledgedSurvives(Invariant):
     """What a leader calls committed lies on the platters of a majority of its voters.
 
     Source: Raft paper, section 5.4.2, with rules 12 and 13: only flushed records count.
-    A replica whose disk was damaged or replaced since is taken to have had its part.
+    What has rotted since, or lay on a disk that is gone, was there when it was promised.
     """
 
     def published(self, node: Node, progress: PublishProgress) -> None:
@@ -49,13 +49,5 @@ class AcknowledgedSurvives(Invariant):
 def holders(world: World, node: Node, voters: VoterSet, offset: Offset) -> list[int]:
     """Those of `voters` with this leader's log up to `offset` on their platters."""
     chain = node.log.chain_at(offset)
-    return [int(v.key.node_id) for v in voters if _has(world, v, offset, chain)]
-
-
-def _has(world: World, voter: Voter, offset: Offset, chain: int | None) -> bool:
-    other = world.nodes[voter.key.node_id]
-    if not other.is_voter(voter) or other.was_damaged:
-        return True
-    if offset <= other.log.start.offset:
-        return True
-    return other.safe_end() >= offset and other.log.chain_at(offset) == chain
+    nodes = world.nodes
+    return [int(v.key.node_id) for v in voters if nodes[v.key.node_id].holds(v, offset, chain)]

@@ -9,9 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from quorate.controller.decision import Decision
+    from quorate.controller.requests import WriteRequest
     from quorate.raft.api import LogCleaned, PublishProgress, RecoveredState
     from quorate.raft.messages import (
         AddRaftVoterRequest,
+        ElectionState,
         FetchRequest,
         FetchSnapshotRequest,
         MembershipRequest,
@@ -51,6 +54,24 @@ class Invariant:
 
     def voted(self, node: Node, epoch: Epoch, candidate: ReplicaKey) -> None:
         """A vote (no pre-vote) leaves a process, or counts for itself."""
+
+    def promised(self, node: Node, epoch: Epoch, nominee: ReplicaKey) -> None:
+        """A pre-vote leaves a process."""
+
+    def saving(self, node: Node, state: ElectionState) -> None:
+        """Epoch, leader and vote are about to be made durable."""
+
+    def decided(self, node: Node, request: WriteRequest, decision: Decision) -> None:
+        """A controller has decided on a request."""
+
+    def expired(self, node: Node, decision: Decision) -> None:
+        """A controller has decided what nobody asked for."""
+
+    def claimed(self, epoch: Epoch) -> None:
+        """Somebody who lies has named an epoch that may be believed."""
+
+    def looked(self) -> None:
+        """A little time has passed, a part of an election timeout."""
 
     def snapshot(self, node: Node, snapshot_id: OffsetAndEpoch) -> None:
         """A snapshot has been written, or fetched and installed."""

@@ -55,9 +55,7 @@ class NewVotersHaveTheLog(Invariant):
         for voter in entry.voters:
             other = self.world.nodes[voter.key.node_id]
             is_new = not holds(before, voter.key)
-            if not is_new or not other.is_voter(voter) or other.was_damaged:
-                continue
-            if other.safe_end() < needed:
+            if is_new and not other.had(voter, needed):
                 raise Violation(
                     f"leader {node.node_id} makes {other.node_id} a voter, whose log ends at "
                     f"{other.log.end}; it knew in time that {needed} was committed"

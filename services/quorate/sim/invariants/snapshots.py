@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 class SnapshotEqualsPrefix(Invariant):
     """A snapshot holds exactly the state and the voter set of the committed prefix it replaces.
 
-    Source: KIP-630, "Proposed Changes"; KIP-853 for the voter set.
+    And no power cut can take it: what it replaces is about to be deleted. Source: KIP-630,
+    "Proposed Changes"; KIP-853 for the voter set.
     """
 
     def snapshot(self, node: Node, snapshot_id: OffsetAndEpoch) -> None:
         history = self.world.oracle
+        if not node.is_on_platter(snapshot_id):
+            raise Violation(f"snapshot {snapshot_id} of node {node.node_id} is not on its platter")
         if snapshot_id.offset > history.end:
             raise Violation(
                 f"node {node.node_id} has a snapshot at {snapshot_id}, history ends {history.end}"

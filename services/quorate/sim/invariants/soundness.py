@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 class SoundDisksAreFoundSound(Invariant):
     """A log that nothing has harmed is not taken for a damaged one, however its process ended.
 
+    Harm is what rotted and has not been written over, until a recovery has dealt with it.
+
     Sources: rules 12 to 14. A healing voter may not campaign: three that lost power at once would
     be a quorum without a leader.
     """

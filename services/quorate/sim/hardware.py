@@ -1,0 +1,134 @@
+"""A simulated machine without its processes: disk, clock, addresses, and what befalls them.
+
+It also keeps what the simulator knows of the log on its disk, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.ids import Millis, ReplicaKey
+from quorate.sim.configuring import DATA_DIR, endpoint
+from quorate.sim.disk import SimulatedDisk
+from quorate.sim.logview import LogView
+from quorate.sim.loop import MILLION
+from quorate.sim.losses import Losses
+from quorate.sim.storage import LOG_DIR
+from quorate.storage.layout import (
+    DAMAGED_SUFFIX,
+    PART_SUFFIX,
+    TEMPORARY_SUFFIX,
+    checkpoint_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.raft.api import Random
+    from quorate.records.ids import DirectoryId, NodeId, Offset, OffsetAndEpoch
+    from quorate.records.voters import Endpoint, Voter
+    from quorate.sim.sides import WorldAround
+
+# What a start removes, or leaves for people to look at.
+_UNREAD: Final = (DAMAGED_SUFFIX, PART_SUFFIX, TEMPORARY_SUFFIX)
+_OPENING: Final = ("open", "read", "list_dir", "sync_dir")
+# What is wrong with a disk, or with the process's share of the machine: the error, and of what.
+FAULTS: Final = {
+    "full": (errno.ENOSPC, ("write_at",)),
+    "failing": (errno.EIO, ("fdatasync", "sync_dir")),
+    "unreadable": (errno.EIO, ("read", "read_at")),
+    "short of descriptors": (errno.EMFILE, _OPENING),
+}
+SHORT: Final = "short of descriptors"
+
+
+class Hardware:
+    """One machine of the world."""
+
+    def __init__(self, world: WorldAround, node_id: NodeId, directory_id: DirectoryId) -> None:
+        self.world = world
+        self.random: Random = world.random
+        self.node_id = node_id
+        self.directory_id = directory_id
+        self.endpoints: tuple[Endpoint, ...] = (endpoint(node_id),)
+        self.moves = 0
+        self.disk = SimulatedDisk(self._before_disk_call)
+        self.disk_fault: str | None = None
+        self.log = LogView()
+        self.losses = Losses()
+        self.drift_ppm = 0
+        self.base_ms = 0
+        # How often something has befallen it, so that whoever looks sees what came in between.
+        self.troubles = 0
+
+    @property
+    def key(self) -> ReplicaKey:
+        return ReplicaKey(self.node_id, self.directory_id)
+
+    def is_voter(self, voter: Voter) -> bool:
+        """Whether `voter` means this very disk; without directory ids any of this node."""
+        key = voter.key
+        return key.node_id == self.node_id and key.directory_id in (None, self.directory_id)
+
+    # --- clock ------------------------------------------------------------------------------------
+
+    @property
+    def now_us(self) -> int:
+        """The node's own monotonic clock, which runs a little fast or slow."""
+        now = self.world.now_us
+        return self.base_ms * 1000 + now + now * self.drift_ppm // MILLION
+
+    @property
+    def local_ms(self) -> Millis:
+        return Millis(self.now_us // 1000)
+
+    def at(self, when_us: int, action: Callable[[], None]) -> None:
+        """Have something done when that clock has come so far."""
+        world, since_us = self.world, when_us - self.base_ms * 1000
+        if self.drift_ppm:
+            since_us = since_us * MILLION // (MILLION + self.drift_ppm) + 1
+        world.schedule(since_us - world.now_us, action)
+
+    # --- disk -------------------------------------------------------------------------------------
+
+    def _before_disk_call(self, operation: str, path: str) -> None:
+        if self.disk_fault is not None:
+            number, operations = FAULTS[self.disk_fault]
+            if operation in operations:
+                raise OSError(number, f"the simulated disk is {self.disk_fault}", path)
+
+    @property
+    def is_rotten(self) -> bool:
+        """Whether bits have flipped in a file that the next start reads."""
+        return any(
+            not name.endswith(_UNREAD)
+            for directory in (DATA_DIR, LOG_DIR)
+            for name in self.disk.rotten_files(directory)
+        )
+
+    def is_on_platter(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Whether no power cut can take that snapshot."""
+        return self.disk.is_safe(f"{LOG_DIR}/{checkpoint_name(snapshot_id)}")
+
+    def safe_end(self) -> Offset:
+        """Where the log would end if the power went now."""
+        return self.log.safe_end(self.disk.first_unsafe(LOG_DIR, ".log"))
+
+    def holds(self, voter: Voter, offset: Offset, chain: int | None) -> bool:
+        """Whether this voter has the log that chains so on its platter, or lost it since."""
+        log = self.log
+        if self.is_voter(voter):
+            if offset <= log.start.offset:
+                return True
+            if self.safe_end() >= offset and log.chain_at(offset) == chain:
+                return True
+        return self.losses.had(voter.key.directory_id, offset, chain)
+
+    def had(self, voter: Voter, offset: Offset) -> bool:
+        """The same of the committed log below `offset`."""
+        return self.holds(voter, offset, self.world.oracle.chains.get(offset))
+
+    def lose_what_is_there(self) -> None:
+        """From now on nobody may count on what was flushed here."""
+        self.losses.note(self.directory_id, self.log, self.safe_end())

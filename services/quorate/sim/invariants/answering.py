@@ -1,0 +1,105 @@
+"""Clients that wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.messages import FetchRequest
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.oracle import Violation
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import FetchSnapshotRequest
+    from quorate.records.ids import Millis, NodeId, ReplicaKey
+    from quorate.sim.seen import Node, World
+    from quorate.sim.waiting import Waiting
+
+# How long an answer that is due may take all the same, of the node's own time.
+SLACK_MS: Final = 500
+# A read without a time of its own is given up after that (consensus/reading.py).
+READ_TIMEOUT_MS: Final = 30_000
+# So many Fetches of a voter after a question, the newest carries the word that was asked for,
+# however many were under way or came twice.
+FETCHES: Final = 8
+
+
+class EverybodyIsAnswered(Invariant):
+    """Each request has an answer as soon as there is one, and none outlives what it was asked of.
+
+    A write that was decided is answered when what it rests on is committed, or, where nothing is
+    written, once a majority has confirmed the leader; and all are answered when the controller that
+    took them is active no more. Sources: rules 19, 20 and 24; docs/protocol.md, "What waits".
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        # Of each leader, how many Fetches of which voter it has had in this life.
+        self._fetches: dict[tuple[NodeId, int], dict[ReplicaKey, int]] = {}
+        self._awake_ms: dict[NodeId, tuple[int, Millis]] = {}
+
+    def fetching(self, node: Node, request: FetchRequest | FetchSnapshotRequest) -> None:
+        if isinstance(request, FetchRequest) and request.replica is not None:
+            key = request.replica
+            counts = self._fetches.setdefault((node.node_id, node.incarnation), {})
+            counts[key] = counts.get(key, 0) + 1
+
+    def looked(self) -> None:
+        for node in self.world.running():
+            if not node.is_stepped:
+                self._awake_ms.pop(node.node_id, None)
+                continue
+            troubles, since_ms = self._awake_ms.get(node.node_id, (-1, node.local_ms))
+            if troubles != node.troubles:
+                since_ms = node.local_ms
+            self._awake_ms[node.node_id] = node.troubles, since_ms
+            if node.local_ms - since_ms > SLACK_MS:
+                self._judge(node)
+
+    def _judge(self, node: Node) -> None:
+        for waiting in node.waiting:
+            why = self._why_due(node, waiting)
+            if why is None or waiting.since_ms is None:
+                waiting.late_since_ms = None
+            elif waiting.late_since_ms is None:
+                waiting.late_since_ms = node.local_ms
+            elif node.local_ms - waiting.late_since_ms > SLACK_MS:
+                raise Violation(
+                    f"node {node.node_id} does not answer a {waiting.what} that came "
+                    f"{node.local_ms - waiting.since_ms} ms ago, although {why}"
+                )
+        since_ms = node.oldest_read_ms
+        if since_ms is not None and node.local_ms - since_ms > READ_TIMEOUT_MS + SLACK_MS:
+            raise Violation(
+                f"node {node.node_id} does not answer a read that came "
+                f"{node.local_ms - since_ms} ms ago"
+            )
+
+    def _why_due(self, node: Node, waiting: Waiting) -> str | None:
+        progress = node.progress
+        if waiting.since_ms is None:
+            return None
+        if node.active_epoch != waiting.epoch:
+            return f"it is not the active controller of epoch {waiting.epoch} any more"
+        if waiting.end is None:
+            return "nothing stands in the way of a decision"
+        high_watermark = None if progress is None else progress.high_watermark
+        if high_watermark is None or high_watermark < waiting.end:
+            return None
+        if waiting.is_written:
+            return f"all below {waiting.end} is committed"
+        if self._has_word(node, waiting):
+            return f"a majority has fetched {FETCHES} times since"
+        return None
+
+    def _has_word(self, node: Node, waiting: Waiting) -> bool:
+        """Whether a majority has told since then that this node leads."""
+        now = self._fetches.get((node.node_id, node.incarnation), {})
+        if waiting.fetches is None:
+            waiting.fetches = dict(now)
+        voters = node.log.voters
+        told = 0
+        for voter in voters:
+            keys = [key for key in now if voters.voter(key) is voter]
+            since = sum(now[key] - waiting.fetches.get(key, 0) for key in keys)
+            told += node.is_voter(voter) or since >= FETCHES
+        return told >= voters.majority

@@ -1,0 +1,104 @@
+"""What a leader could commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.messages import FetchRequest
+from quorate.records.ids import Epoch, Offset
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.voter_sets import ids
+from quorate.sim.oracle import Violation
+from quorate.sim.patience import slowest_call_us
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import FetchSnapshotRequest
+    from quorate.records.ids import Millis, NodeId, ReplicaKey
+    from quorate.sim.seen import Node, World
+
+SLACK_MS: Final = 200
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the voters of one leader have told it of their disks in this epoch."""
+
+    incarnation: int
+    epoch: Epoch
+    ends: dict[ReplicaKey, Offset] = field(default_factory=dict)
+    late: tuple[Offset, Millis] | None = None
+
+
+class WhatAMajorityHasIsCommitted(Invariant):
+    """A leader commits what a majority of its voters has told it to have on their disks.
+
+    Once that covers a record of its own epoch, and within the time of a call to its disk. Sources:
+    Raft paper, sections 5.3 and 5.4.2; KIP-595, "High Watermark".
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._told: dict[NodeId, _Told] = {}
+
+    def stopped(self, node: Node) -> None:
+        self._told.pop(node.node_id, None)
+
+    def fetching(self, node: Node, request: FetchRequest | FetchSnapshotRequest) -> None:
+        progress = node.progress
+        if not isinstance(request, FetchRequest) or request.replica is None or progress is None:
+            return
+        if not progress.is_leader or request.current_leader_epoch != progress.epoch:
+            return
+        told = self._of(node, progress.epoch)
+        is_of_this_log = node.log.epoch_before(request.fetch_offset) == request.last_fetched_epoch
+        if is_of_this_log:
+            told.ends[request.replica] = request.fetch_offset
+        else:
+            told.ends.pop(request.replica, None)
+
+    def _of(self, node: Node, epoch: Epoch) -> _Told:
+        told = self._told.get(node.node_id)
+        if told is None or (told.incarnation, told.epoch) != (node.incarnation, epoch):
+            told = self._told[node.node_id] = _Told(node.incarnation, epoch)
+        return told
+
+    def looked(self) -> None:
+        for node in self.world.running():
+            told, progress = self._told.get(node.node_id), node.progress
+            if told is None or progress is None or not progress.is_leader:
+                continue
+            if told.epoch != progress.epoch or not node.is_stepped or node.is_hanging:
+                told.late = None
+                continue
+            end = self._majority_end(node, told)
+            if end <= max(progress.high_watermark or 0, progress.epoch_start or 0):
+                told.late = None
+            elif told.late is None:
+                told.late = end, node.local_ms
+            else:
+                self._judge(node, told.late)
+
+    def _judge(self, node: Node, late: tuple[Offset, Millis]) -> None:
+        end, since_ms = late
+        limit_ms = SLACK_MS + 2 * slowest_call_us(self.world.options) // 1000
+        progress = node.progress
+        known = None if progress is None else progress.high_watermark
+        if node.local_ms - since_ms > limit_ms and (known or 0) < end:
+            raise Violation(
+                f"leader {node.node_id} has not committed beyond {known} for "
+                f"{node.local_ms - since_ms} ms, and a majority of the voters "
+                f"{ids(node.log.voters)} has all below {end}"
+            )
+
+    @staticmethod
+    def _majority_end(node: Node, told: _Told) -> Offset:
+        voters = node.log.voters
+        ends = [
+            node.safe_end()
+            if node.is_voter(voter)
+            else max((end for k, end in told.ends.items() if voters.voter(k) is voter), default=0)
+            for voter in voters
+        ]
+        ends.sort(reverse=True)
+        return Offset(ends[len(ends) // 2]) if ends else Offset(0)

@@ -1,0 +1,124 @@
+"""Leaders while faults last."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.oracle import Violation
+from quorate.sim.patience import election_patience_us
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quorate.records.ids import NodeId
+    from quorate.records.voters import VoterSet
+    from quorate.sim.seen import Node, World
+
+
+class _Well(NamedTuple):
+    """Since when a node is well: in this life, without a fault since."""
+
+    incarnation: int
+    troubles: int
+    since_us: int
+
+
+class MajoritiesHaveLeaders(Invariant):
+    """A majority that is well and connected, and stays so, has a leader within a bounded time.
+
+    Well is a voter whose process runs, whose disk answers and is whole, and whom the others find
+    where they look. The bound follows from the timeouts, the network and the disks of the world;
+    whoever else is there, cut off or deaf or dying again and again, may not hold up the others for
+    longer. Sources: Raft paper, section 5.2; KIP-595, "Leader Election"; rules 9 to 11, 26.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._well: dict[NodeId, _Well] = {}
+        self._open_us: dict[tuple[NodeId, NodeId], int] = {}
+        self._led_us = 0
+
+    def looked(self) -> None:
+        world = self.world
+        now_us = world.now_us
+        self._note_nodes(now_us)
+        self._note_links(now_us)
+        if any(map(_leads, world.running())):
+            self._led_us = now_us
+            return
+        limit_us = now_us - election_patience_us(world.options)
+        if self._led_us > limit_us:
+            return
+        group = next(self._groups(limit_us), None)
+        if group is not None:
+            ids = [int(node.node_id) for node in group]
+            raise Violation(
+                f"nodes {ids} are a majority, well and connected since "
+                f"{self._since_us(group) // 1000} ms, and nobody has led since "
+                f"{self._led_us // 1000} ms"
+            )
+
+    def _note_nodes(self, now_us: int) -> None:
+        for node in self.world.nodes.values():
+            known = self._well.get(node.node_id)
+            if not node.is_well:
+                self._well.pop(node.node_id, None)
+            elif known is None or known[:2] != (node.incarnation, node.troubles):
+                self._well[node.node_id] = _Well(node.incarnation, node.troubles, now_us)
+
+    def _note_links(self, now_us: int) -> None:
+        """Both directions; a link that was cut since the last look begins anew."""
+        cut = self.world.take_cut_links()
+        for link in combinations(self.world.nodes, 2):
+            one, other = link
+            if link in cut or (other, one) in cut:
+                self._open_us[link] = now_us
+            else:
+                self._open_us.setdefault(link, 0)
+
+    def _groups(self, limit_us: int) -> Iterator[tuple[Node, ...]]:
+        """Those that could have elected somebody since then, the largest first."""
+        nodes = self.world.nodes
+        there = [nodes[id_] for id_, well in self._well.items() if well.since_us <= limit_us]
+        for count in range(len(there), 0, -1):
+            for group in combinations(there, count):
+                is_open = all(
+                    self._open_us[_link(a.node_id, b.node_id)] <= limit_us
+                    for a, b in combinations(group, 2)
+                )
+                if is_open and self._can_elect(group):
+                    yield group
+
+    def _can_elect(self, group: tuple[Node, ...]) -> bool:
+        """Whether they are a majority of each set that one of them, or history, has in force.
+
+        They find each other: each is where all of them take it to be.
+        """
+        history = self.world.oracle
+        sets = [node.log.voters for node in group] + [history.voters_at(history.end)]
+        return all(_has_majority(group, voters) for voters in sets) and all(
+            node.is_found_by(other) for node in group for other in group if node is not other
+        )
+
+    def _since_us(self, group: tuple[Node, ...]) -> int:
+        links = [self._open_us[_link(a.node_id, b.node_id)] for a, b in combinations(group, 2)]
+        return max([*links, *(self._well[node.node_id].since_us for node in group)])
+
+
+def _link(one: NodeId, other: NodeId) -> tuple[NodeId, NodeId]:
+    return (one, other) if one < other else (other, one)
+
+
+def _has_majority(group: tuple[Node, ...], voters: VoterSet) -> bool:
+    there = sum(1 for voter in voters if any(node.is_voter(voter) for node in group))
+    return bool(voters.voters) and there >= voters.majority
+
+
+def _leads(node: Node) -> bool:
+    """It has committed something in its epoch, and its disk and its process go on."""
+    progress = node.progress
+    if progress is None or not progress.is_leader or not node.is_stepped or node.is_hanging:
+        return False
+    return (progress.high_watermark or 0) > (progress.epoch_start or 0)

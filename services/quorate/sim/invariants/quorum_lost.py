@@ -1,0 +1,109 @@
+"""Leaders that hear too few of their voters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from quorate.sim.invariants.invariant import Invariant
+from quorate.sim.invariants.voter_sets import ids
+from quorate.sim.oracle import Violation
+from quorate.sim.patience import slowest_call_us
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import FetchRequest, FetchSnapshotRequest
+    from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
+    from quorate.records.voters import VoterSet
+    from quorate.sim.logview import Entry
+    from quorate.sim.seen import Node, World
+
+SLACK_MS: Final = 50
+
+
+@dataclass(slots=True)
+class _Leadership:
+    """One leader's, since when nothing but its voters' silence can end it, by its own clock."""
+
+    incarnation: int
+    epoch: Epoch
+    since_ms: Millis
+    heard_ms: dict[ReplicaKey, Millis] = field(default_factory=dict)
+
+
+class LeadersHearTheirVoters(Invariant):
+    """Nobody leads on who has not heard a majority of its voters for a check-quorum interval.
+
+    The interval is one and a half fetch timeouts, and begins anew when a majority has fetched since
+    it began: with more than one voter to hear, a leader may be that much older than what it heard
+    of the first of them. Sources: KIP-595, "Leader's resignation"; rules 5 and 21.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._leading: dict[NodeId, _Leadership] = {}
+
+    def fetching(self, node: Node, request: FetchRequest | FetchSnapshotRequest) -> None:
+        leading = self._leading.get(node.node_id)
+        if leading is None or request.replica is None:
+            return
+        if request.current_leader_epoch == leading.epoch:
+            voter = node.log.voters.voter(request.replica)
+            leading.heard_ms[request.replica if voter is None else voter.key] = node.local_ms
+
+    def appended(self, node: Node, entry: Entry) -> None:
+        """Another set gets a whole interval (rule 5)."""
+        leading = self._leading.get(node.node_id)
+        if leading is not None and entry.voters is not None:
+            leading.since_ms = node.local_ms
+
+    def stopped(self, node: Node) -> None:
+        self._leading.pop(node.node_id, None)
+
+    def looked(self) -> None:
+        for node in self.world.running():
+            progress = node.progress
+            if progress is None or not progress.is_leader:
+                self._leading.pop(node.node_id, None)
+                continue
+            known = self._leading.get(node.node_id)
+            if known is None or (known.incarnation, known.epoch) != (
+                node.incarnation,
+                progress.epoch,
+            ):
+                known = _Leadership(node.incarnation, progress.epoch, node.local_ms)
+                self._leading[node.node_id] = known
+            elif not node.is_stepped:
+                # It is asked nothing, and answers nothing; once it goes on it looks first.
+                known.since_ms = node.local_ms
+            else:
+                self._judge(node, known)
+
+    def _judge(self, node: Node, leading: _Leadership) -> None:
+        voters = node.log.voters
+        needed = voters.majority - any(node.is_voter(voter) for voter in voters)
+        if needed < 1:
+            return
+        interval_ms = self.world.options.fetch_timeout_ms * 3 // 2
+        slack_ms = SLACK_MS + slowest_call_us(self.world.options) // 1000
+        heard_ms = self._heard(node, leading, voters, needed)
+        limit_ms = max(
+            leading.since_ms + interval_ms, heard_ms + interval_ms * (1 if needed == 1 else 2)
+        )
+        if node.local_ms > limit_ms + slack_ms:
+            raise Violation(
+                f"node {node.node_id} leads epoch {leading.epoch}, and has not heard a majority of "
+                f"the voters {ids(voters)} for {node.local_ms - heard_ms} ms"
+            )
+
+    @staticmethod
+    def _heard(node: Node, leading: _Leadership, voters: VoterSet, needed: int) -> int:
+        """When it last had heard as many of the others as it needs."""
+        times = sorted(
+            (
+                leading.heard_ms.get(voter.key, leading.since_ms)
+                for voter in voters
+                if not node.is_voter(voter)
+            ),
+            reverse=True,
+        )
+        return times[needed - 1] if len(times) >= needed else leading.since_ms

@@ -1,0 +1,124 @@
+"""The whole mix of one seed: its faults and, in some worlds, other settings.
+
+What came later than `sim/faults.py` is drawn here, each idea from a stream of its own, so that one
+more leaves the worlds without it as they were.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.consensus.timeouts import (
+    ELECTION_TIMEOUT_MIN_MS,
+    FETCH_TIMEOUT_MIN_MS,
+    REQUEST_TIMEOUT_MIN_MS,
+)
+from quorate.sim.draws import Draws
+from quorate.sim.faults import Options, draw_options
+
+if TYPE_CHECKING:
+    from quorate.sim.network import NetworkOptions
+
+MIB: Final = 1024 * 1024
+# What docs/operations.md asks of timeouts where controllers are far apart, in round trips.
+ROUND_TRIPS_OF_ELECTION: Final = 10
+ROUND_TRIPS_OF_FETCH: Final = 20
+# What faults last, beside the intervals between them.
+_LENGTHS: Final = ("duration_ms", "partition_ms", "restart_ms", "pause_ms", "hang_ms")
+# The timeouts, added up, of the worlds whose lengths are drawn in milliseconds.
+_USUAL_MS: Final = 2500
+_SLOWEST_PACE: Final = 10.0
+_FASTEST_PACE: Final = 0.25
+
+
+def draw_mix(seed: int) -> Options:
+    """Everything that a world is made of but the order of events."""
+    # A generator of its own, so that a new option leaves the events of others alone.
+    options = draw_options(random.Random(seed * 2 + 1))
+    options = _with_brokers(options, Draws(seed, "brokers"))
+    return _with_other_settings(options, Draws(seed, "settings"))
+
+
+def _with_brokers(options: Options, draws: Draws) -> Options:
+    """Brokers that come and go, few or many, and the topics that lie on them."""
+    if not draws.chance(0.15):
+        return options
+    brokers = draws.wide(2, 40)
+    # Some hundred partitions in all, so that brokers that go together leave many slices of work.
+    topics = draws.between(0, 6)
+    return replace(
+        options,
+        brokers=brokers,
+        topics=topics,
+        partitions=draws.wide(1, 600 // max(1, topics)),
+        session_timeout_ms=draws.one((1000, 3000, 9000)),
+        silence_every_ms=draws.between(2000, 12_000),
+        topics_every_ms=draws.between(500, 4000),
+        oddities_every_ms=draws.one((0, draws.between(50, 1000))),
+    )
+
+
+def _with_other_settings(options: Options, draws: Draws) -> Options:
+    """Settings over all that is valid, long and short, as far as they fit network and disks.
+
+    All intervals go with the timeouts, so that as much happens between two elections as elsewhere.
+    """
+    if not draws.chance(0.4):
+        return options
+    network = _far_apart(options.network, draws) if draws.chance(0.25) else options.network
+    trip_ms = round_trip_ms(network)
+    # A vote and its answer wait for a disk each.
+    disk_ms = 2 * options.fsync_us // 1000
+    election_ms = draws.wide(
+        max(ELECTION_TIMEOUT_MIN_MS, ROUND_TRIPS_OF_ELECTION * trip_ms, 2 * disk_ms), 10_000
+    )
+    fetch_ms = draws.wide(
+        max(FETCH_TIMEOUT_MIN_MS, ROUND_TRIPS_OF_FETCH * trip_ms, 4 * disk_ms), 20_000
+    )
+    shorter_ms = min(election_ms, fetch_ms)
+    settings = replace(
+        options,
+        network=network,
+        election_timeout_ms=election_ms,
+        fetch_timeout_ms=fetch_ms,
+        request_timeout_ms=draws.wide(
+            max(REQUEST_TIMEOUT_MIN_MS, ROUND_TRIPS_OF_FETCH * trip_ms), 20_000
+        ),
+        election_backoff_max_ms=draws.wide(1, 10_000),
+        retry_backoff_ms=draws.wide(1, shorter_ms // 4),
+        linger_ms=draws.one((0, draws.wide(1, fetch_ms // 2))),
+        session_timeout_ms=draws.wide(max(500, 4 * trip_ms), 20_000),
+        fetch_max_bytes=draws.wide(1, 8 * MIB),
+        chunk_bytes=draws.wide(64, 8 * MIB),
+        segment_bytes=draws.wide(1024, MIB),
+        snapshot_interval_ms=draws.one((0, 0, draws.wide(500, 30_000))),
+        retention_bytes=draws.one((-1, 0, draws.wide(500, MIB))),
+        retention_ms=draws.one((-1, -1, 0, draws.wide(1000, 60_000))),
+    )
+    pace = (election_ms + fetch_ms) / _USUAL_MS
+    return _at_pace(settings, min(_SLOWEST_PACE, max(_FASTEST_PACE, pace)))
+
+
+def round_trip_ms(network: NetworkOptions) -> int:
+    """There and back, where no message is late."""
+    return 2 * (network.delay_us + network.jitter_us) // 1000
+
+
+def _far_apart(network: NetworkOptions, draws: Draws) -> NetworkOptions:
+    """Controllers in other regions: round trips of 100 to 500 ms."""
+    return replace(
+        network, delay_us=draws.between(50_000, 220_000), jitter_us=draws.between(0, 30_000)
+    )
+
+
+def _at_pace(options: Options, pace: float) -> Options:
+    """The same world, slower or faster."""
+    paced = {
+        item.name: max(1, round(value * pace))
+        for item in fields(options)
+        if item.name in _LENGTHS or item.name.endswith("_every_ms")
+        if (value := getattr(options, item.name))
+    }
+    return replace(options, **paced)

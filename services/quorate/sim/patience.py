@@ -1,0 +1,81 @@
+"""How long things may take: bounds from the timeouts, the network and the disks of a world.
+
+A bound is for what must happen, faults or not. It grows with what is lost or late in that world: as
+many rounds as make it certain, for all practical purposes, that one of them came through.
+"""
+
+from __future__ import annotations
+
+from math import ceil, log
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from quorate.sim.faults import Options
+
+MILLION: Final = 1_000_000
+# A bound is broken by chance in one of so many elections.
+ONE_IN: Final = 1e9
+# Rounds that rivals may cost each other where nothing is lost or late, in election timeouts.
+UNDISTURBED_TIMEOUTS: Final = 4
+# Messages and calls to the disk that all have to be in time for a round to be won.
+MESSAGES: Final = 6
+CALLS: Final = 4
+# Of a round that disturbs nothing, how many fail all the same.
+FAILING: Final = 0.2
+# What a round that is lost takes, in election timeouts: one for the votes, as long a rest.
+ROUND_TIMEOUTS: Final = 2
+
+
+def clock_factor(options: Options) -> float:
+    """By how much the slowest clock may be behind."""
+    return 1 + 1.2 * options.drift_ppm / MILLION
+
+
+def election_patience_us(options: Options) -> int:
+    """From the moment at which a majority is well and connected until one of it must lead.
+
+    The old leader is missed first, or has to notice that its disk or its majority is gone; a voter
+    whose state machine is behind waits once; then come as many rounds as it takes.
+    """
+    election_us, fetch_us = options.election_timeout_ms * 1000, options.fetch_timeout_ms * 1000
+    missed_us = fetch_us + fetch_us * 3 // 2 + 2 * election_us
+    round_us = ROUND_TIMEOUTS * election_us + slowest_trip_us(options) + slowest_call_us(options)
+    rounds_us = UNDISTURBED_TIMEOUTS * election_us + _rounds(options) * round_us
+    calls_us = CALLS * slowest_call_us(options)
+    return int((missed_us + rounds_us + calls_us) * clock_factor(options))
+
+
+def succession_patience_us(options: Options) -> int:
+    """From the moment at which a leader vanishes until it has a successor, all else being well.
+
+    All miss it when a fetch timeout is over, and one election follows.
+    """
+    timeouts_us = 1000 * (options.fetch_timeout_ms + options.election_timeout_ms)
+    network = options.network
+    work_us = CALLS * options.fsync_us + MESSAGES * network.delay_us
+    return int(timeouts_us * clock_factor(options)) + work_us
+
+
+def slowest_trip_us(options: Options) -> int:
+    """There and back, both messages late."""
+    network = options.network
+    late_us = network.slow_us if network.slow_rate else 0
+    return 2 * (network.delay_us + network.jitter_us + late_us)
+
+
+def slowest_call_us(options: Options) -> int:
+    """A call to a disk that does not hang."""
+    return options.fsync_us + (options.slow_fsync_us if options.slow_fsync_rate else 0)
+
+
+def _rounds(options: Options) -> int:
+    """How many rounds may be lost to what is late or lost; none where nothing is."""
+    network, in_time_us = options.network, options.election_timeout_ms * 500
+    lost = network.loss_rate
+    if network.slow_us > in_time_us:
+        lost += network.slow_rate
+    late = options.slow_fsync_rate if options.slow_fsync_us > in_time_us else 0.0
+    if not lost and not late:
+        return 0
+    won = (1 - FAILING) * (1 - lost) ** MESSAGES * (1 - late) ** CALLS
+    return ceil(-log(ONE_IN) / log(1 - won))

@@ -1,0 +1,42 @@
+"""Clients that wait for an answer of one process, each with what it was promised so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.api.handlers import ControllerApiError
+    from quorate.controller.replies import WriteReply
+    from quorate.controller.requests import WriteRequest
+    from quorate.records.ids import Epoch, Millis, Offset, ReplicaKey
+
+# A reply, or why there is none; None where the client's connection broke.
+Told: TypeAlias = "Callable[[WriteReply | ControllerApiError | None], None]"
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """One request, taken at `since_ms` of the node's clock by the controller active in `epoch`.
+
+    Until it is taken, by a process that may be paused, nothing is known of it.
+    `end` is where its decision ended, None while it is undecided; `is_written` with records of its
+    own. `late_since_ms` is when somebody first saw that the answer was due, `fetches` how often
+    each voter had fetched when it had been decided.
+    """
+
+    request: WriteRequest
+    told: Told
+    since_ms: Millis | None = None
+    epoch: Epoch | None = None
+    end: Offset | None = None
+    is_written: bool = False
+    late_since_ms: Millis | None = None
+    fetches: dict[ReplicaKey, int] | None = None
+
+    @property
+    def what(self) -> str:
+        """The kind of request, in a word."""
+        return type(self.request).__name__

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from random import Random
+
+from quorate.consensus.config import read_config
+from quorate.sim.configuring import settings_of
+from quorate.sim.faults import Options, draw_options
+from quorate.sim.mix import (
+    ROUND_TRIPS_OF_ELECTION,
+    ROUND_TRIPS_OF_FETCH,
+    draw_mix,
+    round_trip_ms,
+)
+
+SEEDS = range(1, 400)
+REST = {
+    "node.id": "1",
+    "metadata.log.dir": "/data",
+    "controller.quorum.bootstrap.servers": "one:9094",
+    "advertised.listeners": "GRPC://one:9094",
+}
+
+
+def with_settings(seed: int) -> bool:
+    """Whether this seed has settings of its own."""
+    return draw_mix(seed).retry_backoff_ms != Options().retry_backoff_ms
+
+
+def test_whatever_settings_are_drawn_a_controller_starts_with_them() -> None:
+    for seed in SEEDS:
+        read_config({**REST, **settings_of(draw_mix(seed))}, {})
+
+
+def test_timeouts_fit_the_way_between_the_controllers() -> None:
+    for seed in filter(with_settings, SEEDS):
+        options = draw_mix(seed)
+        trip_ms = round_trip_ms(options.network)
+        assert options.election_timeout_ms >= ROUND_TRIPS_OF_ELECTION * trip_ms
+        assert options.fetch_timeout_ms >= ROUND_TRIPS_OF_FETCH * trip_ms
+
+
+def test_settings_are_long_and_short() -> None:
+    drawn = [draw_mix(seed) for seed in filter(with_settings, SEEDS)]
+    elections = [options.election_timeout_ms for options in drawn]
+    assert min(elections) < 150
+    assert max(elections) > 5000
+    assert any(round_trip_ms(options.network) > 300 for options in drawn)
+
+
+def test_most_worlds_are_those_of_the_mix_without_them() -> None:
+    old = [seed for seed in SEEDS if draw_mix(seed) == draw_options(Random(seed * 2 + 1))]
+    assert len(old) > len(SEEDS) / 4
