@@ -41,24 +41,25 @@ class Accumulator:
         """Where the batch will begin; None when nothing has gathered."""
         return self._base_offset
 
-    def fits(self, decision: Decision) -> bool:
-        """Whether the decision's records still go into the same batch.
+    def add(self, decision: Decision) -> bool:
+        """Take a decision with records that follows on the last one.
 
-        Of small ones 200,000 fit into its bytes, and take 0.2 s to encode.
+        False where they go into the same batch no more; the first always fits. Of small ones
+        200,000 fit into its bytes, and take 0.2 s to encode.
         """
-        if not self._values:
-            return True
-        count = len(self._values) + len(decision.values)
-        return count <= RECORDS_MAX and self._bytes + _size(decision) <= self._bytes_max
-
-    def add(self, decision: Decision) -> None:
-        """Take a decision with records that follows on the last one."""
-        assert self._end_offset in (None, decision.base_offset), "decisions leave no gap"
+        values = decision.values
+        size = sum(map(len, values)) + _RECORD_OVERHEAD_BYTES * len(values)
         if self._base_offset is None:
             self._base_offset = decision.base_offset
+        else:
+            assert self._end_offset == decision.base_offset, "decisions leave no gap"
+            is_too_many = len(self._values) + len(values) > RECORDS_MAX
+            if is_too_many or self._bytes + size > self._bytes_max:
+                return False
         self._end_offset = decision.end_offset
-        self._values.extend(decision.values)
-        self._bytes += _size(decision)
+        self._values += values
+        self._bytes += size
+        return True
 
     def cut(self, timestamp_ms: int) -> CutBatch:
         """Everything that has gathered, as one batch."""
@@ -73,7 +74,3 @@ class Accumulator:
         """Drop what has gathered."""
         self._values, self._bytes = [], 0
         self._base_offset = self._end_offset = None
-
-
-def _size(decision: Decision) -> int:
-    return sum(map(len, decision.values)) + _RECORD_OVERHEAD_BYTES * len(decision.values)

@@ -51,9 +51,10 @@ class Proposer:
 
     def gather(self, decision: Decision) -> None:
         """Take the records of a decision that follows on the last one."""
-        if not self._accumulator.fits(decision):
+        if not self._accumulator.add(decision):
             self.drain()
-        self._accumulator.add(decision)
+            is_taken = self._accumulator.add(decision)
+            assert is_taken, "a batch that is empty takes any decision"
         self._gathered += 1
 
     def consider(self) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from quorate.api.handlers import ControllerApiError
 from quorate.raft.messages import LeaderInfo
 from quorate.records.errors import ErrorCode
-from quorate.records.value import value
 
 if TYPE_CHECKING:
     from quorate.consensus.driver import RaftDriver
@@ -48,11 +47,8 @@ def refuse(future: asyncio.Future[WriteReply], error: ControllerApiError) -> Non
         future.exception()
 
 
-@value
-class _Held:
-    end_offset: Offset
-    reply: WriteReply
-    future: asyncio.Future[WriteReply]
+# What has to be committed before, and who waits for the reply.
+_Held: TypeAlias = "tuple[Offset, WriteReply, asyncio.Future[WriteReply]]"
 
 
 class HeldReplies:
@@ -68,22 +64,23 @@ class HeldReplies:
         self, end_offset: Offset, reply: WriteReply, future: asyncio.Future[WriteReply]
     ) -> None:
         """Keep a reply until everything below `end_offset` is committed."""
-        self._held.append(_Held(end_offset, reply, future))
+        self._held.append((end_offset, reply, future))
 
     def release(self, high_watermark: Offset) -> None:
         """Everything below is committed."""
-        while self._held and self._held[0].end_offset <= high_watermark:
-            held = self._held.popleft()
-            if not held.future.done():
-                held.future.set_result(held.reply)
+        held = self._held
+        while held and held[0][0] <= high_watermark:
+            _, reply, future = held.popleft()
+            if not future.done():
+                future.set_result(reply)
 
     def fail(self, info: LeaderInfo, *, unsent_from: Offset | None) -> None:
         """Leadership is lost. What rests on decisions from `unsent_from` on was never appended."""
-        for held in self._held:
-            if unsent_from is not None and held.end_offset > unsent_from:
-                refuse(held.future, not_controller(info, "this controller stopped leading"))
+        for end_offset, _, future in self._held:
+            if unsent_from is not None and end_offset > unsent_from:
+                refuse(future, not_controller(info, "this controller stopped leading"))
             else:
-                refuse(held.future, outcome_unknown(info))
+                refuse(future, outcome_unknown(info))
         self._held.clear()
 
 

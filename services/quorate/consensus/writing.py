@@ -102,13 +102,15 @@ class Writing:
         return futures
 
     def _decided(self, asked: Undecided, decision: Decision) -> None:
-        request = asked.request
         if self._spans is not None:
             self._spans.decided(asked, decision)
-        if not (request.has_to_be_true and self._is_settled(decision)):
-            self.accept(decision, asked.future)
-        elif decision.reply is not None:
-            self._confirm(decision.reply, asked.future)
+        reply, future = decision.reply, asked.future
+        if not self._is_settled(decision):
+            self.accept(decision, future)
+        elif reply is not None and asked.request.has_to_be_true:
+            self._confirm(reply, future)
+        elif reply is not None and not future.done():
+            future.set_result(reply)
         if decision.changes_soft:
             self.sessions.arm()
 
@@ -157,8 +159,6 @@ class Writing:
             self.proposer.gather(decision)
         if future is not None and decision.reply is not None:
             self.held.hold(decision.end_offset, decision.reply, future)
-            if self._driver.high_watermark is not None:
-                self.held.release(self._driver.high_watermark)
         self.proposer.consider()
 
     def appended(self, batch: CutBatch) -> None:

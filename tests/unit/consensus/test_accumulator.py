@@ -24,18 +24,19 @@ def test_decisions_in_a_row_share_a_batch() -> None:
 
 def test_a_batch_is_full_at_its_limit() -> None:
     accumulator = Accumulator(bytes_max=61 + 60)
-    assert accumulator.fits(decision(0, b"x" * 1000))
-    accumulator.add(decision(0, b"x"))
-    assert accumulator.fits(decision(1, b"y"))
-    assert not accumulator.fits(decision(1, b"y" * 20))
+    assert accumulator.add(decision(0, b"x"))
+    assert not accumulator.add(decision(1, b"y" * 20))
+    assert accumulator.add(decision(1, b"y"))
+    assert accumulator.cut(0).end_offset == 2
+    assert accumulator.add(decision(2, b"x" * 1000))
 
 
 def test_a_batch_has_no_more_records_than_one_decision_may_have() -> None:
     """Bytes alone would let hundreds of thousands of small ones be encoded in one turn."""
     accumulator = Accumulator()
-    accumulator.add(decision(0, *[b"x"] * (RECORDS_MAX - 1)))
-    assert accumulator.fits(decision(RECORDS_MAX - 1, b"y"))
-    assert not accumulator.fits(decision(RECORDS_MAX - 1, b"y", b"z"))
+    assert accumulator.add(decision(0, *[b"x"] * (RECORDS_MAX - 1)))
+    assert not accumulator.add(decision(RECORDS_MAX - 1, b"y", b"z"))
+    assert accumulator.add(decision(RECORDS_MAX - 1, b"y"))
 
 
 def test_what_is_cleared_is_gone() -> None:
