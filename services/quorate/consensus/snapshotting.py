@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Final
 from quorate.consensus.checking import SnapshotChecks, pieces
 from quorate.consensus.disk_calls import DiskCalls
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.runs import items_of
+from quorate.controller.runs import items_in
 from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
 from quorate.records.ids import Offset, OffsetAndEpoch
-from quorate.records.pieces import read_pieces
 from quorate.rpc.pace import LOADING_SHARE, SERVING_SHARE, Pace
 from quorate.telemetry.histograms import Histogram
 
@@ -252,7 +251,7 @@ class Snapshotter:
         pace = Pace(LOADING_SHARE, clock=self._host.work_s)
         async for batch in pieces(driver, _LOADING, snapshots.data_batches(snapshot_id)):
             # Of others' snapshots a batch may hold a hundred thousand.
-            items = items_of(read_pieces(batch.buffer, batch.at, batch.header))
+            items = items_in(batch.buffer, batch.at, batch.header)
             for _ in loader.add_in_slices(items):
                 await pace.breathe()
         self.newest = snapshot_id

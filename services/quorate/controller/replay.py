@@ -50,6 +50,12 @@ _IN_SLICES: Final[Mapping[type, ReplayInSlices]] = {
 }
 
 
+# What is not simply worked in: it may pause, or is about the records around it.
+_BY_ITSELF: Final = frozenset(
+    (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord, *_IN_SLICES)
+)
+
+
 def replay_record(delta: MetadataDelta, record: MetadataRecord, offset: Offset) -> None:
     """Work one record into a delta; transactions are the replayer's.
 
@@ -140,7 +146,10 @@ class Replayer:
             for record in item.records() if isinstance(item, Run) else (item,):
                 if (offset - base_offset) % SLICE_RECORDS == SLICE_RECORDS - 1:
                     yield
-                yield from state.replay(record, offset, position)
+                if type(record) in _BY_ITSELF:
+                    yield from state.replay(record, offset, position)
+                else:
+                    replay_record(state.delta, record, offset)
                 offset = Offset(offset + 1)
         self._newest = state.delta.apply(position)
         self.image = state.image if state.is_open else self._newest

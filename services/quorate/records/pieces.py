@@ -75,8 +75,19 @@ class Piece:
 
     def records(self, start: int = 0, stop: int | None = None) -> Iterator[MetadataRecord]:
         """Some records, each decoded when it is asked for. Raises what `record` does."""
-        for index in range(start, len(self) if stop is None else stop):
-            yield self.record(index)
+        places, span, buffer = self._places, slice(start, stop), self._buffer
+        # Elements of arrays are dear to take one by one.
+        found = zip(
+            places.is_plain[span].tolist(),
+            places.value_at[span].tolist(),
+            places.value_size[span].tolist(),
+            strict=True,
+        )
+        for index, (is_plain, at, size) in enumerate(found, start):
+            if is_plain:
+                yield decode_record(buffer[at : at + max(0, size)])[0]
+            else:
+                yield decode_record(self._read_whole(index))[0]
 
     def _read_whole(self, index: int) -> bytes:
         try:

@@ -13,7 +13,7 @@ import pytest
 
 from quorate.consensus.driver import Ending
 from quorate.consensus.snapshotting import RECHECK_MS, Snapshotter
-from quorate.controller.runs import items_of
+from quorate.controller.runs import items_in
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.raft.api import CheckSnapshot
 from quorate.records.ids import Offset
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from quorate.controller.runs import Item
     from quorate.controller.slices import Slices
-    from quorate.records.pieces import Piece
+    from quorate.records.batch import BatchHeader
     from tests.unit.consensus.conftest import Stack
 
     Open = Callable[..., Awaitable[Stack]]
@@ -223,8 +223,8 @@ async def test_a_large_batch_is_not_read_at_once(
     newest = await newest_of(stack)
     done: list[str] = []
 
-    def noting(pieces: Iterable[Piece]) -> Iterator[Item]:
-        for item in items_of(pieces):
+    def noting(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item]:
+        for item in items_in(buffer, position, header):
             done.append("read")
             yield item
 
@@ -235,7 +235,7 @@ async def test_a_large_batch_is_not_read_at_once(
 
     added = SnapshotLoader.add_in_slices
     monkeypatch.setattr(SnapshotLoader, "add_in_slices", add)
-    monkeypatch.setattr("quorate.consensus.snapshotting.items_of", noting)
+    monkeypatch.setattr("quorate.consensus.snapshotting.items_in", noting)
     image = await stack.snapshotter.load(newest)
     assert len(image.topics.by_id) == 3
     # At least the topics and their partitions.

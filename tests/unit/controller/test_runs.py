@@ -15,7 +15,7 @@ from quorate.controller.errors import ReplayError
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.partitions import NO_LEADER, UNASSIGNED_DIR
 from quorate.controller.replay import Replayer
-from quorate.controller.runs import Run, items_of
+from quorate.controller.runs import COLUMNS_MIN, Run, items_in, items_of
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.records.batch import encode_batch, read_header, read_records
 from quorate.records.ids import DirectoryId, Epoch, Offset, TopicId
@@ -301,6 +301,19 @@ def test_topics_with_their_partitions_are_one_run(taken: Counter[bool]) -> None:
     assert taken == {True: 1}
     assert image.topics.partition_count == 200
     assert len(image.topics.by_id) == 50
+
+
+@pytest.mark.parametrize("count", [1, COLUMNS_MIN - 1, COLUMNS_MIN])
+def test_only_a_batch_of_many_records_is_looked_through_for_runs(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "RUN_MIN", 1)
+    batch = batch_of(creation_of(1, count - 1))
+    items = list(items_in(batch, 0, read_header(batch)))
+    if count < COLUMNS_MIN:
+        assert items == list(one_by_one(batch))
+    else:
+        assert [type(item) for item in items] == [Run]
 
 
 def test_few_partitions_among_other_records_are_no_run(taken: Counter[bool]) -> None:
