@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.decision import RECORDS_MAX
+from quorate.controller.requests import RECORDS_MAX
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES, encode_batch
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import encode_at
 from quorate.controller.mass_elections import Elected
+from quorate.controller.requests import RECORDS_MAX
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES
 from quorate.records.errors import ErrorCode
 from quorate.records.metadata import decode_record
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from quorate.records.metadata import MetadataRecord
 
 S = TypeVar("S")
-RECORDS_MAX: Final = 10_000
 
 # What a record costs in a batch beside its value, at most: length, attributes, deltas, sizes.
 _RECORD_OVERHEAD: Final = 24

@@ -7,7 +7,7 @@ broker requests in snake_case. Lists carry many items because an answer reports 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from quorate.records.value import value
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from quorate.controller.authorizer import Permission
     from quorate.controller.replies import ReadReply, WriteReply
 
+# What one decision may write, and so what one request may ask for.
+RECORDS_MAX: Final = 10_000
 W = TypeVar("W", bound="WriteReply")
 R = TypeVar("R", bound="ReadReply")
 

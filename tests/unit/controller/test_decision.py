@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.controller.decision import RECORDS_MAX, Proposal, SoftState, too_large
+from quorate.controller.decision import Proposal, SoftState, too_large
 from quorate.controller.errors import RefusedError
+from quorate.controller.requests import RECORDS_MAX
 from quorate.records.batch import BATCH_BYTES_MAX, encode_batch
 from quorate.records.errors import ErrorCode
 from quorate.records.metadata import (

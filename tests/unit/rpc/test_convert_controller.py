@@ -8,9 +8,8 @@ import pytest
 
 from quorate.controller.brokers import messages as of_brokers
 from quorate.controller.configs import messages as of_configs
-from quorate.controller.decision import RECORDS_MAX
 from quorate.controller.messages import ITEMS_MAX
-from quorate.controller.requests import ReadRequest
+from quorate.controller.requests import RECORDS_MAX, ReadRequest
 from quorate.controller.slices import finish
 from quorate.controller.topics import messages as of_topics
 from quorate.records.errors import ErrorCode

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from quorate.controller.authorizer import TOPICS, Operation, Permission, topic_resource
-from quorate.controller.decision import RECORDS_MAX
 from quorate.controller.replies import WriteReply
-from quorate.controller.requests import Pages, ReadFor, WriteFor
+from quorate.controller.requests import RECORDS_MAX, Pages, ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
 from quorate.records.value import value
 

@@ -14,7 +14,7 @@ from quorate.controller.configs.messages import (
     IncrementalAlterConfigsReply,
     ResourceType,
 )
-from quorate.controller.decision import RECORDS_MAX
+from quorate.controller.requests import RECORDS_MAX
 from quorate.records.errors import ErrorCode
 from quorate.records.metadata import ConfigRecord
 from tests.unit.controller.configs.conftest import ALL_BROKERS, BROKER, TOPIC, alter, put

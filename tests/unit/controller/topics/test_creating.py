@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.controller.decision import RECORDS_MAX
 from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
+from quorate.controller.requests import RECORDS_MAX
 from quorate.controller.topics.messages import (
     CreatedTopic,
     CreateTopics,

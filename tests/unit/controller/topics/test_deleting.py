@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.controller.decision import RECORDS_MAX
+from quorate.controller.requests import RECORDS_MAX
 from quorate.controller.topics.messages import (
     DeletedTopic,
     DeleteTopics,
