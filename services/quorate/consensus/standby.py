@@ -74,9 +74,19 @@ class Standby:
     # --- replay -----------------------------------------------------------------------------------
 
     def go_on(self) -> None:
-        """Replay what is committed by now, unless that is under way."""
-        if self._handle is None:
+        """Replay what is committed by now, unless that is under way.
+
+        News of a commit mostly comes with records that the leader waits for: those are flushed and
+        acknowledged in this turn of the loop, before anything is replayed. A new leader has nobody
+        to answer, and clients that wait for its image.
+        """
+        progress = self._progress()
+        if self._handle is not None or progress is None:
+            return
+        if progress.is_leader:
             self._replay()
+        else:
+            self._handle = self._loop.call_soon(self._replay)
 
     def _replay(self) -> None:
         """One slice of the committed log, then others may run."""

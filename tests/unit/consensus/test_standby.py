@@ -26,6 +26,25 @@ async def test_the_metadata_survives_a_restart(open_stack: Open) -> None:
     assert again.application.controller.image.features == before
 
 
+async def test_a_follower_replays_in_the_turn_behind_its_acknowledgement(open_stack: Open) -> None:
+    first = await open_stack()
+    end = first.driver.store.log.end.offset
+    await first.close()
+    second = await open_stack(is_active=False)
+    told = api.PublishProgress(
+        role="follower",
+        epoch=Epoch(2),
+        leader_id=None,
+        is_leader=False,
+        epoch_start=None,
+        high_watermark=end,
+    )
+    for _ in range(2):
+        second.application.progressed(told)
+        assert second.application.controller.end_offset == 0
+    await eventually(lambda: second.application.controller.end_offset > 0)
+
+
 async def test_rule_11_who_loads_a_snapshot_is_not_ready_to_lead(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
