@@ -191,6 +191,10 @@ class Controllers:
         """Run a command against the quorum to its end; stdout. It has to succeed."""
         return await self._finish(await self.spawn_cli(*arguments), arguments)
 
+    async def try_cli(self, *arguments: str) -> tuple[int | None, str, str]:
+        """The same for one that may fail: exit status, stdout and stderr."""
+        return await self._ended(await self.spawn_cli(*arguments))
+
     async def cli_offline(self, *arguments: str) -> str:
         """The same for a command that asks no controller."""
         process = await asyncio.create_subprocess_exec(
@@ -204,10 +208,14 @@ class Controllers:
         return await self._finish(process, arguments)
 
     async def _finish(self, process: Process, arguments: tuple[str, ...]) -> str:
+        status, stdout, stderr = await self._ended(process)
+        assert status == 0, f"{arguments}: {stderr}"
+        return stdout
+
+    async def _ended(self, process: Process) -> tuple[int | None, str, str]:
         async with asyncio.timeout(DEADLINE_S):
             stdout, stderr = await process.communicate()
-        assert process.returncode == 0, f"{arguments}: {stderr.decode()}"
-        return stdout.decode()
+        return process.returncode, stdout.decode(), stderr.decode()
 
     # --- what the quorum says ---------------------------------------------------------------------
 

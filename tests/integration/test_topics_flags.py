@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
-from tests.integration.quorum import DEADLINE_S, Quorum
+from tests.integration.quorum import Quorum
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-async def topics(quorum: Quorum, *arguments: str) -> tuple[int | None, str, str]:
-    """Exit status, stdout and stderr."""
-    process = await quorum.spawn_cli("topics", *arguments)
-    async with asyncio.timeout(DEADLINE_S):
-        stdout, stderr = await process.communicate()
-    return process.returncode, stdout.decode(), stderr.decode()
-
-
 async def test_a_topic_that_is_not_there_is_an_error_unless_that_is_fine(quorum: Quorum) -> None:
-    assert (await topics(quorum, "create", "--topic", "there"))[0] == 0
+    assert (await quorum.try_cli("topics", "create", "--topic", "there"))[0] == 0
     for action in ("describe", "delete"):
-        status, _, stderr = await topics(quorum, action, "--topic", "gone")
+        status, _, stderr = await quorum.try_cli("topics", action, "--topic", "gone")
         assert status == 1
         assert "gone" in stderr
-        status, stdout, _ = await topics(quorum, action, "--topic", "gone", "--if-exists")
+        status, stdout, _ = await quorum.try_cli("topics", action, "--topic", "gone", "--if-exists")
         assert (status, stdout) == (0, "")
     both = ("--topic", "gone", "--topic", "there", "--if-exists")
-    status, stdout, _ = await topics(quorum, "describe", *both)
+    status, stdout, _ = await quorum.try_cli("topics", "describe", *both)
     assert status == 0
     assert "there" in stdout
     assert "gone" not in stdout
-    assert (await topics(quorum, "delete", *both))[0] == 0
-    assert (await topics(quorum, "list"))[:2] == (0, "")
+    assert (await quorum.try_cli("topics", "delete", *both))[0] == 0
+    assert (await quorum.try_cli("topics", "list"))[:2] == (0, "")
 
 
 async def test_whoever_has_not_caught_up_is_read_only_by_who_asks_for_that(tmp_path: Path) -> None:
@@ -51,7 +42,7 @@ async def test_whoever_has_not_caught_up_is_read_only_by_who_asks_for_that(tmp_p
             return not isinstance(await quorum.client.try_describe_at(node.address, 1.0), str)
 
         await quorum.eventually("it answers", is_up)
-        status, stdout, stderr = await topics(quorum, *alone)
+        status, stdout, stderr = await quorum.try_cli("topics", *alone)
         assert (status, stdout) == (1, "")
         assert "has not caught up since its start" in stderr
-        assert (await topics(quorum, *alone, "--even-if-behind"))[0] == 0
+        assert (await quorum.try_cli("topics", *alone, "--even-if-behind"))[0] == 0

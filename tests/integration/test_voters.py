@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 
 async def refused(quorum: Controllers, *arguments: str) -> str:
     """Run a command that has to fail; its stderr."""
-    process = await quorum.spawn_cli(*arguments)
-    _, stderr = await process.communicate()
-    assert process.returncode == 1
-    return stderr.decode()
+    status, _, stderr = await quorum.try_cli(*arguments)
+    assert status == 1
+    return stderr
 
 
 async def test_a_controller_is_added_and_the_leader_removed_by_hand(tmp_path: Path) -> None:
