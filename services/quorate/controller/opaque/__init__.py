@@ -1,1 +1,1 @@
-"""Subjects that nothing here decides on: ACLs, quotas, credentials, tokens, producer ids."""
+"""Subjects that nothing here decides on, and whose records are kept."""

@@ -1,8 +1,8 @@
 """Records whose subject is not built yet: kept by key, removed by their removals (rule 22).
 
-Opening a directory of stock Kafka and writing a snapshot of it must not lose its ACLs, quotas,
-credentials, tokens, producer ids or controllers, so each such record is a row under a key, newest
-record wins, and goes back into snapshots as it came.
+Opening a directory of stock Kafka and writing a snapshot of it must not lose what only stock
+decides on, so each such record is a row under a key, newest record wins, and goes back into
+snapshots as it came.
 """
 
 from __future__ import annotations
