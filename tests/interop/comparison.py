@@ -42,7 +42,12 @@ def ours(*files: Path, flags: tuple[str, ...] = ()) -> list[str]:
 
 def content(text: str) -> list[str]:
     """The lines of a dump that show what is in the file."""
-    return [line for line in text.splitlines() if line.startswith(_CONTENT)]
+    return [_in_one_notation(line) for line in text.splitlines() if line.startswith(_CONTENT)]
+
+
+def _in_one_notation(line: str) -> str:
+    """A quota's number is 53477376.0 to Python and 5.3477376E7 to Java."""
+    return re.sub(r'(?<="value":)-?[0-9][0-9.eE+-]*', lambda found: str(float(found[0])), line)
 
 
 def messages(said: str) -> set[str]:

@@ -16,6 +16,13 @@ from quorate.controller.brokers.messages import (
     RegisterBrokerReply,
     UnregisterBroker,
 )
+from quorate.controller.client_quotas.messages import (
+    AlterClientQuotas,
+    DescribeClientQuotas,
+    EntityPart,
+    QuotaAlteration,
+    QuotaOp,
+)
 from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
@@ -39,6 +46,7 @@ if TYPE_CHECKING:
 
     from quorate.cli.local_quorum import LocalQuorum, NodePlan
     from quorate.controller.brokers.messages import ListedBroker
+    from quorate.controller.client_quotas.messages import DescribedEntity
     from quorate.controller.topics.messages import DescribedTopic
 
 # Snapshots and segments often, and nothing is cleaned away.
@@ -60,6 +68,7 @@ class OurFiles:
     topics: tuple[DescribedTopic, ...]
     brokers: tuple[ListedBroker, ...]
     configs: dict[tuple[ConfigResource, str], str | None]
+    quotas: tuple[DescribedEntity, ...]
 
     def logs(self, node: NodePlan) -> list[Path]:
         return sorted((node.metadata_dir / layout.LOG_DIR).glob(f"*{layout.LOG_SUFFIX}"))
@@ -80,6 +89,7 @@ async def _live(root: Path) -> OurFiles:
         await quorum.register_brokers()
         await _change_topics(quorum)
         await _change_configs(quorum)
+        await _change_quotas(quorum)
         await _come_and_go(quorum)
         before = await quorum.leader()
         assert before.leader.leader_id is not None
@@ -107,8 +117,9 @@ async def _live(root: Path) -> OurFiles:
             for found in reply.resources
             for entry in found.entries
         }
+        quotas = await quorum.client.read(DescribeClientQuotas(), min_offset=end)
         await quorum.stop(*quorum.nodes)
-        return OurFiles(quorum.plan, topics, brokers.brokers, configs)
+        return OurFiles(quorum.plan, topics, brokers.brokers, configs, quotas.entries)
 
 
 async def _change_topics(quorum: Quorum) -> None:
@@ -154,6 +165,27 @@ async def _change_configs(quorum: Quorum) -> None:
             )
         )
     )
+
+
+async def _change_quotas(quorum: Quorum) -> None:
+    """Of entities with names: stock's shell fails at defaults, of which it makes empty paths."""
+    user, client = EntityPart("user", "alice"), EntityPart("client-id", "mirror")
+    rate = QuotaOp("producer_byte_rate", 53_477_376.0)
+    changes = (
+        ((user,), (rate, QuotaOp("request_percentage", 12.5))),
+        ((client, user), (QuotaOp("consumer_byte_rate", 2048.0),)),
+        ((client,), (QuotaOp("controller_mutation_rate", 0.5),)),
+        ((EntityPart("ip", "10.0.0.1"),), (QuotaOp("connection_creation_rate", 20.0),)),
+        ((EntityPart("ip", "10.0.0.2"),), (QuotaOp("connection_creation_rate", 5.0),)),
+    )
+    later = (
+        ((user,), (QuotaOp("request_percentage", remove=True), QuotaOp(rate.key, 1024.0))),
+        ((EntityPart("ip", "10.0.0.2"),), (QuotaOp("connection_creation_rate", remove=True),)),
+    )
+    for alterations in (changes, later):
+        entries = tuple(QuotaAlteration(entity, ops) for entity, ops in alterations)
+        reply = await quorum.client.write(AlterClientQuotas(entries))
+        assert {entry.error for entry in reply.entries} == {ErrorCode.NONE}
 
 
 async def _come_and_go(quorum: Quorum) -> None:

@@ -1,7 +1,7 @@
 """A log directory that a stock server wrote: a single voter that was broker as well.
 
-It holds records of all kinds that an administrator can cause, those among them that we have no
-subject for yet: ACLs, quotas, SCRAM credentials, delegation tokens, producer ids, features.
+It holds records of all kinds that an administrator can cause, those among them that we only keep:
+ACLs, SCRAM credentials, delegation tokens, producer ids.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CLUSTER_ID: Final = "4L6g3nShT-eMCtK--X86sw"
 _PLAIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _TOPICS: Final = "org.apache.kafka.tools.TopicCommand"
-_CONFIGS: Final = "kafka.admin.ConfigCommand"
+CONFIGS: Final = "kafka.admin.ConfigCommand"
 _ACLS: Final = "org.apache.kafka.tools.AclCommand"
 _TOKENS: Final = "org.apache.kafka.tools.DelegationTokenCommand"
 _PRODUCER: Final = "org.apache.kafka.tools.ConsoleProducer"
@@ -36,11 +36,11 @@ _STEPS: Final = (
     (
         (_TOPICS, "--create --topic orders --partitions 3 --config retention.ms=7000"),
         (_TOPICS, "--create --topic doomed --partitions 2 --config retention.ms=8000"),
-        (_CONFIGS, "--entity-type brokers --entity-default --add-config num.io.threads=5"),
-        (_CONFIGS, "--entity-type users --entity-name al --add-config SCRAM-SHA-256=[password=x]"),
-        (_CONFIGS, "--entity-type users --entity-name bo --add-config SCRAM-SHA-512=[password=y]"),
-        (_CONFIGS, f"{_AL_AT_APP} --add-config consumer_byte_rate=2048,producer_byte_rate=1024"),
-        (_CONFIGS, f"--entity-type ips --entity-name {HOST} --add-config {_CONNECTIONS}=10"),
+        (CONFIGS, "--entity-type brokers --entity-default --add-config num.io.threads=5"),
+        (CONFIGS, "--entity-type users --entity-name al --add-config SCRAM-SHA-256=[password=x]"),
+        (CONFIGS, "--entity-type users --entity-name bo --add-config SCRAM-SHA-512=[password=y]"),
+        (CONFIGS, f"{_AL_AT_APP} --add-config consumer_byte_rate=2048,producer_byte_rate=1024"),
+        (CONFIGS, f"--entity-type ips --entity-name {HOST} --add-config {_CONNECTIONS}=10"),
         (
             _ACLS,
             "--add --allow-principal User:al --operation Read --operation Describe --topic orders",
@@ -50,10 +50,10 @@ _STEPS: Final = (
     (
         (_TOPICS, "--delete --topic doomed"),
         (_TOPICS, "--alter --topic orders --partitions 4"),
-        (_CONFIGS, "--entity-type users --entity-name bo --delete-config SCRAM-SHA-512"),
-        (_CONFIGS, f"{_AL_AT_APP} --delete-config producer_byte_rate"),
+        (CONFIGS, "--entity-type users --entity-name bo --delete-config SCRAM-SHA-512"),
+        (CONFIGS, f"{_AL_AT_APP} --delete-config producer_byte_rate"),
         (
-            _CONFIGS,
+            CONFIGS,
             "--entity-type groups --entity-name g --add-config share.auto.offset.reset=latest",
         ),
         (_ACLS, "--remove --force --allow-principal User:al --operation Describe --topic orders"),
@@ -65,10 +65,11 @@ _STEPS: Final = (
 
 @dataclass(frozen=True)
 class StockDirectory:
-    """A stopped server: its folder, its properties, its log directory."""
+    """A stopped server: its folder, its properties, its log directory, where its broker listens."""
 
     folder: Path
     properties: Path
+    broker: str
 
     @property
     def log_dir(self) -> Path:
@@ -118,12 +119,12 @@ def make_directory(stock: StockKafka, folder: Path) -> StockDirectory:
         },
     )
     stock.format(properties, CLUSTER_ID, "--standalone", "--feature", "group.version=0")
-    directory = StockDirectory(folder, properties)
+    directory = StockDirectory(folder, properties, f"{HOST}:{broker}")
 
     def administer(step: tuple[str, str]) -> None:
         tool, arguments = step
-        address = ["--bootstrap-server", f"{HOST}:{broker}"]
-        if tool == _CONFIGS:
+        address = ["--bootstrap-server", directory.broker]
+        if tool == CONFIGS:
             address.append("--alter")
         if tool == _TOKENS:
             address = ["--bootstrap-server", f"{HOST}:{sasl}", "--command-config", str(client)]

@@ -29,6 +29,7 @@ from tests.interop.our_files import ALL_BROKERS, GOING, make_files
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from quorate.controller.client_quotas.messages import DescribedEntity
     from tests.interop.metadata_shell import Image
     from tests.interop.our_files import OurFiles
     from tests.interop.stock_kafka import StockKafka
@@ -71,6 +72,7 @@ def test_the_files_hold_records_of_every_kind_that_we_write(files: OurFiles) -> 
     shown = "\n".join(ours(*files.logs(node), *files.checkpoints(node)))
     assert set(re.findall(r'"type":"([A-Z_]+)"', shown)) == {
         "BROKER_REGISTRATION_CHANGE_RECORD",
+        "CLIENT_QUOTA_RECORD",
         "CONFIG_RECORD",
         "FEATURE_LEVEL_RECORD",
         "PARTITION_CHANGE_RECORD",
@@ -209,6 +211,28 @@ def test_stock_reads_the_configs_that_our_leader_described(files: OurFiles, imag
     found = {path: text for path, text in image.items() if path.startswith("/image/configs/")}
     assert found == wanted
     assert len(found) >= 3
+
+
+def test_stock_reads_the_quotas_that_our_leader_described(files: OurFiles, image: Image) -> None:
+    wanted = {
+        f"/image/clientQuotas/{quota_path(described)}/{each.key}": each.value
+        for described in files.quotas
+        for each in described.values
+    }
+    found = {
+        path: float(text) for path, text in image.items() if path.startswith("/image/clientQuotas/")
+    }
+    assert found == wanted
+    assert len(found) >= 4
+
+
+def quota_path(described: DescribedEntity) -> str:
+    """`clientId(c)_user(u)`."""
+    words = {"client-id": "clientId"}
+    return "_".join(
+        f"{words.get(part.entity_type, part.entity_type)}({part.entity_name})"
+        for part in described.entity
+    )
 
 
 def test_stock_skips_what_is_ours_in_a_voter_set(stock: StockKafka, tmp_path: Path) -> None:

@@ -61,20 +61,16 @@ def image_of(log: Path) -> MetadataImage:
     return replayer.image
 
 
-def in_one_notation(line: str) -> str:
-    """A quota's number is 53477376.0 to Python and 5.3477376E7 to Java.
-
-    And who is decommissioned stands in a field that stock does not know.
-    """
-    line = re.sub(r',"decommissioned":\[[^]]*\]', "", line)
-    return re.sub(r'(?<="value":)-?[0-9][0-9.eE+-]*', lambda found: str(float(found[0])), line)
+def without_our_field(line: str) -> str:
+    """Who is decommissioned stands in a field that stock does not know."""
+    return re.sub(r',"decommissioned":\[[^]]*\]', "", line)
 
 
 def test_both_dump_the_same_of_every_file(stock: StockKafka, log_dir: Path) -> None:
     files = sorted([*log_dir.glob("*.log"), *log_dir.glob("*.checkpoint")])
-    mine = [in_one_notation(line) for line in ours(*files)]
+    mine = [without_our_field(line) for line in ours(*files)]
     said = stock.dump_log(*files)
-    assert mine == [in_one_notation(line) for line in content(said.stdout)]
+    assert mine == content(said.stdout)
     assert len(mine) > 1000
 
 

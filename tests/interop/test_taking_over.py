@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from quorate.cli.quotas import entity_line
+from quorate.controller.client_quotas.messages import (
+    AlterClientQuotas,
+    DescribeClientQuotas,
+    EntityPart,
+    QuotaAlteration,
+    QuotaOp,
+)
 from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
@@ -22,6 +30,7 @@ from quorate.controller.configs.messages import (
     IncrementalAlterConfigs,
     ResourceType,
 )
+from quorate.records.errors import ErrorCode
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.lock import DirectoryLock
@@ -29,13 +38,21 @@ from tests.integration.disks import snapshots
 from tests.integration.quorum import Quorum
 from tests.interop.comparison import differences
 from tests.interop.metadata_shell import show
-from tests.interop.stock_directory import CLUSTER_ID, StockDirectory, make_directory, whole_log
+from tests.interop.stock_directory import (
+    CLUSTER_ID,
+    CONFIGS,
+    StockDirectory,
+    make_directory,
+    whole_log,
+)
 from tests.interop.stock_kafka import StockServer, write_properties
 from tests.ports import HOST, free_ports
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from quorate.controller.client_quotas.messages import DescribedEntity
     from tests.interop.metadata_shell import Image
     from tests.interop.stock_kafka import StockKafka
 
@@ -64,10 +81,8 @@ def config_path(key: str) -> str:
     return f"/image/configs/TOPIC:orders/{key}"
 
 
-async def go_on(
-    log_dir: Path, root: Path, resource: ConfigResource, change: ConfigChange, static: str = ""
-) -> Path:
-    """Our controller leads on a copy of `log_dir`, changes a config, snapshots, and stops.
+def in_our_hands(log_dir: Path, root: Path, static: str = "") -> Quorum:
+    """Our controller, not started yet, on a copy of `log_dir`.
 
     `static` is what the properties of a quorum of kraft.version 0 need besides.
     """
@@ -76,6 +91,15 @@ async def go_on(
     StockDirectory.copy(log_dir, node.metadata_dir)
     with node.properties_path.open("a", encoding="utf-8") as properties:
         properties.write(static)
+    return quorum
+
+
+async def go_on(
+    log_dir: Path, root: Path, resource: ConfigResource, change: ConfigChange, static: str = ""
+) -> Path:
+    """Our controller leads on a copy of `log_dir`, changes a config, snapshots, and stops."""
+    quorum = in_our_hands(log_dir, root, static)
+    node = quorum.nodes[1]
     found = set(snapshots(node))
     async with quorum:
         alteration = ConfigAlteration(resource, (change,))
@@ -109,7 +133,7 @@ def taken_over(stock: StockKafka, tmp_path_factory: pytest.TempPathFactory) -> T
     )
 
 
-def test_the_directory_holds_subjects_that_we_do_not_have(taken_over: TakenOver) -> None:
+def test_the_directory_holds_every_subject(taken_over: TakenOver) -> None:
     """Otherwise the comparisons below say little."""
     leaves = [path.split("/")[2] for path in taken_over.before if path.count("/") > 2]
     assert set(leaves) == {
@@ -170,6 +194,62 @@ def test_stock_goes_on_after_us_and_we_after_stock(
     back = asyncio.run(go_on(directory.log_dir, tmp_path / "back", ORDERS, SEGMENT_BYTES))
     wanted = again | {config_path("segment.bytes"): "20000000"}
     assert show(stock, newest_snapshot(back)).image == wanted
+
+
+async def limit_clients(
+    log_dir: Path, root: Path, changes: Mapping[tuple[EntityPart, ...], QuotaOp]
+) -> tuple[tuple[DescribedEntity, ...], tuple[DescribedEntity, ...], Path]:
+    """What our controller describes before and after it changes quotas, and its directory."""
+    quorum = in_our_hands(log_dir, root)
+    async with quorum:
+        before = await quorum.client.read(DescribeClientQuotas())
+        entries = tuple(QuotaAlteration(entity, (op,)) for entity, op in changes.items())
+        reply = await quorum.client.write(AlterClientQuotas(entries))
+        assert {entry.error for entry in reply.entries} == {ErrorCode.NONE}
+        after = await quorum.client.read(DescribeClientQuotas())
+        await quorum.stop(1)
+    return before.entries, after.entries, quorum.nodes[1].metadata_dir
+
+
+def test_quotas_are_what_kafka_configs_said_and_what_it_says_after_us(
+    stock: StockKafka, taken_over: TakenOver, tmp_path: Path
+) -> None:
+    """Of defaults, too, of which stock's shell makes empty paths."""
+    alice, everybody = EntityPart("user", "alice"), EntityPart("user")
+    app, every_client = EntityPart("client-id", "app"), EntityPart("client-id")
+    rate, gone = QuotaOp("producer_byte_rate", 1024.0), QuotaOp("consumer_byte_rate", remove=True)
+    changes: dict[tuple[EntityPart, ...], QuotaOp] = {
+        (alice,): rate,
+        (everybody,): QuotaOp("request_percentage", 12.5),
+        (app,): QuotaOp("controller_mutation_rate", 0.5),
+        (every_client,): rate,
+        (every_client, alice): rate,
+        (app, everybody): rate,
+        (every_client, everybody): rate,
+        (app, EntityPart("user", "al")): gone,
+        (EntityPart("ip"),): QuotaOp("connection_creation_rate", 5.0),
+    }
+    root = tmp_path / "ours"
+    before, after, ours = asyncio.run(limit_clients(taken_over.ours, root, changes))
+    assert {entity_line(described) for described in before} == {
+        "Quota configs for user-principal 'al', client-id 'app' are consumer_byte_rate=2048.0",
+        f"Quota configs for ip '{HOST}' are connection_creation_rate=10.0",
+    }
+    assert len(after) == len(changes)
+    directory = taken_over.directory
+    StockDirectory.copy(ours, directory.log_dir)
+    with StockServer(stock, directory.properties) as server:
+        assert server.has_started()
+        lines: list[str] = []
+        for types in ("users", "clients", "ips", "users clients"):
+            entities = [flag for type_ in types.split() for flag in ("--entity-type", type_)]
+            said = stock.run(
+                CONFIGS, "--bootstrap-server", directory.broker, "--describe", *entities
+            )
+            assert said.status == 0, said
+            lines += [line for line in said.stdout.splitlines() if line.startswith("Quota")]
+        server.stop()
+    assert sorted(lines) == sorted(entity_line(described) for described in after)
 
 
 def test_one_directory_is_never_shared(stock: StockKafka, taken_over: TakenOver) -> None:

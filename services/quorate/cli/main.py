@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "topics": ("quorate.cli.topics", "create, list, describe and delete topics"),
     "brokers": ("quorate.cli.brokers", "register and list brokers"),
     "configs": ("quorate.cli.configs", "describe and alter configs"),
+    "quotas": ("quorate.cli.quotas", "describe and alter client quotas"),
     "dump-log": ("quorate.cli.dump_log", "print and check logs and checkpoints"),
     "trace-id": ("quorate.cli.trace_id", "the trace in which an epoch was sought"),
     "simulate": ("quorate.cli.simulate", "run seeds of the deterministic simulator"),

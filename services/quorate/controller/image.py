@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 from immutables import Map
 
 from quorate.controller.brokers.image import Brokers
+from quorate.controller.client_quotas.image import ClientQuotas, ClientQuotasDelta
 from quorate.controller.configs.image import Configs, ConfigsDelta
 from quorate.controller.opaque.image import Opaque, OpaqueDelta
 from quorate.controller.topics.image import Topics, TopicsDelta
@@ -59,15 +60,16 @@ class MetadataImage:
     brokers: Brokers = field(default_factory=Brokers)
     topics: Topics = field(default_factory=Topics)
     configs: Configs = field(default_factory=Configs)
+    client_quotas: ClientQuotas = field(default_factory=ClientQuotas)
     opaque: Opaque = field(default_factory=Opaque)
 
     @property
     def replaced(self) -> int:
-        """How many topics and configurations others took the place of, or nothing.
+        """How many topics, configurations and quotas others took the place of, or nothing.
 
         Since this process began to replay: what only earlier images hold.
         """
-        return self.topics.tally.replaced + self.configs.replaced
+        return self.topics.tally.replaced + self.configs.replaced + self.client_quotas.replaced
 
     def at(self, position: LogPosition) -> MetadataImage:
         """The same metadata at a later place of the log, where nothing changed since."""
@@ -108,6 +110,7 @@ class MetadataDelta:
     brokers = _Part[Brokers, Brokers](_itself, _itself)
     topics = _Part(Topics.mutate, TopicsDelta.finish)
     configs = _Part(Configs.mutate, ConfigsDelta.finish)
+    client_quotas = _Part(ClientQuotas.mutate, ClientQuotasDelta.finish)
     opaque = _Part(Opaque.mutate, OpaqueDelta.finish)
 
     def __init__(self, image: MetadataImage) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.brokers import messages as of_brokers
+from quorate.controller.client_quotas import messages as of_client_quotas
 from quorate.controller.configs import messages as of_configs
 from quorate.controller.requests import ReadRequest, WriteRequest
 from quorate.controller.topics import messages as of_topics
@@ -16,7 +17,7 @@ from quorate.controller.topics import messages as of_topics
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MESSAGES: Final = (of_topics, of_configs, of_brokers)
+MESSAGES: Final = (of_topics, of_configs, of_client_quotas, of_brokers)
 
 # By name, in whichever message of a door they have their likes.
 SHAPES: Final[Mapping[str, type]] = {

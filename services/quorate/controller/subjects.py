@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.brokers.subject import BROKERS
+from quorate.controller.client_quotas.subject import CLIENT_QUOTAS
 from quorate.controller.configs.subject import CONFIGS
 from quorate.controller.features.subject import FEATURES
 from quorate.controller.opaque.subject import (
     ACLS,
-    CLIENT_QUOTAS,
     CONTROLLERS,
     DELEGATION_TOKENS,
     PRODUCER_IDS,

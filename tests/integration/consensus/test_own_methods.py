@@ -18,6 +18,13 @@ from quorate.controller.brokers.messages import (
     RegisterBroker,
     UnregisterBroker,
 )
+from quorate.controller.client_quotas.messages import (
+    AlterClientQuotas,
+    DescribeClientQuotas,
+    EntityPart,
+    QuotaAlteration,
+    QuotaOp,
+)
 from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
@@ -78,6 +85,12 @@ def change(number: int) -> IncrementalAlterConfigs:
     return IncrementalAlterConfigs((ConfigAlteration(resource(number), (to,)),))
 
 
+def quota(number: int) -> AlterClientQuotas:
+    user = (EntityPart("user", f"twin-{number}"),)
+    ops = (QuotaOp("producer_byte_rate", 1024.0),)
+    return AlterClientQuotas((QuotaAlteration(user, ops),))
+
+
 # By broker, once it is registered.
 _EPOCHS: Final[dict[int, int]] = {}
 
@@ -98,12 +111,14 @@ WRITES: Final[dict[str, Callable[[int], WriteRequest]]] = {
     "BrokerHeartbeat": heartbeat,
     "CreateTopics": lambda number: CreateTopics((NewTopic(f"twin-{number}", 1, 1),)),
     "IncrementalAlterConfigs": change,
+    "AlterClientQuotas": quota,
 }
 READS: Final[dict[str, Callable[[int], ReadRequest]]] = {
     "ListTopics": lambda _: ListTopics(),
     "DescribeTopics": lambda number: DescribeTopics((f"twin-{number}",)),
     "DescribeConfigs": lambda number: DescribeConfigs((resource(number),)),
     "ListBrokers": lambda _: ListBrokers(),
+    "DescribeClientQuotas": lambda _: DescribeClientQuotas(),
 }
 ENDINGS: Final[dict[str, Callable[[int], WriteRequest]]] = {
     "DeleteTopics": lambda number: DeleteTopics((f"twin-{number}",)),

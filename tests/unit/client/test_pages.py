@@ -2,6 +2,14 @@ from __future__ import annotations
 
 from quorate.client.pages import LIMIT, NAMES_MAX, first_pages, joined, next_page
 from quorate.controller.brokers.messages import ListBrokers, ListBrokersReply
+from quorate.controller.client_quotas.messages import (
+    DescribeClientQuotas,
+    DescribeClientQuotasReply,
+    DescribedEntity,
+    EntityPart,
+    QuotaCursor,
+    QuotaValue,
+)
 from quorate.controller.topics.messages import (
     Cursor,
     DescribedPartition,
@@ -37,6 +45,20 @@ def test_pages_are_asked_for_until_there_is_none() -> None:
     rest = ListTopicsReply(Offset(7), (ListedTopic("b", OLD, 1),))
     whole = joined(first, reply, rest)
     assert whole == ListTopicsReply(Offset(5), reply.topics + rest.topics)
+    assert next_page(first, whole) is None
+
+
+def test_entries_of_several_pages_are_one_list() -> None:
+    users = [(EntityPart("user", name),) for name in "abc"]
+    entries = [DescribedEntity(user, (QuotaValue("producer_byte_rate", 1.0),)) for user in users]
+    (first,) = first_pages(DescribeClientQuotas(strict=True))
+    assert first == DescribeClientQuotas(strict=True, response_entry_limit=LIMIT)
+    reply = DescribeClientQuotasReply(Offset(5), tuple(entries[:2]), QuotaCursor(users[2]))
+    following = next_page(first, reply)
+    assert following == DescribeClientQuotas((), True, QuotaCursor(users[2]), LIMIT)  # noqa: FBT003
+    rest = DescribeClientQuotasReply(Offset(6), tuple(entries[2:]))
+    whole = joined(first, reply, rest)
+    assert whole == DescribeClientQuotasReply(Offset(5), tuple(entries))
     assert next_page(first, whole) is None
 
 

@@ -28,7 +28,7 @@ def test_without_changes_the_image_is_the_same_further_on() -> None:
     image = MetadataImage(features=Map(a=1), opaque=Opaque(unknown=(UnknownRecord(99, 0, b""),)))
     applied = MetadataDelta(image).apply(THERE)
     assert applied == image.at(THERE)
-    for part in ("features", "brokers", "topics", "configs", "opaque"):
+    for part in ("features", "brokers", "topics", "configs", "client_quotas", "opaque"):
         assert getattr(applied, part) is getattr(image, part)
 
 

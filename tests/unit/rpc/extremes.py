@@ -7,6 +7,7 @@
 # ruff: noqa: ANN401 - descriptors come in two implementations, messages in many types
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.message_factory import GetMessageClass
@@ -42,6 +43,7 @@ NUMBERS: Final = (
     -(2**31),
 )
 WIDE_NUMBERS: Final = (*NUMBERS, 2**31, 2**32, 2**62, 2**63 - 1, -(2**63))
+FRACTIONS: Final = (0.0, -0.0, 0.5, 1e-320, 1e300, math.inf, -math.inf, math.nan)
 TEXTS: Final = (
     "",
     "x",
@@ -88,6 +90,8 @@ def values(field: Any) -> tuple[Any, ...]:
         return OCTETS
     if name == "bool":
         return (False, True)
+    if name == "double":
+        return FRACTIONS
     return WIDE_NUMBERS if name in _WIDE else NUMBERS
 
 
@@ -120,6 +124,10 @@ _TOPIC: Final = {
     "replication_factor": -1,
     "configs": [{"name": "cleanup.policy", "value": "compact"}],
 }
+_ENTITY: Final = [
+    {"entity_type": "user", "entity_name": "u"},
+    {"entity_type": "client-id"},
+]
 _FIELDS: Final[dict[str, dict[str, Any]]] = {
     "cluster_id": {"cluster_id": cores.CLUSTER},
     "listeners": {"listeners": [_endpoint()]},
@@ -145,6 +153,17 @@ _METADATA: Final[dict[str, dict[str, Any]]] = {
             }
         ]
     },
+    "alter_client_quotas": {
+        "entries": [
+            {
+                "entity": _ENTITY,
+                "ops": [
+                    {"key": "producer_byte_rate", "value": 1024.0},
+                    {"key": "request_percentage", "remove": True},
+                ],
+            }
+        ]
+    },
     "register_broker": _BROKER,
     "broker_heartbeat": {"broker_id": 1, "current_metadata_offset": 2**62},
     "unregister_broker": {"broker_id": 2},
@@ -152,6 +171,11 @@ _METADATA: Final[dict[str, dict[str, Any]]] = {
     "describe_topics": {"names": ["t"]},
     "describe_configs": {"resources": [{"type": 2, "name": "t"}], "include_defaults": True},
     "list_brokers": {},
+    "describe_client_quotas": {
+        "components": [{"entity_type": "user", "match_type": 0, "match": "u"}],
+        "cursor": {"entity": _ENTITY},
+        "response_entry_limit": 1,
+    },
 }
 
 

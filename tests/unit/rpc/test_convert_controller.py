@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from quorate.controller.brokers import messages as of_brokers
+from quorate.controller.client_quotas import messages as of_quotas
 from quorate.controller.configs import messages as of_configs
-from quorate.controller.messages import ITEMS_MAX
+from quorate.controller.messages import ITEMS_MAX, REQUESTS
 from quorate.controller.requests import RECORDS_MAX, ReadRequest
 from quorate.controller.slices import finish
 from quorate.controller.topics import messages as of_topics
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 UUID = bytes(range(16))
 RESOURCE = of_configs.ConfigResource(of_configs.ResourceType.TOPIC, "t")
+ENTITY = (of_quotas.EntityPart("client-id"), of_quotas.EntityPart("user", ""))
 LISTENER = of_brokers.Listener("PLAINTEXT", "host", 9092, 1)
 VALUES: list[Any] = [
     of_topics.CreateTopics(
@@ -57,6 +59,31 @@ VALUES: list[Any] = [
     ),
     of_brokers.ListBrokers(),
     of_brokers.UnregisterBroker(4),
+    of_quotas.AlterClientQuotas(
+        (
+            of_quotas.QuotaAlteration(
+                ENTITY, (of_quotas.QuotaOp("k", 1.5), of_quotas.QuotaOp("l", remove=True))
+            ),
+        ),
+        validate_only=True,
+    ),
+    of_quotas.DescribeClientQuotas(
+        (
+            of_quotas.QuotaComponent("user", of_quotas.MatchType.EXACT, ""),
+            of_quotas.QuotaComponent("client-id", of_quotas.MatchType.SPECIFIED),
+        ),
+        strict=True,
+        cursor=of_quotas.QuotaCursor(ENTITY),
+        response_entry_limit=5,
+    ),
+    of_quotas.AlterClientQuotasReply(
+        (of_quotas.AlteredEntity(ENTITY, ErrorCode.INVALID_REQUEST, "k"),)
+    ),
+    of_quotas.DescribeClientQuotasReply(
+        Offset(4),
+        (of_quotas.DescribedEntity(ENTITY, (of_quotas.QuotaValue("k", 1.5),)),),
+        of_quotas.QuotaCursor(ENTITY),
+    ),
     of_topics.CreateTopicsReply(
         (of_topics.CreatedTopic("t", topic_id=TopicId(UUID), partitions=2, replication_factor=3),)
     ),
@@ -109,9 +136,11 @@ def test_values_survive(value: Any) -> None:  # noqa: ANN401 - every shape
     assert convert.from_message(message) == value
 
 
-def test_every_request_and_reply_has_a_message() -> None:
+def test_every_request_and_reply_has_a_message_and_is_tried_here() -> None:
     shapes = {type(value).__name__ for value in VALUES}
     assert shapes <= set(pb.DESCRIPTOR.message_types_by_name)
+    names = {request.__name__ for request in REQUESTS}
+    assert shapes == names | {f"{name}Reply" for name in names}
 
 
 def test_a_request_travels_in_its_envelope() -> None:

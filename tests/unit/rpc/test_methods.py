@@ -85,7 +85,10 @@ def test_a_method_takes_no_more_than_its_requests_need() -> None:
 
 def test_what_was_done_has_to_be_told() -> None:
     telling = {name for name, row in METHODS.items() if row.only_tells}
-    reads = ("Read", "ListTopics", "DescribeTopics", "DescribeConfigs", "ListBrokers")
+    reads = (
+        *("Read", "ListTopics", "DescribeTopics", "DescribeConfigs", "ListBrokers"),
+        "DescribeClientQuotas",
+    )
     assert telling == {
         *(CONTROLLER + name for name in reads),
         RAFT + "FetchSnapshot",

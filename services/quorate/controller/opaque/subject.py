@@ -9,7 +9,6 @@ from quorate.controller.opaque.records import Group, replay_unknown
 from quorate.controller.subject import Subject
 from quorate.records.metadata import (
     AccessControlEntryRecord,
-    ClientQuotaRecord,
     DelegationTokenRecord,
     ProducerIdsRecord,
     RegisterControllerRecord,
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from immutables import Map
 
     from quorate.controller.image import MetadataDelta, MetadataImage
-    from quorate.controller.opaque.image import RowKey
     from quorate.controller.subject import Replay
 
 
@@ -40,26 +38,6 @@ def _opaque(group: Group, replay: Mapping[type, Replay]) -> Subject:
 
 _controllers = Group("controllers", lambda record: (record.controller_id,))
 CONTROLLERS: Final = _opaque(_controllers, {RegisterControllerRecord: _controllers.put})
-
-
-def _quota_key(record: ClientQuotaRecord) -> RowKey:
-    entity = sorted(
-        (part.entity_type, part.entity_name is not None, part.entity_name or "")
-        for part in record.entity
-    )
-    return (*(field for part in entity for field in part), record.key)
-
-
-def _replay_quota(delta: MetadataDelta, record: ClientQuotaRecord) -> None:
-    """Set a quota, or remove it: both are the same record."""
-    if record.remove:
-        _quotas.remove(delta, record)
-    else:
-        _quotas.put(delta, record)
-
-
-_quotas = Group("client quotas", _quota_key)
-CLIENT_QUOTAS: Final = _opaque(_quotas, {ClientQuotaRecord: _replay_quota})
 
 
 def _replay_producer_ids(delta: MetadataDelta, record: ProducerIdsRecord) -> None:

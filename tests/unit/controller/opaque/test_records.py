@@ -9,9 +9,7 @@ from quorate.controller.snapshot import snapshot_records
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
     AccessControlEntryRecord,
-    ClientQuotaRecord,
     DelegationTokenRecord,
-    EntityData,
     MetadataRecord,
     ProducerIdsRecord,
     RegisterControllerRecord,
@@ -63,17 +61,6 @@ def token(max_timestamp: int = 5) -> DelegationTokenRecord:
     )
 
 
-def quota(
-    value: float = 1.0, *, remove: bool = False, entity: tuple[tuple[str, str | None], ...] = ()
-) -> ClientQuotaRecord:
-    return ClientQuotaRecord(
-        entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity),
-        key="k",
-        value=value,
-        remove=remove,
-    )
-
-
 def controller(controller_id: int, incarnation: bytes = ID) -> RegisterControllerRecord:
     return RegisterControllerRecord(
         controller_id=controller_id, incarnation_id=incarnation, end_points=(), features=()
@@ -104,7 +91,6 @@ def rows(*records: MetadataRecord) -> list[MetadataRecord]:
         (acl("old"), acl("new")),
         (scram(1), scram(2)),
         (token(1), token(2)),
-        (quota(1.0), quota(2.0)),
         (controller(1), controller(1, b"n" * 16)),
         (producer_ids(1), producer_ids(2)),
         (
@@ -125,7 +111,6 @@ def test_rule_22_the_newest_record_of_a_key_is_kept(
         (acl(), RemoveAccessControlEntryRecord(id=ID)),
         (scram(), RemoveUserScramCredentialRecord(name="bob", mechanism=1)),
         (token(), RemoveDelegationTokenRecord(token_id=TICKET)),
-        (quota(), quota(0.0, remove=True)),
     ],
 )
 def test_a_removal_removes_and_may_come_twice(
@@ -144,14 +129,6 @@ def test_rows_with_other_keys_stay() -> None:
         scram(mechanism=2),
     ]
     assert rows(*reversed(others)) == others
-
-
-def test_a_quotas_entity_is_a_set_in_which_the_default_is_not_an_empty_name() -> None:
-    user, client = ("user", "a"), ("client-id", "c")
-    other = quota(2.0, entity=(client, user))
-    assert rows(quota(entity=(user, client)), other) == [other]
-    named, default = quota(entity=(("user", ""),)), quota(entity=(("user", None),))
-    assert rows(named, default) == [default, named]
 
 
 def test_who_got_producer_ids_is_no_state() -> None:

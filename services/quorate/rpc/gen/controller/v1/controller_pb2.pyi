@@ -7,7 +7,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class WriteRequest(_message.Message):
-    __slots__ = ("sequence", "create_topics", "delete_topics", "incremental_alter_configs", "register_broker", "broker_heartbeat", "unregister_broker")
+    __slots__ = ("sequence", "create_topics", "delete_topics", "incremental_alter_configs", "register_broker", "broker_heartbeat", "unregister_broker", "alter_client_quotas")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     CREATE_TOPICS_FIELD_NUMBER: _ClassVar[int]
     DELETE_TOPICS_FIELD_NUMBER: _ClassVar[int]
@@ -15,6 +15,7 @@ class WriteRequest(_message.Message):
     REGISTER_BROKER_FIELD_NUMBER: _ClassVar[int]
     BROKER_HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     UNREGISTER_BROKER_FIELD_NUMBER: _ClassVar[int]
+    ALTER_CLIENT_QUOTAS_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     create_topics: CreateTopics
     delete_topics: DeleteTopics
@@ -22,7 +23,8 @@ class WriteRequest(_message.Message):
     register_broker: RegisterBroker
     broker_heartbeat: BrokerHeartbeat
     unregister_broker: UnregisterBroker
-    def __init__(self, sequence: _Optional[int] = ..., create_topics: _Optional[_Union[CreateTopics, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopics, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ...) -> None: ...
+    alter_client_quotas: AlterClientQuotas
+    def __init__(self, sequence: _Optional[int] = ..., create_topics: _Optional[_Union[CreateTopics, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopics, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigs, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBroker, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeat, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBroker, _Mapping]] = ..., alter_client_quotas: _Optional[_Union[AlterClientQuotas, _Mapping]] = ...) -> None: ...
 
 class WriteResponse(_message.Message):
     __slots__ = ("first_sequence", "last_sequence", "results")
@@ -35,7 +37,7 @@ class WriteResponse(_message.Message):
     def __init__(self, first_sequence: _Optional[int] = ..., last_sequence: _Optional[int] = ..., results: _Optional[_Iterable[_Union[WriteResult, _Mapping]]] = ...) -> None: ...
 
 class WriteResult(_message.Message):
-    __slots__ = ("error", "message", "outcome_unknown", "leader", "create_topics", "delete_topics", "incremental_alter_configs", "register_broker", "broker_heartbeat", "unregister_broker")
+    __slots__ = ("error", "message", "outcome_unknown", "leader", "create_topics", "delete_topics", "incremental_alter_configs", "register_broker", "broker_heartbeat", "unregister_broker", "alter_client_quotas")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
@@ -46,6 +48,7 @@ class WriteResult(_message.Message):
     REGISTER_BROKER_FIELD_NUMBER: _ClassVar[int]
     BROKER_HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     UNREGISTER_BROKER_FIELD_NUMBER: _ClassVar[int]
+    ALTER_CLIENT_QUOTAS_FIELD_NUMBER: _ClassVar[int]
     error: int
     message: str
     outcome_unknown: bool
@@ -56,10 +59,11 @@ class WriteResult(_message.Message):
     register_broker: RegisterBrokerReply
     broker_heartbeat: BrokerHeartbeatReply
     unregister_broker: UnregisterBrokerReply
-    def __init__(self, error: _Optional[int] = ..., message: _Optional[str] = ..., outcome_unknown: _Optional[bool] = ..., leader: _Optional[_Union[Leader, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsReply, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsReply, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigsReply, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBrokerReply, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeatReply, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBrokerReply, _Mapping]] = ...) -> None: ...
+    alter_client_quotas: AlterClientQuotasReply
+    def __init__(self, error: _Optional[int] = ..., message: _Optional[str] = ..., outcome_unknown: _Optional[bool] = ..., leader: _Optional[_Union[Leader, _Mapping]] = ..., create_topics: _Optional[_Union[CreateTopicsReply, _Mapping]] = ..., delete_topics: _Optional[_Union[DeleteTopicsReply, _Mapping]] = ..., incremental_alter_configs: _Optional[_Union[IncrementalAlterConfigsReply, _Mapping]] = ..., register_broker: _Optional[_Union[RegisterBrokerReply, _Mapping]] = ..., broker_heartbeat: _Optional[_Union[BrokerHeartbeatReply, _Mapping]] = ..., unregister_broker: _Optional[_Union[UnregisterBrokerReply, _Mapping]] = ..., alter_client_quotas: _Optional[_Union[AlterClientQuotasReply, _Mapping]] = ...) -> None: ...
 
 class ReadRequest(_message.Message):
-    __slots__ = ("min_offset", "current", "timeout_ms", "even_if_behind", "list_topics", "describe_topics", "describe_configs", "list_brokers")
+    __slots__ = ("min_offset", "current", "timeout_ms", "even_if_behind", "list_topics", "describe_topics", "describe_configs", "list_brokers", "describe_client_quotas")
     MIN_OFFSET_FIELD_NUMBER: _ClassVar[int]
     CURRENT_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
@@ -68,6 +72,7 @@ class ReadRequest(_message.Message):
     DESCRIBE_TOPICS_FIELD_NUMBER: _ClassVar[int]
     DESCRIBE_CONFIGS_FIELD_NUMBER: _ClassVar[int]
     LIST_BROKERS_FIELD_NUMBER: _ClassVar[int]
+    DESCRIBE_CLIENT_QUOTAS_FIELD_NUMBER: _ClassVar[int]
     min_offset: int
     current: bool
     timeout_ms: int
@@ -76,10 +81,11 @@ class ReadRequest(_message.Message):
     describe_topics: DescribeTopics
     describe_configs: DescribeConfigs
     list_brokers: ListBrokers
-    def __init__(self, min_offset: _Optional[int] = ..., current: _Optional[bool] = ..., timeout_ms: _Optional[int] = ..., even_if_behind: _Optional[bool] = ..., list_topics: _Optional[_Union[ListTopics, _Mapping]] = ..., describe_topics: _Optional[_Union[DescribeTopics, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigs, _Mapping]] = ..., list_brokers: _Optional[_Union[ListBrokers, _Mapping]] = ...) -> None: ...
+    describe_client_quotas: DescribeClientQuotas
+    def __init__(self, min_offset: _Optional[int] = ..., current: _Optional[bool] = ..., timeout_ms: _Optional[int] = ..., even_if_behind: _Optional[bool] = ..., list_topics: _Optional[_Union[ListTopics, _Mapping]] = ..., describe_topics: _Optional[_Union[DescribeTopics, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigs, _Mapping]] = ..., list_brokers: _Optional[_Union[ListBrokers, _Mapping]] = ..., describe_client_quotas: _Optional[_Union[DescribeClientQuotas, _Mapping]] = ...) -> None: ...
 
 class ReadResponse(_message.Message):
-    __slots__ = ("error", "message", "leader", "list_topics", "describe_topics", "describe_configs", "list_brokers")
+    __slots__ = ("error", "message", "leader", "list_topics", "describe_topics", "describe_configs", "list_brokers", "describe_client_quotas")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
@@ -87,6 +93,7 @@ class ReadResponse(_message.Message):
     DESCRIBE_TOPICS_FIELD_NUMBER: _ClassVar[int]
     DESCRIBE_CONFIGS_FIELD_NUMBER: _ClassVar[int]
     LIST_BROKERS_FIELD_NUMBER: _ClassVar[int]
+    DESCRIBE_CLIENT_QUOTAS_FIELD_NUMBER: _ClassVar[int]
     error: int
     message: str
     leader: Leader
@@ -94,7 +101,8 @@ class ReadResponse(_message.Message):
     describe_topics: DescribeTopicsReply
     describe_configs: DescribeConfigsReply
     list_brokers: ListBrokersReply
-    def __init__(self, error: _Optional[int] = ..., message: _Optional[str] = ..., leader: _Optional[_Union[Leader, _Mapping]] = ..., list_topics: _Optional[_Union[ListTopicsReply, _Mapping]] = ..., describe_topics: _Optional[_Union[DescribeTopicsReply, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigsReply, _Mapping]] = ..., list_brokers: _Optional[_Union[ListBrokersReply, _Mapping]] = ...) -> None: ...
+    describe_client_quotas: DescribeClientQuotasReply
+    def __init__(self, error: _Optional[int] = ..., message: _Optional[str] = ..., leader: _Optional[_Union[Leader, _Mapping]] = ..., list_topics: _Optional[_Union[ListTopicsReply, _Mapping]] = ..., describe_topics: _Optional[_Union[DescribeTopicsReply, _Mapping]] = ..., describe_configs: _Optional[_Union[DescribeConfigsReply, _Mapping]] = ..., list_brokers: _Optional[_Union[ListBrokersReply, _Mapping]] = ..., describe_client_quotas: _Optional[_Union[DescribeClientQuotasReply, _Mapping]] = ...) -> None: ...
 
 class ReadOptions(_message.Message):
     __slots__ = ("min_offset", "current", "even_if_behind")
@@ -387,6 +395,112 @@ class ConfigEntry(_message.Message):
     source: int
     is_sensitive: bool
     def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ..., source: _Optional[int] = ..., is_sensitive: _Optional[bool] = ...) -> None: ...
+
+class EntityPart(_message.Message):
+    __slots__ = ("entity_type", "entity_name")
+    ENTITY_TYPE_FIELD_NUMBER: _ClassVar[int]
+    ENTITY_NAME_FIELD_NUMBER: _ClassVar[int]
+    entity_type: str
+    entity_name: str
+    def __init__(self, entity_type: _Optional[str] = ..., entity_name: _Optional[str] = ...) -> None: ...
+
+class AlterClientQuotas(_message.Message):
+    __slots__ = ("entries", "validate_only")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[QuotaAlteration]
+    validate_only: bool
+    def __init__(self, entries: _Optional[_Iterable[_Union[QuotaAlteration, _Mapping]]] = ..., validate_only: _Optional[bool] = ...) -> None: ...
+
+class QuotaAlteration(_message.Message):
+    __slots__ = ("entity", "ops")
+    ENTITY_FIELD_NUMBER: _ClassVar[int]
+    OPS_FIELD_NUMBER: _ClassVar[int]
+    entity: _containers.RepeatedCompositeFieldContainer[EntityPart]
+    ops: _containers.RepeatedCompositeFieldContainer[QuotaOp]
+    def __init__(self, entity: _Optional[_Iterable[_Union[EntityPart, _Mapping]]] = ..., ops: _Optional[_Iterable[_Union[QuotaOp, _Mapping]]] = ...) -> None: ...
+
+class QuotaOp(_message.Message):
+    __slots__ = ("key", "value", "remove")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    value: float
+    remove: bool
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ..., remove: _Optional[bool] = ...) -> None: ...
+
+class AlterClientQuotasReply(_message.Message):
+    __slots__ = ("entries",)
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[AlteredEntity]
+    def __init__(self, entries: _Optional[_Iterable[_Union[AlteredEntity, _Mapping]]] = ...) -> None: ...
+
+class AlteredEntity(_message.Message):
+    __slots__ = ("entity", "error", "message")
+    ENTITY_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    entity: _containers.RepeatedCompositeFieldContainer[EntityPart]
+    error: int
+    message: str
+    def __init__(self, entity: _Optional[_Iterable[_Union[EntityPart, _Mapping]]] = ..., error: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+
+class DescribeClientQuotas(_message.Message):
+    __slots__ = ("components", "strict", "cursor", "response_entry_limit", "options")
+    COMPONENTS_FIELD_NUMBER: _ClassVar[int]
+    STRICT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_ENTRY_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    components: _containers.RepeatedCompositeFieldContainer[QuotaComponent]
+    strict: bool
+    cursor: QuotaCursor
+    response_entry_limit: int
+    options: ReadOptions
+    def __init__(self, components: _Optional[_Iterable[_Union[QuotaComponent, _Mapping]]] = ..., strict: _Optional[bool] = ..., cursor: _Optional[_Union[QuotaCursor, _Mapping]] = ..., response_entry_limit: _Optional[int] = ..., options: _Optional[_Union[ReadOptions, _Mapping]] = ...) -> None: ...
+
+class QuotaComponent(_message.Message):
+    __slots__ = ("entity_type", "match_type", "match")
+    ENTITY_TYPE_FIELD_NUMBER: _ClassVar[int]
+    MATCH_TYPE_FIELD_NUMBER: _ClassVar[int]
+    MATCH_FIELD_NUMBER: _ClassVar[int]
+    entity_type: str
+    match_type: int
+    match: str
+    def __init__(self, entity_type: _Optional[str] = ..., match_type: _Optional[int] = ..., match: _Optional[str] = ...) -> None: ...
+
+class QuotaCursor(_message.Message):
+    __slots__ = ("entity",)
+    ENTITY_FIELD_NUMBER: _ClassVar[int]
+    entity: _containers.RepeatedCompositeFieldContainer[EntityPart]
+    def __init__(self, entity: _Optional[_Iterable[_Union[EntityPart, _Mapping]]] = ...) -> None: ...
+
+class DescribeClientQuotasReply(_message.Message):
+    __slots__ = ("offset", "entries", "next_cursor")
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    offset: int
+    entries: _containers.RepeatedCompositeFieldContainer[DescribedEntity]
+    next_cursor: QuotaCursor
+    def __init__(self, offset: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[DescribedEntity, _Mapping]]] = ..., next_cursor: _Optional[_Union[QuotaCursor, _Mapping]] = ...) -> None: ...
+
+class DescribedEntity(_message.Message):
+    __slots__ = ("entity", "values")
+    ENTITY_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    entity: _containers.RepeatedCompositeFieldContainer[EntityPart]
+    values: _containers.RepeatedCompositeFieldContainer[QuotaValue]
+    def __init__(self, entity: _Optional[_Iterable[_Union[EntityPart, _Mapping]]] = ..., values: _Optional[_Iterable[_Union[QuotaValue, _Mapping]]] = ...) -> None: ...
+
+class QuotaValue(_message.Message):
+    __slots__ = ("key", "value")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    value: float
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
 
 class RegisterBroker(_message.Message):
     __slots__ = ("broker_id", "incarnation_id", "cluster_id", "listeners", "features", "rack", "log_dirs")

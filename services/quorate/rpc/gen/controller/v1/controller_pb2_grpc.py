@@ -64,6 +64,11 @@ class ControllerStub:
                 request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.IncrementalAlterConfigs.SerializeToString,
                 response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.IncrementalAlterConfigsReply.FromString,
                 _registered_method=True)
+        self.AlterClientQuotas = channel.unary_unary(
+                '/quorate.controller.v1.Controller/AlterClientQuotas',
+                request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.AlterClientQuotas.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.AlterClientQuotasReply.FromString,
+                _registered_method=True)
         self.RegisterBroker = channel.unary_unary(
                 '/quorate.controller.v1.Controller/RegisterBroker',
                 request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.RegisterBroker.SerializeToString,
@@ -98,6 +103,11 @@ class ControllerStub:
                 '/quorate.controller.v1.Controller/ListBrokers',
                 request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ListBrokers.SerializeToString,
                 response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ListBrokersReply.FromString,
+                _registered_method=True)
+        self.DescribeClientQuotas = channel.unary_unary(
+                '/quorate.controller.v1.Controller/DescribeClientQuotas',
+                request_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeClientQuotas.SerializeToString,
+                response_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeClientQuotasReply.FromString,
                 _registered_method=True)
 
 
@@ -149,6 +159,12 @@ class ControllerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AlterClientQuotas(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RegisterBroker(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -191,6 +207,12 @@ class ControllerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeClientQuotas(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ControllerServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -223,6 +245,11 @@ def add_ControllerServicer_to_server(servicer, server):
                     servicer.IncrementalAlterConfigs,
                     request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.IncrementalAlterConfigs.FromString,
                     response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.IncrementalAlterConfigsReply.SerializeToString,
+            ),
+            'AlterClientQuotas': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterClientQuotas,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.AlterClientQuotas.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.AlterClientQuotasReply.SerializeToString,
             ),
             'RegisterBroker': grpc.unary_unary_rpc_method_handler(
                     servicer.RegisterBroker,
@@ -258,6 +285,11 @@ def add_ControllerServicer_to_server(servicer, server):
                     servicer.ListBrokers,
                     request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ListBrokers.FromString,
                     response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.ListBrokersReply.SerializeToString,
+            ),
+            'DescribeClientQuotas': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeClientQuotas,
+                    request_deserializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeClientQuotas.FromString,
+                    response_serializer=quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeClientQuotasReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -422,6 +454,33 @@ class Controller:
             '/quorate.controller.v1.Controller/IncrementalAlterConfigs',
             quorate_dot_controller_dot_v1_dot_controller__pb2.IncrementalAlterConfigs.SerializeToString,
             quorate_dot_controller_dot_v1_dot_controller__pb2.IncrementalAlterConfigsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterClientQuotas(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/AlterClientQuotas',
+            quorate_dot_controller_dot_v1_dot_controller__pb2.AlterClientQuotas.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_controller__pb2.AlterClientQuotasReply.FromString,
             options,
             channel_credentials,
             insecure,
@@ -611,6 +670,33 @@ class Controller:
             '/quorate.controller.v1.Controller/ListBrokers',
             quorate_dot_controller_dot_v1_dot_controller__pb2.ListBrokers.SerializeToString,
             quorate_dot_controller_dot_v1_dot_controller__pb2.ListBrokersReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeClientQuotas(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quorate.controller.v1.Controller/DescribeClientQuotas',
+            quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeClientQuotas.SerializeToString,
+            quorate_dot_controller_dot_v1_dot_controller__pb2.DescribeClientQuotasReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -53,6 +53,7 @@ class ControllerStub:
     """
     DeleteTopics: _grpc.UnaryUnaryMultiCallable[_controller_pb2.DeleteTopics, _controller_pb2.DeleteTopicsReply]
     IncrementalAlterConfigs: _grpc.UnaryUnaryMultiCallable[_controller_pb2.IncrementalAlterConfigs, _controller_pb2.IncrementalAlterConfigsReply]
+    AlterClientQuotas: _grpc.UnaryUnaryMultiCallable[_controller_pb2.AlterClientQuotas, _controller_pb2.AlterClientQuotasReply]
     RegisterBroker: _grpc.UnaryUnaryMultiCallable[_controller_pb2.RegisterBroker, _controller_pb2.RegisterBrokerReply]
     BrokerHeartbeat: _grpc.UnaryUnaryMultiCallable[_controller_pb2.BrokerHeartbeat, _controller_pb2.BrokerHeartbeatReply]
     UnregisterBroker: _grpc.UnaryUnaryMultiCallable[_controller_pb2.UnregisterBroker, _controller_pb2.UnregisterBrokerReply]
@@ -60,6 +61,7 @@ class ControllerStub:
     DescribeTopics: _grpc.UnaryUnaryMultiCallable[_controller_pb2.DescribeTopics, _controller_pb2.DescribeTopicsReply]
     DescribeConfigs: _grpc.UnaryUnaryMultiCallable[_controller_pb2.DescribeConfigs, _controller_pb2.DescribeConfigsReply]
     ListBrokers: _grpc.UnaryUnaryMultiCallable[_controller_pb2.ListBrokers, _controller_pb2.ListBrokersReply]
+    DescribeClientQuotas: _grpc.UnaryUnaryMultiCallable[_controller_pb2.DescribeClientQuotas, _controller_pb2.DescribeClientQuotasReply]
 
 @_typing.type_check_only
 class ControllerAsyncStub(ControllerStub):
@@ -80,6 +82,7 @@ class ControllerAsyncStub(ControllerStub):
     """
     DeleteTopics: _aio.UnaryUnaryMultiCallable[_controller_pb2.DeleteTopics, _controller_pb2.DeleteTopicsReply]  # type: ignore[assignment]
     IncrementalAlterConfigs: _aio.UnaryUnaryMultiCallable[_controller_pb2.IncrementalAlterConfigs, _controller_pb2.IncrementalAlterConfigsReply]  # type: ignore[assignment]
+    AlterClientQuotas: _aio.UnaryUnaryMultiCallable[_controller_pb2.AlterClientQuotas, _controller_pb2.AlterClientQuotasReply]  # type: ignore[assignment]
     RegisterBroker: _aio.UnaryUnaryMultiCallable[_controller_pb2.RegisterBroker, _controller_pb2.RegisterBrokerReply]  # type: ignore[assignment]
     BrokerHeartbeat: _aio.UnaryUnaryMultiCallable[_controller_pb2.BrokerHeartbeat, _controller_pb2.BrokerHeartbeatReply]  # type: ignore[assignment]
     UnregisterBroker: _aio.UnaryUnaryMultiCallable[_controller_pb2.UnregisterBroker, _controller_pb2.UnregisterBrokerReply]  # type: ignore[assignment]
@@ -87,6 +90,7 @@ class ControllerAsyncStub(ControllerStub):
     DescribeTopics: _aio.UnaryUnaryMultiCallable[_controller_pb2.DescribeTopics, _controller_pb2.DescribeTopicsReply]  # type: ignore[assignment]
     DescribeConfigs: _aio.UnaryUnaryMultiCallable[_controller_pb2.DescribeConfigs, _controller_pb2.DescribeConfigsReply]  # type: ignore[assignment]
     ListBrokers: _aio.UnaryUnaryMultiCallable[_controller_pb2.ListBrokers, _controller_pb2.ListBrokersReply]  # type: ignore[assignment]
+    DescribeClientQuotas: _aio.UnaryUnaryMultiCallable[_controller_pb2.DescribeClientQuotas, _controller_pb2.DescribeClientQuotasReply]  # type: ignore[assignment]
 
 class ControllerServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -142,6 +146,13 @@ class ControllerServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_controller_pb2.IncrementalAlterConfigsReply, _abc.Awaitable[_controller_pb2.IncrementalAlterConfigsReply]]: ...
 
     @_abc_1.abstractmethod
+    def AlterClientQuotas(
+        self,
+        request: _controller_pb2.AlterClientQuotas,
+        context: _ServicerContext,
+    ) -> _typing.Union[_controller_pb2.AlterClientQuotasReply, _abc.Awaitable[_controller_pb2.AlterClientQuotasReply]]: ...
+
+    @_abc_1.abstractmethod
     def RegisterBroker(
         self,
         request: _controller_pb2.RegisterBroker,
@@ -189,5 +200,12 @@ class ControllerServicer(metaclass=_abc_1.ABCMeta):
         request: _controller_pb2.ListBrokers,
         context: _ServicerContext,
     ) -> _typing.Union[_controller_pb2.ListBrokersReply, _abc.Awaitable[_controller_pb2.ListBrokersReply]]: ...
+
+    @_abc_1.abstractmethod
+    def DescribeClientQuotas(
+        self,
+        request: _controller_pb2.DescribeClientQuotas,
+        context: _ServicerContext,
+    ) -> _typing.Union[_controller_pb2.DescribeClientQuotasReply, _abc.Awaitable[_controller_pb2.DescribeClientQuotasReply]]: ...
 
 def add_ControllerServicer_to_server(servicer: ControllerServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,1 @@
+"""Client quotas: what users, clients and addresses may use of the brokers."""

@@ -1,0 +1,129 @@
+"""What the controller is asked about client quotas, and what it answers."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from quorate.controller.authorizer import Operation, Permission
+from quorate.controller.replies import WriteReply
+from quorate.controller.requests import Pages, ReadFor, WriteFor
+from quorate.records.errors import ErrorCode
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from quorate.records.ids import Offset
+
+
+@value
+class EntityPart:
+    """One of the types of an entity, `user`, `client-id` or `ip`; without a name their default."""
+
+    entity_type: str
+    entity_name: str | None = None
+
+
+@value
+class QuotaOp:
+    """A quota to set, or one to `remove`, whatever its value."""
+
+    key: str
+    value: float = 0.0
+    remove: bool = False
+
+
+@value
+class QuotaAlteration:
+    """All changes of one entity; they take effect together or not at all."""
+
+    entity: tuple[EntityPart, ...]
+    ops: tuple[QuotaOp, ...]
+
+
+@value
+class AlterClientQuotas(WriteFor["AlterClientQuotasReply"]):
+    entries: tuple[QuotaAlteration, ...]
+    validate_only: bool = False
+    permission: ClassVar = Permission(Operation.ALTER_CONFIGS)
+
+
+class MatchType(IntEnum):
+    """Which names a component takes: one, only the default, or any of the two."""
+
+    EXACT = 0
+    DEFAULT = 1
+    SPECIFIED = 2
+
+
+@value
+class QuotaComponent:
+    """What an entity has to have of one type; `match` is the name of an EXACT one."""
+
+    entity_type: str
+    match_type: MatchType
+    match: str | None = None
+
+
+@value
+class QuotaCursor:
+    """Where a page begins."""
+
+    entity: tuple[EntityPart, ...]
+
+
+@value
+class DescribeClientQuotas(ReadFor["DescribeClientQuotasReply"]):
+    """The quotas of all entities that match every component, in order, a page of so many at most.
+
+    With `strict` they have no other types. 0 is a client without pages, to which an answer of
+    several is refused: a part must not be taken for the whole.
+    """
+
+    components: tuple[QuotaComponent, ...] = ()
+    strict: bool = False
+    cursor: QuotaCursor | None = None
+    response_entry_limit: int = 0
+    pages: ClassVar = Pages(limit="response_entry_limit", items="entries")
+    permission: ClassVar = Permission(Operation.DESCRIBE_CONFIGS)
+
+
+@value
+class AlteredEntity:
+    entity: tuple[EntityPart, ...]
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+
+
+@value
+class AlterClientQuotasReply(WriteReply):
+    entries: tuple[AlteredEntity, ...]
+
+
+@value
+class QuotaValue:
+    key: str
+    value: float
+
+
+@value
+class DescribedEntity:
+    """`values` are in order of their keys."""
+
+    entity: tuple[EntityPart, ...]
+    values: tuple[QuotaValue, ...]
+
+
+@value
+class DescribeClientQuotasReply:
+    offset: Offset
+    entries: tuple[DescribedEntity, ...]
+    next_cursor: QuotaCursor | None = None
+
+
+# An entity has three types at most, of which each may be wrong, and five keys.
+ITEMS_MAX: Final = {
+    ("QuotaAlteration", "entity"): 10,
+    ("QuotaAlteration", "ops"): 100,
+    ("QuotaCursor", "entity"): 10,
+    ("DescribeClientQuotas", "components"): 10,
+}
