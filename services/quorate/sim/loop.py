@@ -174,7 +174,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        when_us = self._timeline.now_us + round(delay * MILLION)
+        # As with any clock that runs, whoever waits for less than it can tell finds it gone on.
+        delay_us = max(1, round(delay * MILLION)) if delay > 0 else 0
+        when_us = self._timeline.now_us + delay_us
         return self._at(
             when_us, asyncio.TimerHandle(when_us / MILLION, callback, args, self, context)
         )

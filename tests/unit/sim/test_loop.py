@@ -84,6 +84,25 @@ def test_timers_go_off_in_the_order_of_their_times_then_of_their_making(
     assert heap.now_us == 2000
 
 
+def test_a_timer_that_is_set_again_as_long_as_little_is_left_does_not_hold_up_time(
+    heap: Heap, loop: SimulatedLoop
+) -> None:
+    rings = 0
+
+    def ring() -> None:
+        nonlocal rings
+        rings += 1
+        left_s = 61.942796 + 0.005 - loop.time()
+        if left_s > 0:
+            loop.call_later(left_s, ring)
+
+    heap.now_us = 61_942_796
+    loop.call_soon(ring)
+    heap.run(until_us=61_960_000)
+    assert heap.now_us > 61_947_796
+    assert rings < 5
+
+
 def test_what_comes_from_outside_has_its_turn_at_once(heap: Heap, loop: SimulatedLoop) -> None:
     seen: list[object] = []
     loop.call_soon(seen.append, "waited")
