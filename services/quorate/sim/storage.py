@@ -61,7 +61,9 @@ class WatchedStore(LogStore):
 
     def snapshot_stored(self, info: SnapshotInfo) -> None:
         super().snapshot_stored(info)
-        self.node.world.watch.snapshot(self.node, info.snapshot_id)
+        # One that a fetched snapshot has overtaken meanwhile was deleted, and is none any more.
+        if self.log.state.snapshot(info.snapshot_id) is not None:
+            self.node.world.watch.snapshot(self.node, info.snapshot_id)
 
     def clean(
         self,
