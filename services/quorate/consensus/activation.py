@@ -58,7 +58,7 @@ class Activation:
         log.info("the controller is active", extra={"epoch": epoch, "offset": end})
         self._tell_brokers_support()
         writing.accept(decision)
-        writing.sessions.begin()
+        writing.expiry.begin()
 
     def _tell_brokers_support(self) -> None:
         """The core may not finalise a kraft.version that a registered broker cannot read."""
@@ -103,7 +103,7 @@ class Activation:
         self._tell_brokers_support()
         writing.held.release(high_watermark)
         self._reading.reached()
-        writing.sessions.committed(high_watermark)
+        writing.expiry.committed(high_watermark)
         writing.proposer.consider()
 
     # --- its end ----------------------------------------------------------------------------------

@@ -11,13 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.brokers.heartbeats import FENCE
 from quorate.raft.backoff import backoff_ms
-from quorate.records.metadata import (
-    BrokerRegistrationChangeRecord,
-    decode_record,
-    frame_of,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,13 +27,11 @@ SWEEP_AFTER_MS: Final = 100
 # After a decision that could not be made; what stands in its way may change with the next write.
 AGAIN_FIRST_MS: Final = 100
 AGAIN_LONGEST_MS: Final = 10_000
-# What values of that type begin with, in whichever version.
-_CHANGE_FRAME: Final = frame_of(BrokerRegistrationChangeRecord, 0)[:-1]
 log = logging.getLogger(__name__)
 
 
 class Expiry:
-    """The timer of the brokers' sessions, and of what follows when one ends."""
+    """The timer of all that is due without a request."""
 
     def __init__(
         self,
@@ -49,7 +41,7 @@ class Expiry:
         *,
         pause_ms: int,
     ) -> None:
-        """A timer that fires `pause_ms` late tells of a pause, after which sessions start anew."""
+        """A timer that fires `pause_ms` late tells of a pause, after which times begin anew."""
         self._driver = driver
         self._controller = controller
         self._accept = accept
@@ -61,7 +53,6 @@ class Expiry:
         self._failures = 0
         self._awaited: Offset | None = None
         self.errors = 0
-        self.fenced = 0
 
     def begin(self) -> None:
         """The controller has become active."""
@@ -115,7 +106,6 @@ class Expiry:
         try:
             if decision is not None and decision.values:
                 self._awaited = decision.end_offset
-                self.fenced += sum(map(_fences, decision.values))
                 self._accept(decision)
         except Exception as error:
             # Decided, and counted: what follows would rest on records that are in no log.
@@ -124,9 +114,9 @@ class Expiry:
         self.arm()
 
     def _undecided(self, now_ms: int, error: Exception) -> None:
-        """Nothing was counted as appended. Silent brokers are fenced later than they should be."""
-        about = {"repeats": ("sessions", type(error))}
-        log.error("no decision on the brokers' sessions", exc_info=error, extra=about)
+        """Nothing was counted as appended. What is due is decided later than it should be."""
+        about = {"repeats": ("expiry", type(error))}
+        log.error("no decision on what is due", exc_info=error, extra=about)
         self._failures += 1
         self.errors += 1
         wait_ms = backoff_ms(
@@ -137,11 +127,3 @@ class Expiry:
         )
         self._begins_ms = now_ms + wait_ms
         self.arm()
-
-
-def _fences(value: bytes) -> bool:
-    # Nearly all are of other types, and too many to decode each.
-    if not value.startswith(_CHANGE_FRAME):
-        return False
-    record, _ = decode_record(value)
-    return isinstance(record, BrokerRegistrationChangeRecord) and record.fenced == FENCE

@@ -56,10 +56,10 @@ class Writing:
             decides=lambda: self.decides,
             decided=self._decided,
             failed=self._undecided,
-            rested=lambda: self.sessions.arm(),
+            rested=lambda: self.expiry.arm(),
             broke=driver.fail,
         )
-        self.sessions = Expiry(driver, controller, self.accept, pause_ms=pause_ms)
+        self.expiry = Expiry(driver, controller, self.accept, pause_ms=pause_ms)
         self._spans = _make_spans()
         self._errors = 0
 
@@ -71,14 +71,14 @@ class Writing:
 
     def metrics(self) -> Mapping[str, Value]:
         """Numbers for a scrape."""
-        deciding, sessions = self.deciding, self.sessions
+        deciding = self.deciding
         return {
             "event_queue_size": deciding.queue_size,
             "event_queue_operations_started_total": deciding.asked,
             "event_queue_processing_time_seconds": deciding.durations,
             "event_queue_time_seconds": deciding.waits,
-            "metadata_errors_total": self._errors + sessions.errors,
-            "timed_out_broker_heartbeats_total": sessions.fenced,
+            "metadata_errors_total": self._errors + self.expiry.errors,
+            **self._controller.counted,
         }
 
     # --- decisions --------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class Writing:
         elif reply is not None and not future.done():
             future.set_result(reply)
         if decision.changes_soft:
-            self.sessions.arm()
+            self.expiry.arm()
 
     def _undecided(self, asked: Undecided, error: Exception) -> None:
         """Nothing was counted as appended, so that it ends this request only (rule 28)."""
@@ -177,7 +177,7 @@ class Writing:
         self.proposer.stop()
         for asked in self.deciding.stop():
             refuse(asked.future, not_controller(info, "this controller stopped leading"))
-        self.sessions.stop()
+        self.expiry.stop()
 
 
 def _make_spans() -> WriteSpans | None:

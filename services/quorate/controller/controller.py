@@ -90,6 +90,8 @@ class Controller:
         self._committed = Replayer(image or MetadataImage())
         self._gathers = gathers
         self._active: _Active | None = None
+        # What was decided without a request, by the name of a metric, in all times of being active.
+        self.counted = dict.fromkeys((name for timed in _TIMED for name in timed.counts), 0)
 
     @property
     def image(self) -> MetadataImage:
@@ -232,6 +234,8 @@ class Controller:
             outcome = timed.expire(context)
             if outcome is not None:
                 decision = active.take(outcome)
+                for name, count in timed.counts.items():
+                    self.counted[name] += count(outcome.proposal)
                 return decision if decision.values or self.wake_at_ms == AT_ONCE_MS else None
         return None
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.controller import controller as module
+from quorate.controller.controller import Controller
 from quorate.controller.decision import Outcome, Proposal, SoftState
 from quorate.controller.timed import Timed
 from quorate.records.ids import Epoch
@@ -65,6 +67,22 @@ def test_the_first_that_is_due_wakes_and_a_pause_puts_it_off(
     assert controller.wake_at_ms == 149
     assert controller.expire(149) is None
     assert controller.wake_at_ms == sessions_end_ms + 99
+
+
+def test_what_is_counted_of_its_decisions_is_kept_beyond_a_leadership(
+    monkeypatch: pytest.MonkeyPatch, cluster: Cluster
+) -> None:
+    cluster.controller.deactivate()
+    alarm = replace(timed(100), counts={"rings": lambda _: 3})
+    monkeypatch.setattr(module, "_TIMED", (alarm,))
+    controller = Controller(cluster.controller._settings, image=cluster.image)
+    assert controller.counted == {"rings": 0}
+    for epoch, rings_before in ((2, 0), (3, 3)):
+        controller.activate(Epoch(epoch), cluster.image.position.end_offset, 0)
+        assert controller.counted == {"rings": rings_before}
+        controller.expire(100)
+        controller.deactivate()
+    assert controller.counted == {"rings": 6}
 
 
 def test_without_a_word_on_pauses_they_make_no_difference(cluster: Cluster) -> None:

@@ -189,7 +189,17 @@ def _renew(soft: SoftState, view: View, now_ms: int) -> None:
     soft.of(Sessions).renew(view.brokers, now_ms)
 
 
-SILENCE: Final = Timed(begin=_begin, wake_at_ms=_wake_at_ms, expire=decide_expiry, renew=_renew)
+def _fenced(proposal: Proposal) -> int:
+    return sum(isinstance(record, BrokerRegistrationChangeRecord) for record in proposal.records)
+
+
+SILENCE: Final = Timed(
+    begin=_begin,
+    wake_at_ms=_wake_at_ms,
+    expire=decide_expiry,
+    renew=_renew,
+    counts={"timed_out_broker_heartbeats_total": _fenced},
+)
 """Brokers that were silent for their whole session are fenced."""
 
 

@@ -93,7 +93,9 @@ def test_a_broker_that_is_silent_for_its_session_is_fenced_and_led_around(
     keep_alive(cluster, 2, 3)
     assert cluster.controller.wake_at_ms == 9000
     assert cluster.controller.expire(8999) is None
+    assert cluster.controller.counted == {"timed_out_broker_heartbeats_total": 0}
     decision = cluster.controller.expire(9000)
+    assert cluster.controller.counted == {"timed_out_broker_heartbeats_total": 1}
     assert decision is not None
     assert decision.reply is None
     assert decision.records == (
