@@ -65,11 +65,12 @@ class MetadataImage:
 
     @property
     def replaced(self) -> int:
-        """How many topics, configurations and quotas others took the place of, or nothing.
+        """How much others took the place of, or nothing: topics, configurations and the like.
 
-        Since this process began to replay: what only earlier images hold.
+        Since this process began to replay: what only earlier images hold. Each part that may have
+        very much counts its own.
         """
-        return self.topics.tally.replaced + self.configs.replaced + self.client_quotas.replaced
+        return sum([part.replaced for part in _counting_of(self)])
 
     def at(self, position: LogPosition) -> MetadataImage:
         """The same metadata at a later place of the log, where nothing changed since."""
@@ -79,6 +80,8 @@ class MetadataImage:
 
 _NAMES: Final = tuple(each.name for each in fields(MetadataImage) if each.name != "position")
 _parts_of: Final[Callable[[MetadataImage], tuple[Any, ...]]] = attrgetter(*_NAMES)
+_COUNTING: Final = [name for name in _NAMES if hasattr(getattr(MetadataImage(), name), "replaced")]
+_counting_of: Final[Callable[[MetadataImage], tuple[Any, ...]]] = attrgetter(*_COUNTING)
 
 
 class _Part(Generic[P, D]):

@@ -58,6 +58,11 @@ class Topics:
     tally: Tally = field(default_factory=Tally)
 
     @property
+    def replaced(self) -> int:
+        """What others took the place of, or nothing, since this process began to replay."""
+        return self.tally.replaced
+
+    @property
     def partition_count(self) -> int:
         """How many partitions there are."""
         return len(self.partitions)
