@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quorate.controller.brokers import messages as of_brokers
 from quorate.controller.configs import messages as of_configs
+from quorate.controller.features import messages as of_features
 from quorate.controller.features.levels import encode_at
 from quorate.controller.topics import messages as of_topics
 from quorate.raft import messages as m
@@ -84,7 +85,7 @@ def _registration(index: int) -> of_brokers.RegisterBroker:
         incarnation_id=_UUID,
         cluster_id=ClusterId("c" * 22),
         listeners=(of_brokers.Listener("PLAINTEXT", "host", 9092),),
-        features=(of_brokers.FeatureRange("metadata.version", 7, 30),),
+        features=(of_features.FeatureRange("metadata.version", 7, 30),),
         log_dirs=(_UUID,),
     )
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 from quorate.controller.brokers import messages as of_brokers
 from quorate.controller.client_quotas import messages as of_client_quotas
 from quorate.controller.configs import messages as of_configs
+from quorate.controller.features import messages as of_features
 from quorate.controller.requests import ReadRequest, WriteRequest
 from quorate.controller.topics import messages as of_topics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MESSAGES: Final = (of_topics, of_configs, of_client_quotas, of_brokers)
+MESSAGES: Final = (of_features, of_topics, of_configs, of_client_quotas, of_brokers)
 
 # By name, in whichever message of a door they have their likes.
 SHAPES: Final[Mapping[str, type]] = {
@@ -35,5 +36,7 @@ REQUESTS: Final[tuple[type[WriteRequest | ReadRequest], ...]] = tuple(
 ITEMS_MAX: Final = 1000
 # By the name of what has the list, and of the field.
 BOUNDS: Final[Mapping[tuple[str, str], int]] = {
-    place: bound for module in MESSAGES for place, bound in module.ITEMS_MAX.items()
+    place: bound
+    for module in MESSAGES
+    for place, bound in vars(module).get("ITEMS_MAX", {}).items()
 }

@@ -12,7 +12,6 @@ from quorate.consensus.config import read_config
 from quorate.consensus.node import Node
 from quorate.controller.brokers.messages import (
     BrokerHeartbeat,
-    FeatureRange,
     ListBrokers,
     Listener,
     RegisterBroker,
@@ -34,6 +33,7 @@ from quorate.controller.configs.messages import (
     IncrementalAlterConfigs,
     ResourceType,
 )
+from quorate.controller.features.messages import FeatureRange
 from quorate.controller.topics.messages import (
     CreateTopics,
     DeleteTopics,

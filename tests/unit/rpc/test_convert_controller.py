@@ -9,6 +9,7 @@ import pytest
 from quorate.controller.brokers import messages as of_brokers
 from quorate.controller.client_quotas import messages as of_quotas
 from quorate.controller.configs import messages as of_configs
+from quorate.controller.features import messages as of_features
 from quorate.controller.messages import ITEMS_MAX, REQUESTS
 from quorate.controller.requests import RECORDS_MAX, ReadRequest
 from quorate.controller.slices import finish
@@ -50,7 +51,7 @@ VALUES: list[Any] = [
         incarnation_id=UUID,
         cluster_id=ClusterId("c"),
         listeners=(LISTENER,),
-        features=(of_brokers.FeatureRange("metadata.version", 7, 30),),
+        features=(of_features.FeatureRange("metadata.version", 7, 30),),
         rack="r",
         log_dirs=(UUID,),
     ),

@@ -11,6 +11,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.value import named_value, value
 
 if TYPE_CHECKING:
+    from quorate.controller.features.messages import FeatureRange
     from quorate.records.ids import ClusterId, Offset
 
 
@@ -22,15 +23,6 @@ class Listener:
     host: str
     port: int
     security_protocol: int = 0
-
-
-@value
-class FeatureRange:
-    """The levels of a feature that a node supports, both ends included."""
-
-    name: str
-    min_level: int
-    max_level: int
 
 
 @named_value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.brokers.messages import FeatureRange
+from quorate.controller.features.messages import FeatureRange
 from quorate.records.metadata import (
     METADATA_VERSION_LATEST,
     METADATA_VERSION_MIN,
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
     from quorate.records.metadata import MetadataRecord
 
-
 METADATA_VERSION: Final = "metadata.version"
-
-
+# The features of Kafka 4.3 and the levels of each that this release can live with.
 SUPPORTED_FEATURES: Final = (
     FeatureRange("eligible.leader.replicas.version", 0, 1),
     FeatureRange("group.version", 0, 1),
@@ -38,21 +36,10 @@ SUPPORTED_FEATURES: Final = (
     FeatureRange("streams.version", 0, 1),
     FeatureRange("transaction.version", 0, 2),
 )
-
-
-"""The features of Kafka 4.3 and the levels of each that this release can live with."""
-
-
 # The levels from which on Kafka's records carry what their names say (api-keys of 4.3.1).
 ISR_SHRINK_KEEPS_EPOCH_LEVEL: Final = 12
-
-
 DIRECTORIES_LEVEL: Final = 17
-
-
 ELIGIBLE_REPLICAS_LEVEL: Final = 23
-
-
 CORDONED_DIRECTORIES_LEVEL: Final = 30
 
 

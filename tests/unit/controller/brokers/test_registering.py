@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from quorate.controller.brokers.messages import (
-    FeatureRange,
     Listener,
     RegisterBrokerReply,
     UnregisterBroker,
     UnregisterBrokerReply,
 )
 from quorate.controller.features.levels import SUPPORTED_FEATURES
+from quorate.controller.features.messages import FeatureRange
 from quorate.controller.partitions import LOST_DIR
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, DirectoryId

@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 from immutables import Map
 
-from quorate.controller.brokers.messages import FeatureRange
 from quorate.controller.features.levels import (
     SUPPORTED_FEATURES,
     encode_at,
     metadata_version,
     registration_problem,
 )
+from quorate.controller.features.messages import FeatureRange
 from quorate.records.metadata import (
     BrokerRegistrationChangeRecord,
     UnknownRecord,

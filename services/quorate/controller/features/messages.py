@@ -1,0 +1,14 @@
+"""What is said of features to the controller and by it."""
+
+from __future__ import annotations
+
+from quorate.records.value import value
+
+
+@value
+class FeatureRange:
+    """The levels of a feature that a node supports, both ends included."""
+
+    name: str
+    min_level: int
+    max_level: int
