@@ -72,13 +72,11 @@ def unified(
 ) -> tuple[tuple[DirectoryId, ...], list[Sequence[int] | None]]:
     """One list of directories for several, and where each one's are in it; None for unmoved."""
     first = tables[0]
-    if all(table is first for table in tables):
+    if all(table == first for table in tables):
         return first, [None] * len(tables)
     known = {directory: place for place, directory in enumerate(first)}
     moved: list[Sequence[int] | None] = []
-    found: dict[int, Sequence[int] | None] = {id(first): None}
     for table in tables:
-        if id(table) not in found:
-            found[id(table)] = [known.setdefault(each, len(known)) for each in table]
-        moved.append(found[id(table)])
+        is_first = table == first
+        moved.append(None if is_first else [known.setdefault(each, len(known)) for each in table])
     return tuple(known), moved

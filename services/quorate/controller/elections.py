@@ -39,10 +39,10 @@ def is_among(ids: frozenset[int]) -> Callable[[Rows], Bits]:
     """Which of many numbers are among these ids of brokers; -1 is none."""
     last = max(ids, default=0)
     if last < _TABLE_MAX:
-        # One place more, which is that of -1 and of every id that is larger.
-        table = np.zeros(last + 2, np.bool_)
-        table[list(ids)] = True
-        return lambda brokers: table[np.where((brokers < 0) | (brokers > last), -1, brokers)]
+        # With a place for -1 before them, and one for every larger number behind them.
+        table = np.zeros(last + 3, np.bool_)
+        table[1 : last + 2][list(ids)] = True
+        return lambda brokers: table.take(brokers + 1, mode="clip")
     # A last number that is no id keeps every place that is looked up inside the array.
     known = np.array([*sorted(ids), np.iinfo(np.int64).max])
     return lambda brokers: np.equal(np.take(known, np.searchsorted(known, brokers)), brokers)

@@ -13,32 +13,38 @@ if TYPE_CHECKING:
     from quorate.controller.partition_rows import Index
 
 
-def upserted(rows: PartitionRows, other: PartitionRows) -> PartitionRows:
-    """Rows with others put between them, all by key; of two with one key the other's stays."""
-    if not len(rows) or other.keys[0] > rows.keys[-1]:
-        return PartitionRows.joined([part for part in (rows, other) if len(part)])
-    at = rows.keys.searchsorted(other.keys)
-    if at[-1] < len(rows) and (rows.keys[at] == other.keys).all():
-        return replaced(rows, at, other)
-    kept = rows.taken(np.flatnonzero(~np.isin(rows.keys, other.keys)))
-    both = PartitionRows.joined((kept, other))
+def upserted(rows: PartitionRows, other: PartitionRows, start: int, stop: int) -> PartitionRows:
+    """Rows with those of others from `start` to `stop` put between them.
+
+    Of two with one key the other's stays.
+    """
+    keys = other.keys[start:stop]
+    if not len(rows) or keys[0] > rows.keys[-1]:
+        return PartitionRows.joined([each for each in (rows, other.view(start, stop)) if len(each)])
+    at = rows.keys.searchsorted(keys)
+    if at[-1] < len(rows) and (rows.keys[at] == keys).all():
+        return _replaced(rows, at, other, start, stop)
+    kept = rows.taken(np.flatnonzero(~np.isin(rows.keys, keys)))
+    both = PartitionRows.joined((kept, other.view(start, stop)))
     return both.taken(np.argsort(both.keys))
 
 
-def replaced(rows: PartitionRows, at: Index, other: PartitionRows) -> PartitionRows:
+def _replaced(
+    rows: PartitionRows, at: Index, other: PartitionRows, start: int, stop: int
+) -> PartitionRows:
     """Rows with others in the place of some, which have the same keys."""
     width = max(rows.width, other.width)
     directories, (mine, theirs) = unified([rows.directories, other.directories])
     kind = place_type(len(directories))
     values = with_width(rows.values, width)
     values = values.copy() if values is rows.values else values
-    values[at] = with_width(other.values, width)
+    values[at] = with_width(other.values[start:stop], width)
     places = padded(mapped(rows.places, mine, kind), width)
     places = places.copy() if places is rows.places else places
-    places[at] = padded(mapped(other.places, theirs, kind), width)
-    seldom = other.seldom
-    if rows.seldom:
-        gone = set(other.keys.tolist())
-        seldom = {key: each for key, each in rows.seldom.items() if key not in gone}
-        seldom.update(other.seldom)
+    places[at] = padded(mapped(other.places[start:stop], theirs, kind), width)
+    seldom = rows.seldom
+    if seldom or other.seldom:
+        keys = set(other.keys[start:stop].tolist())
+        seldom = {key: each for key, each in seldom.items() if key not in keys}
+        seldom |= {key: each for key, each in other.seldom.items() if key in keys}
     return PartitionRows(rows.keys, rows.topic_ids, values, places, directories, seldom)

@@ -40,6 +40,7 @@ PARTITION_ID_MAX: Final = (1 << PARTITION_ID_BITS) - 1
 
 LEADER, LEADER_EPOCH, PARTITION_EPOCH, RECOVERY, REPLICAS, ISR, FIXED = range(7)
 _PADDING: Final = -1
+_ZERO: Final = np.zeros(1, np.intp)
 _EPOCH_MAX: Final = np.iinfo(np.int32).max
 
 if TYPE_CHECKING:
@@ -194,12 +195,13 @@ class PartitionRows:
     @property
     def numbers(self) -> list[int]:
         """The numbers of the topics, one for each run."""
-        numbers = self.keys >> PARTITION_ID_BITS
-        found: list[int] = numbers[_starts(numbers)].tolist()
+        found: list[int] = (self.keys[self._starts()] >> PARTITION_ID_BITS).tolist()
         return found
 
     def _starts(self) -> Index:
         """Where the runs of rows of one topic begin."""
+        if len(self.topic_ids) == 1:
+            return _ZERO
         return _starts(self.keys >> PARTITION_ID_BITS)
 
     @property
@@ -344,12 +346,15 @@ class PartitionRows:
     def taken(self, index: Index) -> PartitionRows:
         """Those rows, in that order."""
         keys = self.keys[index]
-        numbers = keys >> PARTITION_ID_BITS
-        topic_ids = dict(zip(self.numbers, self.topic_ids, strict=True))
+        topic_ids = self.topic_ids
+        if len(topic_ids) > 1:
+            runs = self._starts().searchsorted(index, side="right") - 1
+            found = [topic_ids[run] for run in runs[_starts(runs)].tolist()]
+            topic_ids = tuple([topic_id for topic_id, _ in groupby(found)])
         chosen = set(keys.tolist()) if self.seldom else ()
         return PartitionRows(
             keys,
-            tuple([topic_ids[number] for number in numbers[_starts(numbers)].tolist()]),
+            topic_ids if len(keys) else (),
             self.values[index],
             self.places[index],
             self.directories,
@@ -375,8 +380,10 @@ def _row(partition: Partition, width: int) -> list[int]:
 
 def _starts(numbers: Keys) -> Index:
     """Where runs of equal numbers begin."""
-    changes = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
-    return np.concatenate([np.zeros(min(1, len(numbers)), np.intp), changes])
+    is_start = np.empty(len(numbers), np.bool_)
+    is_start[:1] = True
+    np.not_equal(numbers[1:], numbers[:-1], out=is_start[1:])
+    return is_start.nonzero()[0]
 
 
 def _joined_runs(parts: Sequence[PartitionRows]) -> tuple[TopicId, ...]:

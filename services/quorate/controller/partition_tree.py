@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quorate.controller.partitions import Partition
     from quorate.records.ids import TopicId
 
-ROWS_MAX: Final = 256
+ROWS_MAX: Final = 512
 NODE_MAX: Final = 128
 
 
@@ -162,7 +162,7 @@ class PartitionTree:
         count = self._count
         for at, index, start, stop in self._shared(rows.keys):
             before = self._nodes[at].parts[index]
-            after = upserted(before, rows.view(start, stop))
+            after = upserted(before, rows, start, stop)
             count += len(after) - len(before)
             is_last = at == len(self._nodes) - 1 and index == len(self._nodes[at].parts) - 1
             edits.setdefault(at, []).append((index, _cut(after, is_last=is_last)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hypothesis import given
 
@@ -11,13 +12,20 @@ from quorate.controller.partitions import UNASSIGNED_DIR, Partition
 from quorate.records.ids import DirectoryId
 from tests.unit.controller.test_partition_rows import ONE, held, made, tables
 
+if TYPE_CHECKING:
+    from quorate.controller.partition_rows import PartitionRows
+
+
+def merged(rows: PartitionRows, other: PartitionRows) -> PartitionRows:
+    return upserted(rows, other, 0, len(other))
+
 
 @given(before=tables, changes=tables)
 def test_rows_take_others_in_and_stay_as_they_are(
     before: dict[int, Partition], changes: dict[int, Partition]
 ) -> None:
     rows = made(before)
-    after = upserted(rows, made(changes)) if changes else rows
+    after = merged(rows, made(changes)) if changes else rows
     assert held(after) == before | changes
     assert after.keys.tolist() == sorted(before | changes)
     assert held(rows) == before
@@ -27,7 +35,7 @@ def test_directories_that_nobody_has_any_more_are_forgotten() -> None:
     rows = made({0: ONE})
     for number in range(1000):
         there = DirectoryId(number.to_bytes(16))
-        rows = upserted(rows, made({0: replace(ONE, directories=(there, UNASSIGNED_DIR))}))
+        rows = merged(rows, made({0: replace(ONE, directories=(there, UNASSIGNED_DIR))}))
     assert len(rows.directories) < 100
     assert held(rows) == {0: replace(ONE, directories=(there, UNASSIGNED_DIR))}
 
@@ -40,4 +48,4 @@ def test_more_directories_than_a_byte_can_name_are_kept_apart() -> None:
     rows = made(table)
     assert dict(rows.partitions()) == table
     few, others = rows.part(0, 3), made({500: ONE})
-    assert dict(upserted(few, others).partitions()) == {**dict(few.partitions()), 500: ONE}
+    assert dict(merged(few, others).partitions()) == {**dict(few.partitions()), 500: ONE}
