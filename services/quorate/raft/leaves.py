@@ -33,16 +33,18 @@ def heard(replica: Replica, role: Leader, key: ReplicaKey, last_fetch_ms: Millis
     """A voter fetches, after that time before: its leave is over when it has been gone.
 
     One Fetch proves nothing: it may have been sent before its voter stopped, while this leader
-    stood still. The next one is sent upon the answer.
+    stood still. The next one is sent upon the answer. Nor does a silence that began before the
+    leave: the voter was cut off while it asked.
     """
     leave = role.leaves.get(key)
     if leave is None:
         return
+    silent_from_ms = max(leave.given_ms, last_fetch_ms or leave.given_ms)
     if leave.is_back:
         del role.leaves[key]
         text = f"voter {key} is back from its leave"
         replica.out.note(NoteKind.LEAVE_ENDED, text, replica_id=key.node_id)
-    elif is_silent(replica, last_fetch_ms):
+    elif is_silent(replica, silent_from_ms):
         leave.is_back = True
 
 

@@ -54,7 +54,7 @@ class Leaving:
             assert obstacle is not None
             self.changes.refuse(token, obstacle)
             return
-        role.leaves[voter.key] = Leave(r.timers.after(LEAVE_MS))
+        role.leaves[voter.key] = Leave(r.timers.now, r.timers.after(LEAVE_MS))
         text = f"voter {voter.key} has leave to stop: {self._named(role)} stay"
         r.out.note(NoteKind.LEAVE_GRANTED, text, replica_id=voter.key.node_id)
         r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", r.leader_info))

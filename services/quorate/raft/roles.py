@@ -182,6 +182,7 @@ class Leave:
     `is_back` is set by the first Fetch after a silence, which may have been under way for as long.
     """
 
+    given_ms: Millis
     until_ms: Millis
     is_back: bool = False
 

@@ -22,6 +22,17 @@ def test_a_voter_that_was_silent_and_fetches_twice_is_back() -> None:
     assert quorum.may_stop(3)
 
 
+def test_a_voter_that_was_cut_off_before_its_leave_is_not_back_from_it() -> None:
+    quorum = quorums.Quorum()
+    quorum.passes(quorums.SILENCE_MS + 100, 3, 4, 5)
+    assert quorum.may_stop(2)
+    # Its own Fetches come through again, and it is about to stop.
+    assert quorum.fetch(2) == []
+    assert quorum.fetch(2) == []
+    assert quorum.may_stop(3)
+    assert not quorum.may_stop(4)
+
+
 def test_a_leave_that_is_not_used_ends() -> None:
     quorum = quorums.Quorum(1, 2, 3)
     assert quorum.may_stop(2)
