@@ -22,12 +22,13 @@ help:  ## list the targets
 install: $(INSTALLED)  ## make .venv with the quorate command in it
 
 $(INSTALLED): requirements.lock pyproject.toml
-	$(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	$(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip --quiet check
 	touch $@
 
 pythons:  ## for tests that compare versions of Python: an environment for each of PYTHONS='python3.12 python3.13'
-	$(foreach it,$(PYTHONS),$(it) -m venv .venv-$(notdir $(it)) && .venv-$(notdir $(it))/bin/python -m pip install --quiet --require-hashes --requirement requirements.lock &&) true
+	$(foreach it,$(PYTHONS),$(it) -m venv .venv-$(notdir $(it)) && .venv-$(notdir $(it))/bin/python -m pip install --quiet --no-deps --require-hashes --requirement requirements.lock &&) true
 
 pipeline: $(PIPELINE)  ## add Spark to .venv, for quorate pipeline and its tests; needs Java 17
 
