@@ -17,11 +17,10 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.decision import Context, Decision, Outcome, Proposal, SoftState
+from quorate.controller.decision import Bulk, Context, Decision, Outcome, Proposal, SoftState
 from quorate.controller.errors import NotActiveError
 from quorate.controller.features.levels import METADATA_VERSION, metadata_version
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
-from quorate.controller.mass_elections import Elected
 from quorate.controller.overlay import Overlay
 from quorate.controller.reads import answer, answer_in_slices
 from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record_in_slices
@@ -341,7 +340,7 @@ class _Active:
         if proposal.values:
             delta = MetadataDelta(self.freeze())
             for item in proposal.items:
-                if isinstance(item, Elected):
+                if isinstance(item, Bulk):
                     item.replay(delta)
                     offset = Offset(offset + len(item.values))
                     continue

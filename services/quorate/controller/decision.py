@@ -6,12 +6,12 @@ Records are encoded here, once, in the versions that the finalised metadata.vers
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import encode_at
-from quorate.controller.mass_elections import Elected
 from quorate.controller.requests import RECORDS_MAX
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES
 from quorate.records.errors import ErrorCode
@@ -23,7 +23,7 @@ from quorate.records.widths import STRING_BYTES_MAX, record_problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from quorate.controller.image import MetadataImage, View
+    from quorate.controller.image import MetadataDelta, MetadataImage, View
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import Caller
     from quorate.records.ids import ClusterId, Offset, TopicId
@@ -104,6 +104,18 @@ class Context:
         return self.decided.end_offset
 
 
+class Bulk(ABC):
+    """Records that are decided, encoded and worked in together, because they are very many."""
+
+    __slots__ = ()
+
+    values: Sequence[bytes]
+
+    @abstractmethod
+    def replay(self, delta: MetadataDelta) -> None:
+        """Work all of them in."""
+
+
 @value
 class Mark:
     """How much a proposal held at some time."""
@@ -119,14 +131,14 @@ class Proposal:
     def __init__(self, level: int) -> None:
         self._level = level
         self._bytes_left = BATCH_BYTES_MAX - HEADER_BYTES
-        # Single records, and what was decided for many partitions, in order.
-        self.items: list[MetadataRecord | Elected] = []
+        # In their order.
+        self.items: list[MetadataRecord | Bulk] = []
         self.values: list[bytes] = []
 
     @property
     def records(self) -> list[MetadataRecord]:
         """The records that were added one by one."""
-        return [item for item in self.items if not isinstance(item, Elected)]
+        return [item for item in self.items if not isinstance(item, Bulk)]
 
     def add(self, records: Sequence[MetadataRecord]) -> bool:
         """Take these together, or none of them and answer False: they need a batch of their own.
@@ -138,11 +150,11 @@ class Proposal:
         values = [self._encoded(record) for record in records]
         return self._take(records, values)
 
-    def add_elected(self, elected: Elected) -> bool:
-        """Take what was decided for many partitions, or nothing and answer False."""
-        return self.has_room(len(elected.values)) and self._take((elected,), elected.values)
+    def add_bulk(self, bulk: Bulk) -> bool:
+        """Take all of these, or nothing and answer False."""
+        return self.has_room(len(bulk.values)) and self._take((bulk,), bulk.values)
 
-    def _take(self, items: Sequence[MetadataRecord | Elected], values: Sequence[bytes]) -> bool:
+    def _take(self, items: Sequence[MetadataRecord | Bulk], values: Sequence[bytes]) -> bool:
         size = sum(map(len, values)) + _RECORD_OVERHEAD * len(values)
         if size > self._bytes_left:
             return False

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from quorate.controller.decision import Bulk
 from quorate.controller.elections import is_among
 from quorate.controller.features.levels import ISR_SHRINK_KEEPS_EPOCH_LEVEL
 from quorate.controller.partition_columns import Changes
@@ -30,7 +31,7 @@ COMPARED_MAX: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Elected:
+class Elected(Bulk):
     """What was decided for many partitions: rows before and after it, and the records' values."""
 
     old: PartitionRows

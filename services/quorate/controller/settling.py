@@ -158,7 +158,7 @@ def _go_on(
     if len(alone) > EXAMINED_SLICE:
         rows = rows.view(0, int(alone[EXAMINED_SLICE]))
         elected, alone = elect(rows, active, level)
-    if elected is not None and not proposal.add_elected(elected):
+    if elected is not None and not proposal.add_bulk(elected):
         # Beside what is in the batch already; the next slice begins here.
         return settling
     partition_ids = rows.partition_ids[alone].tolist()
