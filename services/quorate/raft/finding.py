@@ -46,21 +46,27 @@ class Finding:
     def drive(self) -> None:
         """Ask the next one, if it is time."""
         r = self.r
-        if (
-            not self.is_lost()
-            or self.next_ms > r.timers.now
-            or r.calls.in_flight(CallKind.DISCOVERY)
-        ):
+        if not self.is_lost() or self.next_ms > r.timers.now or self._is_waiting():
             return
         if not self.following.may_fetch():
             return
         targets = self.targets()
-        if not targets:
-            return
-        peer = targets[self.turn % len(targets)]
-        self.turn += 1
-        self._asked += 1
-        r.send(CallKind.DISCOVERY, peer, self.following.fetch_request(Millis(0)))
+        for _ in targets:
+            peer = targets[self.turn % len(targets)]
+            self.turn += 1
+            if not r.calls.is_asked(CallKind.DISCOVERY, peer):
+                self._asked += 1
+                r.send(CallKind.DISCOVERY, peer, self.following.fetch_request(Millis(0)))
+                return
+
+    def _is_waiting(self) -> bool:
+        """Whether the last one that was asked may still answer before the next one is asked.
+
+        An address that swallows requests says nothing for the request timeout, which may be many
+        election timeouts; its answer counts when it does come.
+        """
+        asked_by = self.r.timers.after(-self.r.config.election_timeout_ms)
+        return self.r.calls.in_flight_since(CallKind.DISCOVERY, asked_by)
 
     def is_lost(self) -> bool:
         """Whether this replica has no leader that answers it.
@@ -135,8 +141,13 @@ class Finding:
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """When to look for a leader again."""
-        if not self.is_lost() or self.r.calls.in_flight(CallKind.DISCOVERY):
-            return
         # Before the log is flushed, or with nobody to ask, no passing of time lets it go on.
-        if self.following.may_fetch() and self.targets():
+        if not self.is_lost() or not self.following.may_fetch():
+            return
+        calls, timers = self.r.calls, self.r.timers
+        if all(calls.is_asked(CallKind.DISCOVERY, peer) for peer in self.targets()):
+            return
+        if self._is_waiting():
+            due += calls.repeats(CallKind.DISCOVERY, self.r.config.election_timeout_ms, timers.now)
+        else:
             due.append(self.next_ms)

@@ -20,11 +20,14 @@ BOOTSTRAP = (("boot-4", 9094), ("boot-5", 9094))
 NO_LEADER = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(None, Epoch(3)))
 
 
-def restarted() -> RaftCore:
+def restarted(request_timeout_ms: Millis = Millis(2000)) -> RaftCore:
     """A voter whose disk names leader 2 of epoch 3."""
     election = m.ElectionState(Epoch(3), NodeId(2))
     state = cores.recovered(1, 2, 3, election=election)
-    core = RaftCore(replace(cores.config(1), bootstrap_servers=BOOTSTRAP), state, cores.Midway())
+    config = replace(
+        cores.config(1), bootstrap_servers=BOOTSTRAP, request_timeout_ms=request_timeout_ms
+    )
+    core = RaftCore(config, state, cores.Midway())
     core.start(Millis(0))
     return core
 
@@ -56,6 +59,22 @@ def test_rule_26_a_voter_that_knows_a_dead_leader_asks_everybody(*, refuse: bool
     assert isinstance(core.replica.role, Follower)
     asked = let_pass(core, 60_000, refuse=refuse)
     assert set(asked) == {"node-2", "node-3", "boot-4", "boot-5"}
+
+
+def test_an_address_that_swallows_questions_does_not_hold_up_the_others() -> None:
+    core = restarted(request_timeout_ms=Millis(600_000))
+    asked = let_pass(core, 60_000, refuse=False)
+    assert sorted(asked) == ["boot-4", "boot-5", "node-2", "node-3"]
+
+
+def test_a_late_answer_counts() -> None:
+    core = restarted(request_timeout_ms=Millis(600_000))
+    call = next_question(core)
+    assert len(let_pass(core, 60_000, refuse=False)) == 3
+    info = m.LeaderInfo(NodeId(4), Epoch(9), cores.endpoints(4))
+    answer = m.FetchResponse(ErrorCode.FENCED_LEADER_EPOCH, info)
+    cores.answer(core, call, answer, now_ms=core.replica.timers.now)
+    assert core.replica.epoch == 9
 
 
 def test_the_leader_that_a_bootstrap_server_names_is_followed() -> None:
