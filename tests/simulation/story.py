@@ -299,7 +299,9 @@ class Story:
         self.node(given).deliver(ShutdownRequested(Millis(5000)))
 
     def do_wipe(self, given: dict[str, str]) -> None:
-        replace_disk(self.node(given), DirectoryId(self.world.draw_id()))
+        replace_disk(
+            self.node(given), DirectoryId(self.world.fates.directory_id(self.node(given).node_id))
+        )
 
     def do_rot(self, given: dict[str, str]) -> None:
         """`rot N byte=100`: flip a bit of a stopped node's first segment."""

@@ -22,7 +22,7 @@ from quorate.sim.healing import is_caught_up
 from quorate.sim.network import NetworkOptions
 from quorate.sim.node import SimulatedNode
 from quorate.sim.quorum import build
-from quorate.sim.world import World
+from quorate.sim.world import Doom, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,14 +87,13 @@ def prepared(what: str) -> Change:
     return Change(world, leader, follower, remove, old, keys(old) - {gone.key})
 
 
-def begin(change: Change, victim: SimulatedNode, steps: int) -> ReplyToken:
+def begin(change: Change, victim: SimulatedNode, steps: int) -> tuple[ReplyToken, Doom]:
     """Ask for the change between two writes; `victim` dies before that step from here on."""
-    change.world.victim = victim.node_id
-    change.world.ticks_to_death = steps
+    doom = change.world.doom(victim, steps)
     change.leader.application.propose((0,), RECORD_BYTES)
     token = change.leader.ask(change.request)
     change.leader.application.propose((1,), RECORD_BYTES)
-    return token
+    return token, doom
 
 
 def is_over(change: Change) -> bool:
@@ -104,13 +103,12 @@ def is_over(change: Change) -> bool:
 def count_steps(what: str, whose: str) -> int:
     """How many steps the victim of an undisturbed change has, and shortly after."""
     change = prepared(what)
-    token = begin(change, victim_of(change, whose), NEVER)
+    token, doom = begin(change, victim_of(change, whose), NEVER)
     world = change.world
     assert world.run(world.now_ms + LIMIT_MS, stop=lambda: is_over(change))
     world.run(world.now_ms + OPTIONS.fetch_timeout_ms)
     assert world.answers[token].error is ErrorCode.NONE
-    assert world.ticks_to_death is not None
-    return NEVER - world.ticks_to_death
+    return NEVER - doom.steps
 
 
 def victim_of(change: Change, whose: str) -> SimulatedNode:
@@ -125,13 +123,14 @@ def die_and_go_on(
     world = change.world
     deaths: list[SimulatedNode] = []
 
-    def died(node: SimulatedNode) -> None:
+    def died(node: SimulatedNode, doom: Doom) -> None:
+        del doom
         deaths.append(node)
         die(node)
         world.schedule(pause_ms * 1000, node.start)
 
     world.when_process_dies = died
-    token = begin(change, victim_of(change, whose), step)
+    token, _ = begin(change, victim_of(change, whose), step)
     world.run(world.now_ms + max(PAUSES_MS) + ANSWER_MS)
     assert deaths == [victim_of(change, whose)], f"step {step}"
     assert world.run(world.now_ms + LIMIT_MS, stop=lambda: is_caught_up(world)), f"step {step}"

@@ -21,6 +21,7 @@ class AimedSnapshotter(Snapshotter):
 
     def __init__(self, node: MachineBelow, settings: LogSettings) -> None:
         super().__init__(node.driver, settings, node.random.random)
+        self._node = node
         self._world = node.world
         self._state = node.store.log.state
         self._looked_at: Offset | None = None
@@ -36,7 +37,9 @@ class AimedSnapshotter(Snapshotter):
         if end == self._looked_at or not self._is_place(end):
             return
         self._looked_at = end
-        self._is_aimed = self._world.is_aimed_at(self._world.options.aimed_snapshot_rate)
+        self._is_aimed = self._world.is_aimed_at(
+            self._node, self._world.options.aimed_snapshot_rate
+        )
 
     def _is_place(self, end: Offset) -> bool:
         state = self._state

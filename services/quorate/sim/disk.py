@@ -187,11 +187,11 @@ class SimulatedDisk:
         self._directories = {"/": Directory()}
         self._has_rotted = False
 
-    def looking(self, look: Callable[[], T]) -> T:
-        """What `look` gives that reads the disk from outside, without hook."""
+    def aside(self, work: Callable[[], T]) -> T:
+        """What comes of `work` on the disk, done from outside, without hook."""
         hook, self.hook = self.hook, _nothing
         try:
-            return look()
+            return work()
         finally:
             self.hook = hook
 

@@ -48,7 +48,7 @@ class Hardware:
 
     def __init__(self, world: WorldAround, node_id: NodeId, directory_id: DirectoryId) -> None:
         self.world = world
-        self.random: Random = world.random
+        self.random: Random = world.fates.of("core", node_id)
         self.node_id = node_id
         self.directory_id = directory_id
         self.endpoints: tuple[Endpoint, ...] = (endpoint(node_id),)

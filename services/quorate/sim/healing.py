@@ -18,8 +18,8 @@ from quorate.sim.patience import (
 )
 
 if TYPE_CHECKING:
+    from quorate.sim.clients import Clients
     from quorate.sim.fleet import Fleet
-    from quorate.sim.workload import Workload
     from quorate.sim.world import World
 
 TIMEOUTS_TO_HEAL: Final = 60
@@ -30,7 +30,7 @@ class HealingFailed(AssertionError):
     """The quorum did not come back although nothing disturbs it any more."""
 
 
-def check_healed(world: World, workload: Workload, fleet: Fleet) -> None:
+def check_healed(world: World, clients: Clients, fleet: Fleet) -> None:
     """Wait for the quorum to heal, have it serve a write and a read, compare what it holds."""
     options = world.options
     patience_ms = TIMEOUTS_TO_HEAL * max(options.fetch_timeout_ms, options.election_timeout_ms)
@@ -38,11 +38,12 @@ def check_healed(world: World, workload: Workload, fleet: Fleet) -> None:
         why = why_unsettled(world) or ""
         raise HealingFailed(f"after {patience_ms} ms without faults: {why}{_state(world)}")
     # Who takes a write may be about to hand over, and then refuses it.
-    tries = (_write(world, workload, patience_ms) for _ in range(WRITES_MAX))
+    tries = (_write(world, clients, patience_ms) for _ in range(WRITES_MAX))
     if not any(_commits(world, operation, patience_ms) for operation in tries):
         raise HealingFailed(f"{WRITES_MAX} writes were refused: {_state(world)}")
     reads = world.oracle.reads
-    workload.read_current()
+    for leader in clients.believed_leaders():
+        clients.read_current(leader)
     if not world.run(world.now_ms + patience_ms, stop=lambda: world.oracle.reads > reads):
         raise HealingFailed(f"a current read is not answered: {_state(world)}")
     if not world.run(world.now_ms + patience_ms, stop=lambda: is_caught_up(world)):
@@ -116,12 +117,13 @@ def why_unsettled(world: World) -> str | None:
     return None
 
 
-def _write(world: World, workload: Workload, patience_ms: int) -> int:
+def _write(world: World, clients: Clients, patience_ms: int) -> int:
     operation: int | None = None
 
     def written() -> bool:
         nonlocal operation
-        operation = workload.write()
+        leaders = clients.believed_leaders()
+        operation = clients.write(leaders[-1], 1) if leaders else None
         return operation is not None
 
     if not written() and not world.run(world.now_ms + patience_ms, stop=written):

@@ -111,7 +111,7 @@ class SimulatedHost(Host):
             return
         for other in self._threads.values():
             if other is not working and other.first is not None and not self.is_hanging:
-                if world.random.random() < rate:
+                if world.fates.happens(rate, "threads", self.node.node_id):
                     self._is_between = True
                     other.end(other.first)
                     self._is_between = False
@@ -209,7 +209,7 @@ class SimulatedThread:
         world = host.node.world
         is_quick = self._name == "read" or call.what == WRITING_CHUNK
         call.written = host.node.disk.sequence
-        call.duration_us = QUICK_US if is_quick else world.draw_fsync_us()
+        call.duration_us = QUICK_US if is_quick else world.draw_fsync_us(host.node)
         if call.duration_us <= patience_us and not host.is_hanging:
             self._make(call)
             return

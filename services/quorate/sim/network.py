@@ -11,9 +11,10 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from random import Random
+    from collections.abc import Sequence
 
     from quorate.records.ids import CallId, NodeId
+    from quorate.sim.fates import Fates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class Network:
     """Who can reach whom, and how long it takes."""
 
     options: NetworkOptions
-    random: Random
+    fates: Fates
     blocked: dict[tuple[NodeId, NodeId], None] = field(default_factory=dict)
     _were_blocked: dict[tuple[NodeId, NodeId], None] = field(default_factory=dict)
 
@@ -65,25 +66,26 @@ class Network:
         """Whether both directions work, as a TCP connection needs."""
         return self.can_reach(one, other) and self.can_reach(other, one)
 
-    def delay(self) -> int:
+    def delay(self, source: NodeId, target: NodeId) -> int:
         """How long one message takes, in microseconds."""
         options = self.options
         delay = options.delay_us
-        if options.jitter_us:
-            delay += int(self.random.random() * options.jitter_us)
-        if options.slow_rate and self.random.random() < options.slow_rate:
-            delay += int(self.random.random() * options.slow_us)
+        if options.jitter_us or options.slow_rate:
+            draw = self.fates.of("way", source, target).random
+            delay += int(draw() * options.jitter_us)
+            if options.slow_rate and draw() < options.slow_rate:
+                delay += int(draw() * options.slow_us)
         return delay
 
     def deliveries(self, source: NodeId, target: NodeId) -> list[int]:
         """When the copies of one message arrive, as delays; empty when it is lost."""
         if (source, target) in self.blocked:
             return []
-        if self.options.loss_rate and self.random.random() < self.options.loss_rate:
+        if self.fates.happens(self.options.loss_rate, "loss", source, target):
             return []
-        delays = [self.delay()]
-        if self.options.duplication_rate and self.random.random() < self.options.duplication_rate:
-            delays.append(self.delay() + self.delay())
+        delays = [self.delay(source, target)]
+        if self.fates.happens(self.options.duplication_rate, "copies", source, target):
+            delays.append(self.delay(source, target) + self.delay(source, target))
         return delays
 
     def heal(self) -> None:
@@ -108,32 +110,30 @@ class Network:
                 self.blocked[node, other] = None
                 self.blocked[other, node] = None
 
-    def split(self, shape: PartitionShape, nodes: list[NodeId]) -> str:
-        """Replace what is cut by a drawn partition of that shape; say what was cut."""
+    def split(self, shape: PartitionShape, those: Sequence[NodeId], nodes: list[NodeId]) -> str:
+        """Replace what is cut by a partition of that shape; say what was cut.
+
+        `those` are one half, or both ends of a link, from the first to the second; for all other
+        shapes it is the first of them.
+        """
         self.heal()
-        if len(nodes) < 2:
-            return "nothing to cut"
-        order = sorted(nodes)
-        self.random.shuffle(order)
-        first, second = order[0], order[1]
+        rest = [node for node in nodes if node not in those]
+        first = those[0]
         match shape:
             case PartitionShape.ISOLATE:
-                self.isolate(first, order)
+                self.isolate(first, nodes)
             case PartitionShape.HALVES:
-                middle = 1 + int(self.random.random() * (len(order) - 1))
-                for one in order[:middle]:
-                    self.isolate(one, order[middle:])
-                return f"{shape.value}: {sorted(order[:middle])} | {sorted(order[middle:])}"
+                for one in those:
+                    self.isolate(one, rest)
+                return f"{shape.value}: {sorted(those)} | {sorted(rest)}"
             case PartitionShape.LINK:
-                self.isolate(first, [second])
-                return f"{shape.value}: {first}-{second}"
+                self.isolate(first, [those[1]])
+                return f"{shape.value}: {first}-{those[1]}"
             case PartitionShape.DEAF:
-                for other in order[1:]:
-                    self.blocked[other, first] = None
+                self.blocked.update({(other, first): None for other in nodes if other != first})
             case PartitionShape.MUTE:
-                for other in order[1:]:
-                    self.blocked[first, other] = None
+                self.blocked.update({(first, other): None for other in nodes if other != first})
             case PartitionShape.ONE_WAY_LINK:
-                self.blocked[first, second] = None
-                return f"{shape.value}: {first} to {second}"
+                self.blocked[first, those[1]] = None
+                return f"{shape.value}: {first} to {those[1]}"
         return f"{shape.value}: {first}"

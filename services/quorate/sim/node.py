@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING
 
 from quorate.consensus.part_settings import raft_config
 from quorate.raft.core import RaftCore
 from quorate.raft.messages import LogRange
 from quorate.sim.configuring import controller_config
+from quorate.sim.disk import Survival
 from quorate.sim.hardware import Hardware
 from quorate.sim.host import ProcessDied
 from quorate.sim.logview import LogView
@@ -175,7 +177,7 @@ class SimulatedNode(Hardware):
             chain = self.world.oracle.chains.get(start, 0)
         view = LogView(self.store.start, chain, self.world.oracle.voters_at(start))
         span = LogRange(start, recovered.end.offset, 1 << 30)
-        data = self.disk.looking(partial(self.store.read_range, span))
+        data = self.disk.aside(partial(self.store.read_range, span))
         for index, entry in enumerate(view.append(data, self.disk.sequence)):
             sequence = known.get((entry.end, entry.epoch))
             if sequence is not None:
@@ -188,13 +190,16 @@ class SimulatedNode(Hardware):
             callers = self._end(Status.STOPPED)
             self.world.process_ended(self, callers)
 
-    def power_off(self) -> None:
-        """The machine loses power: its disk keeps what was flushed, its peers hear nothing."""
+    def power_off(self, survival: Survival = Survival.NOTHING, salt: int = 0) -> None:
+        """The machine loses power: its disk keeps what was flushed, its peers hear nothing.
+
+        What else it keeps is for `survival` to say, and for draws that `salt` stands for.
+        """
         if self.status is Status.OFF:
             return
         self.log.cut(self.safe_end())
         self._end(Status.OFF)
-        self.disk.lose_power(self.world.random, self.world.draw_survival())
+        self.disk.lose_power(Random(salt), survival)
 
     def rot(self, name: str, position: int, mask: int) -> None:
         """Bits of one byte of a file of the log flip, and nobody has noticed yet."""
@@ -280,7 +285,7 @@ class SimulatedNode(Hardware):
     def appended(self, effect: AppendToLog) -> None:
         """Batches were written at the log's end."""
         span = LogRange(effect.base_offset, effect.end.offset, 1 << 30)
-        data = self.disk.looking(partial(self.store.read_range, span))
+        data = self.disk.aside(partial(self.store.read_range, span))
         for entry in self.log.append(data, self.disk.sequence):
             self.world.watch.appended(self, entry)
 
@@ -318,7 +323,6 @@ class SimulatedNode(Hardware):
             return
         if self.status is Status.RUNNING:
             # Whatever is on the stack unwinds first.
-            self.world.ticks_to_death = None
             self.process.end()
             self.world.schedule(0, partial(self._died, self.incarnation))
         raise ProcessDied

@@ -85,14 +85,14 @@ class Witness(Observers):
             watch.heard_leader(node)
         if any(map(_changes_voters, update.effects)):
             watch.changing(node)
-            world.tempt_fate()
+            world.tempt_fate(node)
         for effect in update.effects:
             match effect:
                 case api.SendReply(response=FetchSnapshotResponse(chunk=SnapshotRange() as part)):
                     watch.sending(node, part)
 
     def saving(self, effect: api.SaveElection) -> None:
-        self._node.world.tempt_fate()
+        self._node.world.tempt_fate(self._node)
         self._node.world.watch.saving(self._node, effect.state)
         self._saving = effect
 

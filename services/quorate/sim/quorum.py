@@ -25,12 +25,13 @@ def build(world: World, draws: Callable[[int], Random] | None = None) -> None:
     options = world.options
     total = options.voters + options.observers
     for number in range(1, total + 1):
-        node = SimulatedNode(world, NodeId(number), DirectoryId(world.draw_id()))
+        node = SimulatedNode(world, NodeId(number), DirectoryId(world.fates.directory_id(number)))
         if draws is not None:
             node.random = draws(number)
         if options.drift_ppm:
-            node.drift_ppm = int((world.random.random() * 2 - 1) * options.drift_ppm)
-            node.base_ms = int(world.random.random() * 1_000_000)
+            draw = world.fates.of("clock", number).random
+            node.drift_ppm = int((draw() * 2 - 1) * options.drift_ppm)
+            node.base_ms = int(draw() * 1_000_000)
         world.add_node(node)
     voters = VoterSet.of(
         Voter(node.key if options.kraft_version else ReplicaKey(node.node_id), node.endpoints)
@@ -50,17 +51,18 @@ def format_node(node: SimulatedNode, voters: VoterSet | None) -> None:
 
     Formatting is an operator's doing: nobody starts a node whose formatting did not end well.
     """
-    ticks, node.world.ticks_to_death = node.world.ticks_to_death, None
-    format_disk(
-        node.disk,
-        cluster_id=CLUSTER_ID,
-        node_id=node.node_id,
-        directory_id=node.directory_id,
-        voters=voters,
-        is_first_bootstrap=node.world.options.kraft_version == 0,
+    disk = node.disk
+    disk.aside(
+        lambda: format_disk(
+            disk,
+            cluster_id=CLUSTER_ID,
+            node_id=node.node_id,
+            directory_id=node.directory_id,
+            voters=voters,
+            is_first_bootstrap=node.world.options.kraft_version == 0,
+        )
     )
-    node.world.ticks_to_death = ticks
-    node.disk.settle()
+    disk.settle()
 
 
 def replace_disk(node: SimulatedNode, directory_id: DirectoryId) -> None:

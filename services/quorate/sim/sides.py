@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from quorate.raft.messages import MembershipResponse, PeerResponse
     from quorate.records.ids import CallId, OffsetAndEpoch, ReplyToken, TopicId
     from quorate.records.voters import VoterSet
-    from quorate.sim.disk import SimulatedDisk, Survival
+    from quorate.sim.disk import SimulatedDisk
+    from quorate.sim.fates import Fates
     from quorate.sim.invariants.invariant import Invariant
     from quorate.sim.network import Caller
     from quorate.sim.transcript import Transcript
@@ -37,10 +38,8 @@ if TYPE_CHECKING:
 class WorldAround(World, Protocol):
     """The time and its draws, the way to the other nodes, and those who look on."""
 
-    ticks_to_death: int | None
-
     @property
-    def random(self) -> Random: ...
+    def fates(self) -> Fates: ...
     @property
     def transcript(self) -> Transcript: ...
     @property
@@ -62,9 +61,9 @@ class WorldAround(World, Protocol):
 
     # --- draws ------------------------------------------------------------------------------------
 
-    def draw_fsync_us(self) -> int: ...
+    def draw_fsync_us(self, node: Node) -> int: ...
     def new_topic_id(self) -> TopicId: ...
-    def is_aimed_at(self, rate: float) -> bool:
+    def is_aimed_at(self, node: Node, rate: float) -> bool:
         """Whether what would be bad just now happens."""
         ...
 
@@ -72,8 +71,7 @@ class WorldAround(World, Protocol):
         """Whether somebody else answers at its address."""
         ...
 
-    def draw_survival(self) -> Survival: ...
-    def tempt_fate(self) -> None:
+    def tempt_fate(self, node: Node) -> None:
         """A process does what it would be bad to die at."""
         ...
 

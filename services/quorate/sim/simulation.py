@@ -15,9 +15,11 @@ from quorate.sim.chaos import Chaos
 from quorate.sim.failures import Failure
 from quorate.sim.fleet import Fleet
 from quorate.sim.healing import check_healed
+from quorate.sim.keeping import Keeper
 from quorate.sim.mix import draw_mix
 from quorate.sim.planted import BUGS, plant
 from quorate.sim.quorum import build
+from quorate.sim.stage import Stage
 from quorate.sim.telling import Named, Telling
 from quorate.sim.transcript import INDENT
 from quorate.sim.workload import Workload
@@ -147,15 +149,14 @@ def _silence() -> Iterator[None]:
 
 def _run(world: World) -> None:
     build(world)
-    workload = Workload(world)
-    fleet = Fleet(world)
-    chaos = Chaos(world)
-    workload.begin()
+    stage, fleet = Stage(world, grows=world.options.voters_every_ms > 0), Fleet(world)
+    keeper = Keeper(stage)
+    Workload(stage).begin()
     fleet.begin()
-    chaos.begin()
+    Chaos(stage).begin()
+    keeper.begin()
     world.look()
     world.run(world.options.duration_ms)
-    workload.is_stopped = True
     fleet.end()
-    chaos.end()
-    check_healed(world, workload, fleet)
+    stage.end()
+    check_healed(world, stage.clients, fleet)

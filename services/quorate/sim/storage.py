@@ -114,7 +114,7 @@ def rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:
     What lies behind the flushed end that a power cut leaves may be a torn tail, which recovery may
     cut without a word (rule 12); so it is no place for rot that must be noticed.
     """
-    return disk.looking(partial(_rottable, disk))
+    return disk.aside(partial(_rottable, disk))
 
 
 def _rottable(disk: SimulatedDisk) -> list[tuple[str, int]]:

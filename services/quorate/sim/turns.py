@@ -6,21 +6,22 @@ not given leave in its time stops without.
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, Final
 
-from quorate.raft.messages import TakeLeaveRequest, TransferLeadershipRequest
 from quorate.records.errors import ErrorCode
-from quorate.sim.configuring import CLUSTER_ID
+from quorate.sim.deeds.asking import HandOver, TakeLeave
+from quorate.sim.deeds.processes import Stop
 from quorate.sim.node import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.raft.messages import MembershipRequest, MembershipResponse
+    from quorate.raft.messages import MembershipResponse
     from quorate.records.ids import ReplyToken
+    from quorate.sim.deeds.asking import Question
+    from quorate.sim.draws import Draws
     from quorate.sim.node import SimulatedNode
-    from quorate.sim.world import World
+    from quorate.sim.stage import Stage
 
 # How long one waits for its turn, for an answer, and between two tries at the most.
 PATIENCE_MS: Final = 12_000
@@ -32,15 +33,12 @@ TRY_US: Final = 300_000
 class Turns:
     """The stops in turn of one world."""
 
-    def __init__(self, world: World, stop: Callable[[SimulatedNode], None]) -> None:
-        """`stop` asks a process to stop, and has it started again."""
-        self.world = world
-        self._stop = stop
-        # Its own generator: a world without it draws as before.
-        self._random = random.Random(world.seed * 2 + 1)
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.world = stage.world
         self._stopping: dict[int, int] = {}
 
-    def begin(self) -> None:
+    def begin(self, draws: Draws) -> None:
         """Tell some of the voters that run to stop, at this moment."""
         leader = self.world.leader()
         if leader is None:
@@ -48,67 +46,64 @@ class Turns:
         voters = leader.log.voters
         there = [n for n in self.world.running() if any(n.is_voter(v) for v in voters)]
         there = [n for n in there if self._stopping.get(n.node_id) != n.incarnation]
-        self._random.shuffle(there)
-        count = 1 + int(self._random.random() * len(there))
+        draws.random.shuffle(there)
+        count = 1 + int(draws.random.random() * len(there))
         until_ms = self.world.now_ms + PATIENCE_MS
         for node in there[:count]:
             self.world.remark(f"node {node.node_id} is to stop in turn")
             self._stopping[node.node_id] = node.incarnation
-            self._try(node, node.incarnation, until_ms)
+            self._try(node, node.incarnation, until_ms, draws)
 
-    def _try(self, node: SimulatedNode, incarnation: int, until_ms: int) -> None:
+    def _try(self, node: SimulatedNode, incarnation: int, until_ms: int, draws: Draws) -> None:
         if not self._is_there(node, incarnation):
             return
         if self.world.now_ms >= until_ms:
             self.world.remark(f"node {node.node_id} stops without leave")
-            self._stop(node)
+            self.stage.do(Stop(who=node.node_id))
             return
 
         def again() -> None:
-            self._try(node, incarnation, until_ms)
+            self._try(node, incarnation, until_ms, draws)
 
         def answered(response: MembershipResponse | None) -> None:
             if response is not None and response.error is ErrorCode.NONE:
-                self._go(node, incarnation, until_ms)
+                self._go(node, incarnation, until_ms, draws)
             else:
-                self.world.schedule(int(self._random.random() * TRY_US), again)
+                self.world.schedule(int(draws.random.random() * TRY_US), again)
 
-        self._ask(TakeLeaveRequest(CLUSTER_ID, node.key), answered)
+        self._ask(TakeLeave(whom=node.node_id), answered)
 
-    def _go(self, node: SimulatedNode, incarnation: int, until_ms: int) -> None:
+    def _go(self, node: SimulatedNode, incarnation: int, until_ms: int, draws: Draws) -> None:
         """It has leave; a leader lets somebody else lead first."""
         if not self._is_there(node, incarnation):
             return
         leads = node.progress is not None and node.progress.is_leader
         if not leads or self.world.now_ms >= until_ms:
             self.world.remark(f"node {node.node_id} stops with leave")
-            self._stop(node)
+            self.stage.do(Stop(who=node.node_id))
             return
-        others = [v.key for v in node.log.voters if v.key.node_id != node.node_id]
+        others = [v.key.node_id for v in node.log.voters if v.key.node_id != node.node_id]
 
         def again() -> None:
-            self._go(node, incarnation, until_ms)
+            self._go(node, incarnation, until_ms, draws)
 
         def answered(_: MembershipResponse | None) -> None:
             self.world.schedule(LOOK_US, again)
 
-        to = others[int(self._random.random() * len(others))]
-        self._ask(TransferLeadershipRequest(CLUSTER_ID, to), answered)
+        to = others[int(draws.random.random() * len(others))]
+        self._ask(HandOver(to=to), answered)
 
     def _is_there(self, node: SimulatedNode, incarnation: int) -> bool:
         """Whether this life of it goes on; once faults have stopped nobody stops any more."""
         is_same = node.incarnation == incarnation and node.status is Status.RUNNING
         return is_same and not self.world.is_calm
 
-    def _ask(
-        self, request: MembershipRequest, then: Callable[[MembershipResponse | None], None]
-    ) -> None:
+    def _ask(self, question: Question, then: Callable[[MembershipResponse | None], None]) -> None:
         """Ask the leader and go on with its answer, with None where there is none in time."""
-        leader = self.world.leader()
-        if leader is None:
+        token = self.stage.do(question)
+        if token is None:
             self.world.schedule(TRY_US, lambda: then(None))
             return
-        token = leader.ask(request)
         self._await(token, self.world.now_ms + ANSWER_MS, then)
 
     def _await(

@@ -1,15 +1,16 @@
 """The world of one seed: a heap of (time, sequence, action), the nodes, the network between them.
 
-Time is counted in whole microseconds. Everything that happens is an action on the heap, drawn from
-one `random.Random(seed)`; so the same seed makes the same world, whatever the process.
+Time is counted in whole microseconds. Everything that happens is an action on the heap, and all
+that is left to chance is drawn from streams that the seed stands for (`sim/fates.py`); so the same
+seed makes the same world, whatever the process.
 """
 
 from __future__ import annotations
 
 import heapq
-import random
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.raft.api import (
@@ -18,11 +19,11 @@ from quorate.raft.api import (
     ResponseReceived,
 )
 from quorate.raft.messages import AddRaftVoterRequest
-from quorate.records.ids import NodeId, ReplyToken, TopicId
+from quorate.records.ids import UUID_BYTES, NodeId, ReplyToken, TopicId
 from quorate.records.voters import VoterSet
 from quorate.sim.another_cluster import answer_of_another_cluster
 from quorate.sim.configuring import bootstrap_name, endpoint
-from quorate.sim.draws import Draws
+from quorate.sim.fates import Fates
 from quorate.sim.network import Caller, Network
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.oracle import Oracle, Violation
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from quorate.raft.messages import MembershipResponse, PeerResponse, Request
     from quorate.records.ids import CallId, OffsetAndEpoch
     from quorate.records.voters import Endpoint
-    from quorate.sim.disk import Survival
     from quorate.sim.faults import Options
     from quorate.sim.seen import Node
     from quorate.sim.sides import MachineBelow
@@ -52,6 +52,26 @@ LOOK_MIN_MS: Final = 25
 LOOK_MAX_MS: Final = 500
 
 
+@dataclass(slots=True)
+class Doom:
+    """When a process is to die: before its so many-th step, an effect or a call to its disk.
+
+    `counted` are those of the instant `at_us`, of now when it strikes.
+    """
+
+    steps: int
+    counted: int = 0
+    at_us: int = -1
+
+    def strikes(self, now_us: int) -> bool:
+        """Count one step; whether it is the one before which the process dies."""
+        if now_us != self.at_us:
+            self.at_us, self.counted = now_us, 0
+        self.counted += 1
+        self.steps -= 1
+        return self.steps <= 0
+
+
 class World:
     """Nodes, network and time; faults and clients act on it from outside."""
 
@@ -60,9 +80,9 @@ class World:
     ) -> None:
         self.seed = seed
         self.options = options
-        self.random = random.Random(seed)
+        self.fates = Fates(seed)
         self.now_us = 0
-        self.network = Network(options.network, self.random)
+        self.network = Network(options.network, self.fates)
         self.transcript = Transcript(keep, digest)
         self.oracle = Oracle()
         self.watch = Watch(self)
@@ -71,9 +91,9 @@ class World:
         self.free: list[tuple[Endpoint, ...]] = []
         self.answers: dict[ReplyToken, MembershipResponse] = {}
         self.steps = 0
-        self.ticks_to_death: int | None = None
-        self.victim: NodeId | None = None
-        self.when_process_dies: Callable[[SimulatedNode], None] = SimulatedNode.kill
+        self._dooms: dict[NodeId, Doom] = {}
+        self._struck: dict[NodeId, Doom] = {}
+        self.when_process_dies: Callable[[SimulatedNode, Doom], None] = _die
         self.when_process_stops: Callable[[SimulatedNode], None] = SimulatedNode.kill
         self.when_process_runs_short: Callable[[SimulatedNode], None] = SimulatedNode.kill
         self.when_process_is_refused: Callable[[SimulatedNode, Exception], None] = _nobody_mends
@@ -81,8 +101,6 @@ class World:
         # Until when the address of a node answers as a controller of another cluster.
         self.taken_over: dict[NodeId, int] = {}
         self.static_voters = VoterSet()
-        self._aims = Draws(seed, "aims")
-        self._topic_ids = Draws(seed, "topic ids")
         self._heap: list[tuple[int, int, Action]] = []
         self._sequence = 0
         self._stuck = 0
@@ -149,8 +167,9 @@ class World:
         node.moves += 1
         free = node.endpoints
         node.endpoints = (endpoint(node.node_id, node.moves),)
-        if self.free and self.random.random() < 0.3:
-            node.endpoints = self.free.pop(int(self.random.random() * len(self.free)))
+        if self.free and self.fates.happens(0.3, "addresses"):
+            at = int(self.fates.of("addresses").random() * len(self.free))
+            node.endpoints = self.free.pop(at)
         self.free.append(free)
         for listener in node.endpoints:
             self.addresses[listener.host, listener.port] = node.node_id
@@ -185,36 +204,23 @@ class World:
                 best = node
         return best
 
-    # --- draws ------------------------------------------------------------------------------------
+    # --- the end of a process ---------------------------------------------------------------------
+
+    def doom(self, node: Node, steps: int) -> Doom:
+        """Have a process of that node die before its so many-th step from now on."""
+        doom = self._dooms[node.node_id] = Doom(steps)
+        return doom
 
     def is_time_to_die(self, node: Node) -> bool:
-        """Count one effect or one call to a disk; True for the one that a process dies before.
-
-        With a `victim` only its own are counted.
-        """
-        if self.ticks_to_death is None or self.victim not in (None, node.node_id):
+        """Count one effect or one call to a disk; True for the one that a process dies before."""
+        doom = self._dooms.get(node.node_id)
+        if doom is None or not doom.strikes(self.now_us):
             return False
-        self.ticks_to_death -= 1
-        return self.ticks_to_death <= 0
-
-    def tempt_fate(self) -> None:
-        """A process votes, is elected, changes the voters: now and then it dies right then."""
-        rate = self.options.crash_at_vote_rate
-        if rate and not self.is_calm and self.random.random() < rate:
-            self.ticks_to_death = 1 + int(self.random.random() * 16)
-
-    def spoil(self, node: MachineBelow, snapshot_id: OffsetAndEpoch) -> None:
-        """A snapshot has been fetched: now and then a bit of it flips before it is checked."""
-        rate = self.options.spoiled_snapshot_rate
-        if rate and not self.is_calm and self.random.random() < rate:
-            name = checkpoint_name(snapshot_id) + PART_SUFFIX
-            at = int(self.random.random() * node.disk.files(LOG_DIR)[name])
-            node.disk.rot(f"{LOG_DIR}/{name}", at, 1)
-            self.remark(f"node {node.node_id}: the snapshot that it fetched is spoiled")
+        self._struck[node.node_id] = self._dooms.pop(node.node_id)
+        return True
 
     def process_died(self, node: Node) -> None:
-        self.ticks_to_death = None
-        self.when_process_dies(self.nodes[node.node_id])
+        self.when_process_dies(self.nodes[node.node_id], self._struck.pop(node.node_id))
 
     def process_stopped(self, node: Node) -> None:
         self.when_process_stops(self.nodes[node.node_id])
@@ -228,33 +234,41 @@ class World:
     def calm_down(self) -> None:
         """No more faults of network, disks or processes."""
         self.is_calm = True
-        self.ticks_to_death = None
+        self._dooms.clear()
         self.taken_over.clear()
         self.network.calm_down()
 
-    def draw_fsync_us(self) -> int:
+    # --- what is left to chance -------------------------------------------------------------------
+
+    def draw_fsync_us(self, node: Node) -> int:
         options = self.options
         delay = options.fsync_us
-        if self.is_calm or not options.slow_fsync_rate:
-            return delay
-        if self.random.random() < options.slow_fsync_rate:
-            delay += int(self.random.random() * options.slow_fsync_us)
+        if not self.is_calm and self.fates.happens(options.slow_fsync_rate, "disk", node.node_id):
+            delay += int(self.fates.of("disk", node.node_id).random() * options.slow_fsync_us)
         return delay
 
-    def is_aimed_at(self, rate: float) -> bool:
+    def tempt_fate(self, node: Node) -> None:
+        """A process votes, is elected, changes the voters: now and then it dies right then."""
+        rate = self.options.crash_at_vote_rate
+        if not self.is_calm and self.fates.happens(rate, "votes", node.node_id):
+            self.doom(node, 1 + int(self.fates.of("votes", node.node_id).random() * 16))
+
+    def spoil(self, node: MachineBelow, snapshot_id: OffsetAndEpoch) -> None:
+        """A snapshot has been fetched: now and then a bit of it flips before it is checked."""
+        rate = self.options.spoiled_snapshot_rate
+        if not self.is_calm and self.fates.happens(rate, "spoiling", node.node_id):
+            name = checkpoint_name(snapshot_id) + PART_SUFFIX
+            draw = self.fates.of("spoiling", node.node_id).random()
+            at = int(draw * node.disk.files(LOG_DIR)[name])
+            node.disk.rot(f"{LOG_DIR}/{name}", at, 1)
+            self.remark(f"node {node.node_id}: the snapshot that it fetched is spoiled")
+
+    def is_aimed_at(self, node: Node, rate: float) -> bool:
         """Whether what would be bad just now happens; no more once faults have stopped."""
-        return not self.is_calm and self._aims.chance(rate)
+        return not self.is_calm and self.fates.happens(rate, "aims", node.node_id)
 
     def new_topic_id(self) -> TopicId:
-        return TopicId(self._topic_ids.uuid())
-
-    def draw_survival(self) -> Survival:
-        survivals = self.options.survivals
-        return survivals[int(self.random.random() * len(survivals))]
-
-    def draw_id(self) -> bytes:
-        """Sixteen bytes for a directory id."""
-        return b"".join(int(self.random.random() * 2**32).to_bytes(4, "big") for _ in range(4))
+        return TopicId(self.fates.of("topic ids").randbytes(UUID_BYTES))
 
     # --- messages ---------------------------------------------------------------------------------
 
@@ -310,7 +324,8 @@ class World:
         if target is None or not self.network.is_open(source.node_id, target.node_id):
             self.schedule(CONNECT_TIMEOUT_US, lambda: self._probed(caller, refused=False))
             return
-        delay = self.network.delay() + self.network.delay()
+        there, back = (source.node_id, target.node_id), (target.node_id, source.node_id)
+        delay = self.network.delay(*there) + self.network.delay(*back)
         self.schedule(delay, lambda: self._connect(caller, target))
 
     def _connect(self, caller: Caller, target: SimulatedNode) -> None:
@@ -339,6 +354,12 @@ class World:
 
     def _hung_up(self, target: SimulatedNode, token: ReplyToken) -> None:
         target.hung_up(token)
+
+
+def _die(node: SimulatedNode, doom: Doom) -> None:
+    """Nobody starts it again."""
+    del doom
+    node.kill()
 
 
 def _nobody_mends(node: SimulatedNode, error: Exception) -> None:

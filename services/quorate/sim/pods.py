@@ -1,25 +1,20 @@
 """Pods that are scaled away and wanted again before they have ended: what becomes of their voters.
 
 The voter is removed, as its sidecar would ask; some time later its process is stopped, and then it
-is started again on the same disk. Whichever process says that it has left is stopped in the end:
-whoever looks after a real one reads that in its remarks.
+is started again on the same disk. Whichever process says that it has left is stopped in the end,
+whether or not faults go on: whoever looks after a real one reads that in its remarks.
 """
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.joining import has_left
-from quorate.raft.messages import RemoveRaftVoterRequest
-from quorate.sim.churn import CHANGE_MS
-from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.node import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.sim.churn import Churn
     from quorate.sim.node import SimulatedNode
     from quorate.sim.world import World
 
@@ -29,32 +24,18 @@ LOOK_US: Final = 100_000
 LINGERS: Final = 2
 
 
-class Scaling:
-    """The pods of one world that are scaled away, and come back."""
+class Pods:
+    """Who looks after the pods of one world."""
 
-    def __init__(self, world: World, churn: Churn, stop: Callable[[SimulatedNode], None]) -> None:
+    def __init__(self, world: World, stop: Callable[[SimulatedNode], None]) -> None:
         """`stop` asks a process to stop, and has it started again."""
         self.world = world
-        self.churn = churn
         self._stop = stop
-        # Its own generator: a world without it draws as before.
-        self._random = random.Random(world.seed * 2 + 3)
         self._ending: dict[int, int] = {}
         self._looks = False
 
-    def begin(self) -> None:
-        """Have one voter removed because its pod goes."""
-        leader = self.world.leader()
-        if leader is None or leader.is_paused:
-            return
-        voters = leader.log.voters
-        there = [n for n in self.world.running() if any(n.is_voter(v) for v in voters)]
-        there = [node for node in there if self.churn.may_lose(leader, node)]
-        if not there:
-            return
-        node = there[int(self._random.random() * len(there))]
-        self.world.remark(f"node {node.node_id} is scaled away")
-        leader.ask(RemoveRaftVoterRequest(CLUSTER_ID, node.key, CHANGE_MS, scaled_away=True))
+    def look_out(self) -> None:
+        """From now on processes that have left are stopped."""
         if not self._looks:
             self._looks = True
             self._look()
@@ -82,5 +63,6 @@ class Scaling:
                 # It was a voter all along: its removal was not committed, or it was added by hand.
                 self._ending.pop(node.node_id, None)
 
-        linger_ms = LINGERS * self.world.options.fetch_timeout_ms
-        self.world.schedule(int(self._random.random() * linger_ms * 1000), stop)
+        linger_us = LINGERS * self.world.options.fetch_timeout_ms * 1000
+        draw = self.world.fates.of("pods", node.node_id).random()
+        self.world.schedule(int(draw * linger_us), stop)

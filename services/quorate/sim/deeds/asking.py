@@ -1,0 +1,143 @@
+"""What operators, and those who act for them, ask the leader for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.messages import (
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+    TakeLeaveRequest,
+    TransferLeadershipRequest,
+    UpdateFeaturesRequest,
+)
+from quorate.records.ids import Millis
+from quorate.records.voters import Voter
+from quorate.sim.configuring import CLUSTER_ID
+from quorate.sim.stage import LEADER
+from quorate.sim.transcript import format_change
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import MembershipRequest
+    from quorate.records.ids import ReplyToken
+    from quorate.sim.node import SimulatedNode
+    from quorate.sim.stage import Deed, Stage
+
+CHANGE_MS: Final = Millis(3000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question(ABC):
+    """`who` is asked, if it runs."""
+
+    who: int = LEADER
+
+    @abstractmethod
+    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
+        """What is asked for; None where nobody may ask for that now."""
+
+    def do(self, stage: Stage) -> ReplyToken | None:
+        leader = stage.find_running(self.who)
+        request = None if leader is None else self.request(stage, leader)
+        if leader is None or request is None:
+            return None
+        stage.world.remark(f"node {leader.node_id} is asked for {format_change(request)}")
+        return leader.ask(request)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Add(Question):
+    """Add a node, with the disk that it has, to the voters.
+
+    Where the set has it with another disk, somebody forgot that this must go first.
+    """
+
+    whom: int
+    force: bool = False
+
+    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
+        node, voters = stage.find(self.whom), leader.log.voters
+        if node is None:
+            return None
+        voter = voters.by_id(node.node_id)
+        larger = [*voters, Voter(node.key, node.endpoints)]
+        if voter is None and not stage.sparing.may_become(larger, force=self.force):
+            return None
+        if voter is not None and node.is_voter(voter):
+            return None
+        return AddRaftVoterRequest(
+            CLUSTER_ID, node.key, node.endpoints, CHANGE_MS, force=self.force
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remove(Question):
+    """Remove the voter of that node id."""
+
+    whom: int
+    force: bool = False
+
+    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
+        node, voters = stage.find(self.whom), leader.log.voters
+        voter = None if node is None else voters.by_id(node.node_id)
+        others = [v for v in voters if v is not voter]
+        if voter is None or not stage.sparing.may_become(others, force=self.force):
+            return None
+        return RemoveRaftVoterRequest(CLUSTER_ID, voter.key, CHANGE_MS, force=self.force)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleAway(Question):
+    """Remove a voter because its pod goes."""
+
+    whom: int
+
+    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
+        node = stage.find(self.whom)
+        if node is None or not stage.sparing.may_lose(leader, node):
+            return None
+        stage.pods.look_out()
+        return RemoveRaftVoterRequest(CLUSTER_ID, node.key, CHANGE_MS, scaled_away=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandOver(Question):
+    """Let another voter lead."""
+
+    to: int
+
+    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
+        node = stage.find(self.to)
+        voter = None if node is None else leader.log.voters.by_id(node.node_id)
+        return None if voter is None else TransferLeadershipRequest(CLUSTER_ID, voter.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeLeave(Question):
+    """Give a voter leave to stop, when its turn has come."""
+
+    whom: int
+
+    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
+        node = stage.find(self.whom)
+        return None if node is None else TakeLeaveRequest(CLUSTER_ID, node.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgrade(Question):
+    """Go to kraft.version 1; where it is in force already, that is the answer."""
+
+    def request(self, stage: Stage, leader: SimulatedNode) -> MembershipRequest | None:
+        return UpdateFeaturesRequest(1, validate_only=False)
+
+
+KINDS: Final[dict[str, type[Deed]]] = {
+    "add": Add,
+    "remove": Remove,
+    "scale-away": ScaleAway,
+    "hand-over": HandOver,
+    "take-leave": TakeLeave,
+    "upgrade": Upgrade,
+}

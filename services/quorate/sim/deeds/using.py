@@ -1,0 +1,55 @@
+"""What clients do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quorate.sim.stage import LEADER
+
+if TYPE_CHECKING:
+    from quorate.sim.stage import Deed, Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A batch of operations at once."""
+
+    count: int = 1
+    who: int = LEADER
+
+    def do(self, stage: Stage) -> None:
+        node = stage.find_running(self.who)
+        if node is not None:
+            stage.clients.write(node, self.count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadCurrent:
+    """A read that has to reflect all that any client knows."""
+
+    who: int = LEADER
+
+    def do(self, stage: Stage) -> None:
+        node = stage.find_running(self.who)
+        if node is not None:
+            stage.clients.read_current(node)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAny:
+    """A read of what a node has."""
+
+    who: int
+
+    def do(self, stage: Stage) -> None:
+        node = stage.find_running(self.who)
+        if node is not None and not node.is_paused:
+            stage.clients.read_any(node)
+
+
+KINDS: Final[dict[str, type[Deed]]] = {
+    "write": Write,
+    "read-current": ReadCurrent,
+    "read-any": ReadAny,
+}

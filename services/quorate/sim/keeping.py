@@ -1,0 +1,80 @@
+"""Whoever keeps processes running: it starts another where one has ended, however that came.
+
+What kills them between two steps is here, too: chance strikes a process that is about to do
+something, and only then it is known what was done to it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from quorate.sim.deeds.processes import Die
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from quorate.sim.node import SimulatedNode
+    from quorate.sim.stage import Stage
+    from quorate.sim.world import Doom, World
+
+SALTS: Final = 1 << 32
+
+
+class Keeper:
+    """Looks after all processes of one world."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.world = stage.world
+        self.world.when_process_dies = self.died
+        self.world.when_process_stops = self.stopped
+
+    def begin(self) -> None:
+        """From now on chance may strike."""
+        for node in self.world.nodes.values():
+            self._expose(node)
+
+    def died(self, node: SimulatedNode, doom: Doom) -> None:
+        """A process died between two effects, or two calls to its disk."""
+        strike = self.stage.deaths.pop(node.node_id, None)
+        if strike is not None:
+            strike()
+            return
+        deed = self._draw_death(node, doom)
+        self.stage.remember(deed)
+        deed.strike(self.stage, node)
+        self._expose(node)
+
+    def stopped(self, node: SimulatedNode) -> None:
+        """A process ended by itself."""
+        node.kill()
+        self.stage.start_later(node, draw_down_us(self.world, node.node_id))
+
+    def _draw_death(self, node: SimulatedNode, doom: Doom) -> Die:
+        stream = self.world.fates.of("deaths", node.node_id)
+        survivals = self.world.options.survivals
+        return Die(
+            who=node.node_id,
+            step=doom.counted,
+            down_us=draw_down_us(self.world, node.node_id),
+            is_dark=stream.random() < 0.5,
+            survival=survivals[int(stream.random() * len(survivals))],
+            salt=int(stream.random() * SALTS),
+        )
+
+    def _expose(self, node: SimulatedNode) -> None:
+        mean = self.world.options.crash_every_effects
+        if mean:
+            stream = self.world.fates.of("deaths", node.node_id)
+            self.world.doom(node, 1 + exponential(stream, mean))
+
+
+def draw_down_us(world: World, node_id: int) -> int:
+    """For how long a process that ended by itself is missed."""
+    return exponential(world.fates.of("restarts", node_id), world.options.restart_ms * 1000)
+
+
+def exponential(stream: Random, mean: int) -> int:
+    """What lies between two events of which one comes about as often as the other."""
+    return int(-math.log(1.0 - stream.random()) * mean)

@@ -1,0 +1,117 @@
+"""Where deeds are done: what faults, operators and clients do to one world, one value each.
+
+Chaos draws deeds. What no quorum could survive is not done, and what was done is remembered with
+its moment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from quorate.raft.api import ShutdownRequested, StateMachineProgress
+from quorate.records.ids import Millis, NodeId
+from quorate.sim.clients import Clients
+from quorate.sim.configuring import is_lost
+from quorate.sim.node import SimulatedNode, Status
+from quorate.sim.pods import Pods
+from quorate.sim.sparing import Sparing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quorate.records.ids import ReplyToken
+    from quorate.sim.world import World
+
+# In the place of a node's id: whichever leads when it is done.
+LEADER: Final = 0
+SHUTDOWN_MS: Final = Millis(3000)
+
+
+class Deed(Protocol):
+    """One thing that is done to a world; its fields are plain values."""
+
+    def do(self, stage: Stage) -> ReplyToken | None:
+        """Do it now; of a question the token that its answer will have in `World.answers`."""
+        ...
+
+
+class Done(NamedTuple):
+    """A deed, and when it was done."""
+
+    at_us: int
+    deed: Deed
+
+
+class Stage:
+    """One world, for all who do something to it, until faults stop."""
+
+    def __init__(self, world: World, *, grows: bool = False) -> None:
+        """In a world that `grows` somebody asks for more voters, beside what joins by itself."""
+        self.world = world
+        self.sparing = Sparing(world, grows=grows)
+        self.clients = Clients(world)
+        self.pods = Pods(world, self.ask_to_stop)
+        self.done: list[Done] = []
+        self.is_over = False
+        # How a process dies whose death was decided on before.
+        self.deaths: dict[NodeId, Callable[[], None]] = {}
+        self._stopping: dict[NodeId, int] = {}
+
+    def do(self, deed: Deed) -> ReplyToken | None:
+        """Do it now, unless faults are over."""
+        if self.is_over:
+            return None
+        self.remember(deed)
+        return deed.do(self)
+
+    def remember(self, deed: Deed) -> None:
+        """It happens just now."""
+        self.done.append(Done(self.world.now_us, deed))
+
+    def end(self) -> None:
+        """Faults stop: the network heals, disks are repaired, everything runs again."""
+        self.is_over = True
+        world = self.world
+        world.remark("faults stop")
+        world.calm_down()
+        for node in world.nodes.values():
+            node.disk_fault = None
+            if node.status is Status.FAILED:
+                node.power_off()
+            if node.status is Status.RUNNING:
+                node.host.release()
+            if node.is_paused:
+                node.resume()
+            is_stopping = self._stopping.get(node.node_id) == node.incarnation
+            if node.is_rotten or is_stopping or is_lost(world, node):
+                # A stop under way would end the process, and what it serves, later.
+                node.kill()
+            node.start()
+            if node.status is Status.RUNNING:
+                node.deliver(StateMachineProgress(ready=True))
+
+    # --- what deeds are made of -------------------------------------------------------------------
+
+    def find(self, who: int) -> SimulatedNode | None:
+        """The node of that id, or the leader; None where there is none."""
+        return self.world.leader() if who == LEADER else self.world.nodes.get(NodeId(who))
+
+    def find_running(self, who: int) -> SimulatedNode | None:
+        """The same of those whose process runs."""
+        node = self.find(who)
+        return node if node is not None and node.status is Status.RUNNING else None
+
+    def start_later(self, node: SimulatedNode, delay_us: int) -> None:
+        """Whoever looks after a process starts another one."""
+        self.world.schedule(0 if self.is_over else delay_us, node.start)
+
+    def ask_to_stop(self, node: SimulatedNode) -> None:
+        """It has its time to hand over, and is started again when it has ended."""
+        incarnation = self._stopping[node.node_id] = node.incarnation
+        node.deliver(ShutdownRequested(SHUTDOWN_MS))
+
+        def insist() -> None:
+            if node.incarnation == incarnation:
+                self.world.process_stopped(node)
+
+        self.world.schedule(SHUTDOWN_MS * 2000, insist)
