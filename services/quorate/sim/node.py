@@ -98,6 +98,14 @@ class SimulatedNode(Hardware):
         is_there = not self.world.is_taken_over(self)
         return not is_bound and is_there and self.disk_fault is None and not self.is_rotten
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether its log has all that it ever had, and no damage that is still to be found.
+
+        A recovery that was cut short may have set aside what was damaged: nothing tells it then.
+        """
+        return not (self.is_rotten or self.is_healing or self._is_harmed)
+
     def is_found_by(self, other: Node) -> bool:
         """Whether that one looks for this voter where it is."""
         voter = other.log.voters.by_id(self.node_id)

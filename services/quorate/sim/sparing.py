@@ -74,9 +74,8 @@ class Sparing:
 
     def _is_well(self, voter: Voter) -> bool:
         node = self.world.nodes[voter.key.node_id]
-        is_whole = not node.is_healing and not node.is_rotten
         is_found = self._finds_all or voter.endpoints == node.endpoints
-        return is_whole and node.is_voter(voter) and is_found
+        return node.is_whole and node.is_voter(voter) and is_found
 
     @property
     def _finds_all(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.records.ids import NodeId
 from quorate.sim.deeds.asking import Remove
 from quorate.sim.deeds.disks import Rot, Wipe
 from quorate.sim.deeds.network import Split
@@ -20,6 +21,7 @@ from quorate.sim.world import World
 
 LIMIT_MS = 60_000
 SECOND_US = 1_000_000
+HOUR_US = 3600 * SECOND_US
 
 
 @pytest.fixture
@@ -106,6 +108,27 @@ def test_damage_stays_within_a_minority(stage: Stage) -> None:
     stage.do(Rot(who=3, at_ppm=500_000, bit=0))
     assert not stage.world.nodes[changed[0].node_id].is_rotten
     assert not any(node.is_rotten for node in stage.world.nodes.values())
+
+
+def test_a_voter_whose_recovery_was_cut_short_is_damaged(stage: Stage) -> None:
+    """It has set the rotten file aside, and whoever looks at its disk sees no rot."""
+    node, other = stage.world.nodes[NodeId(3)], stage.world.nodes[NodeId(2)]
+    for _ in range(20):
+        stage.do(Write(count=3))
+        run(stage, SECOND_US)
+    stage.do(Kill(who=3, down_us=HOUR_US))
+    stage.do(Rot(who=3, at_ppm=0, bit=0))
+    assert node.is_rotten
+    step = 0
+    while node.is_rotten:
+        step += 1
+        stage.do(Die(who=3, step=step, down_us=HOUR_US))
+        node.start()
+    assert node.status is Status.STOPPED, "it died on its way"
+    assert not node.is_whole
+    assert not stage.sparing.can_spare(other)
+    node.start()
+    assert not node.is_whole, "it heals"
 
 
 def test_no_change_leaves_a_set_without_a_majority(stage: Stage) -> None:
