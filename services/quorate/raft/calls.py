@@ -131,10 +131,6 @@ class Calls:
         """Whether a request of this kind is under way that was asked after that moment."""
         return any(call.kind is kind and call.sent_ms > asked_by for call in self._by_id.values())
 
-    def is_asked(self, kind: CallKind, at: Peer) -> bool:
-        """Whether a request of this kind is under way to that very address."""
-        return any(call.kind is kind and call.at == at for call in self._by_id.values())
-
     def may_call(self, kind: CallKind, to: NodeId, now_ms: Millis) -> bool:
         """Whether this peer may be asked now."""
         return not self._is_backing_off(kind, to, now_ms) and not self.in_flight(kind, to)

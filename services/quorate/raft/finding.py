@@ -29,6 +29,8 @@ FIRST_BOOTSTRAP_ID: Final = -2
 # the most this part of the election timeout.
 BACKOFF_FACTOR: Final = 5
 LONGEST_SHARE: Final = 2
+# As many questions may be under way at a time.
+OPEN_MAX: Final = 16
 
 
 class Finding:
@@ -51,22 +53,26 @@ class Finding:
         if not self.following.may_fetch():
             return
         targets = self.targets()
-        for _ in targets:
-            peer = targets[self.turn % len(targets)]
-            self.turn += 1
-            if not r.calls.is_asked(CallKind.DISCOVERY, peer):
-                self._asked += 1
-                r.send(CallKind.DISCOVERY, peer, self.following.fetch_request(Millis(0)))
-                return
+        if not targets:
+            return
+        peer = targets[self.turn % len(targets)]
+        self.turn += 1
+        self._asked += 1
+        r.send(CallKind.DISCOVERY, peer, self.following.fetch_request(Millis(0)))
 
     def _is_waiting(self) -> bool:
-        """Whether the last one that was asked may still answer before the next one is asked.
+        """Whether the last one that was asked may still answer before the next one is asked."""
+        asked_by = self.r.timers.after(-self._patience_ms())
+        return self.r.calls.in_flight_since(CallKind.DISCOVERY, asked_by)
+
+    def _patience_ms(self) -> int:
+        """How long one question holds up the next.
 
         An address that swallows requests says nothing for the request timeout, which may be many
-        election timeouts; its answer counts when it does come.
+        election timeouts; an answer that comes later than this counts all the same.
         """
-        asked_by = self.r.timers.after(-self.r.config.election_timeout_ms)
-        return self.r.calls.in_flight_since(CallKind.DISCOVERY, asked_by)
+        config = self.r.config
+        return max(config.election_timeout_ms, config.request_timeout_ms // OPEN_MAX)
 
     def is_lost(self) -> bool:
         """Whether this replica has no leader that answers it.
@@ -144,10 +150,8 @@ class Finding:
         # Before the log is flushed, or with nobody to ask, no passing of time lets it go on.
         if not self.is_lost() or not self.following.may_fetch():
             return
-        calls, timers = self.r.calls, self.r.timers
-        if all(calls.is_asked(CallKind.DISCOVERY, peer) for peer in self.targets()):
-            return
+        calls, now_ms = self.r.calls, self.r.timers.now
         if self._is_waiting():
-            due += calls.repeats(CallKind.DISCOVERY, self.r.config.election_timeout_ms, timers.now)
-        else:
+            due += calls.repeats(CallKind.DISCOVERY, self._patience_ms(), now_ms)
+        elif self.targets():
             due.append(self.next_ms)

@@ -10,6 +10,7 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import Call, CallKind
 from quorate.raft.core import RaftCore
+from quorate.raft.finding import OPEN_MAX
 from quorate.raft.roles import Follower, Prospective, Unattached
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId
@@ -63,14 +64,15 @@ def test_rule_26_a_voter_that_knows_a_dead_leader_asks_everybody(*, refuse: bool
 
 def test_an_address_that_swallows_questions_does_not_hold_up_the_others() -> None:
     core = restarted(request_timeout_ms=Millis(600_000))
-    asked = let_pass(core, 60_000, refuse=False)
-    assert sorted(asked) == ["boot-4", "boot-5", "node-2", "node-3"]
+    asked = let_pass(core, 590_000, refuse=False)
+    assert set(asked) == {"boot-4", "boot-5", "node-2", "node-3"}
+    assert len(asked) <= OPEN_MAX
 
 
 def test_a_late_answer_counts() -> None:
     core = restarted(request_timeout_ms=Millis(600_000))
     call = next_question(core)
-    assert len(let_pass(core, 60_000, refuse=False)) == 3
+    assert let_pass(core, 60_000, refuse=False)
     info = m.LeaderInfo(NodeId(4), Epoch(9), cores.endpoints(4))
     answer = m.FetchResponse(ErrorCode.FENCED_LEADER_EPOCH, info)
     cores.answer(core, call, answer, now_ms=core.replica.timers.now)
