@@ -128,7 +128,7 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         raise ConfigError(
             "controller.quorum.bootstrap.servers is missing: list the controllers' HOST:PORT"
         )
-    timeouts.check_fit(config.quorum)
+    timeouts.check_fit(config.quorum, config.broker_session_timeout_ms)
     _check_ports(config)
     return config
 

@@ -21,6 +21,8 @@ FETCH_WAIT_MAX_MS: Final = 500
 FETCH_WAIT_SHARE: Final = 4
 LINGER_MAX_MS: Final = 10
 LINGER_SHARE: Final = 20
+# Of a broker's session: how long a write may wait for others.
+SESSION_SHARE: Final = 4
 # Below these, what a machine does by the way (a flush, a pause of the scheduler) is an outage.
 ELECTION_TIMEOUT_MIN_MS: Final = 50
 FETCH_TIMEOUT_MIN_MS: Final = 100
@@ -60,21 +62,23 @@ def high_watermark_linger_ms(quorum: QuorumSettings) -> Millis:
     return Millis(min(LINGER_MAX_MS, quorum.fetch_timeout_ms // LINGER_SHARE))
 
 
-def check_fit(quorum: QuorumSettings) -> None:
+def check_fit(quorum: QuorumSettings, broker_session_timeout_ms: int) -> None:
     """Refuse what cannot work together. Raises ConfigError: both settings, and the remedy."""
+    linger = (f"{_PREFIX}append.linger.ms", quorum.append_linger_ms)
+    fetch_timeout = (f"{_PREFIX}fetch.timeout.ms", quorum.fetch_timeout_ms)
+    _below(linger, fetch_timeout, 2, "a write would wait longer than it takes to replace a leader")
+    # A broker says nothing while its last heartbeat waits for the record that unfences it.
     _below(
-        ("append.linger.ms", quorum.append_linger_ms),
-        ("fetch.timeout.ms", quorum.fetch_timeout_ms),
-        2,
-        "a write would wait longer than it takes to replace a leader",
+        linger,
+        ("broker.session.timeout.ms", broker_session_timeout_ms),
+        SESSION_SHARE,
+        "a broker would be fenced again before it hears that it is not",
     )
-    for name, timeout in (
-        ("fetch.timeout.ms", quorum.fetch_timeout_ms),
-        ("election.timeout.ms", quorum.election_timeout_ms),
-    ):
+    election_timeout = (f"{_PREFIX}election.timeout.ms", quorum.election_timeout_ms)
+    for timeout in (fetch_timeout, election_timeout):
         _below(
-            ("retry.backoff.ms", quorum.retry_backoff_ms),
-            (name, timeout),
+            (f"{_PREFIX}retry.backoff.ms", quorum.retry_backoff_ms),
+            timeout,
             4,
             "one request that fails would cost an election",
         )
@@ -83,6 +87,6 @@ def check_fit(quorum: QuorumSettings) -> None:
 def _below(one: tuple[str, int], other: tuple[str, int], share: int, why: str) -> None:
     if one[1] > other[1] // share:
         raise ConfigError(
-            f"{_PREFIX}{one[0]} is {one[1]} and {_PREFIX}{other[0]} is {other[1]}: {why}; the "
+            f"{one[0]} is {one[1]} and {other[0]} is {other[1]}: {why}; the "
             f"first must be at most {other[1] // share}, or the second at least {one[1] * share}"
         )

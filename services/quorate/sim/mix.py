@@ -14,6 +14,7 @@ from quorate.consensus.timeouts import (
     ELECTION_TIMEOUT_MIN_MS,
     FETCH_TIMEOUT_MIN_MS,
     REQUEST_TIMEOUT_MIN_MS,
+    SESSION_SHARE,
 )
 from quorate.sim.draws import Draws
 from quorate.sim.faults import Options, draw_options
@@ -25,6 +26,7 @@ MIB: Final = 1024 * 1024
 # What docs/operations.md asks of timeouts where controllers are far apart, in round trips.
 ROUND_TRIPS_OF_ELECTION: Final = 10
 ROUND_TRIPS_OF_FETCH: Final = 20
+SESSION_MAX_MS: Final = 20_000
 # What faults last, beside the intervals between them.
 _LENGTHS: Final = ("duration_ms", "partition_ms", "restart_ms", "pause_ms", "hang_ms")
 # The timeouts, added up, of the worlds whose lengths are drawn in milliseconds.
@@ -78,6 +80,7 @@ def _with_other_settings(options: Options, draws: Draws) -> Options:
         max(FETCH_TIMEOUT_MIN_MS, ROUND_TRIPS_OF_FETCH * trip_ms, 4 * disk_ms), 20_000
     )
     shorter_ms = min(election_ms, fetch_ms)
+    linger_ms = draws.one((0, draws.wide(1, min(fetch_ms // 2, SESSION_MAX_MS // SESSION_SHARE))))
     settings = replace(
         options,
         network=network,
@@ -88,8 +91,10 @@ def _with_other_settings(options: Options, draws: Draws) -> Options:
         ),
         election_backoff_max_ms=draws.wide(1, 10_000),
         retry_backoff_ms=draws.wide(1, shorter_ms // 4),
-        linger_ms=draws.one((0, draws.wide(1, fetch_ms // 2))),
-        session_timeout_ms=draws.wide(max(500, 4 * trip_ms), 20_000),
+        linger_ms=linger_ms,
+        session_timeout_ms=draws.wide(
+            max(500, 4 * trip_ms, SESSION_SHARE * linger_ms), SESSION_MAX_MS
+        ),
         fetch_max_bytes=draws.wide(1, 8 * MIB),
         chunk_bytes=draws.wide(64, 8 * MIB),
         segment_bytes=draws.wide(1024, MIB),

@@ -66,6 +66,19 @@ def test_what_does_not_fit_names_the_settings_and_the_remedy(
         assert word in str(refused.value)
 
 
+def test_a_heartbeat_does_not_wait_for_most_of_a_session() -> None:
+    settings = {
+        **LEAST,
+        "controller.quorum.append.linger.ms": "1000",
+        "broker.session.timeout.ms": "3999",
+    }
+    with pytest.raises(ConfigError) as refused:
+        read_config(settings, {})
+    for word in ("append.linger.ms is 1000", "broker.session.timeout.ms is 3999", "least 4000"):
+        assert word in str(refused.value)
+    read_config({**settings, "broker.session.timeout.ms": "4000"}, {})
+
+
 def test_a_port_has_one_use() -> None:
     with pytest.raises(ConfigError, match=r"health.port has port 9094 and so has listeners"):
         read_config({**LEAST, "health.port": "9094"}, {})
