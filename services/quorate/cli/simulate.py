@@ -1,7 +1,8 @@
-"""`quorate simulate`: run seeds of the simulator, or replay one.
+"""`quorate simulate`: run seeds of the simulator, replay one, or a case that was kept.
 
 Prints one line a seed and, for a seed that fails, its fault mix, the steps that matter, what was
-violated and the command that repeats it. Exit status 1 when any seed failed.
+violated and the command that repeats it; where that is asked for, also the smallest case that fails
+alike. Exit status 1 when anything failed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import itertools
 import os
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.arguments import duration_s, number
@@ -20,12 +22,15 @@ from quorate.settings.numbers import is_whole_number
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from quorate.sim.case import Case
     from quorate.sim.simulation import SeedResult
 
 LINES_DEFAULT: Final = 40
 # So many failed seeds are named at the end of a run, the first ones.
 NAMED_MAX: Final = 20
 INTERRUPTED: Final = 130
+# For how long smaller cases are looked for, of each failure.
+SHRINK_S: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +72,14 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Run simulated quorums under drawn faults and check every invariant. "
         "Without an end it runs until Ctrl-C.",
     )
-    parser.add_argument(
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
         "--seeds",
         type=_seeds,
         metavar="A-B",
         help="seeds to run, or one to replay; A- has no end; default: from what the clock says on",
     )
+    what.add_argument("--case", type=Path, metavar="FILE", help="replay a case that was kept")
     parser.add_argument(
         "--for",
         dest="for_s",
@@ -99,21 +106,31 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--digest", action="store_true", help="print the hash of every seed's transcript"
     )
+    parser.add_argument(
+        "--shrink",
+        type=Path,
+        metavar="FOLDER",
+        help="keep of each failure a smaller case there, which is looked for up to two minutes",
+    )
     parser.add_argument("--bug", metavar="NAME", help="plant this bug first, to see it caught")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the seeds in order of their numbers."""
-    from concurrent.futures.process import BrokenProcessPool
-
+    """Run the seeds in order of their numbers, or the case."""
     from quorate.sim.planted import BUGS
-    from quorate.sim.simulation import ALL_LINES
-    from quorate.sim.swarm import run_seeds
 
     if arguments.bug is not None and arguments.bug not in BUGS:
         print(f"--bug: there is no {arguments.bug!r}, only {', '.join(BUGS)}", file=sys.stderr)
         return 1
+    return _run_seeds(arguments) if arguments.case is None else _run_case(arguments)
+
+
+def _run_seeds(arguments: argparse.Namespace) -> int:
+    from concurrent.futures.process import BrokenProcessPool
+
+    from quorate.sim.swarm import run_seeds
+
     seeds = arguments.seeds
     if seeds is None:
         seeds = Seeds(time.time_ns() // 1_000_000, None)
@@ -124,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
         jobs=jobs,
         bug=arguments.bug,
         digest=arguments.digest,
-        lines=ALL_LINES if arguments.transcript else arguments.lines,
+        lines=_lines(arguments),
     )
     tally = Tally()
     status = 0
@@ -142,6 +159,53 @@ def run(arguments: argparse.Namespace) -> int:
         results.close()
     print(tally, flush=True)
     return 1 if tally.failed else status
+
+
+def _run_case(arguments: argparse.Namespace) -> int:
+    from quorate.sim.case import CASE_BYTES_MAX, CaseError, parse_case
+    from quorate.sim.simulation import run_case
+
+    try:
+        with arguments.case.open(encoding="utf-8") as file:
+            case = parse_case(file.read(CASE_BYTES_MAX + 1))
+    except (OSError, UnicodeDecodeError, CaseError) as error:
+        print(f"--case {arguments.case}: {error}", file=sys.stderr)
+        return 1
+    if arguments.bug is not None:
+        case = replace(case, bug=arguments.bug)
+    file = str(arguments.case)
+    result = run_case(case, digest=arguments.digest, lines=_lines(arguments), file=file)
+    _print_result(result, arguments)
+    if result.failure is not None and arguments.shrink is not None:
+        _shrink(case, arguments)
+    return 0 if result.failure is None else 1
+
+
+def _lines(arguments: argparse.Namespace) -> int:
+    from quorate.sim.simulation import ALL_LINES
+
+    lines: int = ALL_LINES if arguments.transcript else arguments.lines
+    return lines
+
+
+def _shrink(case: Case, arguments: argparse.Namespace) -> None:
+    """Keep the smallest case that fails alike, and tell how it fails."""
+    from quorate.sim.case import format_case
+    from quorate.sim.reducing import reduce_case
+    from quorate.sim.simulation import run_case
+
+    until_s = time.monotonic() + SHRINK_S
+    smaller = reduce_case(case, lambda: time.monotonic() >= until_s)
+    if smaller is None:
+        print(f"seed {case.seed}: what is done to it, written down, does not fail alike")
+        return
+    name = smaller.about.partition(":")[0]
+    path = arguments.shrink / f"{name}-{case.seed}.case"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = format_case(smaller)
+    path.write_text(text, encoding="utf-8")
+    print(run_case(smaller, lines=arguments.lines, file=str(path)).report())
+    print(text, end="", flush=True)
 
 
 @dataclass(slots=True)
@@ -174,14 +238,24 @@ class Tally:
 
 
 def _show(results: Iterable[SeedResult], tally: Tally, arguments: argparse.Namespace) -> None:
+    from quorate.sim.simulation import drawn_case
+
     for result in results:
         tally.add(result)
-        if arguments.transcript and result.failure is None:
-            print(result.told)
-        digest = f" {result.digest}" if arguments.digest else ""
-        print(result.report() + digest, flush=True)
-        if result.failure is not None and arguments.until_failure:
+        _print_result(result, arguments)
+        if result.failure is None:
+            continue
+        if arguments.shrink is not None:
+            _shrink(drawn_case(result.seed, bug=result.bug, world_of=result.bug), arguments)
+        if arguments.until_failure:
             return
+
+
+def _print_result(result: SeedResult, arguments: argparse.Namespace) -> None:
+    if arguments.transcript and result.failure is None:
+        print(result.told)
+    digest = f" {result.digest}" if arguments.digest else ""
+    print(result.report() + digest, flush=True)
 
 
 def _until(seeds: Iterable[int], for_s: int | None) -> Iterator[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 _INVARIANTS: Final = frozenset(invariant.__name__ for invariant in ALL)
 _PLACES: Final = 3
+# Where words go on with how each node is, or where an error was raised.
+_DETAILS: Final = re.compile(r";|: node| \(")
+_NUMBERS: Final = re.compile(r"\[[^\]]*\]|\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,16 @@ class Failure:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.words}"
+
+    @property
+    def kind(self) -> str:
+        """What other failures may have in common with it, whichever nodes and offsets they name.
+
+        An invariant is one property; others who judge look at several, each in words of its own.
+        """
+        if self.name in _INVARIANTS:
+            return self.name
+        return f"{self.name}: {_NUMBERS.sub('', _DETAILS.split(self.words)[0])}"
 
     @classmethod
     def of(cls, error: Exception) -> Failure:

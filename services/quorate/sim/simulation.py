@@ -1,4 +1,4 @@
-"""Runs a seed: first faults, then healing; says what broke and how to see it again.
+"""Runs a seed or a case: first faults, then healing; says what broke and how to see it again.
 
 A seed fails when an invariant is violated, when the core or the storage code raises what it should
 not, or when the quorum does not heal once faults have stopped.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quorate.sim.case import Case
 from quorate.sim.chaos import Chaos
 from quorate.sim.failures import Failure
 from quorate.sim.fleet import Fleet
@@ -28,7 +29,7 @@ from quorate.sim.world import World
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.sim.faults import Options
+    from quorate.sim.stage import Done
 
 LINES: Final = 40
 ALL_LINES: Final = 1 << 30
@@ -36,7 +37,7 @@ ALL_LINES: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class SeedResult:
-    """What became of one seed; `failure` is None when nothing broke.
+    """What became of one seed, or of a case; `failure` is None when nothing broke.
 
     `told` is the whole transcript, where that was asked for, or of a failure the steps that matter.
     """
@@ -50,24 +51,37 @@ class SeedResult:
     acknowledged: int
     epochs: int
     bug: str | None = None
+    file: str | None = None
 
     @property
-    def _command(self) -> str:
+    def command(self) -> str:
+        """What runs it again."""
+        if self.file is not None:
+            return f"quorate simulate --case {self.file}"
         if self.bug is None:
             return f"make sim SEED={self.seed}"
         return f"quorate simulate --seeds {self.seed} --bug {self.bug}"
 
     def report(self) -> str:
         """Everything that a reader of a failure needs: options, steps, reason, command."""
+        name = f"seed {self.seed}" if self.file is None else f"case {self.file}"
         if self.failure is None:
             return (
-                f"seed {self.seed}: clean; {self.steps} steps, "
+                f"{name}: clean; {self.steps} steps, "
                 f"{self.acknowledged} writes acknowledged, {self.epochs} epochs"
             )
         return (
-            f"seed {self.seed}: {self.options}\n{self.told}\n"
-            f"seed {self.seed} FAILED: {self.failure}\nrepeat: {self._command}"
+            f"{name}: {self.options}\n{self.told}\n"
+            f"{name} FAILED: {self.failure}\nrepeat: {self.command}"
         )
+
+
+class Ran(NamedTuple):
+    """One world to its end: what broke, when, and what had been done to it."""
+
+    failure: Failure | None
+    at_us: int
+    done: list[Done]
 
 
 def run_seed(
@@ -85,47 +99,62 @@ def run_seed(
     `world_of` one whose world to run without the bug. No more than `lines` steps of a failure are
     told, without a second run where it is 0.
     """
+    world_of = (bug or world_of) if in_its_world else None
+    return run_case(drawn_case(seed, bug=bug, world_of=world_of), digest=digest, lines=lines)
+
+
+def drawn_case(seed: int, *, bug: str | None = None, world_of: str | None = None) -> Case:
+    """All that a seed draws, in the world of a planted bug or in one that it draws, too."""
     options = draw_mix(seed)
-    if (name := bug or world_of) is not None and in_its_world:
-        options = replace(options, **BUGS[name].world)
+    if world_of is not None:
+        options = replace(options, **BUGS[world_of].world)
+    return Case(seed, options, bug)
+
+
+def run_case(
+    case: Case, *, digest: bool = False, lines: int = LINES, file: str | None = None
+) -> SeedResult:
+    """The same for a case, which may have come from a file."""
     keep = lines if lines == ALL_LINES else 0
-    world = World(seed, options, keep=keep, digest=digest)
-    failure = run_world(world, bug)
+    world = World(case.seed, case.options, keep=keep, digest=digest)
+    failure = play(case, world).failure
     told = world.transcript.tail()
     if failure is not None and lines and not keep:
-        told = _tell(seed, options, bug, failure, lines)
+        told = _tell(case, failure, lines)
     return SeedResult(
-        seed,
-        str(options),
+        case.seed,
+        str(case.options),
         failure,
         told,
         world.transcript.hexdigest(),
         world.steps,
         len(world.oracle.acknowledged),
         max((node.led_epoch or 0 for node in world.nodes.values()), default=0),
-        bug,
+        case.bug,
+        file,
     )
 
 
-def run_world(world: World, bug: str | None = None) -> Failure | None:
-    """From the first start to the healed end, with a planted bug or without; what broke."""
+def play(case: Case, world: World) -> Ran:
+    """From the first start to the healed end, in a world that is made for it."""
     failure = None
-    planted: AbstractContextManager[None] = plant(bug) if bug else nullcontext()
+    planted: AbstractContextManager[None] = plant(case.bug) if case.bug else nullcontext()
     world.remark(str(world.options))
+    stage = Stage(world, grows=case.grows)
     try:
         with planted, _silence():
-            _run(world)
+            _play(case, stage)
     except Exception as error:  # whatever is raised is the seed's result
         failure = Failure.of(error)
     world.end()
-    return failure
+    return Ran(failure, world.now_us, stage.done)
 
 
-def _tell(seed: int, options: Options, bug: str | None, failure: Failure, lines: int) -> str:
+def _tell(case: Case, failure: Failure, lines: int) -> str:
     """The same world again, now that it is known what matters in it."""
-    world = World(seed, options, keep=0)
+    world = World(case.seed, case.options, keep=0)
     world.transcript.reader = telling = Telling(Named.of(str(failure)), lines)
-    again = run_world(world, bug)
+    again = play(case, world).failure
     told = "\n".join(
         f"{INDENT}... {line} more" if isinstance(line, int) else str(line)
         for line in telling.lines()
@@ -147,13 +176,16 @@ def _silence() -> Iterator[None]:
         log.setLevel(level)
 
 
-def _run(world: World) -> None:
+def _play(case: Case, stage: Stage) -> None:
+    world = stage.world
     build(world)
-    stage, fleet = Stage(world, grows=world.options.voters_every_ms > 0), Fleet(world)
-    keeper = Keeper(stage)
-    Workload(stage).begin()
+    fleet, keeper = Fleet(world), Keeper(stage)
     fleet.begin()
-    Chaos(stage).begin()
+    if case.deeds is None:
+        Workload(stage).begin()
+        Chaos(stage).begin()
+    else:
+        case.play(stage)
     keeper.begin()
     world.look()
     world.run(world.options.duration_ms)

@@ -15,6 +15,7 @@ from quorate.sim.simulation import SeedResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
+    from pathlib import Path
 
 
 def run(*words: str) -> int:
@@ -164,3 +165,47 @@ def test_what_a_flag_cannot_be_is_told_with_the_flag(
     with pytest.raises(SystemExit):
         run(flag, "soon")
     assert f"argument {flag}: 'soon'" in capsys.readouterr().err
+
+
+def test_a_failing_seed_is_kept_as_a_small_case_which_is_replayed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--bug", "minority-commits", "--lines", "2"]
+    assert run("--seeds", "8", *words, "--shrink", str(tmp_path / "kept")) == 1
+    (path,) = (tmp_path / "kept").iterdir()
+    assert path.name == "AcknowledgedSurvives-8.case"
+    assert f"repeat: quorate simulate --case {path}" in capsys.readouterr().out
+    assert run("--case", str(path)) == 1
+    assert "FAILED: AcknowledgedSurvives: " in capsys.readouterr().out
+
+
+def test_a_case_that_is_clean_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "quiet.case"
+    path.write_text("seed 1\nworld duration_ms=1\n", encoding="utf-8")
+    assert run("--case", str(path)) == 0
+    assert capsys.readouterr().out.startswith(f"case {path}: clean; ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"seed 1\nworld voters=x\n", "line 2: voters: 'x': a whole"),
+        (b"\xff", "codec can't decode"),
+    ],
+)
+def test_what_is_no_case_is_refused(
+    text: bytes, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "broken.case"
+    path.write_bytes(text)
+    assert run("--case", str(path)) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"--case {path}: ")
+    assert message in told
+
+
+def test_a_case_that_is_not_there_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--case", str(tmp_path / "none.case")) == 1
+    assert "none.case" in capsys.readouterr().err

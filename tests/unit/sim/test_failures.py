@@ -46,3 +46,16 @@ def test_any_other_error_is_told_with_its_place() -> None:
         failure = Failure.of(error)
     assert failure.name == "ValueError"
     assert "test_failures.py:" in failure.words
+
+
+def test_failures_of_one_invariant_are_alike_whatever_they_name() -> None:
+    assert Failure("Monotonic", "node 3").kind == Failure("Monotonic", "epoch 2 of node 1").kind
+
+
+def test_other_failures_are_alike_that_say_the_same_of_others() -> None:
+    words = "after 36000 ms without faults: there is no leader; node 1 running, voters [1, 2, 3]"
+    failure = Failure("HealingFailed", words)
+    shorter = "after 12 ms without faults: there is no leader; node 2 stopped"
+    assert failure.kind == Failure("HealingFailed", shorter).kind
+    other = "after 36000 ms without faults: node 7 has not joined; node 1 running"
+    assert failure.kind != Failure("HealingFailed", other).kind

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import DirectoryId
 from quorate.sim.disk import Survival
+from quorate.sim.hardware import FAULTS
 from quorate.sim.loop import MILLION
 from quorate.sim.quorum import replace_disk
 from quorate.sim.storage import rottable
@@ -27,6 +28,10 @@ class BreakDisk:
     for_us: int
     survival: Survival = Survival.NOTHING
     salt: int = 0
+
+    def __post_init__(self) -> None:
+        if self.fault not in FAULTS:
+            raise ValueError(f"fault {self.fault!r}: one of {', '.join(FAULTS)} is needed")
 
     def do(self, stage: Stage) -> None:
         node = stage.find_running(self.who)
@@ -86,7 +91,7 @@ class Rot:
         at = sum(count for _, count in places) * self.at_ppm // MILLION
         for name, count in places:
             if at < count:
-                node.rot(name, at, 1 << self.bit)
+                node.rot(name, at, 1 << self.bit % 8)
                 stage.world.remark(f"node {node.node_id}: byte {at} of {name} rots")
                 return
             at -= count
