@@ -135,7 +135,9 @@ class LogStore:
         info = SnapshotInfo(snapshot_id, self.snapshots.size(snapshot_id))
         self._unsound.clear()
         self.log.reset_to_snapshot(info, summary.voters, summary.kraft_version, effect.generation)
-        self._delete_all_but((info,))
+        for other in self.snapshots.stored():
+            if other.snapshot_id != snapshot_id:
+                self.snapshots.delete(other.snapshot_id)
         return SnapshotInstalled(info, effect.generation, summary.voters, summary.kraft_version)
 
     def forget_remembered_end(self) -> None:
@@ -286,16 +288,13 @@ class LogStore:
             return None
         start = max(kept[0].snapshot_id.offset, self.log.log_start)
         self.log.advance_start(start, list(kept))
-        for snapshot_id in damaged:
-            self.snapshots.set_aside(snapshot_id)
-        self._delete_all_but(kept)
-        return LogCleaned(start, tuple(kept))
-
-    def _delete_all_but(self, kept: Iterable[SnapshotInfo]) -> None:
-        keep = {info.snapshot_id for info in kept}
-        for info in self.snapshots.stored():
-            if info.snapshot_id not in keep:
+        # Of those that were looked at: another one may have been published meanwhile.
+        for info in stored:
+            if info.snapshot_id in damaged:
+                self.snapshots.set_aside(info.snapshot_id)
+            elif info not in kept:
                 self.snapshots.delete(info.snapshot_id)
+        return LogCleaned(start, tuple(kept))
 
     def close(self) -> None:
         """Close the files; what was not flushed stays so."""

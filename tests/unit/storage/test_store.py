@@ -190,6 +190,31 @@ def test_cleaning_moves_the_start_to_the_oldest_snapshot_kept(veteran: Replica) 
     assert recovered.findings == ()
 
 
+def test_a_snapshot_that_is_published_during_a_cleaning_stays(
+    veteran: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes snapshots does so beside the thread that cleans."""
+    veteran.snapshot(at(5, 1))
+    kept = veteran.snapshot(at(13, 4))
+    veteran.config = replace(veteran.config, retention_bytes=0)
+    veteran.open()
+    store = veteran.store
+    writer = store.begin_snapshot(at(18, 4), timestamp_ms=999)
+    writer.append([b"meanwhile"])
+    advance = store.log.advance_start
+
+    def advance_meanwhile(start: Offset, snapshots: list[SnapshotInfo]) -> None:
+        advance(start, snapshots)
+        published.append(writer.freeze())
+
+    published: list[SnapshotInfo] = []
+    monkeypatch.setattr(store.log, "advance_start", advance_meanwhile)
+    assert store.clean(Offset(13)) == LogCleaned(Offset(13), (kept,))
+    assert [*store.snapshots.stored()] == [kept, *published]
+    store.snapshot_stored(published[0])
+    assert veteran.open().state.snapshots == (kept, *published)
+
+
 def test_cleaning_by_age_needs_the_time(veteran: Replica) -> None:
     veteran.snapshot(at(5, 1))
     veteran.snapshot(at(13, 4))
