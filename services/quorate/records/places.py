@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # So many neighbours of one length are taken for the beginning of a run.
 _RUN_BEGINS: Final = 16
 _VARINT_BYTES_MAX: Final = 10
+# For fewer batches than these a loop over each one's records is sooner done.
+_TOGETHER: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +53,19 @@ def record_places(buffer: bytes, batches: Sequence[tuple[int, BatchHeader]]) -> 
     or their offsets are not one behind the other.
     """
     data = np.frombuffer(buffer, np.uint8)
-    starts: list[int] = []
-    for at, header in batches:
-        before = len(starts)
-        _find_starts(buffer, data, _Span(at, header), starts)
-        if len(starts) - before != header.record_count:
-            raise CorruptBatchError(
-                at, f"{len(starts) - before} records, the header says {header.record_count}"
-            )
     counts = np.array([header.record_count for _, header in batches], np.int64)
+    heads = np.array([at for at, _ in batches], np.int64)
+    ends = heads + np.array([header.size_bytes for _, header in batches], np.int64)
+    begin = _starts_together(buffer, data, heads + HEADER_BYTES, ends, counts)
+    if begin is None:
+        # One of them does not add up: found out is which, and in what.
+        begin = _starts_one_by_one(buffer, data, batches)
     batch = np.repeat(np.arange(len(batches)), counts)
-    expected = np.arange(len(starts)) - np.repeat(np.cumsum(counts) - counts, counts)
-    stops = np.append(np.array(starts[1:], np.int64), 0)
-    stops[np.cumsum(counts) - 1] = [at + header.size_bytes for at, header in batches]
+    expected = np.arange(len(begin)) - np.repeat(np.cumsum(counts) - counts, counts)
+    stops = np.append(begin[1:], 0)
+    stops[np.cumsum(counts) - 1] = ends
     try:
-        places, is_wrong = _read_fields(data, np.array(starts, np.int64), stops, batch)
+        places, is_wrong = _read_fields(data, begin, stops, batch)
     except (IndexError, ValueError) as error:
         raise CorruptBatchError(batches[0][0], f"a record of it or behind it: {error}") from error
     is_wrong |= places.offset_delta != expected
@@ -104,6 +104,81 @@ def place_runs(
         found += len(begin)
     if found != header.record_count:
         raise CorruptBatchError(position, f"{found} records, the header says {header.record_count}")
+
+
+def _starts_together(
+    buffer: bytes, data: NDArray[np.uint8], at: Positions, ends: Positions, counts: Positions
+) -> Positions | None:
+    """Where the records of batches begin whose first ones are at these positions.
+
+    All batches take a step together, from a record to the next one, as long as there are many that
+    have one. None where any batch does not hold what it says, or has a record of 8 KiB or more.
+    """
+    if (counts > ends - at).any():
+        return None
+    order = np.argsort(-counts, kind="stable")
+    places, stops, left = at[order], ends[order], counts[order]
+    first = (np.cumsum(counts) - counts)[order]
+    begin = np.empty(int(counts.sum()), np.int64)
+    step = 0
+    # The longest come first: of those that go on, the first so many.
+    while (many := int(np.searchsorted(-left, -step))) >= _TOGETHER:
+        here = places[:many]
+        if (here >= stops[:many]).any():
+            return None
+        begin[first[:many] + step] = here
+        sizes = _record_sizes(data, here)
+        if sizes is None:
+            return None
+        places[:many] += sizes
+        step += 1
+    if (places[many:] != stops[many:]).any():
+        return None
+    for index in range(many):
+        starts: list[int] = []
+        try:
+            _walk(buffer, data, int(places[index]), int(stops[index]), starts, None)
+        except (IndexError, ValueError):
+            return None
+        if len(starts) != left[index] - step:
+            return None
+        begin[first[index] + step : first[index] + left[index]] = starts
+    return begin
+
+
+def _record_sizes(data: NDArray[np.uint8], at: Positions) -> Positions | None:
+    """How long the records at these positions are, their lengths of one byte or two included."""
+    sizes = data[at].astype(np.int64)
+    if (sizes & 1).any():
+        return None
+    longer = np.flatnonzero(sizes >= 0x80)
+    second = at[longer] + 1
+    if len(longer):
+        if int(second.max()) >= len(data):
+            return None
+        byte = data[second]
+        if (byte >= 0x80).any():
+            return None
+        sizes[longer] += (byte.astype(np.int64) << 7) - 0x80
+    sizes >>= 1
+    sizes += 1
+    sizes[longer] += 1
+    return sizes
+
+
+def _starts_one_by_one(
+    buffer: bytes, data: NDArray[np.uint8], batches: Sequence[tuple[int, BatchHeader]]
+) -> Positions:
+    """The same, with an error that names the batch."""
+    starts: list[int] = []
+    for at, header in batches:
+        before = len(starts)
+        _find_starts(buffer, data, _Span(at, header), starts)
+        if len(starts) - before != header.record_count:
+            raise CorruptBatchError(
+                at, f"{len(starts) - before} records, the header says {header.record_count}"
+            )
+    return np.array(starts, np.int64)
 
 
 class _Span:

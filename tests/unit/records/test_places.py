@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorate.records import places
 from quorate.records.batch import (
+    BatchHeader,
     CorruptBatchError,
     encode_batch,
     iter_batches,
@@ -32,20 +36,20 @@ def test_places_are_where_the_reader_finds_the_values(
     for values, has_keys in groups:
         buffer += batch_of(values * 10**repeats, len(buffer), has_keys=has_keys)
     batches = list(iter_batches(buffer, 7))
-    places = record_places(buffer, batches)
+    found = record_places(buffer, batches)
     expected = [
         (index, record)
         for index, (at, header) in enumerate(batches)
         for record in read_records(buffer, at, header)
     ]
-    assert places.batch.tolist() == [index for index, _ in expected]
+    assert found.batch.tolist() == [index for index, _ in expected]
     for row, (index, record) in enumerate(expected):
-        at, size = int(places.value_at[row]), int(places.value_size[row])
+        at, size = int(found.value_at[row]), int(found.value_size[row])
         assert buffer[at : at + size] == record.value
         header = batches[index][1]
-        assert header.base_offset + places.offset_delta[row] == record.offset
-        assert header.base_timestamp_ms + places.timestamp_delta_ms[row] == record.timestamp_ms
-        assert places.is_plain[row] == (record.key is None)
+        assert header.base_offset + found.offset_delta[row] == record.offset
+        assert header.base_timestamp_ms + found.timestamp_delta_ms[row] == record.timestamp_ms
+        assert found.is_plain[row] == (record.key is None)
 
 
 @given(VALUES, st.integers(0, 2), st.integers(1, 40))
@@ -58,7 +62,7 @@ def test_the_places_of_one_batch_come_so_many_at_a_time(
     runs = list(place_runs(buffer, 7, header, count))
     assert {len(begin) for _, begin in runs[:-1]} <= {count}
     for name in ("offset_delta", "value_at", "value_size", "is_plain"):
-        joined = np.concatenate([getattr(places, name) for places, _ in runs])
+        joined = np.concatenate([getattr(each, name) for each, _ in runs])
         assert (joined == getattr(whole, name)).all()
 
 
@@ -66,8 +70,8 @@ def test_the_places_of_one_batch_come_so_many_at_a_time(
 def test_a_record_of_any_length_ends_where_the_next_begins(size: int) -> None:
     values = [bytes(size), b"x", bytes(size)]
     buffer = batch_of(values, 5)
-    places = record_places(buffer, list(iter_batches(buffer)))
-    assert places.value_size.tolist() == [size, 1, size]
+    found = record_places(buffer, list(iter_batches(buffer)))
+    assert found.value_size.tolist() == [size, 1, size]
 
 
 @pytest.mark.parametrize("length", [b"\x01", b"\x81\x01", b"\x81\x80\x01"])
@@ -76,6 +80,66 @@ def test_no_record_has_a_negative_length(length: bytes) -> None:
     buffer[61 : 61 + len(length)] = length
     with pytest.raises(CorruptBatchError, match="a length of -"):
         record_places(bytes(buffer), [(0, read_header(buffer))])
+
+
+FEW_AND_MANY = st.lists(st.integers(1, 40), min_size=40, max_size=60)
+
+
+@given(FEW_AND_MANY, st.lists(st.integers(0, 9_000), min_size=1, max_size=3), st.data())
+def test_many_batches_at_once_are_told_as_each_alone(
+    counts: list[int], sizes: list[int], data: st.DataObject
+) -> None:
+    """Damaged ones, too: with the same words about the same batch."""
+    buffer = bytearray()
+    for number, count in enumerate(counts):
+        size = sizes[number % len(sizes)]
+        buffer += batch_of([bytes(size if at == number % count else 7) for at in range(count)], 0)
+    batches = list(iter_batches(bytes(buffer)))
+    at, header = data.draw(st.sampled_from(batches))
+    place = data.draw(st.integers(at + 61, at + header.size_bytes - 1))
+    buffer[place] = data.draw(st.integers(0, 255))
+    assert told(bytes(buffer), batches, places._TOGETHER) == told(
+        bytes(buffer), batches, len(batches) + 1
+    )
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {-13: b"\x16"},
+        {-13: b"\x1a"},
+        {-13: b"\x0d"},
+        {-13: b"\x80\x80"},
+        {-26: b"\x30", -1: b"\x80"},
+        {-26: b"\x32"},
+        {-26: b"\x34"},
+        {-26: b"\x35"},
+    ],
+)
+@pytest.mark.parametrize("count", [3, 60])
+def test_of_many_batches_one_that_is_wrong_is_told_as_if_alone(
+    damage: dict[int, bytes], count: int
+) -> None:
+    """The last of them, which may be the only one that goes on so far; a record has 13 bytes."""
+    buffer = bytearray(batch_of([bytes(6)] * 3, 0) * 40 + batch_of([bytes(6)] * count, 0))
+    batches = list(iter_batches(bytes(buffer)))
+    for place, octets in damage.items():
+        at = len(buffer) + place
+        buffer[at : at + len(octets)] = octets
+    alone = told(bytes(buffer), batches, len(batches) + 1)
+    assert told(bytes(buffer), batches, places._TOGETHER) == alone
+    assert isinstance(alone[0], int), "nothing is wrong with it"
+
+
+def told(buffer: bytes, batches: list[tuple[int, BatchHeader]], together: int) -> tuple[Any, ...]:
+    """What is found where so many batches go together, or what is said to be wrong."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "_TOGETHER", together)
+        try:
+            found = record_places(buffer, batches)
+        except CorruptBatchError as error:
+            return error.position, error.reason
+    return tuple(map(list, (found.batch, found.value_at, found.value_size)))
 
 
 @given(st.data())
@@ -89,14 +153,14 @@ def test_a_byte_that_breaks_a_record_is_not_passed_over(data: st.DataObject) -> 
         expected = read_records(buffer, 0, header)
     except (CorruptBatchError, UnicodeDecodeError):
         try:
-            places = record_places(bytes(buffer), [(0, header)])
+            found = record_places(bytes(buffer), [(0, header)])
         except CorruptBatchError:
             return
         # The caller leaves such a batch to the reader, which says what is wrong.
-        assert not places.is_plain.all()
+        assert not found.is_plain.all()
         return
-    places = record_places(bytes(buffer), [(0, header)])
+    found = record_places(bytes(buffer), [(0, header)])
     for row, record in enumerate(expected):
-        if places.is_plain[row] and record.value is not None:
-            start = int(places.value_at[row])
-            assert buffer[start : start + int(places.value_size[row])] == record.value
+        if found.is_plain[row] and record.value is not None:
+            start = int(found.value_at[row])
+            assert buffer[start : start + int(found.value_size[row])] == record.value
