@@ -62,20 +62,22 @@ def _struct(value: object, struct: Struct, version: int) -> dict[str, object]:
         is_tagged = field.tag is not None and version in field.tagged
         if version not in field.versions or (is_tagged and item == field.default):
             continue
-        fields[field_name(field.name)] = _value(item, field, version)
+        fields[field_name(field.name)] = value_to_json(item, field, version)
     return fields
 
 
-def _value(item: object, field: Field, version: int) -> object:
+def value_to_json(item: object, field: Field, version: int) -> object:
+    """What stands behind a field's name."""
     if item is None:
         return None
     if field.is_array:
         assert isinstance(item, tuple)
-        return [_single(part, field, version) for part in item]
-    return _single(item, field, version)
+        return [single_to_json(part, field, version) for part in item]
+    return single_to_json(item, field, version)
 
 
-def _single(item: object, field: Field, version: int) -> object:
+def single_to_json(item: object, field: Field, version: int) -> object:
+    """One value: the field's, or an element of a field that is an array."""
     if field.struct is not None:
         return _struct(item, field.struct, version)
     if isinstance(item, bytes):

@@ -11,13 +11,25 @@ def test_names_may_be_in_any_case_as_spark_hands_them_over() -> None:
     options = parse_options({"PATH": "/a, /b", "startingoffsets": "17", "payload": "False"})
     assert options.paths == ("/a", "/b")
     assert options.start == AtOffset(17)
-    assert not options.has_payload
+    assert options.payload_types == ()
     assert not options.has_control_payload
 
 
 def test_json_may_be_wanted_of_what_the_quorum_wrote_only() -> None:
     options = parse_options({"path": "x", "payload": "control"})
-    assert (options.has_payload, options.has_control_payload) == (False, True)
+    assert (options.payload_types, options.has_control_payload) == ((), True)
+    options = parse_options({"path": "x", "payload": "TopicRecord,NoOpRecord"})
+    assert options.payload_types == ("TopicRecord", "NoOpRecord")
+    assert options.has_control_payload
+    assert parse_options({"path": "x"}).payload_types is None
+
+
+def test_parts_are_smaller_where_records_become_json() -> None:
+    sizes = [
+        parse_options({"path": "x", "payload": word}).split_bytes for word in ("true", "false")
+    ]
+    assert sizes[0] < sizes[1]
+    assert parse_options({"path": "x", "splitBytes": "5000"}).split_bytes == 5000
 
 
 def test_a_snapshot_may_be_wanted_that_is_not_after_a_place() -> None:

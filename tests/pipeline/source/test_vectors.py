@@ -40,7 +40,9 @@ def test_columns_and_single_rows_are_equal(
             records = data.draw(st.lists(instances, min_size=1, max_size=3))
             values += [encode_record(record, version) for record in records]
         log.write(values * data.draw(st.integers(1, 9)))
-    options = {"recordTypes": ",".join(sorted(names & set(TYPED))[:-1])}
+    known = sorted(names & set(TYPED))
+    payload = data.draw(st.sampled_from(["true", "control", *map(",".join, (known, known[1:]))]))
+    options = {"recordTypes": ",".join(known[:-1]), "payload": payload or "false"}
     fast = rows(log.root, **options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decoding, "buffer_of", one_by_one)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _WORDS: Final = {"true": True, "false": False}
 _SPLIT_BYTES: Final = 32 * 1024 * 1024
+# Records that become JSON take several times as long, and a log of tens of megabytes is large then.
+_SPLIT_BYTES_WITH_PAYLOAD: Final = 8 * 1024 * 1024
 _SPLIT_BYTES_MIN: Final = 4096
 _INT64_MAX: Final = 2**63 - 1
 _NAMES: Final = (
@@ -71,7 +73,8 @@ class Options:
     """What a reader was asked for.
 
     `start` and `end` are a word (earliest, latest, snapshot) or a place; the end is exclusive.
-    `has_payload` is about data records, `has_control_payload` about those of the quorum. `paths` is
+    `payload_types` are the data records that come as JSON, None means all; `has_control_payload` is
+    about those that the quorum wrote about itself. `paths` is
     empty where `bootstrap_servers` names a live quorum, and the other way round.
     """
 
@@ -86,7 +89,7 @@ class Options:
     record_types: tuple[str, ...]
     is_typed_only: bool
     columns: tuple[str, ...]
-    has_payload: bool
+    payload_types: tuple[str, ...] | None
     has_control_payload: bool
     fails_on_damage: bool
     split_bytes: int
@@ -118,7 +121,8 @@ class _Parser:
                 "commas) or bootstrap.servers (host:port,... of a live quorum)"
             )
         types = self.record_types()
-        payload = self.choice("payload", ("true", "false", "control"))
+        columns = self.columns()
+        payload_types = self.payload_types() if "payload" in columns else ()
         return Options(
             paths=paths,
             bootstrap_servers=servers,
@@ -131,11 +135,13 @@ class _Parser:
             == "committed",
             record_types=types,
             is_typed_only=self.flag("recordTypesOnly", default=False),
-            columns=self.columns(),
-            has_payload=payload == "true",
-            has_control_payload=payload != "false",
+            columns=columns,
+            payload_types=payload_types,
+            has_control_payload="payload" in columns
+            and self.given.get("payload", "").lower() != "false",
             fails_on_damage=self.choice("onDamage", ("row", "fail")) == "fail",
-            split_bytes=self.count("splitBytes", _SPLIT_BYTES_MIN) or _SPLIT_BYTES,
+            split_bytes=self.count("splitBytes", _SPLIT_BYTES_MIN)
+            or (_SPLIT_BYTES if payload_types == () else _SPLIT_BYTES_WITH_PAYLOAD),
             command_config=self.given.get("commandConfig") or None,
         )
 
@@ -190,11 +196,24 @@ class _Parser:
         return int(text)
 
     def record_types(self) -> tuple[str, ...]:
-        names = self.names("recordTypes")
-        for name in names:
-            if name not in TYPED:
+        return self.types("recordTypes", "")
+
+    def payload_types(self) -> tuple[str, ...] | None:
+        match (self.given.get("payload") or "true").lower():
+            case "true":
+                return None
+            case "false" | "control":
+                return ()
+            case _:
+                return self.types("payload", "neither true, false or control nor ")
+
+    def types(self, name: str, otherwise: str) -> tuple[str, ...]:
+        names = self.names(name)
+        for each in names:
+            if each not in TYPED:
+                what = f"{otherwise}a" if otherwise else "no"
                 raise OptionError(
-                    f"recordTypes: {name!r} is no metadata record's name; there are "
+                    f"{name}: {each!r} is {what} metadata record's name; there are "
                     f"{', '.join(TYPED)}"
                 )
         return names

@@ -5,11 +5,11 @@ What does not decode though its CRC holds becomes a row about damage in its plac
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from quorate.pipeline.source.damage import Damage, DamageError
 from quorate.pipeline.source.frame import TYPED, column_name, plain_value
+from quorate.pipeline.source.json_columns import compact
 from quorate.records.batch import CorruptBatchError, read_runs
 from quorate.records.json_form import CONTROLS, control_to_json, record_to_json
 from quorate.records.metadata import RECORD_TYPES, UnknownRecord, decode_record, record_frame
@@ -33,7 +33,7 @@ def type_name(api_key: int) -> str:
 def payload_of(value: bytes) -> str:
     """A metadata record's fields as JSON. Raises SchemaError where it does not decode."""
     decoded, version = decode_record(value)
-    return _compact(record_to_json(decoded, version)["data"])
+    return compact(record_to_json(decoded, version)["data"])
 
 
 def damage_row(damage: Damage, source_node: int | None) -> dict[str, Any]:
@@ -52,9 +52,8 @@ class RowReader:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        is_asked = "payload" in options.columns
-        self._has_payload = options.has_payload and is_asked
-        self._has_control_payload = options.has_control_payload and is_asked
+        self._payload_types = options.payload_types
+        self._has_control_payload = options.has_control_payload
 
     def rows(self, split: Split, batch: FileBatch) -> Iterator[dict[str, Any]]:
         """The rows of a batch. Raises DamageError where the options want that."""
@@ -111,14 +110,14 @@ class RowReader:
             return {
                 "record_type": None if shape is None else shape.__name__,
                 "record_version": int.from_bytes(value[:2], "big"),
-                "payload": _compact(fields) if self._has_control_payload else None,
+                "payload": compact(fields) if self._has_control_payload else None,
             }
         api_key, version = record_frame(value)
         name = type_name(api_key)
         said: dict[str, Any] = {"record_type": name, "record_version": version}
         decoded, _ = decode_record(value)
-        if self._has_payload:
-            said["payload"] = _compact(record_to_json(decoded, version)["data"])
+        if self._payload_types is None or name in self._payload_types:
+            said["payload"] = compact(record_to_json(decoded, version)["data"])
         if name in self._options.record_types and not isinstance(decoded, UnknownRecord):
             said[column_name(name)] = plain_value(decoded, schema_of(TYPED[name]).body)
         return said
@@ -126,7 +125,3 @@ class RowReader:
     def _fail_for(self, damage: Damage) -> None:
         if self._options.fails_on_damage:
             raise DamageError(str(damage))
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

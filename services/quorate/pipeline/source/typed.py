@@ -42,7 +42,7 @@ def uuid_strings(values: NDArray[np.uint8]) -> pa.StringArray:
     padded[:, :UUID_BYTES] = values
     text = binascii.b2a_base64(padded.tobytes(), newline=False).translate(_URL_SAFE)
     characters = np.frombuffer(text, np.uint8).reshape(-1, _PADDED_CHARACTERS)
-    return _octets(np.ascontiguousarray(characters[:, :_UUID_CHARACTERS]), pa.string())
+    return octet_strings(np.ascontiguousarray(characters[:, :_UUID_CHARACTERS]), pa.string())
 
 
 def _array(column: Column, field: Field, count: int) -> pa.Array:
@@ -81,7 +81,7 @@ def _single(column: Column, field: Field, count: int) -> pa.Array:
         case Octets(values=values) if field.element == "uuid":
             return uuid_strings(values)
         case Octets(values=values):
-            return _octets(values, wanted)
+            return octet_strings(values, wanted)
         case Structs():
             assert field.struct is not None
             return struct_array(column, field.struct, count)
@@ -89,7 +89,7 @@ def _single(column: Column, field: Field, count: int) -> pa.Array:
             raise TypeError(f"{field.name}: {type(column).__name__} is no single value")
 
 
-def _octets(values: NDArray[np.uint8], wanted: pa.DataType) -> pa.Array:
+def octet_strings(values: NDArray[np.uint8], wanted: pa.DataType) -> pa.Array:
     """Rows of equally many bytes as strings or binaries."""
     count, size = values.shape
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(size)

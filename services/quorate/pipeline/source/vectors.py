@@ -13,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from quorate.pipeline.source.frame import TYPED, arrow_schema, column_name, struct_type
+from quorate.pipeline.source.json_columns import json_strings
 from quorate.pipeline.source.rows import payload_of, type_name
 from quorate.pipeline.source.typed import struct_array
 from quorate.records.columns import read_columns
+from quorate.records.metadata import RECORD_TYPES
 from quorate.records.places import record_places, rows_at
 from quorate.records.schema import schema_of
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 # Frame version, api key and version take a byte each in every record that this release knows.
 _FRAME_BYTES: Final = 3
 _ONE_BYTE: Final = 0x80
+# For so few records of one size it is sooner done one by one than in columns.
+_COLUMNS_FROM: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,6 @@ class VectorReader:
     def __init__(self, options: Options, wanted_types: frozenset[str] | None) -> None:
         self._options = options
         self._schema = arrow_schema(options.columns, options.record_types)
-        self._has_payload = options.has_payload and "payload" in options.columns
         self._wanted_types = wanted_types
 
     def batches(self, buffer: Buffer) -> Iterator[pa.RecordBatch]:
@@ -108,7 +111,7 @@ class VectorReader:
         self, buffer: Buffer, index: Index, typed: str, structs: pa.Array | None
     ) -> pa.RecordBatch:
         count = len(index)
-        plain = _PlainColumns(buffer, index, has_payload=self._has_payload)
+        plain = _PlainColumns(buffer, index, self._options.payload_types)
         columns = []
         for field in self._schema:
             if field.name in self._options.columns:
@@ -147,13 +150,51 @@ def _typed(buffer: Buffer, index: Index, name: str) -> tuple[Index, pa.Array]:
     return np.concatenate(order), arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
+def _payloads(buffer: Buffer, index: Index, wanted: tuple[str, ...] | None) -> pa.StringArray:
+    """The JSON of records of the wanted types, None means any; null for the others."""
+    places, octets = buffer.places, buffer.octets
+    at, size = places.value_at[index], places.value_size[index]
+    api_keys, versions = octets[at + 1].astype(np.int64), octets[at + 2].astype(np.int64)
+    kinds = api_keys << 40 | versions << 32 | size
+    order = np.argsort(kinds, kind="stable")
+    starts = np.flatnonzero(np.diff(kinds[order], prepend=-1))
+    placed, arrays = [], []
+    for part in np.split(order, starts[1:]):
+        kind = int(kinds[part[0]])
+        shape = RECORD_TYPES.get(kind >> 40)
+        if wanted is not None and (shape is None or shape.__name__ not in wanted):
+            placed.append(part)
+            arrays.append(pa.nulls(len(part), pa.string()))
+            continue
+        if shape is None or len(part) < _COLUMNS_FROM:
+            placed.append(part)
+            arrays.append(_one_by_one(buffer, at[part], size[part]))
+            continue
+        rows = rows_at(octets, at[part], kind & 0xFFFFFFFF)
+        version = kind >> 32 & 0xFF
+        for within, columns in read_columns(shape, version, rows[:, _FRAME_BYTES:]):
+            texts = json_strings(columns, schema_of(shape).body, version, len(within))
+            placed.append(part[within])
+            if texts.null_count:
+                texts = _one_by_one(buffer, at[placed[-1]], size[placed[-1]])
+            arrays.append(texts)
+    back = np.empty(len(index), np.int64)
+    back[np.concatenate(placed)] = np.arange(len(index))
+    return pa.concat_arrays(arrays).take(pa.array(back))
+
+
+def _one_by_one(buffer: Buffer, at: NDArray[np.int64], size: NDArray[np.int64]) -> pa.StringArray:
+    values = (buffer.data[start : start + count] for start, count in zip(at, size, strict=True))
+    return pa.array(map(payload_of, values), pa.string())
+
+
 class _PlainColumns:
     """The columns that do not depend on a record's type, for some of a buffer's records."""
 
-    def __init__(self, buffer: Buffer, index: Index, *, has_payload: bool) -> None:
+    def __init__(self, buffer: Buffer, index: Index, payload_types: tuple[str, ...] | None) -> None:
         self.buffer = buffer
         self.index = index
-        self.has_payload = has_payload
+        self.payload_types = payload_types
         self.batch = buffer.places.batch[index]
         self.value_at = buffer.places.value_at[index]
 
@@ -190,8 +231,8 @@ class _PlainColumns:
                 return _repeated(split.source_node, wanted, count)
             case "value":
                 return self.values(wanted)
-            case "payload" if self.has_payload:
-                return pa.array(map(payload_of, self.values(pa.binary()).to_pylist()), wanted)
+            case "payload" if self.payload_types != ():
+                return _payloads(self.buffer, self.index, self.payload_types)
             case _:
                 return pa.nulls(count, wanted)
 
