@@ -78,6 +78,9 @@ def settings() -> dict[str, str]:
         # other query of the same frame is answered from it: rows would be missing without a word.
         "spark.sql.python.filterPushdown.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Rows on their way to Python go together in thousands. By default Java adds up after each
+        # of them how large they have become, which takes as long as all else about them.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
         # Where each column was spelled in Python is noted for messages that nobody sees here, at a
         # fifth of the time in which the larger jobs are planned.
         "spark.python.sql.dataFrameDebugging.enabled": "false",

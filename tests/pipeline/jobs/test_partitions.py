@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.pipeline.jobs import partitions
-from quorate.pipeline.jobs.keeping import kept
 from tests.pipeline.jobs import plain
 from tests.pipeline.jobs.histories import History, frame_of
 from tests.pipeline.jobs.rows import rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -29,24 +28,17 @@ def history() -> History:
 
 
 @pytest.fixture(scope="module")
-def rows(spark: SparkSession, history: History) -> DataFrame:
+def tables(spark: SparkSession, history: History) -> Mapping[str, DataFrame]:
     frame = frame_of(spark, history.entries, shuffled=random.Random(history.seed))
-    return kept(frame, *partitions.PARTITION_RECORDS)
-
-
-@pytest.fixture(scope="module")
-def states(rows: DataFrame) -> DataFrame:
-    return partitions.partition_states(rows).persist()
+    return partitions.tables(frame, {})
 
 
 def key(state: State) -> tuple[object, ...]:
     return state.topic, state.topic_id, state.partition
 
 
-def test_every_state_of_every_partition(
-    states: DataFrame, rows: DataFrame, history: History
-) -> None:
-    found = partitions.partition_history(states, rows)
+def test_every_state_of_every_partition(tables: Mapping[str, DataFrame], history: History) -> None:
+    found = tables["history"]
     last = plain.last_ms(history.entries)
     expected = [
         (
@@ -86,8 +78,8 @@ def changed(before: State | None, state: State) -> tuple[str, ...]:
     )
 
 
-def test_when_replicas_were_missing(states: DataFrame, rows: DataFrame, history: History) -> None:
-    found = partitions.under_replicated(states, rows)
+def test_when_replicas_were_missing(tables: Mapping[str, DataFrame], history: History) -> None:
+    found = tables["under_replicated"]
     expected = []
     for of_one in plain.states(history.entries):
         for run in runs(of_one, lambda state: len(state.isr) < len(state.replicas)):
@@ -105,8 +97,8 @@ def test_when_replicas_were_missing(states: DataFrame, rows: DataFrame, history:
     assert rows_of(found) == sorted(expected, key=repr), f"seed {history.seed}"
 
 
-def test_when_nobody_led(states: DataFrame, rows: DataFrame, history: History) -> None:
-    found = partitions.offline(states, rows)
+def test_when_nobody_led(tables: Mapping[str, DataFrame], history: History) -> None:
+    found = tables["offline"]
     expected = []
     for of_one in plain.states(history.entries):
         for run in runs(of_one, lambda state: state.leader == -1):
@@ -136,8 +128,8 @@ def runs(states: list[State], holds: Callable[[State], bool]) -> list[list[State
     return found
 
 
-def test_how_often_topics_changed(states: DataFrame, history: History) -> None:
-    found = partitions.churn(states)
+def test_how_often_topics_changed(tables: Mapping[str, DataFrame], history: History) -> None:
+    found = tables["churn"]
     topics: dict[str, list[list[State]]] = {}
     for of_one in plain.states(history.entries):
         topics.setdefault(of_one[0].topic_id, []).append(of_one)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark import StorageLevel
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
@@ -14,9 +15,18 @@ from quorate.pipeline.jobs.observing import figures_of
 from quorate.pipeline.jobs.payloads import column_of, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Rows that are kept, and the span of the log that they are from; None where it has no row."""
+
+    rows: DataFrame
+    first_ms: int | None
+    last_ms: int | None
 
 
 def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
@@ -24,7 +34,7 @@ def kept_rows(log: DataFrame, record_types: Collection[str]) -> DataFrame:
 
     Two more, of no such type, have its first and its last timestamp: its span stays the same.
     """
-    read = _read(log, record_types, log.columns)
+    read = kept_as(log, record_types, lambda rows: rows)
     ends = read.rows.sparkSession.createDataFrame(
         [(read.first_ms,), (read.last_ms,)], "ms bigint"
     ).select(
@@ -40,32 +50,32 @@ def kept(log: DataFrame, *records: type) -> DataFrame:
     """The valid rows of those types that took effect, with typed columns, read now and once.
 
     One more row without a type has the last timestamp of the whole log, which open intervals last
-    to. What is kept goes to the disk where it is more than the memory takes.
+    to.
     """
-    columns = ["offset", "timestamp", "is_control", "record_type", *map(column_of, records)]
-    read = _read(log, [record.__name__ for record in records], columns, records)
+    columns = ("offset", "timestamp", "is_control", "record_type", *map(column_of, records))
+    read = kept_as(
+        log,
+        [record.__name__ for record in records],
+        lambda rows: typed(rows, *records).select(*columns, "from_snapshot"),
+    )
     end = read.rows.sparkSession.createDataFrame([(read.last_ms,)], "ms bigint").select(
         F.timestamp_millis("ms").alias("timestamp"), F.lit(False).alias("is_control")
     )
     return read.rows.unionByName(end, allowMissingColumns=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """Rows that are kept, and the span of the log that they are from; None where it has no row."""
-
-    rows: DataFrame
-    first_ms: int | None
-    last_ms: int | None
-
-
-def _read(
+def kept_as(
     log: DataFrame,
     record_types: Collection[str],
-    columns: Collection[str],
-    records: Collection[type] = (),
-) -> _Read:
-    """Go through the log; all that would take another way through it is found out on this one."""
+    shaped: Callable[[DataFrame], DataFrame],
+    level: StorageLevel = StorageLevel.MEMORY_AND_DISK,
+) -> Kept:
+    """What `shaped` makes of the valid rows of those types, as far as they took effect, kept.
+
+    It is given rows that begin or end transactions, too, and leaves every row, and of its columns
+    at least offset, timestamp, is_control, record_type and from_snapshot. The log is gone through
+    now, and once: all that would take another way through it is found out on this one.
+    """
     seen = Observation()
     at_ms = F.unix_millis("timestamp")
     of_log, of_snapshot = F.when(~is_snapshot(), at_ms), F.when(is_snapshot(), at_ms)
@@ -79,11 +89,8 @@ def _read(
         marker_count().alias("markers"),
     )
     is_of_type = F.col("record_type").isin(*record_types)
-    told = (
-        typed(observed.where(is_of_type | is_marker()), *records)
-        .select(*columns, is_snapshot().alias("from_snapshot"))
-        .persist()
-    )
+    chosen = observed.where(is_of_type | is_marker())
+    told = shaped(chosen.withColumn("from_snapshot", is_snapshot())).persist(level)
     told.count()
     found = figures_of(seen)
     covered = found.get("covered_ms")
@@ -92,7 +99,7 @@ def _read(
         rows = effective(rows)
     firsts = (found.get("first_ms"), found.get("snapshot_first_ms") if covered is None else covered)
     lasts = (found.get("last_ms"), found.get("snapshot_last_ms") if covered is None else covered)
-    return _Read(
+    return Kept(
         rows.where(is_of_type).drop("from_snapshot"),
         min((ms for ms in firsts if ms is not None), default=None),
         max((ms for ms in lasts if ms is not None), default=None),

@@ -1,0 +1,273 @@
+"""Every state of every partition, out of what its records say, in Arrow and numpy, without Spark.
+
+Events come sorted by topic, partition and offset. A window of them is in memory at a time, with the
+last state of the window before, so that neither a long log nor a restless partition takes more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    Flags = NDArray[np.bool_]
+    Index = NDArray[np.int64]
+
+TOPIC: Final = -1
+"""Stands for the partition in what a TopicRecord and a RemoveTopicRecord say."""
+UNKNOWN: Final = -(1 << 40)
+"""Stands for a number that no record has told."""
+
+# What is so of a topic, and of a partition, until a record says otherwise.
+_OF_TOPIC: Final = ("topic", "removed_offset", "removed")
+_OF_PARTITION: Final = ("leader", "replicas", "isr", "adding_replicas", "removing_replicas")
+_ROW_BITS: Final = 32
+_ROW: Final = 1 << _ROW_BITS
+_INT32_MIN: Final = -(1 << 31)
+
+
+class Lists:
+    """A column of lists of 32-bit numbers, as sets: each row's elements in ascending order.
+
+    `keys` has the elements of all rows, row by row, with the row's number above the element.
+    `lengths` is -1 for null.
+    """
+
+    def __init__(self, array: pa.ListArray) -> None:
+        lengths = pc.fill_null(pc.list_value_length(array), -1)
+        self.lengths: Index = lengths.to_numpy(zero_copy_only=False).astype(np.int64)
+        rows = np.repeat(np.arange(len(array)), np.maximum(self.lengths, 0))
+        elements = array.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+        self.keys: Index = rows << _ROW_BITS | (elements - _INT32_MIN)
+        self.keys.sort()
+
+    @property
+    def rows(self) -> Index:
+        """The row of each key."""
+        return self.keys >> _ROW_BITS
+
+    def differs(self) -> Flags:
+        """Whether a row holds other elements than the row before; null is other than empty."""
+        lengths, rows = self.lengths, self.rows
+        found = np.ones(len(lengths), np.bool_)
+        found[:1] = False
+        np.not_equal(lengths[1:], lengths[:-1], out=found[1:])
+        # In a row as long as the one before, an element's twin is so many places before it.
+        at = np.flatnonzero(~found[rows] & (rows > 0))
+        differs = self.keys[at] - self.keys[at - lengths[rows[at]]] != _ROW
+        found[rows[at[differs]]] = True
+        return found
+
+    def gains_and_losses(self, differs: Flags) -> tuple[Flags, Flags]:
+        """Whether a row has an element that the row before lacks, and the other way round.
+
+        `differs` is what the method of that name found; of a row that is null, or follows one that
+        is, nothing is said.
+        """
+        is_known = self.lengths >= 0
+        compared = differs.copy()
+        compared[1:] &= is_known[1:] & is_known[:-1]
+        rows = self.rows
+        gains, losses = np.zeros_like(differs), np.zeros_like(differs)
+        now = compared[rows]
+        gained = ~_is_in(self.keys[now] - _ROW, self.keys)
+        gains[rows[now][gained]] = True
+        before = np.append(compared[1:], False)[rows]
+        lost = ~_is_in(self.keys[before] + _ROW, self.keys)
+        losses[rows[before][lost] + 1] = True
+        return gains, losses
+
+    def without(self, others: Lists, chosen: Flags) -> Index:
+        """The keys in the rows `chosen` that the same row of `others` lacks."""
+        keys = self.keys[chosen[self.rows]]
+        return keys[~_is_in(keys, others.keys)]
+
+
+def elements_of(keys: Index) -> NDArray[np.int32]:
+    """The elements in keys of `Lists`."""
+    return ((keys & (_ROW - 1)) + _INT32_MIN).astype(np.int32)
+
+
+def _is_in(wanted: Index, keys: Index) -> Flags:
+    """Which of the wanted, in ascending order, are among the keys."""
+    if not len(keys):
+        return np.zeros(len(wanted), np.bool_)
+    at = np.searchsorted(keys, wanted)
+    at[at == len(keys)] = 0
+    found: Flags = keys[at] == wanted
+    return found
+
+
+@dataclass
+class States:
+    """Neighbouring states: `filled` has for each event what was so after it.
+
+    `told` are the rows that are told of in this window; the first of its rows may be there only
+    because the next one follows it, and the last one because its end is not known yet.
+    """
+
+    filled: pa.RecordBatch
+    partition: Index
+    partition_start: Index
+    told: Index
+
+    def column(self, name: str) -> pa.Array:
+        """A column of `filled`: topic, topic_id, offset, timestamp, ..."""
+        return self.filled.column(name)
+
+    def lists(self, name: str) -> Lists:
+        """A column of lists."""
+        return Lists(self.column(name))
+
+    @cached_property
+    def isr(self) -> Lists:
+        return self.lists("isr")
+
+    @cached_property
+    def replicas(self) -> Lists:
+        return self.lists("replicas")
+
+    @cached_property
+    def isr_differs(self) -> Flags:
+        """Whether others are in sync than in the state before."""
+        return self.isr.differs() & self.has_previous
+
+    @cached_property
+    def replicas_differ(self) -> Flags:
+        return self.replicas.differs() & self.has_previous
+
+    @cached_property
+    def leader(self) -> Index:
+        """UNKNOWN where no record has told."""
+        return numbers(self.column("leader"))
+
+    @cached_property
+    def has_previous(self) -> Flags:
+        """Whether the row before is the state before."""
+        return self.partition_start < np.arange(len(self.partition_start))
+
+    @cached_property
+    def has_next(self) -> Flags:
+        """Whether the row behind is the state behind."""
+        return np.append(self.has_previous[1:], False)
+
+    @cached_property
+    def leader_differs(self) -> Flags:
+        differs = self.has_previous.copy()
+        differs[1:] &= self.leader[1:] != self.leader[:-1]
+        return differs
+
+    @cached_property
+    def is_moving(self) -> Flags:
+        """Whether replicas come or go."""
+        counts = [
+            pc.fill_null(pc.list_value_length(self.column(name)), 0).to_numpy(zero_copy_only=False)
+            for name in ("adding_replicas", "removing_replicas")
+        ]
+        found: Flags = (counts[0] + counts[1]) > 0
+        return found
+
+    def following(self, name: str, otherwise: str) -> pa.Array:
+        """A column of the state behind, and that of the topic where there is none."""
+        behind = np.minimum(np.arange(1, len(self.partition) + 1), len(self.partition) - 1)
+        next_one = self.column(name).take(pa.array(behind))
+        return pc.if_else(pa.array(self.has_next), next_one, self.column(otherwise))
+
+
+def states_of(events: Iterable[pa.RecordBatch]) -> Iterator[States]:
+    """The states of partitions, a window at a time, each told once.
+
+    Events are sorted by topic_id, partition and offset, and have: topic_id, topic (a name, or
+    null), removed_offset and removed (of the topic, or null), partition (TOPIC in what is said of
+    the topic), offset, timestamp, leader_epoch (of a whole record), raises_epoch, leader, replicas,
+    isr, adding_replicas, removing_replicas, is_unclean. Null is what an event does not say.
+    """
+    held: pa.RecordBatch | None = None
+    first = 0
+    for batch in events:
+        if not batch.num_rows:
+            continue
+        window = _filled(batch if held is None else pa.concat_batches([held, batch]))
+        last = len(window.partition) - 1
+        window.told = _of_partitions(window, first, last)
+        yield window
+        # The state before the one that is held says what changed in it.
+        first = int(window.partition_start[last] < last)
+        held = window.filled.slice(last - first)
+    if held is not None:
+        window = _filled(held)
+        window.told = _of_partitions(window, first, held.num_rows)
+        yield window
+
+
+def numbers(array: pa.Array) -> Index:
+    """Numbers, UNKNOWN for null."""
+    filled = pc.fill_null(pc.cast(array, pa.int64()), UNKNOWN)
+    found: Index = filled.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _of_partitions(window: States, first: int, last: int) -> Index:
+    return first + np.flatnonzero(window.partition[first:last] != TOPIC)
+
+
+def _filled(events: pa.RecordBatch) -> States:
+    """The events with all that was so after each of them; nothing is told yet."""
+    count = events.num_rows
+    topic_ids = events.column("topic_id")
+    partition = numbers(events.column("partition"))
+    begins = np.ones(count, np.bool_)
+    begins[1:] = pc.not_equal(topic_ids.slice(1), topic_ids.slice(0, count - 1)).to_numpy(
+        zero_copy_only=False
+    )
+    topic_start = _latest(begins)
+    begins[1:] |= partition[1:] != partition[:-1]
+    partition_start = _latest(begins)
+    columns: dict[str, Any] = dict(zip(events.schema.names, events.columns, strict=True))
+    for names, start in ((_OF_TOPIC, topic_start), (_OF_PARTITION, partition_start)):
+        for name in names:
+            columns[name] = _last_known(columns[name], start)
+    columns["leader_epoch"] = _epochs(events, partition_start)
+    # They are counted in now, and this row may be looked at again.
+    columns["raises_epoch"] = pa.repeat(pa.scalar(value=False), count)
+    filled = pa.RecordBatch.from_arrays(
+        [columns[name] for name in events.schema.names], schema=events.schema
+    )
+    return States(filled, partition, partition_start, np.empty(0, np.int64))
+
+
+def _latest(flags: Flags) -> Index:
+    """For each row the last one up to it that has the flag, which the first one has."""
+    return np.maximum.accumulate(np.where(flags, np.arange(len(flags)), 0))
+
+
+def _known_at(array: pa.Array, start: Index) -> Index:
+    """For each row the last one from `start` up to it that says something; -1 where none does."""
+    is_known = array.is_valid().to_numpy(zero_copy_only=False)
+    at = np.maximum.accumulate(np.where(is_known, np.arange(len(is_known)), -1))
+    return np.where(at < start, -1, at)
+
+
+def _last_known(array: pa.Array, start: Index) -> pa.Array:
+    if array.null_count == len(array):
+        return array
+    at = _known_at(array, start)
+    return array.take(pa.array(at, mask=at < 0))
+
+
+def _epochs(events: pa.RecordBatch, start: Index) -> pa.Array:
+    """The leader epochs: as the last whole record says, and one for each leader named since."""
+    told = events.column("leader_epoch")
+    at = _known_at(told, start)
+    raises = events.column("raises_epoch").to_numpy(zero_copy_only=False).cumsum()
+    epochs = numbers(told)[at] + raises - raises[at]
+    return pa.array(epochs.astype(np.int32), told.type, mask=at < 0)
