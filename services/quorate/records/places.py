@@ -6,6 +6,7 @@ length at once; all else about them is read for all of them together.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,10 +25,14 @@ if TYPE_CHECKING:
     Positions = NDArray[np.int64]
 
 # So many neighbours of one length are taken for the beginning of a run.
-_RUN_BEGINS: Final = 16
+_RUN_BEGINS: Final = 4
+# So far ahead its end is looked for first: bytes that lie far apart are dear to gather.
+_REACH: Final = 32
 _VARINT_BYTES_MAX: Final = 10
 # For fewer batches than these a loop over each one's records is sooner done.
 _TOGETHER: Final = 32
+# The values of varints of one byte.
+_SHORT: Final = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(0x80)], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ def record_places(buffer: bytes, batches: Sequence[tuple[int, BatchHeader]]) -> 
     begin = _starts_together(buffer, data, heads + HEADER_BYTES, ends, counts)
     if begin is None:
         # One of them does not add up: found out is which, and in what.
-        begin = _starts_one_by_one(buffer, data, batches)
+        begin = _starts_one_by_one(buffer, batches)
     batch = np.repeat(np.arange(len(batches)), counts)
     expected = np.arange(len(begin)) - np.repeat(np.cumsum(counts) - counts, counts)
     stops = np.append(begin[1:], 0)
@@ -88,9 +93,9 @@ def place_runs(
     span = _Span(position, header)
     found = 0
     while span.at < span.end:
-        starts: list[int] = []
-        _find_starts(buffer, data, span, starts, count)
-        begin = np.array(starts, np.int64)
+        starts = array("q")
+        _find_starts(buffer, span, starts, count)
+        begin = np.frombuffer(starts, np.int64)
         stops = np.append(begin[1:], span.at)
         try:
             places, is_wrong = _read_fields(data, begin, stops, np.zeros(len(begin), np.int64))
@@ -135,14 +140,14 @@ def _starts_together(
     if (places[many:] != stops[many:]).any():
         return None
     for index in range(many):
-        starts: list[int] = []
+        starts = array("q")
         try:
-            _walk(buffer, data, int(places[index]), int(stops[index]), starts, None)
+            _walk(buffer, int(places[index]), int(stops[index]), starts, None)
         except (IndexError, ValueError):
             return None
         if len(starts) != left[index] - step:
             return None
-        begin[first[index] + step : first[index] + left[index]] = starts
+        begin[first[index] + step : first[index] + left[index]] = np.frombuffer(starts, np.int64)
     return begin
 
 
@@ -166,19 +171,17 @@ def _record_sizes(data: NDArray[np.uint8], at: Positions) -> Positions | None:
     return sizes
 
 
-def _starts_one_by_one(
-    buffer: bytes, data: NDArray[np.uint8], batches: Sequence[tuple[int, BatchHeader]]
-) -> Positions:
+def _starts_one_by_one(buffer: bytes, batches: Sequence[tuple[int, BatchHeader]]) -> Positions:
     """The same, with an error that names the batch."""
-    starts: list[int] = []
+    starts = array("q")
     for at, header in batches:
         before = len(starts)
-        _find_starts(buffer, data, _Span(at, header), starts)
+        _find_starts(buffer, _Span(at, header), starts)
         if len(starts) - before != header.record_count:
             raise CorruptBatchError(
                 at, f"{len(starts) - before} records, the header says {header.record_count}"
             )
-    return np.array(starts, np.int64)
+    return np.frombuffer(starts, np.int64)
 
 
 class _Span:
@@ -190,35 +193,22 @@ class _Span:
         self.end = position + header.size_bytes
 
 
-def _find_starts(
-    buffer: bytes,
-    data: NDArray[np.uint8],
-    span: _Span,
-    starts: list[int],
-    count: int | None = None,
-) -> None:
+def _find_starts(buffer: bytes, span: _Span, starts: array[int], count: int | None = None) -> None:
     """Append the positions at which the next records begin, all of them or so many.
 
     Raises CorruptBatchError where lengths do not lead to the end of the batch.
     """
     before = len(starts)
     try:
-        span.at = _walk(buffer, data, span.at, span.end, starts, count)
+        span.at = _walk(buffer, span.at, span.end, starts, count)
     except (IndexError, ValueError) as error:
         what = f"record {len(starts) - before}: {error}"
         raise CorruptBatchError(span.position, what) from error
 
 
-def _walk(
-    buffer: bytes,
-    data: NDArray[np.uint8],
-    at: int,
-    end: int,
-    starts: list[int],
-    count: int | None,
-) -> int:
+def _walk(buffer: bytes, at: int, end: int, starts: array[int], count: int | None) -> int:
     last = same = 0
-    run_begins = _RUN_BEGINS
+    reach = _REACH
     append = starts.append
     left = count or end
     while at < end and left > 0:
@@ -239,14 +229,13 @@ def _walk(
             last, same = size, 0
             continue
         same += 1
-        if same == run_begins:
-            run = _run_length(data, at, at - size, size, min(end, at + left * size))
-            starts.extend(range(at, at + run * size, size))
+        if same == _RUN_BEGINS:
+            run = _run_length(buffer, at, size, min(reach, left, (end - at) // size))
+            starts.frombytes(np.arange(at, at + run * size, size).tobytes())
             at += run * size
             left -= run
             same = 0
-            # Where runs are hardly longer than that, to look for their ends is more work than less.
-            run_begins = _RUN_BEGINS if run > run_begins else 2 * run_begins
+            reach = 8 * reach if run == reach else _REACH
     if at > end:
         raise ValueError(f"it ends at {at}, its batch at {end}")
     return at
@@ -257,18 +246,16 @@ def _long_size(buffer: bytes, at: int) -> int:
     return length + behind - at
 
 
-def _run_length(data: NDArray[np.uint8], at: int, sample: int, size: int, end: int) -> int:
-    """How many records from `at` on begin with the length that the one at `sample` has."""
-    count = (end - at) // size
-    if count <= 0:
-        return 0
-    is_same = np.ones(count, np.bool_)
+def _run_length(buffer: bytes, at: int, size: int, most: int) -> int:
+    """How many records from `at` on begin with the length of the one before, which is `size`."""
+    sample = at - size
     for index in range(_VARINT_BYTES_MAX):
-        byte = data[sample + index]
-        is_same &= data[at + index : at + index + (count - 1) * size + 1 : size] == byte
-        if byte < 0x80:
+        byte = buffer[sample + index : sample + index + 1]
+        found = buffer[at + index : at + index + most * size : size]
+        most = len(found) - len(found.lstrip(byte))
+        if byte < b"\x80":
             break
-    return count if is_same.all() else int(np.argmin(is_same))
+    return most
 
 
 def _read_fields(
@@ -302,9 +289,11 @@ def rows_at(data: NDArray[np.uint8], at: Positions, size: int) -> NDArray[np.uin
 def _varints(data: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positions]:
     """Zigzag varints at these positions, and the positions behind them."""
     byte = data[at]
-    value = (byte & 0x7F).astype(np.int64)
     at = at + 1
     more = np.flatnonzero(byte >= 0x80)
+    if not len(more):
+        return _SHORT[byte], at
+    value = (byte & 0x7F).astype(np.int64)
     shift = 7
     while len(more):
         if shift >= 7 * _VARINT_BYTES_MAX:
