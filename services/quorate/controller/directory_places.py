@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 # A list that is longer than this, and than there are rows, is looked through.
 KEPT_MAX: Final = 64
+# One of so many rows is looked at first: nearly always the others have the same directories. Seven
+# replicas are rare, so that the first, the second and every other replica has its turn.
+_SAMPLED: Final = 7
+# A directory is found by some bits of what it is mixed into, which few directories share.
+_BUCKETS: Final = 1 << 16
+_BUCKET_SHIFT: Final = np.uint64(48)
 _UINT8: Final = np.dtype(np.uint8)
 # Multiplies one half of an id before the other is mixed in; any odd number would do.
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -39,13 +45,25 @@ def interned(octets: NDArray[np.uint8]) -> tuple[Places, tuple[DirectoryId, ...]
         return np.zeros(0, np.uint8), ()
     halves = np.ascontiguousarray(octets).view(np.uint64)
     mixed = halves[:, 0] * _SPREAD ^ halves[:, 1]
-    _, first, places = np.unique(mixed, return_index=True, return_inverse=True)
-    if (halves[first][places] != halves).any():
-        # Two directories that are mixed into one number, which nobody will ever see.
-        _, first, places = np.unique(octets, axis=0, return_index=True, return_inverse=True)
+    _, first = np.unique(mixed[::_SAMPLED], return_index=True)
+    first *= _SAMPLED
+    bits = (mixed >> _BUCKET_SHIFT).astype(np.intp)
+    buckets = np.zeros(_BUCKETS, place_type(len(first)))
+    buckets[bits[first]] = np.arange(len(first))
+    places = buckets.take(bits)
+    if not _are_at(halves, first, places):
+        _, first, places = np.unique(mixed, return_index=True, return_inverse=True)
+        if not _are_at(halves, first, places):
+            # Two directories that are mixed into one number, which nobody will ever see.
+            _, first, places = np.unique(octets, axis=0, return_index=True, return_inverse=True)
     data = octets[first].tobytes()
     ids = [DirectoryId(data[at : at + UUID_BYTES]) for at in range(0, len(data), UUID_BYTES)]
     return places.reshape(-1).astype(place_type(len(ids))), tuple(ids)
+
+
+def _are_at(rows: NDArray[np.uint64], first: NDArray[np.intp], places: Places) -> bool:
+    """Whether each row is the one that `first` has for its place."""
+    return bool((rows.take(first, 0).take(places, 0) == rows).all())
 
 
 def mapped(places: Places, moved: Sequence[int] | None, kind: npt.DTypeLike) -> Places:

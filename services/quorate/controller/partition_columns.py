@@ -74,12 +74,13 @@ class Partitions:
         """Where runs of records of one topic begin, and which topic that is."""
         return _topic_runs(self.topics)
 
-    def rows(self, numbers: Mapping[TopicId, int]) -> PartitionRows:
+    def rows(
+        self, runs: Sequence[tuple[int, TopicId]], numbers: Mapping[TopicId, int]
+    ) -> PartitionRows:
         """The rows that they make, in the order of their keys.
 
-        Raises DeclinedError where two are about the same partition.
+        `runs` are the topics' runs. Raises DeclinedError where two are about the same partition.
         """
-        runs = self.topic_runs()
         keys, topic_ids = _keys(runs, self.partition_ids, numbers), [id_ for _, id_ in runs]
         columns, directories, seldom = self.columns, self.directories, self.seldom
         if not (keys[1:] > keys[:-1]).all():
@@ -122,9 +123,9 @@ class Changes:
         """Where runs of records of one topic begin, and which topic that is."""
         return _topic_runs(self.topics)
 
-    def keys(self, numbers: Mapping[TopicId, int]) -> Keys:
-        """The keys of the partitions that change."""
-        return _keys(self.topic_runs(), self.partition_ids, numbers)
+    def keys(self, runs: Sequence[tuple[int, TopicId]], numbers: Mapping[TopicId, int]) -> Keys:
+        """The keys of the partitions that change, given the topics' runs."""
+        return _keys(runs, self.partition_ids, numbers)
 
     def taken(self, order: Index) -> Changes:
         """Those of them, in that order."""
@@ -181,13 +182,15 @@ def read_partitions(piece: Piece, index: Index) -> Partitions:
     directories = np.zeros((count, width, UUID_BYTES), np.uint8)
     seldom: dict[int, Seldom] = {}
     for at, columns in shapes:
+        # What is written to all rows is not scattered.
+        to = slice(None) if len(at) == count else at
         for place, name in _FIXED_FIELDS.items():
-            fixed[at, place] = _numbers(columns.fields[name], len(at))
+            fixed[to, place] = _numbers(columns.fields[name], len(at))
         size, isr_size = _size(columns.fields["replicas"]), _size(columns.fields["isr"])
-        fixed[at, REPLICAS], fixed[at, ISR] = size, isr_size
-        replicas[at, :size] = _list(columns.fields["replicas"], len(at))
-        isr[at, :isr_size] = _list(columns.fields["isr"], len(at))
-        directories[at, :size] = _directories(columns.fields["directories"], len(at), size)
+        fixed[to, REPLICAS], fixed[to, ISR] = size, isr_size
+        replicas[to, :size] = _list(columns.fields["replicas"], len(at))
+        isr[to, :isr_size] = _list(columns.fields["isr"], len(at))
+        directories[to, :size] = _directories(columns.fields["directories"], len(at), size)
         seldom.update(_seldom(at, columns))
     return Partitions(topics, partition_ids, Columns(fixed, replicas, isr), directories, seldom)
 

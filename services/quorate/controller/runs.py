@@ -104,7 +104,7 @@ class Run:
         for _, topic_id in runs:
             if topic_id not in numbers:
                 numbers[topic_id] = topics.by_id[topic_id].number
-        rows = partitions.rows(numbers)
+        rows = partitions.rows(runs, numbers)
         for place, record in zip(others, records, strict=True):
             replay_one(record, place)
         if len(rows):
@@ -114,12 +114,13 @@ class Run:
         changes = read_changes(self._piece, np.arange(self._start, self._stop))
         topics = delta.topics
         numbers: dict[TopicId, int] = {}
-        for _, topic_id in changes.topic_runs():
+        runs = changes.topic_runs()
+        for _, topic_id in runs:
             topic = topics.by_id.get(topic_id)
             if topic is None:
                 raise DeclinedError
             numbers[topic_id] = topic.number
-        order, keys = ordered(changes.keys(numbers))
+        order, keys = ordered(changes.keys(runs, numbers))
         tree = topics.flush().rows
         if tree.spread_of(keys) * SPREAD_MIN > len(keys):
             raise DeclinedError

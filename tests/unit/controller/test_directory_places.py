@@ -33,6 +33,12 @@ def test_directories_that_are_mixed_into_one_number_are_kept_apart() -> None:
     assert [known[place] for place in places.tolist()] == ids * 2
 
 
+def test_directories_that_share_what_they_are_found_by_are_kept_apart() -> None:
+    ids = [bytes(8) + number.to_bytes(8, "little") for number in (1, 2)]
+    places, known = interned(np.frombuffer(b"".join(ids * 20), np.uint8).reshape(-1, 16))
+    assert [known[place] for place in places.tolist()] == ids * 20
+
+
 @given(st.lists(st.lists(directories, unique=True).map(tuple), min_size=1, max_size=4))
 def test_lists_become_one_list(tables: list[tuple[DirectoryId, ...]]) -> None:
     together, moved = unified([*tables, tables[0]])

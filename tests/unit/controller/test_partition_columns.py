@@ -66,7 +66,7 @@ def test_partitions_become_rows_in_the_order_of_their_keys() -> None:
         partition(B, 1), partition(A, 3), partition(A, 0, adding_replicas=(9,)), partition(B, 0)
     )
     assert read.topic_runs() == [(0, B), (1, A), (3, B)]
-    rows = read.rows({A: 1, B: 2})
+    rows = read.rows(read.topic_runs(), {A: 1, B: 2})
     assert dict(rows.partitions()) == {
         key_of(1, 0): replace(ONE, adding_replicas=(9,)),
         key_of(1, 3): ONE,
@@ -77,7 +77,8 @@ def test_partitions_become_rows_in_the_order_of_their_keys() -> None:
 
 
 def test_replicas_of_old_records_lie_in_directories_to_be_told() -> None:
-    rows = partitions(partition(A, 0, directories=()), version=0).rows({A: 1})
+    read = partitions(partition(A, 0, directories=()), version=0)
+    rows = read.rows(read.topic_runs(), {A: 1})
     assert rows.partition(0).directories == (MIGRATING_DIR,) * 3
 
 
@@ -98,7 +99,7 @@ def test_partitions_that_are_errors_or_very_wide_are_declined(fields: dict[str, 
 def test_a_partition_that_is_there_twice_is_declined() -> None:
     read = partitions(partition(A, 0), partition(B, 0), partition(A, 0))
     with pytest.raises(DeclinedError):
-        read.rows({A: 1, B: 2})
+        read.rows(read.topic_runs(), {A: 1, B: 2})
 
 
 def test_bytes_that_do_not_decode_are_declined() -> None:
