@@ -262,12 +262,14 @@ def _encode_values(values: Sequence[bytes]) -> bytes:
         for length in {len(value) for value in run}:
             size = encode_varint(length)
             middles[length] = _NO_KEY + size
-            heads[length] = encode_varint(length + len(deltas[0]) + len(size) + 4) + _PLAIN_RECORD
-        parts += [
-            part
-            for value, delta in zip(run, deltas, strict=True)
-            for part in (heads[len(value)], delta, middles[len(value)], value, _NO_HEADERS)
-        ]
+            head = encode_varint(length + len(deltas[0]) + len(size) + 4) + _PLAIN_RECORD
+            # The last byte of the record before is the first one here.
+            heads[length] = _NO_HEADERS + head
+        for value, delta in zip(run, deltas, strict=True):
+            length = len(value)
+            parts += heads[length], delta, middles[length], value
+    parts[0] = parts[0][len(_NO_HEADERS) :]
+    parts.append(_NO_HEADERS)
     return b"".join(parts)
 
 
