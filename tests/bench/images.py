@@ -182,10 +182,9 @@ def _batches(path: Path) -> Iterator[bytes]:
 
 def _items(batch: bytes) -> Iterable[Any]:
     """What the process hands on of a batch: runs, or records where there are none yet."""
-    header = read_header(batch)
     with suppress(ModuleNotFoundError):
-        runs, pieces = import_module("quorate.controller.runs"), "quorate.records.pieces"
-        found: Iterable[Any] = runs.items_of(import_module(pieces).read_pieces(batch, 0, header))
+        runs = import_module("quorate.controller.runs")
+        found: Iterable[Any] = runs.items_in(batch, 0, read_header(batch))
         return found
     return _decoded(batch)
 
