@@ -26,11 +26,28 @@ import os
 print(os.path.exists(scratch))
 """
 
+STARTED_AMONG_OTHERS = """
+import os, re, signal, sys
+from pathlib import Path
+forks = []
+os.register_at_fork(before=lambda: forks.append("before"))
+from quorate.pipeline.session import session
+with session("local[1]") as spark:
+    java = spark.sparkContext._gateway.proc
+    status = Path(f"/proc/{java.pid}/status").read_text()
+    ignored = int(re.search(r"^SigIgn:\\s*(\\w+)$", status, re.MULTILINE)[1], 16)
+    print(forks, bool(ignored >> (signal.SIGINT - 1) & 1), os.getpgid(java.pid) == os.getpgid(0))
+"""
+
 
 def run(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """A process of its own that opens a session and closes it."""
+    return run_script(ONE_JOB, *words, **environ)
+
+
+def run_script(script: str, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", ONE_JOB, *words],
+        [sys.executable, "-c", script, *words],
         env=os.environ | environ,
         capture_output=True,
         text=True,
@@ -50,6 +67,12 @@ def test_what_keeps_spark_from_starting_is_told(tmp_path: Path) -> None:
     assert "Spark does not start with --master local[*]" in last
     assert "JAVA_HOME" in last
     assert "no-java" in last
+
+
+def test_no_handler_of_another_library_takes_part_in_the_start() -> None:
+    done = run_script(STARTED_AMONG_OTHERS)
+    deaf_to_ctrl_c = in_our_group = True
+    assert (done.stdout, done.stderr) == (f"[] {deaf_to_ctrl_c} {in_our_group}\n", "")
 
 
 def test_a_frame_that_is_asked_twice_answers_both_times(

@@ -13,16 +13,17 @@ import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
+from subprocess import Popen
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.java_gateway import JavaClass, JavaMember
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
 from quorate.pipeline.jobs.registry import PipelineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 LOCAL: Final = "local[*]"
 CONTAINER_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
@@ -30,6 +31,7 @@ _MIB: Final = 1 << 20
 _MEMORY_MIB_MIN: Final = 1024
 _MEMORY_MIB_MAX: Final = 8192
 _LAST_WORDS: Final = 5
+_DEAF_TO_CTRL_C: Final = ("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"')
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 # Names that PySpark asks Java for anew with each column and each list of columns.
 _ASKED_OFTEN: Final = ("PythonUtils", "functions", "org.apache.spark.sql.functions")
@@ -126,7 +128,7 @@ def _local(scratch: str, master: str, memory_mib: int) -> SparkSession:
             conf.set(key, value)
     said = f"{scratch}/spark.log"
     try:
-        with _stderr_in(said):
+        with _stderr_in(said), _java_by_shell():
             opened = SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:
         words = Path(said).read_text(encoding="utf-8", errors="replace").strip().splitlines()
@@ -138,6 +140,25 @@ def _local(scratch: str, master: str, memory_mib: int) -> SparkSession:
     opened.sparkContext.setLogLevel("OFF")
     _remember_names(opened)
     return opened
+
+
+@contextmanager
+def _java_by_shell() -> Iterator[None]:
+    """Java is started deaf to Ctrl-C, as PySpark wants it, without a fork that others take part in.
+
+    PySpark has code of Python's run between fork and exec for it, and with that come handlers of
+    libraries: where the process has a channel of gRPC open, they abort one start in twenty.
+    """
+
+    def started(command: Sequence[str], **words: Any) -> Popen[bytes]:  # noqa: ANN401 - Popen's
+        del words["preexec_fn"]
+        return Popen([*_DEAF_TO_CTRL_C, *command], **words)  # noqa: S603 - PySpark's own command
+
+    theirs, java_gateway.Popen = java_gateway.Popen, started
+    try:
+        yield
+    finally:
+        java_gateway.Popen = theirs
 
 
 def _submitted() -> SparkSession:
