@@ -61,6 +61,20 @@ def test_a_cell_knows_its_heading_since_a_phone_has_no_room_for_columns() -> Non
     assert seen.classes == [None, "number"] * 2
 
 
+def test_what_is_not_known_stands_where_the_numbers_of_its_column_do() -> None:
+    assert a_page((("a", None), ("b", 2)), 2).classes == [None, "number"] * 2
+    assert a_page((("a", None),), 1).classes == [None, None]
+
+
+def test_a_verdict_has_room_for_a_path_and_what_is_wrong_there_and_no_more() -> None:
+    def shown(words: str) -> str:
+        return Seen(page("t", (), (Verdict("critical", "Damage", words),), ())).text
+
+    told = f"/{'d' * 300}/x.log: byte 431: CRC"
+    assert told in shown(told)
+    assert len(shown("x" * 100_000)) < 10_000
+
+
 def test_a_flag_in_a_verdict_is_not_broken_and_the_metric_is_named() -> None:
     verdict = Verdict("unknown", "Lag", "name it with --path, twice --a-b or a--b", "LogLag")
     text = page("t", (), (verdict,), ())

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 # A flag of a command in a sentence, which is not to be broken after its hyphens.
 _FLAG: Final = re.compile(r"(?<!\S)--[a-z-]+")
+# The path of a damaged file, and behind it what is wrong there.
+_VERDICT_CHARACTERS_MAX: Final = 1000
 
 
 class Amount(str):
@@ -89,7 +91,8 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
 
 
 def _verdict(verdict: Verdict) -> str:
-    words = _FLAG.sub(lambda flag: f"<code>{flag[0]}</code>", escaped(verdict.words))
+    words = escaped(verdict.words, _VERDICT_CHARACTERS_MAX)
+    words = _FLAG.sub(lambda flag: f"<code>{flag[0]}</code>", words)
     metric = f" <small>{escaped(verdict.metric)}</small>" if verdict.metric else ""
     return (
         f'<li class="{escaped(verdict.status)}"><b>{escaped(verdict.status)}</b> '
@@ -109,11 +112,14 @@ def _section(section: Section) -> str:
 def _table(table: Table) -> str:
     if not table.rows:
         return f"<h3>{escaped(table.title)}</h3>\n<p>None.</p>\n"
+    kinds = [_kind(values) for values in zip(*table.rows, strict=True)]
     head = "".join(
-        f"<th{_kind(value)}>{escaped(heading)}</th>"
-        for heading, value in zip(table.headings, table.rows[0], strict=True)
+        f"<th{kind}>{escaped(heading)}</th>"
+        for heading, kind in zip(table.headings, kinds, strict=True)
     )
-    body = "".join(f"<tr>{''.join(map(_cell, table.headings, row))}</tr>\n" for row in table.rows)
+    body = "".join(
+        f"<tr>{''.join(map(_cell, table.headings, kinds, row))}</tr>\n" for row in table.rows
+    )
     left_out = table.row_count - len(table.rows)
     more = f'<p class="more">{grouped(left_out)} more rows are left out.</p>\n' if left_out else ""
     return (
@@ -122,14 +128,14 @@ def _table(table: Table) -> str:
     )
 
 
-def _cell(heading: str, value: object) -> str:
+def _cell(heading: str, kind: str, value: object) -> str:
     """A cell, which knows its heading: on a phone a row is a list of both."""
-    return f'<td{_kind(value)} data-label="{escaped(heading)}">{escaped(told(value))}</td>'
+    return f'<td{kind} data-label="{escaped(heading)}">{escaped(told(value))}</td>'
 
 
-def _kind(value: object) -> str:
-    """The class of a cell: numbers end in one line, times are not broken."""
-    match value:
+def _kind(column: Sequence[object]) -> str:
+    """The class of a column's cells: numbers end in one line, times are not broken."""
+    match next((value for value in column if value is not None), None):
         case bool():
             return ""
         case int() | float() | Amount():

@@ -19,6 +19,7 @@ dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
 .verdicts { list-style: none; padding: 0; margin: .5rem 0; }
 .verdicts li { display: flex; gap: .6rem; padding: .35rem 0; border-bottom: 1px solid var(--rule); }
 .verdicts small { color: var(--faint); } .verdicts code { white-space: nowrap; }
+.verdicts span { min-width: 0; overflow-wrap: anywhere; }
 .verdicts b { flex: 0 0 5.2rem; align-self: start; text-align: center; border-radius: .25rem;
   font-size: .8rem; line-height: 1.5rem; color: #fff; background: var(--faint); }
 .verdicts .ok b { background: #2b7a4b; } .verdicts .warning b { background: #9a6200; }
@@ -65,7 +66,7 @@ code { font-size: .85rem; background: #f1f4f8; padding: .1rem .3rem; overflow-wr
   body { max-width: none; padding: 0; font-size: 10pt; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .wide { overflow: visible; } table { font-size: 8.5pt; }
-  figure, tr, .verdicts li { break-inside: avoid; } h2, h3 { break-after: avoid; }
+  figure, tr, .verdicts li { break-inside: avoid; } h2, h3, h2 + p { break-after: avoid; }
   tr:nth-child(-n+3), tr:nth-last-child(-n+2), .more, .command { break-before: avoid; }
   thead { display: table-header-group; }
 }

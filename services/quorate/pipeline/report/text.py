@@ -14,10 +14,10 @@ _UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u206
 _STEPS: Final = ((86_400_000, "d", 3_600_000, "h"), (3_600_000, "h", 60_000, "min"))
 
 
-def escaped(text: str) -> str:
+def escaped(text: str, characters_max: int = CELL_CHARACTERS_MAX) -> str:
     """Any text as HTML, in a length that a table bears; characters that hide are written out."""
-    if len(text) > CELL_CHARACTERS_MAX:
-        text = f"{text[: CELL_CHARACTERS_MAX - 1]}…"
+    if len(text) > characters_max:
+        text = f"{text[: characters_max - 1]}…"
     return html.escape(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
