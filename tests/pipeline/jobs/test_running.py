@@ -213,29 +213,3 @@ def test_a_path_without_a_log_is_told_by_name(
     said = capsys.readouterr().err
     assert said.startswith(f"quorate pipeline elections: path: {tmp_path} holds no segment")
     assert said.count("\n") == 1
-
-
-@pytest.mark.parametrize("narrowing", [[], ["--rows", "1"]])
-def test_damage_that_an_answer_leaves_out_is_told(
-    spark: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    kafka_fixtures: Path,
-    tmp_path: Path,
-    narrowing: list[str],
-) -> None:
-    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
-    name = "00000000000000000000.log"
-    (tmp_path / "__cluster_metadata-0").mkdir()
-    broken = (kafka_fixtures / "damaged/flip-in-first-batch" / name).read_bytes()
-    (tmp_path / "__cluster_metadata-0" / name).write_bytes(broken)
-    words = ["--path", str(tmp_path), *narrowing]
-    assert main(["elections", *words]) == 0
-    assert capsys.readouterr().err == (
-        "quorate pipeline elections: damaged places that the answer leaves out: 1;"
-        " quorate pipeline compare names them, --on-damage fail stops at the first\n"
-    )
-    assert main(["compare", "--path", str(tmp_path), "--table", "logs"]) == 0
-    assert not capsys.readouterr().err
-    assert main(["elections", *words, "--where", "1 = 0"]) == 0
-    assert not capsys.readouterr().err

@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from quorate.pipeline.jobs.damage import first_damage, told_damage
 from quorate.pipeline.jobs.log_rows import damaged, is_snapshot, valid
 
 if TYPE_CHECKING:
@@ -74,20 +75,12 @@ def logs(log: DataFrame) -> DataFrame:
         F.max("leader_epoch").alias("last_epoch"),
         F.count("*").alias("record_count"),
     )
-    said = "error string, file string, position bigint, bytes bigint"
     damages = (
         damaged(log)
-        .withColumn("said", F.from_json("payload", said))
         .groupBy(F.col("source_node").alias("damaged_id"))
-        .agg(
-            F.count("*").alias("damage_count"),
-            F.min(F.struct("said.file", "said.position", "said.error")).alias("first"),
-        )
+        .agg(F.count("*").alias("damage_count"), first_damage().alias("first"))
     )
     longest = spans.agg(F.max("end_offset").alias("longest_end"))
-    first = F.format_string(
-        "%s: byte %d: %s", F.col("first.file"), F.col("first.position"), F.col("first.error")
-    )
     return (
         spans.join(
             F.broadcast(damages), F.col("node_id").eqNullSafe(F.col("damaged_id")), "full_outer"
@@ -103,7 +96,7 @@ def logs(log: DataFrame) -> DataFrame:
                 "missing_count"
             ),
             F.coalesce("damage_count", F.lit(0)).cast("bigint").alias("damage_count"),
-            F.when(F.col("first").isNotNull(), first).alias("first_damage"),
+            told_damage("first").alias("first_damage"),
         )
     )
 

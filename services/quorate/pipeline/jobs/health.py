@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from quorate.pipeline.jobs.compare import logs
+from quorate.pipeline.jobs.damage import first_damage, told_damage
 from quorate.pipeline.jobs.log_rows import damaged, is_snapshot, valid
 
 if TYPE_CHECKING:
@@ -171,10 +172,9 @@ def _snapshot_time(log: DataFrame) -> DataFrame:
 
 def _errors(log: DataFrame) -> DataFrame:
     """Bytes that do not check, and records that nobody can read."""
-    broken = damaged(log).agg(F.count("*").alias("broken"), F.min("payload").alias("first"))
+    broken = damaged(log).agg(F.count("*").alias("broken"), first_damage().alias("first"))
     what = F.when(
-        F.col("broken") > 0,
-        F.concat(F.lit("first of what is damaged: "), F.get_json_object("first", "$.file")),
+        F.col("broken") > 0, F.concat(F.lit("first of what is damaged: "), told_damage("first"))
     ).otherwise("every batch checks")
     return _row(broken, ERRORS, F.col("broken"), what)
 

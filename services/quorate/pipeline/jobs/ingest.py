@@ -25,6 +25,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from quorate.pipeline.jobs.damage import DamagedBatches, observed
 from quorate.pipeline.jobs.registry import INGEST, PipelineError
 from quorate.pipeline.jobs.running import FORMAT, opened, source_options
 
@@ -116,14 +117,20 @@ def run(arguments: argparse.Namespace) -> int:
         for name, value in options.items():
             reader = reader.option(name, value)
         query = start_ingest(
-            reader.load(), arguments.output, arguments.checkpoint, every_s=arguments.every_s
+            observed(reader.load()),
+            arguments.output,
+            arguments.checkpoint,
+            every_s=arguments.every_s,
         )
+        damaged = DamagedBatches(INGEST.name)
         try:
             while not query.awaitTermination(_POLL_S):
                 _tell(query)
+                damaged.look(query)
         finally:
             query.stop()
         _tell(query)
+        damaged.look(query)
     return 0
 
 

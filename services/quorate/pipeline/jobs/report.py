@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs import brokers, compare, elections, health, partitions, sizes
+from quorate.pipeline.jobs.damage import DamageSeen
 from quorate.pipeline.jobs.keeping import kept_rows
 from quorate.pipeline.jobs.log_rows import in_log_time, valid
 from quorate.pipeline.jobs.progress import progress
@@ -51,7 +52,11 @@ def run(arguments: argparse.Namespace) -> int:
         if len(paths) > 1:
             log = furthest_log(log)
             every = read_log(spark, options | UNCOMMITTED)
-        text = report(log, ", ".join(paths or [arguments.bootstrap_controller]), every)
+        seen = DamageSeen()
+        text = report(
+            seen.watched(log), ", ".join(paths or [arguments.bootstrap_controller]), every
+        )
+        seen.warn("report")
     # A reader never sees half a page, and a page of before stays where this one fails.
     unfinished = f"{place}.unfinished"
     with open(unfinished, "w", encoding="utf-8") as file:

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
-from quorate.pipeline.jobs.log_rows import is_damaged
+from quorate.pipeline.jobs.damage import DamageSeen
 from quorate.pipeline.jobs.narrowing import narrowed, narrowing_of
-from quorate.pipeline.jobs.observing import figures_of
 from quorate.pipeline.jobs.output import check_output, write_tables
 from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.registry import PipelineError
@@ -62,30 +60,17 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
             log = read_log(spark, options)
             if not job.reads_all_logs and len(arguments.path or ()) > 1:
                 log = furthest_log(log)
-            seen = Observation()
-            log = log.observe(seen, F.count_if(is_damaged()).alias("damaged"))
+            seen = DamageSeen()
             values = {option.name: getattr(arguments, option.name) for option in job.options}
-            tables = module.tables(log, values)
+            tables = module.tables(seen.watched(log), values)
             chosen = {name: narrowed(tables[name], narrowing) for name in names}
             write_tables(chosen, arguments.format, arguments.output, arguments.rows)
             if not job.reads_all_logs:
-                _warn_of_damage(job, seen)
+                # Those that are about the logs themselves have it in their tables.
+                seen.warn(job.name)
     except PipelineError as error:
         return _fail(job, str(error))
     return 0
-
-
-def _warn_of_damage(job: Job, seen: Observation) -> None:
-    """Say on stderr that the answer lacks something, if what was read of the log showed damage.
-
-    Jobs about the logs themselves have it in their tables.
-    """
-    damaged = figures_of(seen).get("damaged")
-    if damaged:
-        sys.stderr.write(
-            f"quorate pipeline {job.name}: damaged places that the answer leaves out: {damaged};"
-            " quorate pipeline compare names them, --on-damage fail stops at the first\n"
-        )
 
 
 @contextmanager

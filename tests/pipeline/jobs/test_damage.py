@@ -1,0 +1,114 @@
+"""Damage in a log is told on stderr, and the answer is that of the rest."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F
+
+from quorate.pipeline.command import main
+from quorate.pipeline.jobs import compare, health, running
+from tests.pipeline.every_job import words_of
+from tests.pipeline.source.logs import LogWriter, small_log, topic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+# One whose answer is tables, as nearly all, and the two that go ways of their own.
+SHAPES = ("elections", "report", "ingest")
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> tuple[LogWriter, int]:
+    """A log with a flipped bit in the batch of offsets 4 to 6, and where that is in its file."""
+    log = small_log(tmp_path / "log")
+    file, position, offset = next(each for each in log.positions if each[2] == 4)
+    assert offset == 4
+    data = bytearray(file.read_bytes())
+    data[position + 70] ^= 1
+    file.write_bytes(data)
+    return log, position
+
+
+def test_jobs_about_logs_tell_of_it_in_their_tables(
+    spark: SparkSession, damaged: tuple[LogWriter, int]
+) -> None:
+    log, position = damaged
+    read = running.read_log(spark, {"path": str(log.root)})
+    file = log.directory / "00000000000000000000.log"
+    begin = f"{file}: byte {position}: CRC is "
+    (of_log,) = compare.logs(read).collect()
+    assert of_log.first_damage.startswith(begin)
+    (errors,) = health.health(read).where(F.col("metric") == health.ERRORS).collect()
+    assert (errors.verdict, errors.value) == ("critical", 1)
+    assert errors.what.startswith(f"first of what is damaged: {begin}")
+
+
+@pytest.mark.parametrize("narrowing", [["--rows", "1"], ["--where", "1 = 0"]])
+def test_a_narrow_answer_tells_it_where_the_log_was_read(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    damaged: tuple[LogWriter, int],
+    narrowing: list[str],
+) -> None:
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    log, _ = damaged
+    assert main(["elections", "--path", str(log.root), *narrowing]) == 0
+    assert len(capsys.readouterr().err.splitlines()) == ("1 = 0" not in narrowing)
+
+
+@pytest.mark.parametrize("job", SHAPES)
+def test_each_job_tells_what_it_leaves_out(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    damaged: tuple[LogWriter, int],
+    tmp_path: Path,
+    job: str,
+) -> None:
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    log, position = damaged
+    assert main([job, "--path", str(log.root), *words_of(job, tmp_path / "output")]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    where = "in the output as record_type=damaged" if job == "ingest" else "left out of the answer"
+    file = log.directory / "00000000000000000000.log"
+    begin = f"quorate pipeline {job}: 1 damaged place is {where}, the first at "
+    assert line.startswith(f"{begin}{file}: byte {position}, offset 4: CRC is ")
+    if job == "report":
+        page = (tmp_path / "output" / "report.html").read_text(encoding="utf-8")
+        assert f"first of what is damaged: {file}: byte {position}: CRC is " in page
+
+
+def test_of_several_places_the_first_is_named(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    damaged: tuple[LogWriter, int],
+) -> None:
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    log, _ = damaged
+    with log.file.open("ab") as file:
+        file.write(b"torn")
+    assert main(["elections", "--path", str(log.root)]) == 0
+    assert ": 2 damaged places are left out of the answer, the first at " in capsys.readouterr().err
+
+
+def test_a_whole_log_and_a_damaged_one_that_nobody_asked_about_are_not_spoken_of(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    damaged: tuple[LogWriter, int],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    whole = small_log(tmp_path / "whole")
+    whole.write([topic(9)])
+    words = ["elections", "--path"]
+    assert main([*words, str(whole.root)]) == 0
+    assert main([*words, str(damaged[0].root), "--starting-offsets", "10"]) == 0
+    assert capsys.readouterr().err == ""
