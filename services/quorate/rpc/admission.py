@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import grpc
 import grpc.aio
 
+from quorate.rpc.peers import client_of
 from quorate.rpc.refusals import CallRefusal
 
 if TYPE_CHECKING:
@@ -158,11 +159,6 @@ class Place:
         admission, self._admission = self._admission, None
         if admission is not None:
             admission.leave(self._client, self._size)
-
-
-def client_of(peer: str) -> str:
-    """The address behind gRPC's name of a peer, without the port."""
-    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
 
 
 def refused(reason: str, message: str) -> AdmissionError:

@@ -12,7 +12,8 @@ import asyncio
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from quorate.rpc.admission import client_of, refused
+from quorate.rpc.admission import refused
+from quorate.rpc.peers import client_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
-from urllib.parse import unquote
 
 import grpc
 import grpc.aio
@@ -23,6 +22,7 @@ from quorate.raft.api import CallFailure
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from quorate.rpc.methods import METHODS, UNKNOWN, Sampling
+from quorate.rpc.peers import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -285,13 +285,10 @@ def _headers(context: ServerContext) -> dict[str, str]:
 
 
 def _peer(context: ServerContext) -> dict[str, Value]:
-    """`ipv4:127.0.0.1:4711`, as gRPC writes an address; IPv6 has brackets in it, escaped."""
-    family, _, rest = unquote(context.peer()).partition(":")
-    host, _, port = rest.rpartition(":")
-    if family not in ("ipv4", "ipv6") or not port.isdecimal():
+    address = address_of(context.peer())
+    if address is None:
         return {}
-    address = host.removeprefix("[").removesuffix("]")
-    return {"network.peer.address": address, "network.peer.port": int(port)}
+    return {"network.peer.address": address[0], "network.peer.port": address[1]}
 
 
 def _code(context: ServerContext) -> grpc.StatusCode:

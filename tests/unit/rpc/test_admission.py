@@ -13,7 +13,6 @@ from quorate.rpc.admission import (
     Admission,
     AdmissionError,
     Pool,
-    client_of,
 )
 
 
@@ -78,18 +77,6 @@ def test_whoever_is_refused_leaves_no_trace() -> None:
             with pytest.raises(AdmissionError):
                 admission.enter(name)
         assert set(admission._calls) == {"a", "b"}
-
-
-@pytest.mark.parametrize(
-    ("peer", "client"),
-    [
-        ("ipv4:127.0.0.1:4711", "ipv4:127.0.0.1"),
-        ("ipv6:[::1]:4711", "ipv6:[::1]"),
-        ("unix:/a/b", "unix:/a/b"),
-    ],
-)
-def test_a_client_is_its_address(peer: str, client: str) -> None:
-    assert client_of(peer) == client
 
 
 def test_an_answer_that_tells_what_was_done_is_counted_and_never_refused() -> None:
