@@ -35,3 +35,8 @@ def test_the_first_are_found_with_pauses_and_without_sorting_all(
     assert finish(first_in_slices([], 8, 3)) == []
     odd = first_in_slices(items, 2, 3, lambda item: item % 2 == 1)
     assert finish(odd) == [3, 5, 7]
+
+
+def test_where_each_is_judged_a_turn_is_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "JUDGED_MAX", 2)
+    assert sum(1 for _ in first_in_slices(range(7), 0, 7, lambda _: True)) == 3
