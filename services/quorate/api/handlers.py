@@ -74,6 +74,7 @@ class ControllerHandler(Protocol):
     async def read(
         self,
         request: ReadRequest,
+        caller: Caller,
         *,
         min_offset: int,
         current: bool,

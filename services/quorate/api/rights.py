@@ -1,12 +1,14 @@
 """What each request takes of its caller, by its type, whatever door it came through.
 
 A request needs one of some operations on a resource. Where that depends on what is in it, there are
-two: a replica may ask in its own affairs for what takes more of anybody else.
+two: a replica may ask in its own affairs for what takes more of anybody else. A request whose items
+are judged one by one (controller/judging.py) needs here what one of them could be allowed by, so
+that a door may refuse it before it reads any.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.api.admin import PrepareStopRequest
 from quorate.controller.authorizer import CLUSTER, Operation, Resource
@@ -15,9 +17,10 @@ from quorate.raft import messages as m
 from quorate.records.value import value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from quorate.controller.authorizer import Authorizer
+    from quorate.controller.requests import Caller
 
 # Why somebody is refused, in one word.
 NOT_AUTHORIZED: Final = "NOT_AUTHORIZED"
@@ -26,10 +29,14 @@ FORWARDING_NOT_ALLOWED: Final = "FORWARDING_NOT_ALLOWED"
 
 @value
 class Need:
-    """Any one of these operations on a resource."""
+    """Any one of these operations on a resource; with the name `*` on whichever of its kind."""
 
     operations: tuple[Operation, ...]
     resource: Resource = CLUSTER
+
+
+# Any one of them is enough.
+Needs: TypeAlias = tuple[Need, ...]
 
 
 @value
@@ -39,32 +46,34 @@ class Access:
     authorizer: Authorizer
     forwarders: frozenset[str] = frozenset()
 
-    def allows(self, principal: str, need: Need) -> bool:
-        """Whether somebody has what this takes."""
-        authorize, resource = self.authorizer.authorize, need.resource
-        return any(authorize(principal, operation, resource) for operation in need.operations)
+    def allows(self, caller: Caller, needs: Iterable[Need]) -> bool:
+        """Whether somebody has what this takes, whatever the metadata are: a door has none."""
+        rights = self.authorizer.rights(None, caller)
+        return any(
+            rights.may(operation, need.resource) for need in needs for operation in need.operations
+        )
 
 
 @value
 class Right:
     """What a kind of request needs; `for_itself` where a replica asks in its own affairs."""
 
-    need: Need
-    for_itself: Need | None = None
+    needs: Needs
+    for_itself: Needs | None = None
 
     @property
-    def any_of(self) -> tuple[Need, ...]:
+    def any_of(self) -> Needs:
         """A caller that has none of these may make no such request at all."""
-        return (self.need,) if self.for_itself is None else (self.for_itself, self.need)
+        return self.needs if self.for_itself is None else (*self.for_itself, *self.needs)
 
 
-PEER: Final = Need((Operation.CLUSTER_ACTION,))
-ALTER: Final = Need((Operation.ALTER,))
-DESCRIBE: Final = Need((Operation.DESCRIBE,))
+PEER: Final[Needs] = (Need((Operation.CLUSTER_ACTION,)),)
+ALTER: Final[Needs] = (Need((Operation.ALTER,)),)
+DESCRIBE: Final[Needs] = (Need((Operation.DESCRIBE,)),)
 # What peers send by themselves and operators by hand.
-PEER_OR_ALTER: Final = Need((Operation.CLUSTER_ACTION, Operation.ALTER))
+PEER_OR_ALTER: Final[Needs] = (Need((Operation.CLUSTER_ACTION, Operation.ALTER)),)
 # A caller that may fetch the log may know who leads: a rescue has a controller's certificate.
-PEER_OR_DESCRIBE: Final = Need((Operation.CLUSTER_ACTION, Operation.DESCRIBE))
+PEER_OR_DESCRIBE: Final[Needs] = (Need((Operation.CLUSTER_ACTION, Operation.DESCRIBE)),)
 
 RAFT: Final[Mapping[type, Right]] = {
     m.VoteRequest: Right(PEER),
@@ -94,6 +103,6 @@ ADMIN: Final[Mapping[type, Right]] = {
 }
 
 CONTROLLER: Final[Mapping[type, Right]] = {
-    request: Right(Need((request.permission.operation,), request.permission.resource))
+    request: Right(tuple(Need((request.permission.operation,), on) for on in request.permission.on))
     for request in REQUESTS
 }

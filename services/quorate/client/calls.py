@@ -286,7 +286,7 @@ class ControllerCalls:
     # --- what went wrong --------------------------------------------------------------------------
 
     def _metadata(self) -> tuple[tuple[str, str], ...]:
-        return forwarding(CALLER.get()) if self._forwards else ()
+        return forwarding(CALLER.get().principal) if self._forwards else ()
 
     def _no_answer(self, server: Address, error: grpc.aio.AioRpcError) -> NoAnswerError:
         """What is known of a call that may be repeated."""

@@ -169,6 +169,7 @@ class MetadataApplication:
     async def read(
         self,
         request: ReadRequest,
+        caller: Caller,
         *,
         min_offset: int,
         current: bool,
@@ -178,6 +179,7 @@ class MetadataApplication:
         """Answer from the committed image. Raises ControllerApiError (see `Reading.read`)."""
         return await self._reading.read(
             request,
+            caller,
             min_offset=min_offset,
             current=current,
             timeout_ms=timeout_ms,

@@ -10,7 +10,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
-from quorate.controller.authorizer import ANONYMOUS, CLUSTER, Operation
+from quorate.api.rights import PEER
+from quorate.controller.authorizer import ANONYMOUS
+from quorate.controller.requests import Caller
 from quorate.rpc.authorization import Callers
 from quorate.rpc.channels import open_tls
 from quorate.rpc.listener import GrpcListener
@@ -151,7 +153,7 @@ def _check_own(config: ControllerConfig, tls: TlsFiles | None) -> None:
         return
     pair = None if tls is None else tls.current().pair
     own = ANONYMOUS if pair is None or tls is None or not tls.asks_clients else pair.principal
-    if not config.access.authorizer.authorize(own, Operation.CLUSTER_ACTION, CLUSTER):
+    if not config.access.allows(Caller(own, ""), PEER):
         log.warning(
             "this node calls its peers as %s, which may not do so by its own settings: add it to "
             "super.users or authorizer.allow.cluster.action",

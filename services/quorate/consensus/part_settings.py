@@ -64,4 +64,5 @@ def controller_settings(
         num_partitions=config.num_partitions,
         default_replication_factor=config.default_replication_factor,
         broker_session_timeout_ms=config.broker_session_timeout_ms,
+        authorizer=None if config.access is None else config.access.authorizer,
     )

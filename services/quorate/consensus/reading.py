@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quorate.controller.controller import Controller
     from quorate.controller.image import MetadataImage
     from quorate.controller.replies import ReadReply
-    from quorate.controller.requests import ReadRequest
+    from quorate.controller.requests import Caller, ReadRequest
     from quorate.raft.messages import LeaderInfo
     from quorate.records.ids import ReplyToken
 
@@ -65,6 +65,7 @@ class Reading:
     async def read(
         self,
         request: ReadRequest,
+        caller: Caller,
         *,
         min_offset: int,
         current: bool,
@@ -74,7 +75,8 @@ class Reading:
         """Answer from the committed image, once it has come far enough.
 
         Raises ControllerApiError: not in time, a current read of a controller that does not lead,
-        or a plain one of a controller that has not caught up since its start.
+        a plain one of a controller that has not caught up since its start, or of a caller that may
+        not ask.
         """
         offset = Offset(min_offset)
         if not (offset or current or even_if_behind or self._is_up_to_date()):
@@ -92,13 +94,13 @@ class Reading:
                 f"offset {offset} was not reached in time, this controller stands at {reached}: "
                 "ask for a smaller offset, wait longer, or ask another controller",
             ) from None
-        return await self._answer(request)
+        return await self._answer(request, caller)
 
-    async def _answer(self, request: ReadRequest) -> ReadReply:
+    async def _answer(self, request: ReadRequest, caller: Caller) -> ReadReply:
         image = self._controller.image
         try:
             pace = Pace(SERVING_SHARE, clock=self._driver.host.work_s)
-            return await pace.finish(self._controller.answer_in_slices(request))
+            return await pace.finish(self._controller.answer_in_slices(request, caller))
         except RefusedError as refused:
             raise ControllerApiError(refused.error, refused.message) from refused
         finally:

@@ -11,6 +11,7 @@ from quorate.consensus.deciding import Deciding, Undecided
 from quorate.consensus.expiry import Expiry
 from quorate.consensus.proposing import Proposer
 from quorate.consensus.replies import HeldReplies, leader_to_ask, not_controller, refuse
+from quorate.controller.errors import RefusedError
 from quorate.records.errors import ErrorCode
 from quorate.telemetry import tracing
 
@@ -115,7 +116,13 @@ class Writing:
             self.expiry.arm()
 
     def _undecided(self, asked: Undecided, error: Exception) -> None:
-        """Nothing was counted as appended, so that it ends this request only (rule 28)."""
+        """Nothing was counted as appended, so that it ends this request only (rule 28).
+
+        It is refused to this caller, or the decision has failed.
+        """
+        if isinstance(error, RefusedError):
+            refuse(asked.future, ControllerApiError(error.error, error.message))
+            return
         self._errors += 1
         kind = type(asked.request).__name__
         about = {"repeats": (kind, type(error))}

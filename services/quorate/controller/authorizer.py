@@ -1,7 +1,8 @@
-"""Who may do what: a decision over identities that the settings list.
+"""What callers may do: operations, what they are done to, and on which of those somebody may.
 
-Operations and resources are Kafka's. The resources are there for rules that tell them apart; the
-lists here do not.
+Words and rules are Kafka's. An authoriser is a function over the image: what it grants depends on
+the metadata that it is shown and on who asks, and on nothing else. It grants an operation on a kind
+of things at a time, so that a thousand items of one request are a thousand look-ups of a name.
 """
 
 from __future__ import annotations
@@ -10,11 +11,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from quorate.records.value import value
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable
+
+    from quorate.controller.image import View
+    from quorate.controller.requests import Caller
 
 EVERYBODY: Final = "User:*"
 ANONYMOUS: Final = "User:ANONYMOUS"
+EVERY_NAME: Final = "*"
 
 
 class Operation(StrEnum):
@@ -29,13 +36,6 @@ class Operation(StrEnum):
     DESCRIBE_CONFIGS = "DescribeConfigs"
 
 
-# What includes the right to look, as in Kafka.
-_IMPLYING: Final[Mapping[Operation, tuple[Operation, ...]]] = {
-    Operation.DESCRIBE: (Operation.ALTER, Operation.DELETE),
-    Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
-}
-
-
 class ResourceKind(StrEnum):
     """What something is done to."""
 
@@ -45,7 +45,7 @@ class ResourceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One thing, or with the name `*` all of a kind."""
+    """One thing, or with the name `*` whichever of a kind."""
 
     kind: ResourceKind
     name: str
@@ -55,7 +55,7 @@ class Resource:
 
 
 CLUSTER: Final = Resource(ResourceKind.CLUSTER, "kafka-cluster")
-TOPICS: Final = Resource(ResourceKind.TOPIC, "*")
+TOPICS: Final = Resource(ResourceKind.TOPIC, EVERY_NAME)
 
 
 def topic_resource(name: str) -> Resource:
@@ -65,37 +65,133 @@ def topic_resource(name: str) -> Resource:
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What a kind of request takes of its caller: an operation on a resource.
+    """What a kind of request takes of its caller: an operation on one of some resources.
 
-    A request whose items may be judged one by one has them in the field `items`, and `of_item`
-    tells which resource an item is about.
+    A caller that has it on none of `on` is refused as a whole. A request whose items are judged one
+    by one has them in the field `items`, and its reply their results, in the same order, in the
+    field `results`; `of_item` tells which resource an item is about. Having the operation on
+    `for_all` is enough for every item.
     """
 
     operation: Operation
-    resource: Resource = CLUSTER
+    on: tuple[Resource, ...] = (CLUSTER,)
     items: str = ""
+    results: str = ""
     of_item: Callable[[Any], Resource] | None = None
+    for_all: Resource | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the request may be done, or nothing."""
+        return EVERY_NAME not in [resource.name for resource in self.on]
+
+
+# --- what is granted ------------------------------------------------------------------------------
+
+
+@value
+class Names:
+    """Names of things: all of them, or some, and those that begin in some way."""
+
+    are_all: bool = False
+    literal: frozenset[str] = frozenset()
+    # By their lengths: a name begins in few ways, however many of them are here.
+    prefixes: tuple[tuple[int, frozenset[str]], ...] = ()
+
+    @classmethod
+    def of(cls, literal: Iterable[str] = (), prefixes: Iterable[str] = ()) -> Names:
+        """`*` among the literal ones is all of them."""
+        names, beginnings = frozenset(literal), frozenset(prefixes)
+        lengths = sorted({len(each) for each in beginnings})
+        by_length = [(n, frozenset(each for each in beginnings if len(each) == n)) for n in lengths]
+        return cls(EVERY_NAME in names, names - {EVERY_NAME}, tuple(by_length))
+
+    @property
+    def are_none(self) -> bool:
+        return not (self.are_all or self.literal or self.prefixes)
+
+    def have(self, name: str) -> bool:
+        """Whether this is one of them."""
+        return (
+            self.are_all
+            or name in self.literal
+            or any(name[:length] in beginnings for length, beginnings in self.prefixes)
+        )
+
+
+NO_NAMES: Final = Names()
+
+
+@value
+class Allowance:
+    """Some names but for others."""
+
+    names: Names
+    but: Names = NO_NAMES
+
+    @property
+    def are_all(self) -> bool:
+        return self.names.are_all and self.but.are_none
+
+    @property
+    def are_none(self) -> bool:
+        """Where only some names are denied, others may be left: that is not looked into."""
+        return self.names.are_none or self.but.are_all
+
+    def have(self, name: str) -> bool:
+        """Whether it is among those that are left."""
+        return self.names.have(name) and not self.but.have(name)
+
+
+class Grant:
+    """On which things of one kind somebody may do one operation: on those of any allowance."""
+
+    __slots__ = ("_allowances", "is_all", "is_none")
+
+    def __init__(self, *allowances: Allowance) -> None:
+        self._allowances = tuple(each for each in allowances if not each.are_none)
+        self.is_all = any(each.are_all for each in allowances)
+        # Something may be allowed, though perhaps nothing that there is.
+        self.is_none = not self._allowances
+
+    def covers(self, name: str) -> bool:
+        """Whether it may be done to the thing of this name."""
+        return self.is_all or any(each.have(name) for each in self._allowances)
+
+
+ALL: Final = Grant(Allowance(Names(are_all=True)))
+
+
+class Rights:
+    """What one caller may do, by the metadata of a moment."""
+
+    def __init__(self, principal: str, grant: Callable[[Operation, ResourceKind], Grant]) -> None:
+        """`grant` is asked once for each operation on each kind."""
+        self.principal = principal
+        self._grant = grant
+        self._granted: dict[tuple[Operation, ResourceKind], Grant] = {}
+
+    def grant(self, operation: Operation, kind: ResourceKind) -> Grant:
+        """On which things of this kind that may be done."""
+        granted = self._granted.get((operation, kind))
+        if granted is None:
+            granted = self._granted[operation, kind] = self._grant(operation, kind)
+        return granted
+
+    def may(self, operation: Operation, resource: Resource) -> bool:
+        """Whether that may be done; to whichever of a kind, where the resource names them all."""
+        grant = self.grant(operation, resource.kind)
+        if resource.name == EVERY_NAME:
+            return not grant.is_none
+        return grant.covers(resource.name)
+
+
+UNLIMITED: Final = Rights("", lambda _operation, _kind: ALL)
 
 
 class Authorizer(Protocol):
     """Decides; without effects, so that it may be asked at any time."""
 
-    def authorize(self, principal: str, operation: Operation, resource: Resource) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ListedIdentities:
-    """Super users may do everything, others what a list has them do. An `Authorizer`."""
-
-    super_users: frozenset[str]
-    allowed: Mapping[Operation, frozenset[str]]
-
-    def authorize(self, principal: str, operation: Operation, resource: Resource) -> bool:
-        """Whether `principal`, such as `User:CN=alice`, may do this."""
-        if principal in self.super_users:
-            return True
-        for sufficient in (operation, *_IMPLYING.get(operation, ())):
-            listed = self.allowed.get(sufficient, frozenset())
-            if principal in listed or EVERYBODY in listed:
-                return True
-        return False
+    def rights(self, view: View | None, caller: Caller) -> Rights:
+        """What the caller may do by this metadata, or where there are none."""
+        ...

@@ -17,12 +17,14 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from quorate.controller.authorizer import UNLIMITED
 from quorate.controller.decision import Bulk, Context, Decision, Outcome, Proposal, SoftState
 from quorate.controller.errors import NotActiveError
 from quorate.controller.features.levels import METADATA_VERSION, metadata_version
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
+from quorate.controller.judging import NOT_JUDGED, judge_write_in_slices
 from quorate.controller.overlay import Overlay
-from quorate.controller.reads import answer, answer_in_slices
+from quorate.controller.reads import answer_in_slices
 from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record_in_slices
 from quorate.controller.requests import Caller
 from quorate.controller.slices import finish
@@ -121,13 +123,14 @@ class Controller:
         """The epoch in which this controller is active, None when it is not."""
         return None if self._active is None else self._active.epoch
 
-    def answer(self, request: ReadRequest) -> ReadReply:
-        """Answer a read from the committed image. Raises RefusedError."""
-        return answer(self.image, request)
+    def answer_in_slices(self, request: ReadRequest, caller: Caller) -> Slices[ReadReply]:
+        """Answer a read from the committed image of now, with pauses for others.
 
-    def answer_in_slices(self, request: ReadRequest) -> Slices[ReadReply]:
-        """The same from the image of now, with pauses for others."""
-        return answer_in_slices(self.image, request)
+        Raises RefusedError.
+        """
+        image, authorizer = self.image, self._settings.authorizer
+        rights = UNLIMITED if authorizer is None else authorizer.rights(image, caller)
+        return answer_in_slices(image, request, rights)
 
     # --- standby ------------------------------------------------------------------------------
 
@@ -192,7 +195,8 @@ class Controller:
     def decide(self, request: WriteRequest, caller: Caller, now_ms: int) -> Decision:
         """Decide on a request and count its records as appended.
 
-        Raises NotActiveError when this controller is not active.
+        Raises NotActiveError when this controller is not active, and RefusedError to a caller that
+        may not have any of it done.
         """
         return finish(self.decide_in_slices(request, caller, now_ms))
 
@@ -209,8 +213,14 @@ class Controller:
         try:
             write = _WRITES[type(request)]
             context = self._context(caller, now_ms)
+            judged = NOT_JUDGED
+            if self._settings.authorizer is not None:
+                judged = yield from judge_write_in_slices(context, write, request)
+                request = judged.request
             if write.in_slices is not None:
                 outcome = yield from write.in_slices(context, request)
+                if judged.refused:
+                    outcome = judged.complete(outcome)
                 if write.onto_overlay:
                     return (yield from active.take_written(outcome))
                 return (yield from active.take_in_slices(outcome))

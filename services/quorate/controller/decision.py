@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from quorate.controller.authorizer import UNLIMITED
 from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import encode_at
 from quorate.controller.requests import RECORDS_MAX
@@ -23,6 +24,7 @@ from quorate.records.widths import STRING_BYTES_MAX, record_problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from quorate.controller.authorizer import Authorizer, Rights
     from quorate.controller.image import MetadataDelta, MetadataImage, View
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import Caller
@@ -37,13 +39,17 @@ _RECORD_OVERHEAD: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """Kafka's settings that decisions depend on; `new_topic_id` brings the randomness."""
+    """Kafka's settings that decisions depend on; `new_topic_id` brings the randomness.
+
+    Without an authoriser everybody may do everything.
+    """
 
     cluster_id: ClusterId
     new_topic_id: Callable[[], TopicId]
     num_partitions: int = 1
     default_replication_factor: int = 1
     broker_session_timeout_ms: int = 9000
+    authorizer: Authorizer | None = None
 
 
 class SoftState:
@@ -97,6 +103,12 @@ class Context:
     def view(self) -> View:
         """The metadata by now. A decision asks again after a pause, and keeps none over one."""
         return self.decided.view
+
+    @property
+    def rights(self) -> Rights:
+        """What the caller may do, by the metadata by now."""
+        authorizer = self.settings.authorizer
+        return UNLIMITED if authorizer is None else authorizer.rights(self.view, self.caller)
 
     @property
     def next_offset(self) -> Offset:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.slices import finish
+from quorate.controller.judging import judge_read
 from quorate.controller.subjects import SUBJECTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from quorate.controller.authorizer import Rights
     from quorate.controller.image import MetadataImage
     from quorate.controller.replies import ReadReply
     from quorate.controller.requests import ReadRequest
@@ -25,15 +26,13 @@ _ANSWERS: Final[Mapping[type[ReadRequest], Answer]] = {
 }
 
 
-def answer(image: MetadataImage, request: ReadRequest) -> ReadReply:
+def answer_in_slices(
+    image: MetadataImage, request: ReadRequest, rights: Rights
+) -> Slices[ReadReply]:
     """The reply to a request that changes nothing, with the offset that it reflects.
 
-    Raises RefusedError for a cursor that names nothing, and for an answer of several pages to
-    somebody who asked for none.
+    Raises RefusedError for a cursor that names nothing, for an answer of several pages to somebody
+    who asked for none, and to a caller that may not ask.
     """
-    return finish(answer_in_slices(image, request))
-
-
-def answer_in_slices(image: MetadataImage, request: ReadRequest) -> Slices[ReadReply]:
-    """The same, with pauses."""
-    return _ANSWERS[type(request)](image, request)
+    judge_read(rights, request)
+    return _ANSWERS[type(request)](image, request, rights)

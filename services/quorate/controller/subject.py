@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from immutables import Map
 
+    from quorate.controller.authorizer import Rights
     from quorate.controller.decision import Context, Outcome
+    from quorate.controller.errors import RefusedError
     from quorate.controller.image import MetadataDelta, MetadataImage
     from quorate.controller.requests import ReadRequest, WriteRequest
     from quorate.controller.slices import Slices
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
     Replay: TypeAlias = Callable[[MetadataDelta, Any], None]
     ReplayAt: TypeAlias = Callable[[MetadataDelta, Any, Offset], None]
     ReplayInSlices: TypeAlias = Callable[[MetadataDelta, Any], Slices[None]]
-    Answer: TypeAlias = Callable[[MetadataImage, Any], Slices[Any]]
+    # To a caller that has these rights: of what it may not look at it is told nothing.
+    Answer: TypeAlias = Callable[[MetadataImage, Any, Rights], Slices[Any]]
     # Records in their order in a snapshot; None where time went by without one.
     Records: TypeAlias = Callable[[MetadataImage], Iterator[MetadataRecord | None]]
     # The same, encoded, in lists that are made in one turn each.
@@ -50,12 +53,14 @@ class Write:
 
     What is decided as a whole may name the offset that it is decided for. Where records are written
     `onto_overlay` there is no image for each decision; they concern neither brokers nor features.
+    `refused` makes the result of an item that its caller has no right to.
     """
 
     request: type[WriteRequest]
     decide: Callable[[Context, Any], Outcome] | None = None
     in_slices: Callable[[Context, Any], Slices[Outcome]] | None = None
     onto_overlay: bool = False
+    refused: Callable[[Context, Any, RefusedError], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

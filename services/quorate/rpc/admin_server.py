@@ -145,7 +145,7 @@ class AdminService:
             return answer
         finally:
             took_s = loop.time() - start
-            principal, host = CALLER.get(), context.peer()
+            principal, host = CALLER.get().principal, context.peer()
             self._record(CallRecord(method, principal, host, what, outcome, message, took_s))
 
 

@@ -25,11 +25,13 @@ import grpc.aio
 
 from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
 from quorate.controller.authorizer import ANONYMOUS
+from quorate.controller.requests import Caller
 from quorate.rpc.admission import AdmissionError
 from quorate.rpc.arrivals import NothingSentError
 from quorate.rpc.by_callback import taken_while
 from quorate.rpc.decoding import decoder
 from quorate.rpc.methods import SMALL_BYTES_MAX, UNKNOWN
+from quorate.rpc.peers import address_of
 from quorate.rpc.places import CallPlaces
 from quorate.rpc.refusals import CallRefusal, abort
 
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
         Mapping,
     )
 
-    from quorate.api.rights import Access, Need
+    from quorate.api.rights import Access, Need, Needs
     from quorate.rpc.admission import Place
     from quorate.rpc.methods import MethodRow
 
@@ -57,8 +59,9 @@ Answering: TypeAlias = "Callable[[Any, Context], AsyncGenerator[Any]]"
 Stream: TypeAlias = "Callable[[AsyncIterator[Any], Context], AsyncGenerator[Any]]"
 FORWARDED_PRINCIPAL: Final = "quorate-forwarded-principal"
 
+_NOBODY: Final = Caller(ANONYMOUS, "")
 # Who calls, for the services behind the interceptor; without one everybody is anonymous.
-CALLER: ContextVar[str] = ContextVar("caller", default=ANONYMOUS)
+CALLER: ContextVar[Caller] = ContextVar("caller", default=_NOBODY)
 
 
 def forwarding(principal: str) -> tuple[tuple[str, str], ...]:
@@ -133,7 +136,7 @@ class _Guard:
         self._admission = places.of(row)
         self._arrivals = places.arrivals_of(row)
         # A caller that has none of these may not call the method at all.
-        self._any_of = tuple(row.needs.values())
+        self._any_of: Needs = tuple(need for needs in row.needs.values() for need in needs)
 
     def before(self, handler: Handler) -> Handler:
         """The same handler, behind this guard."""
@@ -233,7 +236,7 @@ class _Guard:
             request = await self._decoded(decode, data, context)
             del data
             if by_requests and has_names:
-                await self._judge(CALLER.get(), (row.need_of(request),), context)
+                await self._judge(CALLER.get(), row.needs_of(request), context)
             response = await inner(request, context)
             if row.only_tells:
                 await self._hold(place, response.ByteSize(), context)
@@ -252,10 +255,10 @@ class _Guard:
 
         return guarded
 
-    async def _judge(self, caller: str, needs: Iterable[Need], context: Context) -> None:
+    async def _judge(self, caller: Caller, needs: Needs, context: Context) -> None:
         """End the call of somebody who has none of what it takes."""
         access = self._access
-        if access is None or any(access.allows(caller, need) for need in needs):
+        if access is None or access.allows(caller, needs):
             return
         await self._refuse_caller(caller, needs, context)
 
@@ -278,8 +281,10 @@ class _Guard:
 
         return guarded
 
-    def _judging(self, caller: str, access: Access, refused: list[Need]) -> Callable[[Any], bool]:
-        """Judges requests up to the first that is refused; its need is put into `refused`."""
+    def _judging(
+        self, caller: Caller, access: Access, refused: list[Need]
+    ) -> Callable[[Any], bool]:
+        """Judges requests up to the first that is refused; what it needs is put into `refused`."""
         row, known = self._row, set[str]()
         kind_of, is_sized = row.kind_of, row.is_sized
 
@@ -288,44 +293,60 @@ class _Guard:
             kind = kind_of(message)
             if kind in known:
                 return True
-            need = row.need_of(message)
-            if access.allows(caller, need):
+            needs = row.needs_of(message)
+            if access.allows(caller, needs):
                 known.add(kind)
             else:
-                refused.append(need)
+                refused.extend(needs)
             return not refused
 
         return is_allowed
 
-    async def _caller(self, context: Context) -> str:
-        """Who the call is made for. Ends it when the header may not be there."""
+    async def _caller(self, context: Context) -> Caller:
+        """Who the call is made for. Ends it when the header may not be there.
+
+        From where somebody calls for whom another one calls nobody has said.
+        """
         certificates = tuple(context.auth_context().get("x509_pem_cert", ()))
         connected = _principal_of(certificates[0]) if certificates else ANONYMOUS
         if self._access is None:
-            return connected
+            return Caller(connected, "")
         forwarded = _forwarded(context)
         if forwarded is None:
-            return connected
+            address = address_of(context.peer())
+            return Caller(connected, "" if address is None else address[0])
         if connected not in self._access.forwarders:
             message = f"{connected} may not call for others: list it in authorizer.forwarders"
             metadata = {"principal": connected, "forwarded": forwarded}
             code = grpc.StatusCode.PERMISSION_DENIED
             await _refuse(context, CallRefusal(code, FORWARDING_NOT_ALLOWED, message, metadata))
-        return forwarded
+        return Caller(forwarded, "")
 
-    async def _refuse_caller(self, caller: str, needs: Iterable[Need], context: Context) -> Never:
-        method = self._method[1:]
+    async def _refuse_caller(
+        self, caller: Caller, needs: Iterable[Need], context: Context
+    ) -> Never:
+        method, principal = self._method[1:], caller.principal
         operation = " or ".join(dict.fromkeys(o for need in needs for o in need.operations))
         resource = " or ".join(dict.fromkeys(str(need.resource) for need in needs))
-        message = f"{caller} may not call {method}: it needs {operation} on {resource}"
+        message = f"{principal} may not call {method}: it needs {_in_words(needs)}"
         metadata = {
-            "principal": caller,
+            "principal": principal,
             "operation": operation,
             "resource": resource,
             "method": method,
         }
         code = grpc.StatusCode.PERMISSION_DENIED
         await _refuse(context, CallRefusal(code, NOT_AUTHORIZED, message, metadata))
+
+
+def _in_words(needs: Iterable[Need]) -> str:
+    """`ClusterAction or Alter on Cluster:kafka-cluster`, each resource once."""
+    by_resource: dict[str, dict[str, None]] = {}
+    for need in needs:
+        by_resource.setdefault(str(need.resource), {}).update(dict.fromkeys(need.operations))
+    return " or ".join(
+        f"{' or '.join(operations)} on {resource}" for resource, operations in by_resource.items()
+    )
 
 
 async def _refuse(context: Context, refusal: CallRefusal) -> Never:

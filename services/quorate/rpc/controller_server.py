@@ -12,7 +12,6 @@ from google.protobuf.message_factory import GetMessageClass
 
 from quorate.api.handlers import ControllerApiError
 from quorate.api.listening import named_first
-from quorate.controller.requests import Caller
 from quorate.rpc import convert_controller as convert
 from quorate.rpc.admission import Admission, AdmissionError, Pool
 from quorate.rpc.authorization import CALLER
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from quorate.api.handlers import ControllerHandler, PendingAnswer
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.requests import Caller, WriteRequest
     from quorate.raft.messages import LeaderInfo
     from quorate.rpc.services import Behaviour
 
@@ -82,7 +81,7 @@ class ControllerService:
         response = pb.WriteResponse(first_sequence=request.sequence, last_sequence=request.sequence)
         try:
             write = await converted(request, request.ByteSize())
-            reply = self._handler.write(write, _caller(context))
+            reply = self._handler.write(write, CALLER.get())
             with suppress(ControllerApiError):
                 await reply
             self._put_result(response.results.add(), reply)
@@ -107,7 +106,7 @@ class ControllerService:
             self._streams.places.enter_call(context)
         except AdmissionError as error:
             await abort(context, error.refusal)
-        caller = _caller(context)
+        caller = CALLER.get()
         stream = WriteStream(
             lambda writes: self._begin_on_stream(writes, caller),
             self._put_result,
@@ -132,6 +131,7 @@ class ControllerService:
         try:
             reply = await self._handler.read(
                 read,
+                CALLER.get(),
                 min_offset=request.min_offset,
                 current=request.current,
                 timeout_ms=request.timeout_ms,
@@ -156,7 +156,7 @@ class ControllerService:
         response = reply_type()
         try:
             write = await read_message(request, request.ByteSize())
-            convert.put(response, await self._handler.write(write, _caller(context)))
+            convert.put(response, await self._handler.write(write, CALLER.get()))
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except ControllerApiError as error:
@@ -175,6 +175,7 @@ class ControllerService:
         try:
             reply = await self._handler.read(
                 convert.from_message(request),
+                CALLER.get(),
                 min_offset=options.min_offset,
                 current=options.current,
                 timeout_ms=0 if left_s is None else max(1, int(left_s * 1000)),
@@ -206,7 +207,3 @@ class ControllerService:
         for endpoint in named_first(info.endpoints, self._listener)[:1]:
             leader.host, leader.port = endpoint.host, endpoint.port
         return leader
-
-
-def _caller(context: Context) -> Caller:
-    return Caller(CALLER.get(), context.peer())

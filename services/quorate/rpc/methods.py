@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
-    from quorate.api.rights import Need
+    from quorate.api.rights import Needs
 
 # What replicas and operators ask is a few numbers and names; records travel in answers only.
 SMALL_BYTES_MAX: Final = 64 * 1024
@@ -70,7 +70,7 @@ class MethodRow:
     refused once it is made, where there is no room for it; what was done has to be told.
     """
 
-    needs: Mapping[str, Need]
+    needs: Mapping[str, Needs]
     kind_of: Callable[[Any], str] = _only_kind
     request_bytes_max: int = SMALL_BYTES_MAX
     places: PlaceKind = PlaceKind.OTHERS
@@ -89,8 +89,8 @@ class MethodRow:
         """Whether it takes a look into a request to know what that needs."""
         return self.kind_of is not _only_kind
 
-    def need_of(self, request: Any) -> Need:  # noqa: ANN401 - messages of several services
-        """What this request needs."""
+    def needs_of(self, request: Any) -> Needs:  # noqa: ANN401 - messages of several services
+        """What this request needs, any one of these."""
         return self.needs.get(self.kind_of(request), ALTER)
 
 
@@ -139,10 +139,10 @@ def _sampling(name: str) -> Sampling:
     return Sampling.NEVER if name in _NEVER_SAMPLED else Sampling.ALWAYS
 
 
-def _needs(right: Right) -> Mapping[str, Need]:
+def _needs(right: Right) -> Mapping[str, Needs]:
     if right.for_itself is None:
-        return {"": right.need}
-    return {_FOR_ITSELF: right.for_itself, "": right.need}
+        return {"": right.needs}
+    return {_FOR_ITSELF: right.for_itself, "": right.needs}
 
 
 _FOR_ITSELF: Final = "auto_join"
@@ -196,7 +196,7 @@ def _of_controller(method: MethodDescriptor) -> MethodRow:
     writes = is_write(method)
     kinds = _alternatives(method) if takes_any(method) else {"": method.input_type.name}
     return MethodRow(
-        needs={kind: rights.CONTROLLER[shape_of(name)].need for kind, name in kinds.items()},
+        needs={kind: rights.CONTROLLER[shape_of(name)].needs for kind, name in kinds.items()},
         kind_of=_alternative if takes_any(method) else _only_kind,
         request_bytes_max=REQUEST_BYTES_MAX,
         places=PlaceKind.WRITES if writes else PlaceKind.READS,

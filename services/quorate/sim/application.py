@@ -238,7 +238,7 @@ class Application(MetadataApplication):
         async def read() -> None:
             try:
                 reply = await self.read(
-                    request, min_offset=min_offset, current=current, timeout_ms=0
+                    request, CLIENT, min_offset=min_offset, current=current, timeout_ms=0
                 )
             except ControllerApiError:
                 return

@@ -94,6 +94,7 @@ class ControllerByHand:
     async def read(
         self,
         request: ReadRequest,
+        caller: Caller,
         *,
         min_offset: int,
         current: bool,
@@ -102,6 +103,7 @@ class ControllerByHand:
     ) -> ReadReply:
         assert not even_if_behind
         assert timeout_ms >= 0
+        self.callers.append(caller)
         self.reads.append((request, min_offset, current))
         reply = self.read_replies.pop(0)
         if isinstance(reply, Exception):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.controller.authorizer import ListedIdentities, Operation
+from quorate.controller.authorizer import Operation
+from quorate.controller.listed_identities import ListedIdentities
 
 # Peers act for the cluster, operators change it, viewers look; strangers have a certificate only.
 PARTIES: Final = (

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from quorate.api.access import STANDARD_AUTHORIZER, allow_key, read_access
-from quorate.controller.authorizer import CLUSTER, ListedIdentities, Operation
+from quorate.api.rights import ALTER
+from quorate.controller.authorizer import Operation
+from quorate.controller.listed_identities import ListedIdentities
+from quorate.controller.requests import Caller
 from quorate.settings.properties import ConfigError, Settings
 
 
@@ -67,4 +70,4 @@ def test_a_process_without_peers_needs_no_list_of_them() -> None:
     properties = {"authorizer.class.name": STANDARD_AUTHORIZER, "authorizer.allow.alter": "User:a"}
     access = read_access(Settings(properties, {}), has_peers=False)
     assert access is not None
-    assert access.authorizer.authorize("User:a", Operation.ALTER, CLUSTER)
+    assert access.allows(Caller("User:a", ""), ALTER)

@@ -164,7 +164,7 @@ class Stack:
 
     async def topic_count(self, min_offset: int = 0) -> int:
         reply = await self.application.read(
-            ListTopics(), min_offset=min_offset, current=True, timeout_ms=WAIT_S * 1000
+            ListTopics(), CALLER, min_offset=min_offset, current=True, timeout_ms=WAIT_S * 1000
         )
         assert isinstance(reply, ListTopicsReply)
         return len(reply.topics)

@@ -42,7 +42,7 @@ async def test_a_read_waits_for_its_offset_and_says_where_it_stands(open_stack: 
     reached = stack.application.controller.image.position.end_offset
     with pytest.raises(ControllerApiError, match=f"stands at {reached}"):
         await stack.application.read(
-            ListTopics(), min_offset=reached + 1, current=False, timeout_ms=10
+            ListTopics(), CALLER, min_offset=reached + 1, current=False, timeout_ms=10
         )
 
 
@@ -96,7 +96,7 @@ async def test_a_long_answer_lets_others_run_in_between(
 
     others = asyncio.get_running_loop().create_task(count())
     reply = await stack.application.read(
-        DescribeTopics(("a",)), min_offset=0, current=False, timeout_ms=WAIT_S * 1000
+        DescribeTopics(("a",)), CALLER, min_offset=0, current=False, timeout_ms=WAIT_S * 1000
     )
     others.cancel()
     assert isinstance(reply, DescribeTopicsReply)
@@ -108,6 +108,10 @@ async def test_an_answer_that_is_refused_says_why(open_stack: Open) -> None:
     stack = await open_stack()
     with pytest.raises(ControllerApiError, match="cursor's topic 'b' is none") as refused:
         await stack.application.read(
-            DescribeTopics(("a",), Cursor("b")), min_offset=0, current=False, timeout_ms=1000
+            DescribeTopics(("a",), Cursor("b")),
+            CALLER,
+            min_offset=0,
+            current=False,
+            timeout_ms=1000,
         )
     assert refused.value.error is ErrorCode.INVALID_REQUEST

@@ -14,11 +14,12 @@ from quorate.controller.image import MetadataImage
 from quorate.controller.partitions import Tally
 from quorate.controller.topics.image import Topics
 from quorate.controller.topics.messages import DeleteTopics, ListTopics, ListTopicsReply
-from tests.unit.consensus.conftest import eventually
+from tests.unit.consensus.conftest import CALLER, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from quorate.controller.requests import Caller
     from quorate.controller.slices import Slices
     from tests.unit.consensus.conftest import Stack
 
@@ -98,8 +99,8 @@ async def test_the_image_of_a_read_is_let_go_when_it_is_over(
     goes_on = asyncio.Event()
     answer_in_slices = controller.answer_in_slices
 
-    def slow(request: ListTopics) -> Slices[object]:
-        slices = answer_in_slices(request)
+    def slow(request: ListTopics, caller: Caller) -> Slices[object]:
+        slices = answer_in_slices(request, caller)
         while not goes_on.is_set():
             yield
         return (yield from slices)
@@ -107,7 +108,7 @@ async def test_the_image_of_a_read_is_let_go_when_it_is_over(
     monkeypatch.setattr(controller, "answer_in_slices", slow)
     monkeypatch.setattr("quorate.rpc.pace.SLICE_S", 0.0)
     reading = asyncio.create_task(
-        stack.application.read(ListTopics(), min_offset=0, current=False, timeout_ms=60_000)
+        stack.application.read(ListTopics(), CALLER, min_offset=0, current=False, timeout_ms=60_000)
     )
     await eventually(lambda: stack.application._reading._has_been_up_to_date)
     await stack.write(DeleteTopics(("a",)))

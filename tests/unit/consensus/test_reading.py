@@ -10,6 +10,7 @@ from quorate.api.handlers import ControllerApiError
 from quorate.controller.topics.messages import ListTopics, ListTopicsReply
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
+from tests.unit.consensus.conftest import CALLER
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
 
 async def names(application: MetadataApplication, *, even_if_behind: bool = False) -> list[str]:
     reply = await application.read(
-        ListTopics(), min_offset=0, current=False, timeout_ms=60_000, even_if_behind=even_if_behind
+        ListTopics(),
+        CALLER,
+        min_offset=0,
+        current=False,
+        timeout_ms=60_000,
+        even_if_behind=even_if_behind,
     )
     assert isinstance(reply, ListTopicsReply)
     return [topic.name for topic in reply.topics]
@@ -62,7 +68,7 @@ async def test_whoever_names_an_offset_or_wants_the_current_state_needs_no_such_
     stack = await open_stack()
     for min_offset, current in ((1, False), (0, True)):
         reply = await stack.application.read(
-            ListTopics(), min_offset=min_offset, current=current, timeout_ms=60_000
+            ListTopics(), CALLER, min_offset=min_offset, current=current, timeout_ms=60_000
         )
         assert isinstance(reply, ListTopicsReply)
 

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from quorate.controller.authorizer import UNLIMITED
 from quorate.controller.brokers.messages import BrokerHeartbeat, Listener, RegisterBroker
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
 from quorate.controller.features.levels import SUPPORTED_FEATURES
+from quorate.controller.reads import answer_in_slices
 from quorate.controller.requests import Caller
+from quorate.controller.slices import finish
 from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Offset, TopicId
@@ -21,10 +24,11 @@ from quorate.records.metadata import FeatureLevelRecord
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from quorate.controller.authorizer import Authorizer, Rights
     from quorate.controller.decision import Decision
     from quorate.controller.image import MetadataImage
     from quorate.controller.partitions import Partition
-    from quorate.controller.requests import WriteRequest
+    from quorate.controller.requests import ReadRequest, WriteRequest
     from quorate.records.metadata import MetadataRecord
 
 CALLER = Caller("User:test", "127.0.0.1")
@@ -33,6 +37,11 @@ SLICE = 4
 
 def uuid(number: int) -> bytes:
     return b"\x10" + number.to_bytes(15, "big")
+
+
+def answer(image: MetadataImage, request: ReadRequest, rights: Rights = UNLIMITED) -> Any:  # noqa: ANN401
+    """The reply to a read, each kind of which has its own."""
+    return finish(answer_in_slices(image, request, rights))
 
 
 class Cluster:
@@ -44,6 +53,7 @@ class Cluster:
         level: int = 30,
         gathers: bool = False,
         new_topic_id: Callable[[], TopicId] | None = None,
+        authorizer: Authorizer | None = None,
         **settings: int,
     ) -> None:
         numbers = itertools.count(1000)
@@ -52,6 +62,7 @@ class Cluster:
             ControllerSettings(
                 cluster_id=ClusterId("cluster"),
                 new_topic_id=new_topic_id or (lambda: TopicId(uuid(next(numbers)))),
+                authorizer=authorizer,
                 **settings,
             ),
             [FeatureLevelRecord(name="metadata.version", feature_level=level)],
@@ -68,11 +79,11 @@ class Cluster:
         self.controller.commit(decision.end_offset, timestamp_ms=self.now_ms)
         return decision
 
-    def decide(self, request: WriteRequest) -> Decision:
-        return self.commit(self.controller.decide(request, CALLER, self.now_ms))
+    def decide(self, request: WriteRequest, caller: Caller = CALLER) -> Decision:
+        return self.commit(self.controller.decide(request, caller, self.now_ms))
 
-    def ask(self, request: WriteRequest) -> Any:  # noqa: ANN401 - each request has its own reply
-        return self.decide(request).reply
+    def ask(self, request: WriteRequest, caller: Caller = CALLER) -> Any:  # noqa: ANN401 - each request has its own reply
+        return self.decide(request, caller).reply
 
     def records(self, request: WriteRequest) -> tuple[MetadataRecord, ...]:
         return self.decide(request).records

@@ -1,50 +1,84 @@
-"""Who may do what by lists of identities."""
+"""What is granted: names of things, and operations on them."""
 
 from __future__ import annotations
 
 import pytest
 
-from quorate.controller.authorizer import CLUSTER, TOPICS, ListedIdentities, Operation
+from quorate.controller.authorizer import (
+    ALL,
+    CLUSTER,
+    TOPICS,
+    UNLIMITED,
+    Allowance,
+    Grant,
+    Names,
+    Operation,
+    Permission,
+    ResourceKind,
+    Rights,
+    topic_resource,
+)
 
-ALICE = "User:CN=alice"
-BOB = "User:CN=bob"
-
-
-def listed(**lists: str) -> ListedIdentities:
-    allowed = {Operation[name.upper()]: frozenset({who}) for name, who in lists.items()}
-    return ListedIdentities(frozenset({BOB}), allowed)
-
-
-def test_a_super_user_may_do_everything() -> None:
-    for operation in Operation:
-        assert listed().authorize(BOB, operation, CLUSTER)
-        assert not listed().authorize(ALICE, operation, CLUSTER)
-
-
-def test_a_list_allows_its_operation_on_every_resource() -> None:
-    identities = listed(create=ALICE)
-    assert identities.authorize(ALICE, Operation.CREATE, CLUSTER)
-    assert identities.authorize(ALICE, Operation.CREATE, TOPICS)
-    assert not identities.authorize(ALICE, Operation.DELETE, TOPICS)
-    # Names are compared as a whole, letters as they are written.
-    assert not identities.authorize("User:CN=Alice", Operation.CREATE, CLUSTER)
-    assert not identities.authorize(ALICE + "2", Operation.CREATE, CLUSTER)
+SOME = Names.of(["a", "bc"], ["x", "ab-"])
 
 
 @pytest.mark.parametrize(
-    ("given", "implied"),
-    [("alter", "describe"), ("delete", "describe"), ("alter_configs", "describe_configs")],
+    ("name", "is_one"),
+    [("a", True), ("bc", True), ("b", False), ("ab", False), ("ab-", True), ("ab-1", True)],
 )
-def test_who_may_change_may_look(given: str, implied: str) -> None:
-    identities = listed(**{given: ALICE})
-    assert identities.authorize(ALICE, Operation[implied.upper()], CLUSTER)
-    assert not listed(**{implied: ALICE}).authorize(ALICE, Operation[given.upper()], CLUSTER)
+def test_names_are_literal_or_begin_in_some_way(name: str, is_one: bool) -> None:  # noqa: FBT001
+    assert SOME.have(name) is is_one
 
 
-def test_a_star_is_everybody_also_the_anonymous() -> None:
-    identities = listed(describe="User:*")
-    assert identities.authorize("User:ANONYMOUS", Operation.DESCRIBE, CLUSTER)
-    assert not identities.authorize("User:ANONYMOUS", Operation.ALTER, CLUSTER)
+def test_a_star_is_every_name() -> None:
+    assert Names.of("*") == Names(are_all=True)
+    assert Names.of(["*", "a"]).have("b")
+    assert Names.of().are_none
+    assert not SOME.are_none
+    # A prefix of no length is the beginning of all names; a star in one is a letter.
+    assert Names.of(prefixes=[""]).have("a")
+    assert not Names.of(prefixes=["*"]).have("a")
+
+
+def test_a_denial_goes_before_what_is_allowed_beside_it_and_no_further() -> None:
+    but_for_x1 = Allowance(Names(are_all=True), Names.of(["x1"]))
+    assert not Grant(but_for_x1).covers("x1")
+    assert Grant(but_for_x1).covers("x2")
+    assert Grant(but_for_x1, Allowance(SOME)).covers("x1")
+
+
+def test_a_grant_knows_whether_it_is_worth_asking() -> None:
+    nothing = Grant(Allowance(Names.of()), Allowance(SOME, Names.of("*")))
+    assert (ALL.is_all, ALL.is_none) == (True, False)
+    assert (nothing.is_all, nothing.is_none) == (False, True)
+    assert not nothing.covers("a")
+    some = Grant(Allowance(Names.of("*"), SOME))
+    assert (some.is_all, some.is_none) == (False, False)
+
+
+def test_rights_are_granted_once_for_each_operation_on_each_kind() -> None:
+    asked: list[tuple[Operation, ResourceKind]] = []
+
+    def grant(operation: Operation, kind: ResourceKind) -> Grant:
+        asked.append((operation, kind))
+        return Grant(Allowance(SOME)) if kind is ResourceKind.TOPIC else Grant()
+
+    rights = Rights("User:a", grant)
+    assert rights.may(Operation.CREATE, topic_resource("a"))
+    assert not rights.may(Operation.CREATE, topic_resource("b"))
+    # Whichever topic: one of them.
+    assert rights.may(Operation.CREATE, TOPICS)
+    assert not rights.may(Operation.CREATE, CLUSTER)
+    assert asked == [
+        (Operation.CREATE, ResourceKind.TOPIC),
+        (Operation.CREATE, ResourceKind.CLUSTER),
+    ]
+    assert UNLIMITED.may(Operation.ALTER, CLUSTER)
+
+
+def test_what_is_about_whichever_topic_is_not_judged_as_a_whole() -> None:
+    assert Permission(Operation.ALTER).is_whole
+    assert not Permission(Operation.CREATE, (CLUSTER, TOPICS)).is_whole
 
 
 def test_resources_are_written_as_kafka_writes_them() -> None:

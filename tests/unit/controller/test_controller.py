@@ -11,6 +11,7 @@ from quorate.controller.decision import ControllerSettings, Decision
 from quorate.controller.errors import NotActiveError
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.requests import Caller
+from quorate.controller.slices import finish
 from quorate.controller.topics.messages import (
     CreateTopics,
     DeleteTopics,
@@ -189,7 +190,8 @@ def test_decisions_see_what_was_decided_before_and_readers_do_not(cluster: Clust
     assert first.end_offset == second.base_offset == second.end_offset
     assert second.reply.topics[0].error is ErrorCode.TOPIC_ALREADY_EXISTS  # type: ignore[union-attr]
     assert controller.image is before
-    assert controller.answer(ListTopics()) == ListTopicsReply(before.position.end_offset, ())
+    listed = finish(controller.answer_in_slices(ListTopics(), CALLER))
+    assert listed == ListTopicsReply(before.position.end_offset, ())
     controller.commit(first.end_offset, timestamp_ms=1)
     assert controller.image.topics.named("a") is not None
 

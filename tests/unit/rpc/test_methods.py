@@ -59,8 +59,8 @@ def test_every_kind_of_request_has_its_need(request_type: Any) -> None:  # noqa:
 def test_a_replica_that_asks_for_itself_needs_less(method: str) -> None:
     request = getattr(raft_pb2, f"{method}Request")
     row = METHODS[RAFT + method]
-    assert row.need_of(request(auto_join=True)) == PEER_OR_ALTER
-    assert row.need_of(request()) == ALTER
+    assert row.needs_of(request(auto_join=True)) == PEER_OR_ALTER
+    assert row.needs_of(request()) == ALTER
     assert not METHODS[ADMIN + method].is_judged_by_requests
 
 
@@ -68,13 +68,13 @@ def test_a_request_is_of_the_kind_that_is_set() -> None:
     row = METHODS[CONTROLLER + "WriteStream"]
     beat = controller_pb2.WriteRequest(broker_heartbeat=controller_pb2.BrokerHeartbeat())
     assert row.kind_of(beat) == "broker_heartbeat"
-    assert row.need_of(beat) == PEER
+    assert row.needs_of(beat) == PEER
     # The service refuses what is of no kind; who may not even ask is told so first.
-    assert row.need_of(controller_pb2.WriteRequest()) == ALTER
+    assert row.needs_of(controller_pb2.WriteRequest()) == ALTER
 
 
 def test_what_nobody_knows_needs_alter() -> None:
-    assert UNKNOWN.need_of(object()) == ALTER
+    assert UNKNOWN.needs_of(object()) == ALTER
 
 
 def test_a_method_takes_no_more_than_its_requests_need() -> None:

@@ -12,6 +12,7 @@ from quorate.controller.brokers.messages import (
 )
 
 if TYPE_CHECKING:
+    from quorate.controller.authorizer import Rights
     from quorate.controller.brokers.image import Broker
     from quorate.controller.image import MetadataImage
     from quorate.controller.slices import Slices
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 SLICE_ITEMS: Final = 100
 
 
-def list_brokers_in_slices(image: MetadataImage, _request: ListBrokers) -> Slices[ListBrokersReply]:
+def list_brokers_in_slices(
+    image: MetadataImage, _request: ListBrokers, _rights: Rights
+) -> Slices[ListBrokersReply]:
     """All registered brokers, in order of their ids."""
     listed = []
     for _, broker in sorted(image.brokers.by_id.items()):

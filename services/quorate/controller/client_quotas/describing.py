@@ -20,6 +20,7 @@ from quorate.records.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from quorate.controller.authorizer import Rights
     from quorate.controller.client_quotas.image import EntityKey
     from quorate.controller.client_quotas.messages import DescribeClientQuotas
     from quorate.controller.image import MetadataImage
@@ -30,7 +31,7 @@ SLICE_ENTRIES: Final = 200
 
 
 def describe_quotas_in_slices(
-    image: MetadataImage, request: DescribeClientQuotas
+    image: MetadataImage, request: DescribeClientQuotas, _rights: Rights
 ) -> Slices[DescribeClientQuotasReply]:
     """The quotas of all entities that match. Raises RefusedError for a filter that is none."""
     field = "response_entry_limit"

@@ -64,6 +64,12 @@ def alter_configs_in_slices(context: Context, request: IncrementalAlterConfigs) 
     return Outcome(Proposal(level) if request.validate_only else proposal, reply)
 
 
+def refused_alteration(
+    _context: Context, alteration: ConfigAlteration, refusal: RefusedError
+) -> AlteredResource:
+    return AlteredResource(alteration.resource, refusal.error, refusal.message)
+
+
 def _repeated(alterations: Sequence[ConfigAlteration]) -> set[ConfigResource]:
     if len(alterations) == 1:
         return set()

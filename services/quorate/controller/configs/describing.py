@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.controller.authorizer import Operation
 from quorate.controller.configs.messages import (
     ConfigEntry,
     ConfigResource,
@@ -12,11 +13,14 @@ from quorate.controller.configs.messages import (
     DescribeConfigsReply,
     DescribedResource,
     ResourceType,
+    config_owner,
 )
 from quorate.controller.configs.resources import ALL_BROKERS, resource_key, resource_problem
 from quorate.controller.configs.table import TOPIC_CONFIGS, is_sensitive
+from quorate.controller.judging import refusal_of
 
 if TYPE_CHECKING:
+    from quorate.controller.authorizer import Rights
     from quorate.controller.image import MetadataImage
     from quorate.controller.slices import Slices
 
@@ -24,14 +28,18 @@ SLICE_CONFIGS: Final = 20
 
 
 def describe_configs_in_slices(
-    image: MetadataImage, request: DescribeConfigs
+    image: MetadataImage, request: DescribeConfigs, rights: Rights
 ) -> Slices[DescribeConfigsReply]:
     """What is set on each of these resources, and with `include_defaults` what applies."""
     resources = []
     for resource in request.resources:
-        resources.append(
-            _describe_resource(image, resource, with_defaults=request.include_defaults)
-        )
+        owner = config_owner(resource)
+        if rights.may(Operation.DESCRIBE_CONFIGS, owner):
+            described = _describe_resource(image, resource, with_defaults=request.include_defaults)
+        else:
+            refusal = refusal_of(rights, Operation.DESCRIBE_CONFIGS, owner)
+            described = DescribedResource(resource, refusal.error, refusal.message)
+        resources.append(described)
         if len(resources) % SLICE_CONFIGS == 0:
             yield
     return DescribeConfigsReply(image.position.end_offset, tuple(resources))

@@ -5,7 +5,14 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from quorate.controller.authorizer import CLUSTER, Operation, Permission, Resource, topic_resource
+from quorate.controller.authorizer import (
+    CLUSTER,
+    TOPICS,
+    Operation,
+    Permission,
+    Resource,
+    topic_resource,
+)
 from quorate.controller.replies import WriteReply
 from quorate.controller.requests import ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
@@ -33,7 +40,7 @@ class ConfigResource:
     name: str
 
 
-def _resource(resource: ConfigResource) -> Resource:
+def config_owner(resource: ConfigResource) -> Resource:
     """What a right to its configurations is a right to: those of brokers are the cluster's."""
     return topic_resource(resource.name) if resource.type is ResourceType.TOPIC else CLUSTER
 
@@ -68,8 +75,10 @@ class IncrementalAlterConfigs(WriteFor["IncrementalAlterConfigsReply"]):
     validate_only: bool = False
     permission: ClassVar = Permission(
         Operation.ALTER_CONFIGS,
+        (CLUSTER, TOPICS),
         items="alterations",
-        of_item=lambda alteration: _resource(alteration.resource),
+        results="resources",
+        of_item=lambda alteration: config_owner(alteration.resource),
     )
 
 
@@ -80,7 +89,11 @@ class DescribeConfigs(ReadFor["DescribeConfigsReply"]):
     resources: tuple[ConfigResource, ...]
     include_defaults: bool = False
     permission: ClassVar = Permission(
-        Operation.DESCRIBE_CONFIGS, items="resources", of_item=_resource
+        Operation.DESCRIBE_CONFIGS,
+        (CLUSTER, TOPICS),
+        items="resources",
+        results="resources",
+        of_item=config_owner,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quorate.controller.configs.altering import alter_configs_in_slices
+from quorate.controller.configs.altering import alter_configs_in_slices, refused_alteration
 from quorate.controller.configs.describing import describe_configs_in_slices
 from quorate.controller.configs.messages import DescribeConfigs, IncrementalAlterConfigs
 from quorate.controller.configs.records import all_config_records, replay_config
@@ -14,7 +14,10 @@ from quorate.records.metadata import ConfigRecord
 CONFIGS: Final = Subject(
     writes=(
         Write(
-            request=IncrementalAlterConfigs, in_slices=alter_configs_in_slices, onto_overlay=True
+            request=IncrementalAlterConfigs,
+            in_slices=alter_configs_in_slices,
+            onto_overlay=True,
+            refused=refused_alteration,
         ),
     ),
     reads={DescribeConfigs: describe_configs_in_slices},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from quorate.controller.authorizer import Operation, topic_resource
 from quorate.controller.configs.messages import ResourceType
 from quorate.controller.configs.records import config_records
 from quorate.controller.configs.table import topic_config_problem
@@ -106,9 +107,12 @@ class _Creation:
                 *self._topics.similar_names.get(form, ()),
                 *self._similar.get(form, ()),
             ]
-            problem = similar_problem(name, others)
+            problem = similar_problem(name, others, self._may_describe)
         if problem is not None:
             raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+
+    def _may_describe(self, name: str) -> bool:
+        return self._context.rights.may(Operation.DESCRIBE, topic_resource(name))
 
     def _check_configs(self, topic: NewTopic) -> None:
         problem = topic_config_problem(topic.configs)
@@ -239,6 +243,10 @@ class _Creation:
         if not log_dirs:
             return MIGRATING_DIR
         return log_dirs[0] if len(log_dirs) == 1 else UNASSIGNED_DIR
+
+
+def refused_creation(_context: Context, topic: NewTopic, refusal: RefusedError) -> CreatedTopic:
+    return CreatedTopic(topic.name, refusal.error, refusal.message)
 
 
 def create_topics_in_slices(context: Context, request: CreateTopics) -> Slices[Outcome]:

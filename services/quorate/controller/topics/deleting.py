@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from quorate.controller.authorizer import Operation, topic_resource
 from quorate.controller.decision import Context, Outcome, Proposal, too_large
 from quorate.controller.features.levels import metadata_version
 from quorate.controller.topics.messages import (
@@ -15,8 +16,22 @@ from quorate.records.errors import ErrorCode
 from quorate.records.metadata import RemoveTopicRecord
 
 if TYPE_CHECKING:
+    from quorate.controller.errors import RefusedError
     from quorate.controller.slices import Slices
     from quorate.controller.topics.messages import DeleteTopics
+
+
+def refused_deletion(context: Context, name: str, refusal: RefusedError) -> DeletedTopic:
+    """A topic that is not there is missing to a caller that may know of it, as in Kafka."""
+    is_missing = name not in context.view.topics.ids
+    if is_missing and context.rights.may(Operation.DESCRIBE, topic_resource(name)):
+        return _missing(name)
+    return DeletedTopic(name, refusal.error, refusal.message)
+
+
+def _missing(name: str) -> DeletedTopic:
+    message = f"There is no topic {name!r}; check its name."
+    return DeletedTopic(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
 
 
 def delete_topics_in_slices(context: Context, request: DeleteTopics) -> Slices[Outcome]:
@@ -31,8 +46,7 @@ def delete_topics_in_slices(context: Context, request: DeleteTopics) -> Slices[O
             message = f"The topic {name!r} occurs twice in the request; name it once."
             deleted.append(DeletedTopic(name, ErrorCode.INVALID_REQUEST, message))
         elif topic_id is None:
-            message = f"There is no topic {name!r}; check its name."
-            deleted.append(DeletedTopic(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message))
+            deleted.append(_missing(name))
         elif not proposal.add((RemoveTopicRecord(topic_id=topic_id),)):
             message = too_large(f"The deletion of {name!r}")
             deleted.append(DeletedTopic(name, ErrorCode.POLICY_VIOLATION, message))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.controller.authorizer import Operation, ResourceKind, topic_resource
 from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.controller.errors import RefusedError
+from quorate.controller.judging import refusal_of
 from quorate.controller.paging import first_in_slices, page_limit, refuse_more
 from quorate.controller.topics.messages import (
     Cursor,
@@ -22,6 +24,7 @@ from quorate.controller.topics.messages import (
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from quorate.controller.authorizer import Rights
     from quorate.controller.image import MetadataImage
     from quorate.controller.slices import Slices
 
@@ -32,11 +35,13 @@ TOPICS_PER_PAGE: Final = 2_000
 PARTITIONS_PER_PAGE: Final = 1_000
 
 
-def list_topics_in_slices(image: MetadataImage, request: ListTopics) -> Slices[ListTopicsReply]:
+def list_topics_in_slices(
+    image: MetadataImage, request: ListTopics, rights: Rights
+) -> Slices[ListTopicsReply]:
     field = "response_topic_limit"
     limit = page_limit(request.response_topic_limit, TOPICS_PER_PAGE, field=field)
     start = "" if request.cursor is None else request.cursor.topic_name
-    names = yield from first_in_slices(image.topics.ids, start, limit + 1)
+    names = yield from _describable(image, start, limit + 1, rights)
     following = None
     if len(names) > limit:
         refuse_more(request.response_topic_limit, limit, field=field)
@@ -52,7 +57,7 @@ def list_topics_in_slices(image: MetadataImage, request: ListTopics) -> Slices[L
 
 
 def describe_topics_in_slices(
-    image: MetadataImage, request: DescribeTopics
+    image: MetadataImage, request: DescribeTopics, rights: Rights
 ) -> Slices[DescribeTopicsReply]:
     field = "response_partition_limit"
     limit = page_limit(request.response_partition_limit, PARTITIONS_PER_PAGE, field=field)
@@ -61,7 +66,7 @@ def describe_topics_in_slices(
         names = _names_from(request, cursor)
     else:
         start = "" if cursor is None else cursor.topic_name
-        names = yield from first_in_slices(image.topics.ids, start, limit + 1)
+        names = yield from _describable(image, start, limit + 1, rights)
     topics: list[DescribedTopic] = []
     left = limit
     following = None
@@ -72,7 +77,12 @@ def describe_topics_in_slices(
         if left < 1:
             following = Cursor(name)
             break
-        topic, next_partition = yield from _describe_topic(image, name, first, left)
+        resource = topic_resource(name)
+        if rights.may(Operation.DESCRIBE, resource):
+            topic, next_partition = yield from _describe_topic(image, name, first, left)
+        else:
+            refusal = refusal_of(rights, Operation.DESCRIBE, resource)
+            topic, next_partition = DescribedTopic(name, refusal.error, refusal.message), None
         topics.append(topic)
         left -= max(1, len(topic.partitions))
         if next_partition is not None:
@@ -83,6 +93,14 @@ def describe_topics_in_slices(
     if following is not None:
         refuse_more(request.response_partition_limit, limit, field=field)
     return DescribeTopicsReply(image.position.end_offset, tuple(topics), following)
+
+
+def _describable(image: MetadataImage, start: str, count: int, rights: Rights) -> Slices[list[str]]:
+    """The first topics from `start` on that the caller may describe."""
+    granted, names = rights.grant(Operation.DESCRIBE, ResourceKind.TOPIC), image.topics.ids
+    if granted.is_all:
+        return (yield from first_in_slices(names, start, count))
+    return (yield from first_in_slices(names, start, count, granted.covers))
 
 
 def _names_from(request: DescribeTopics, cursor: Cursor | None) -> list[str]:

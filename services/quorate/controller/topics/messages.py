@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from quorate.controller.authorizer import TOPICS, Operation, Permission, topic_resource
+from quorate.controller.authorizer import (
+    CLUSTER,
+    TOPICS,
+    Operation,
+    Permission,
+    topic_resource,
+)
 from quorate.controller.replies import WriteReply
 from quorate.controller.requests import RECORDS_MAX, Pages, ReadFor, WriteFor
 from quorate.records.errors import ErrorCode
@@ -36,7 +42,12 @@ class CreateTopics(WriteFor["CreateTopicsReply"]):
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
     permission: ClassVar = Permission(
-        Operation.CREATE, items="topics", of_item=lambda topic: topic_resource(topic.name)
+        Operation.CREATE,
+        (CLUSTER, TOPICS),
+        items="topics",
+        results="topics",
+        of_item=lambda topic: topic_resource(topic.name),
+        for_all=CLUSTER,
     )
 
 
@@ -44,7 +55,12 @@ class CreateTopics(WriteFor["CreateTopicsReply"]):
 class DeleteTopics(WriteFor["DeleteTopicsReply"]):
     names: tuple[str, ...]
     permission: ClassVar = Permission(
-        Operation.DELETE, TOPICS, items="names", of_item=topic_resource
+        Operation.DELETE,
+        (CLUSTER, TOPICS),
+        items="names",
+        results="topics",
+        of_item=topic_resource,
+        for_all=CLUSTER,
     )
 
 
@@ -60,19 +76,21 @@ class Cursor:
 class ListTopics(ReadFor["ListTopicsReply"]):
     """All topics, in order of their names, a page of at most so many; 0 is a client without pages.
 
+    Those that the caller may not describe are left out.
     To such a client an answer of several is refused: a part must not be taken for the whole.
     """
 
     cursor: Cursor | None = None
     response_topic_limit: int = 0
     pages: ClassVar = Pages(limit="response_topic_limit", items="topics")
-    permission: ClassVar = Permission(Operation.DESCRIBE, TOPICS)
+    permission: ClassVar = Permission(Operation.DESCRIBE, (TOPICS,))
 
 
 @value
 class DescribeTopics(ReadFor["DescribeTopicsReply"]):
     """These topics, each once, in the order asked; all, by name, when `names` is empty.
 
+    Of all those are left out that the caller may not describe.
     Pages are as those of ListTopics, and what is counted are partitions.
     """
 
@@ -81,7 +99,7 @@ class DescribeTopics(ReadFor["DescribeTopicsReply"]):
     response_partition_limit: int = 0
     pages: ClassVar = Pages(limit="response_partition_limit", items="topics")
     permission: ClassVar = Permission(
-        Operation.DESCRIBE, TOPICS, items="names", of_item=topic_resource
+        Operation.DESCRIBE, (TOPICS,), items="names", results="topics", of_item=topic_resource
     )
 
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 NAME_LENGTH_MAX: Final = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
@@ -44,12 +44,16 @@ def similar_form(name: str) -> str:
     return name.replace(".", "_")
 
 
-def similar_problem(name: str, others: Sequence[str]) -> str | None:
-    """What is wrong with a new name beside `others` of the same form; None when nothing is."""
+def similar_problem(name: str, others: Sequence[str], tells: Callable[[str], bool]) -> str | None:
+    """What is wrong with a new name beside `others` of the same form; None when nothing is.
+
+    `tells` says whose names may be told.
+    """
     for other in others:
         if other != name:
+            existing = f"the existing {other!r}" if tells(other) else "an existing one"
             return (
-                f"The topic name {name!r} differs from the existing {other!r} only in '.' and '_',"
-                " which metrics do not tell apart; choose another."
+                f"The topic name {name!r} differs from {existing} only in '.' and '_', which"
+                " metrics do not tell apart; choose another."
             )
     return None

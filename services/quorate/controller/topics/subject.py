@@ -12,8 +12,8 @@ from quorate.controller.partition_records import (
 )
 from quorate.controller.settling import SETTLING
 from quorate.controller.subject import Subject, Write
-from quorate.controller.topics.creating import create_topics_in_slices
-from quorate.controller.topics.deleting import delete_topics_in_slices
+from quorate.controller.topics.creating import create_topics_in_slices, refused_creation
+from quorate.controller.topics.deleting import delete_topics_in_slices, refused_deletion
 from quorate.controller.topics.describing import describe_topics_in_slices, list_topics_in_slices
 from quorate.controller.topics.messages import (
     CreateTopics,
@@ -49,8 +49,13 @@ def _large(image: MetadataImage) -> tuple[Map[Any, Any] | list[Any], ...]:
 
 TOPICS: Final = Subject(
     writes=(
-        Write(request=CreateTopics, in_slices=create_topics_in_slices, onto_overlay=True),
-        Write(request=DeleteTopics, in_slices=delete_topics_in_slices),
+        Write(
+            request=CreateTopics,
+            in_slices=create_topics_in_slices,
+            onto_overlay=True,
+            refused=refused_creation,
+        ),
+        Write(request=DeleteTopics, in_slices=delete_topics_in_slices, refused=refused_deletion),
     ),
     reads={ListTopics: list_topics_in_slices, DescribeTopics: describe_topics_in_slices},
     replay={

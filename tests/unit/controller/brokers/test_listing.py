@@ -8,7 +8,7 @@ from quorate.controller.brokers.messages import (
     ListedBroker,
     Listener,
 )
-from quorate.controller.reads import answer
+from tests.unit.controller.conftest import answer
 
 if TYPE_CHECKING:
     from tests.unit.controller.conftest import Cluster

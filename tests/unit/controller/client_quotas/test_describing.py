@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.controller.authorizer import UNLIMITED
 from quorate.controller.client_quotas.messages import (
     AlterClientQuotas,
     DescribeClientQuotas,
@@ -18,7 +19,7 @@ from quorate.controller.client_quotas.messages import (
     QuotaValue,
 )
 from quorate.controller.errors import RefusedError
-from quorate.controller.reads import answer, answer_in_slices
+from quorate.controller.reads import answer_in_slices
 from quorate.records.errors import ErrorCode
 from tests.unit.controller.client_quotas.conftest import (
     ADDRESS,
@@ -29,6 +30,7 @@ from tests.unit.controller.client_quotas.conftest import (
     alter,
     put,
 )
+from tests.unit.controller.conftest import answer
 
 if TYPE_CHECKING:
     from tests.unit.controller.conftest import Cluster
@@ -167,4 +169,4 @@ def test_others_have_turns_while_a_long_answer_is_made(
     monkeypatch.setattr("quorate.controller.client_quotas.describing.SLICE_ENTRIES", 10)
     entries = tuple(QuotaAlteration((EntityPart("user", str(n)),), (put(),)) for n in range(35))
     cluster.ask(AlterClientQuotas(entries))
-    assert sum(1 for _ in answer_in_slices(cluster.image, DescribeClientQuotas())) == 3
+    assert sum(1 for _ in answer_in_slices(cluster.image, DescribeClientQuotas(), UNLIMITED)) == 3

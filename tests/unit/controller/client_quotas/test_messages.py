@@ -18,5 +18,5 @@ def test_numbers_are_those_of_kafkas_protocol() -> None:
 
 def test_quotas_are_configurations_of_the_cluster() -> None:
     altering, describing = AlterClientQuotas.permission, DescribeClientQuotas.permission
-    assert (altering.operation, altering.resource) == (Operation.ALTER_CONFIGS, CLUSTER)
-    assert (describing.operation, describing.resource) == (Operation.DESCRIBE_CONFIGS, CLUSTER)
+    assert (altering.operation, altering.on) == (Operation.ALTER_CONFIGS, (CLUSTER,))
+    assert (describing.operation, describing.on) == (Operation.DESCRIBE_CONFIGS, (CLUSTER,))

@@ -15,9 +15,9 @@ from quorate.controller.configs.messages import (
     IncrementalAlterConfigs,
 )
 from quorate.controller.configs.table import TOPIC_CONFIGS
-from quorate.controller.reads import answer
 from quorate.records.errors import ErrorCode
 from tests.unit.controller.configs.conftest import ALL_BROKERS, BROKER, TOPIC
+from tests.unit.controller.conftest import answer
 
 if TYPE_CHECKING:
     from tests.unit.controller.conftest import Cluster

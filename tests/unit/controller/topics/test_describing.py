@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.controller.errors import RefusedError
-from quorate.controller.reads import answer
 from quorate.controller.topics.messages import (
     Cursor,
     DescribedPartition,
@@ -18,6 +17,7 @@ from quorate.controller.topics.messages import (
     ListTopicsReply,
 )
 from quorate.records.errors import ErrorCode
+from tests.unit.controller.conftest import answer
 
 if TYPE_CHECKING:
     from tests.unit.controller.conftest import Cluster

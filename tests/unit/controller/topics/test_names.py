@@ -48,9 +48,13 @@ def test_only_ascii_letters_and_digits_are_letters_and_digits(name: str) -> None
 def test_names_that_metrics_do_not_tell_apart_collide() -> None:
     assert similar_form("a.b_c") == similar_form("a_b.c")
     assert [has_similar_form(name) for name in ("ab", "a.b", "a_b")] == [False, True, True]
-    assert similar_problem("a.b", ["a_b"]) == (
+    assert similar_problem("a.b", ["a_b"], lambda _: True) == (
         "The topic name 'a.b' differs from the existing 'a_b' only in '.' and '_', which metrics do"
         " not tell apart; choose another."
     )
-    assert similar_problem("a.b", ["a.b"]) is None
-    assert similar_problem("a.b", []) is None
+    assert similar_problem("a.b", ["a_b"], lambda _: False) == (
+        "The topic name 'a.b' differs from an existing one only in '.' and '_', which metrics do"
+        " not tell apart; choose another."
+    )
+    assert similar_problem("a.b", ["a.b"], lambda _: True) is None
+    assert similar_problem("a.b", [], lambda _: True) is None
