@@ -1,7 +1,8 @@
 """What each request takes of its caller, by its type, whatever door it came through.
 
 A request needs one of some operations on a resource. Where that depends on what is in it, there are
-two: a replica may ask in its own affairs for what takes more of anybody else. A request whose items
+two: a replica may ask in its own affairs for what takes more of anybody else, and a caller that is
+none may read what is committed with less than a replica needs. A request whose items
 are judged one by one (controller/judging.py) needs here what one of them could be allowed by, so
 that a door may refuse it before it reads any.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.api.admin import PrepareStopRequest
-from quorate.controller.authorizer import CLUSTER, Operation, Resource
+from quorate.controller.authorizer import CLUSTER, LOG, Operation, Resource
 from quorate.controller.messages import REQUESTS
 from quorate.raft import messages as m
 from quorate.records.value import value
@@ -56,15 +57,20 @@ class Access:
 
 @value
 class Right:
-    """What a kind of request needs; `for_itself` where a replica asks in its own affairs."""
+    """What a kind of request needs.
+
+    `for_itself` is that where a replica asks in its own affairs, `for_readers` where no replica is
+    named.
+    """
 
     needs: Needs
     for_itself: Needs | None = None
+    for_readers: Needs | None = None
 
     @property
     def any_of(self) -> Needs:
         """A caller that has none of these may make no such request at all."""
-        return self.needs if self.for_itself is None else (*self.for_itself, *self.needs)
+        return (*(self.for_itself or ()), *(self.for_readers or ()), *self.needs)
 
 
 PEER: Final[Needs] = (Need((Operation.CLUSTER_ACTION,)),)
@@ -72,17 +78,23 @@ ALTER: Final[Needs] = (Need((Operation.ALTER,)),)
 DESCRIBE: Final[Needs] = (Need((Operation.DESCRIBE,)),)
 # What peers send by themselves and operators by hand.
 PEER_OR_ALTER: Final[Needs] = (Need((Operation.CLUSTER_ACTION, Operation.ALTER)),)
+# The log holds more than any description shows, credentials among it, so Describe is not enough.
+# A reader is waited for by nobody and counts nowhere, and so need not be trusted as a peer is.
+PEER_OR_READ: Final[Needs] = (*PEER, Need((Operation.READ,), LOG))
 # A caller that may fetch the log may know who leads: a rescue has a controller's certificate.
-PEER_OR_DESCRIBE: Final[Needs] = (Need((Operation.CLUSTER_ACTION, Operation.DESCRIBE)),)
+PEER_READER_OR_DESCRIBE: Final[Needs] = (
+    Need((Operation.CLUSTER_ACTION, Operation.DESCRIBE)),
+    Need((Operation.READ,), LOG),
+)
 
 RAFT: Final[Mapping[type, Right]] = {
     m.VoteRequest: Right(PEER),
     m.BeginQuorumEpochRequest: Right(PEER),
     m.EndQuorumEpochRequest: Right(PEER),
-    m.FetchRequest: Right(PEER),
-    m.FetchSnapshotRequest: Right(PEER),
-    m.ApiVersionsRequest: Right(PEER_OR_DESCRIBE),
-    m.DescribeQuorumRequest: Right(PEER_OR_DESCRIBE),
+    m.FetchRequest: Right(PEER, for_readers=PEER_OR_READ),
+    m.FetchSnapshotRequest: Right(PEER, for_readers=PEER_OR_READ),
+    m.ApiVersionsRequest: Right(PEER_READER_OR_DESCRIBE),
+    m.DescribeQuorumRequest: Right(PEER_READER_OR_DESCRIBE),
     m.AddRaftVoterRequest: Right(ALTER, for_itself=PEER_OR_ALTER),
     m.RemoveRaftVoterRequest: Right(ALTER, for_itself=PEER_OR_ALTER),
     m.UpdateRaftVoterRequest: Right(PEER_OR_ALTER),

@@ -28,6 +28,7 @@ class Operation(StrEnum):
     """What somebody wants to do, in the words of Kafka's ACLs."""
 
     CLUSTER_ACTION = "ClusterAction"
+    READ = "Read"
     CREATE = "Create"
     DELETE = "Delete"
     ALTER = "Alter"
@@ -56,6 +57,8 @@ class Resource:
 
 CLUSTER: Final = Resource(ResourceKind.CLUSTER, "kafka-cluster")
 TOPICS: Final = Resource(ResourceKind.TOPIC, EVERY_NAME)
+# Kafka's name for the log of the metadata.
+LOG: Final = Resource(ResourceKind.TOPIC, "__cluster_metadata")
 
 
 def topic_resource(name: str) -> Resource:

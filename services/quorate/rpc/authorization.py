@@ -217,14 +217,15 @@ class _Guard:
 
     def _unary(self, inner: Unary, decode: Decode) -> UnaryOfBytes:
         row, has_names = self._row, self._has_names
-        by_requests, of_peers = row.is_judged_by_requests, row.is_of_peers
+        by_requests, at_once = row.is_judged_by_requests, row.is_refused_at_once
+        of_peers = row.is_of_peers
 
         async def answered(requests: AsyncIterator[bytes], context: Context) -> Any:  # noqa: ANN401
             # What peers send in halves takes no places: the oldest of those makes room.
             place = None if of_peers else await self._enter(context)
             if has_names:
                 caller = await self._caller(context)
-                if not by_requests:
+                if at_once:
                     await self._judge(caller, self._any_of, context)
                 CALLER.set(caller)
             data = await self._receive(requests, context)

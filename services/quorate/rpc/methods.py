@@ -56,8 +56,16 @@ class Sampling(Enum):
     NEVER = auto()
 
 
+_FOR_ITSELF: Final = "auto_join"
+_BY_READER: Final = "no replica_id"
+
+
 def _only_kind(_: Any) -> str:  # noqa: ANN401 - messages of several services
     return ""
+
+
+def _reading(request: Any) -> str:  # noqa: ANN401 - of two types
+    return "" if request.HasField("replica_id") else _BY_READER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +96,14 @@ class MethodRow:
     def is_judged_by_requests(self) -> bool:
         """Whether it takes a look into a request to know what that needs."""
         return self.kind_of is not _only_kind
+
+    @property
+    def is_refused_at_once(self) -> bool:
+        """Whether a caller that may make none of its requests is refused before one has come.
+
+        Elsewhere it is told what its own request needs.
+        """
+        return self.kind_of in (_only_kind, _reading)
 
     def needs_of(self, request: Any) -> Needs:  # noqa: ANN401 - messages of several services
         """What this request needs, any one of these."""
@@ -140,16 +156,14 @@ def _sampling(name: str) -> Sampling:
 
 
 def _needs(right: Right) -> Mapping[str, Needs]:
-    if right.for_itself is None:
-        return {"": right.needs}
-    return {_FOR_ITSELF: right.for_itself, "": right.needs}
-
-
-_FOR_ITSELF: Final = "auto_join"
+    by_kind = {_FOR_ITSELF: right.for_itself, _BY_READER: right.for_readers, "": right.needs}
+    return {kind: needs for kind, needs in by_kind.items() if needs is not None}
 
 
 def _kind_of(right: Right) -> Callable[[Any], str]:
-    return _only_kind if right.for_itself is None else _for_itself
+    if right.for_itself is not None:
+        return _for_itself
+    return _only_kind if right.for_readers is None else _reading
 
 
 def _for_itself(request: Any) -> str:  # noqa: ANN401 - of two types

@@ -7,13 +7,15 @@ from typing import Final
 from quorate.controller.authorizer import Operation
 from quorate.controller.listed_identities import ListedIdentities
 
-# Peers act for the cluster, operators change it, viewers look; strangers have a certificate only.
+# Peers act for the cluster, operators change it, viewers look, readers get the log; strangers have
+# a certificate only.
 PARTIES: Final = (
     "controller",
     "root",
     "peer",
     "operator",
     "viewer",
+    "reader",
     "creator",
     "admin",
     "stranger",
@@ -24,6 +26,7 @@ IDENTITIES: Final = ListedIdentities(
         Operation.CLUSTER_ACTION: frozenset({"User:CN=peer", "User:CN=controller"}),
         Operation.ALTER: frozenset({"User:CN=operator"}),
         Operation.DESCRIBE: frozenset({"User:CN=viewer"}),
+        Operation.READ: frozenset({"User:CN=reader"}),
         Operation.CREATE: frozenset({"User:CN=creator"}),
     },
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.api.access import STANDARD_AUTHORIZER
@@ -13,7 +14,7 @@ from tests.integration.quorum import DEADLINE_S, STEADY, Quorum
 from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from quorate.cli.local_quorum import NodePlan
     from tests.integration.security.stores import Stores
@@ -24,7 +25,14 @@ READ_ANEW: Final = "certificates were read anew"
 class SecureQuorum(Quorum):
     """Node i has the certificate `controller-i`; the client here is the super user `root`."""
 
-    def __init__(self, root: Path, stores: Stores, *, controllers: int = 3) -> None:
+    def __init__(
+        self,
+        root: Path,
+        stores: Stores,
+        *,
+        controllers: int = 3,
+        settings: Mapping[str, str] = STEADY,
+    ) -> None:
         peers = [f"controller-{i}" for i in range(1, controllers + 1)]
         for party in ("root", *peers):
             if not stores.keystore(party).exists():
@@ -32,8 +40,8 @@ class SecureQuorum(Quorum):
         self.stores = stores
         super().__init__(
             root,
-            STEADY
-            | {
+            {
+                **settings,
                 "listener.security.protocol.map": "GRPC:GRPC_SSL",
                 "ssl.truststore.location": str(stores.truststore),
                 "ssl.client.auth": "required",
@@ -41,6 +49,7 @@ class SecureQuorum(Quorum):
                 "super.users": "User:CN=root",
                 "authorizer.allow.cluster.action": ";".join(f"User:CN={peer}" for peer in peers),
                 "authorizer.allow.describe": "User:CN=viewer",
+                "authorizer.allow.read": "User:CN=reader",
                 "authorizer.forwarders": "User:CN=admin",
             },
             controllers=controllers,
@@ -52,6 +61,9 @@ class SecureQuorum(Quorum):
         """The key store of each node by its environment, which overrides the common settings."""
         store = self.stores.keystore(f"controller-{node.node_id}")
         return super().environment(node) | {"QUORATE_SSL_KEYSTORE_LOCATION": str(store)}
+
+    def _client_properties(self) -> Path:
+        return Path(self.command_config("root"))
 
     def command_config(self, party: str | None) -> str:
         """The file of properties with which somebody connects."""

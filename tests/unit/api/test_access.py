@@ -39,6 +39,7 @@ def test_identities_are_lists_with_semicolons() -> None:
 def test_each_operation_has_a_key() -> None:
     assert [allow_key(operation) for operation in Operation] == [
         "authorizer.allow.cluster.action",
+        "authorizer.allow.read",
         "authorizer.allow.create",
         "authorizer.allow.delete",
         "authorizer.allow.alter",

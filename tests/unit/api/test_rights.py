@@ -7,8 +7,18 @@ from typing import get_args
 import pytest
 
 from quorate.api.admin import AdminRequest
-from quorate.api.rights import ADMIN, ALTER, CONTROLLER, PEER, PEER_OR_ALTER, RAFT, Access, Need
-from quorate.controller.authorizer import TOPICS, Operation
+from quorate.api.rights import (
+    ADMIN,
+    ALTER,
+    CONTROLLER,
+    PEER,
+    PEER_OR_ALTER,
+    PEER_OR_READ,
+    RAFT,
+    Access,
+    Need,
+)
+from quorate.controller.authorizer import CLUSTER, LOG, TOPICS, Operation
 from quorate.controller.listed_identities import ListedIdentities
 from quorate.controller.requests import Caller
 from quorate.controller.subjects import SUBJECTS
@@ -24,16 +34,30 @@ def test_every_request_of_every_api_has_its_right() -> None:
 
 
 def test_peers_need_cluster_action_and_no_more() -> None:
-    between_peers = (
-        m.VoteRequest,
-        m.BeginQuorumEpochRequest,
-        m.EndQuorumEpochRequest,
-        m.FetchRequest,
-        m.FetchSnapshotRequest,
-    )
+    between_peers = (m.VoteRequest, m.BeginQuorumEpochRequest, m.EndQuorumEpochRequest)
     assert {RAFT[request].any_of for request in between_peers} == {PEER}
     for request in (m.ApiVersionsRequest, m.UpdateRaftVoterRequest):
         assert Operation.CLUSTER_ACTION in RAFT[request].needs[0].operations
+
+
+@pytest.mark.parametrize("request_type", [m.FetchRequest, m.FetchSnapshotRequest])
+def test_the_log_is_for_peers_and_for_readers_that_name_no_replica(request_type: type) -> None:
+    right = RAFT[request_type]
+    assert (right.needs, right.for_readers, right.for_itself) == (PEER, PEER_OR_READ, None)
+
+
+def test_the_right_to_read_is_implied_by_no_other_and_implies_none() -> None:
+    others = frozenset(Operation) - {Operation.READ, Operation.CLUSTER_ACTION}
+    allowed = {operation: frozenset({"User:other"}) for operation in others}
+    identities = ListedIdentities(
+        frozenset(), {**allowed, Operation.READ: frozenset({"User:reader"})}
+    )
+    access, other, reader = Access(identities), Caller("User:other", ""), Caller("User:reader", "")
+    assert not access.allows(other, PEER_OR_READ)
+    assert access.allows(reader, PEER_OR_READ)
+    for operation in others | {Operation.CLUSTER_ACTION}:
+        for resource in (CLUSTER, TOPICS, LOG):
+            assert not access.allows(reader, (Need((operation,), resource),))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.api.rights import ALTER, PEER, PEER_OR_ALTER
+from quorate.api.rights import ALTER, PEER, PEER_OR_ALTER, PEER_OR_READ
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
@@ -62,6 +62,18 @@ def test_a_replica_that_asks_for_itself_needs_less(method: str) -> None:
     assert row.needs_of(request(auto_join=True)) == PEER_OR_ALTER
     assert row.needs_of(request()) == ALTER
     assert not METHODS[ADMIN + method].is_judged_by_requests
+
+
+@pytest.mark.parametrize("method", ["Fetch", "FetchOnce", "FetchSnapshot"])
+def test_a_caller_that_names_no_replica_needs_less(method: str) -> None:
+    row = METHODS[RAFT + method]
+    request: Any = raft_pb2.FetchSnapshotRequest if "Snap" in method else raft_pb2.FetchRequest
+    assert row.needs_of(request()) == PEER_OR_READ
+    assert row.needs_of(request(replica_directory_id=b"d" * 16)) == PEER_OR_READ
+    # A replica of id 0 is one, too.
+    assert row.needs_of(request(replica_id=0)) == PEER
+    assert row.is_judged_by_requests
+    assert row.is_refused_at_once
 
 
 def test_a_request_is_of_the_kind_that_is_set() -> None:

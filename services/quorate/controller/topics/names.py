@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from quorate.controller.authorizer import LOG
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 NAME_LENGTH_MAX: Final = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
-CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 
 
 def name_problem(name: str) -> str | None:
@@ -29,7 +30,7 @@ def name_problem(name: str) -> str | None:
             f"The topic name {name!r} contains characters other than letters, digits, '.', '_' and"
             " '-'; leave them out."
         )
-    if name == CLUSTER_METADATA_TOPIC:
+    if name == LOG.name:
         return f"The topic name {name!r} belongs to the metadata log; choose another."
     return None
 
