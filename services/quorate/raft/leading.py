@@ -108,8 +108,10 @@ class Leading:
             self.reads.confirm(role, key, request.read_round)
         match r.log.validate(request.fetch_offset, request.last_fetched_epoch):
             case Diverging(end=end):
+                self.tracking.lost(role, key)
                 self.serving.reply(role, token, diverging=end)
             case NeedsSnapshot(snapshot_id=snapshot_id):
+                self.tracking.lost(role, key)
                 self.serving.reply(role, token, snapshot_id=snapshot_id)
             case Valid():
                 # A replica with another log, or none, does not follow yet: check-quorum is about

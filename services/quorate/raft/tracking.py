@@ -78,6 +78,8 @@ class Tracking:
         if key is None:
             return
         progress = role.progress[key]
+        if request.fetch_offset < (progress.fetch_offset or 0):
+            self.lost(role, key)
         progress.fetch_offset = request.fetch_offset
         endpoints = request.replica_endpoints
         if endpoints != progress.endpoints and (
@@ -94,6 +96,12 @@ class Tracking:
             # It has what there was when it fetched before: that is when it was caught up.
             progress.last_caught_up_ms = progress.mark_ms
         progress.mark, progress.mark_ms = available, now
+
+    def lost(self, role: Leader, key: ReplicaKey | None) -> None:
+        """A replica has no more what it once acknowledged: it was caught up with another log."""
+        progress = role.progress.get(key) if key is not None else None
+        if progress is not None:
+            progress.last_caught_up_ms = progress.mark = None
 
     def _make_room(self, role: Leader) -> None:
         """An observer is a name that anybody may invent: the longest silent one is forgotten."""

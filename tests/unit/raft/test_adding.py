@@ -117,6 +117,22 @@ def test_who_was_caught_up_long_ago_is_not_now() -> None:
     assert answer.reason is m.Reason.VOTER_LAGGING
 
 
+def test_who_fetches_from_further_back_has_lost_what_it_was_caught_up_with() -> None:
+    core = with_observer()
+    cores.ask(core, cores.fetch(4, 1, 1, wait_ms=0), now_ms=4460, token=51)
+    answer = refused(core)
+    assert answer.reason is m.Reason.VOTER_LAGGING
+    assert dict(answer.metadata) == {"lag": "2"}
+
+
+def test_who_fetches_with_another_log_has_lost_what_it_was_caught_up_with() -> None:
+    core = with_observer()
+    update = cores.ask(core, cores.fetch(4, 9, 1, wait_ms=0), now_ms=4460, token=51)
+    answers = [reply for reply in cores.replies(update) if isinstance(reply, m.FetchResponse)]
+    assert cores.end(3, 1) in [answer.diverging for answer in answers]
+    assert refused(core).reason is m.Reason.VOTER_LAGGING
+
+
 def test_rule_7_who_was_decommissioned_comes_back_by_hand_only() -> None:
     core = with_observer()
     core.replica.log.voters[-1] = m.VotersAt(
