@@ -161,6 +161,9 @@ class SimulatedNode(Hardware):
     def _recover(self) -> RecoveredState:
         # A recovery that does not end may have done with the damage, and the next one finds none.
         self._is_harmed = self._is_harmed or self.is_rotten or self.is_healing
+        if self.is_rotten:
+            # What it flushed after the bits rotted goes with them, and others were told of it.
+            self.lose_what_is_there()
         self.config = controller_config(self.world, self, self.world.static_voters)
         self.store, found = open_storage(self.disk, self.config)
         self.store.node = self
