@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.brokers.messages import (
@@ -9,8 +10,11 @@ from quorate.controller.brokers.messages import (
     BrokerHeartbeatReply,
     RegisterBroker,
     RegisterBrokerReply,
+    UnregisterBroker,
+    UnregisterBrokerReply,
 )
 from quorate.records.errors import ErrorCode
+from quorate.records.ids import Millis
 from quorate.records.metadata import BrokerRegistrationChangeRecord
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.oracle import Violation
@@ -19,7 +23,7 @@ from quorate.sim.patience import slowest_call_us
 if TYPE_CHECKING:
     from quorate.controller.decision import Decision
     from quorate.controller.requests import WriteRequest
-    from quorate.records.ids import Epoch, Millis, NodeId
+    from quorate.records.ids import Epoch, NodeId, Offset
     from quorate.sim.seen import Node, World
 
 # A new controller looks through everything first; a timer may be late by a turn.
@@ -27,54 +31,81 @@ SLACK_MS: Final = 500
 _FENCES: Final = 1
 
 
+@dataclass(slots=True)
+class _Active:
+    """What an active controller decided in its epoch, and when, by its own clock.
+
+    Sessions count from `since_ms`. `awaited` is where the last decision that nobody asked for ends:
+    until it is committed, at `free_ms`, there is no other.
+    """
+
+    incarnation: int
+    epoch: Epoch
+    since_ms: Millis
+    heard_ms: dict[int, Millis] = field(default_factory=dict)
+    is_fenced: dict[int, bool] = field(default_factory=dict)
+    awaited: Offset | None = None
+    free_ms: Millis = Millis(0)
+
+
 class SessionsEndInTime(Invariant):
     """A broker is fenced when it has been silent for a session, by the active controller, and only
     then.
 
     Each controller counts from when it was heard there, or from when it became active; a broker
-    that asks to go may be fenced at once. Source: KIP-631, "Broker heartbeats".
+    that asks to go may be fenced at once. What counts is what was decided: a commit takes as long
+    as the slowest of a majority, and only the next such decision waits for it. Source: KIP-631,
+    "Broker heartbeats".
     """
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        # Of each node, the epoch in which it is active, since when, and when it heard which broker.
-        self._active: dict[NodeId, tuple[int, Epoch, Millis]] = {}
-        self._heard_ms: dict[NodeId, dict[int, Millis]] = {}
+        self._active: dict[NodeId, _Active] = {}
         self._troubles: dict[NodeId, int] = {}
 
     def stopped(self, node: Node) -> None:
         self._active.pop(node.node_id, None)
-        self._heard_ms.pop(node.node_id, None)
 
     def decided(self, node: Node, request: WriteRequest, decision: Decision) -> None:
         match request, decision.reply:
-            case BrokerHeartbeat(), BrokerHeartbeatReply(error=ErrorCode.NONE):
-                self._hear(node, request.broker_id)
+            case BrokerHeartbeat(), BrokerHeartbeatReply(error=ErrorCode.NONE) as reply:
+                self._hear(node, request.broker_id, is_fenced=reply.is_fenced)
             case RegisterBroker(), RegisterBrokerReply(error=ErrorCode.NONE):
-                self._hear(node, request.broker_id)
+                self._hear(node, request.broker_id, is_fenced=True)
+            case UnregisterBroker(), UnregisterBrokerReply(error=ErrorCode.NONE):
+                active = self._note(node)
+                if active is not None:
+                    active.is_fenced[request.broker_id] = True
 
-    def _hear(self, node: Node, broker_id: int) -> None:
-        self._note(node)
-        self._heard_ms[node.node_id][broker_id] = node.local_ms
+    def _hear(self, node: Node, broker_id: int, *, is_fenced: bool) -> None:
+        active = self._note(node)
+        if active is not None:
+            active.heard_ms[broker_id] = node.local_ms
+            active.is_fenced[broker_id] = is_fenced
 
-    def _note(self, node: Node) -> None:
-        """Whether it is active, in a new epoch: then all sessions begin."""
+    def _note(self, node: Node) -> _Active | None:
+        """Whether it is active; in a new epoch all sessions begin."""
         epoch, known = node.active_epoch, self._active.get(node.node_id)
         if epoch is None:
             self.stopped(node)
-        elif known is None or known[:2] != (node.incarnation, epoch):
-            self._active[node.node_id] = node.incarnation, epoch, node.local_ms
-            self._heard_ms[node.node_id] = {}
+            return None
+        if known is None or (known.incarnation, known.epoch) != (node.incarnation, epoch):
+            known = _Active(node.incarnation, epoch, node.local_ms)
+            self._active[node.node_id] = known
+        return known
 
     def expired(self, node: Node, decision: Decision) -> None:
         """What nobody asked for: sessions are over."""
-        self._note(node)
-        heard_ms = self._heard_ms.get(node.node_id, {})
+        active = self._note(node)
+        if active is None or not decision.records:
+            return
+        active.awaited = decision.end_offset
         timeout_ms = self.world.options.session_timeout_ms
         for record in decision.records:
             if not isinstance(record, BrokerRegistrationChangeRecord) or record.fenced != _FENCES:
                 continue
-            since_ms = heard_ms.get(record.broker_id)
+            active.is_fenced[record.broker_id] = True
+            since_ms = active.heard_ms.get(record.broker_id)
             if since_ms is not None and node.local_ms - since_ms < timeout_ms:
                 raise Violation(
                     f"node {node.node_id} fences broker {record.broker_id}, which it heard "
@@ -87,26 +118,30 @@ class SessionsEndInTime(Invariant):
         for node in self.world.running():
             troubles = self._troubles.get(node.node_id)
             self._troubles[node.node_id] = node.troubles
-            self._note(node)
+            active = self._note(node)
+            if active is None:
+                continue
             if troubles != node.troubles or not node.is_stepped or node.is_stopping:
                 # After a pause in which nobody could be heard sessions begin anew.
-                self._active.pop(node.node_id, None)
-            elif node.node_id in self._active:
-                self._judge(node)
+                active.since_ms = node.local_ms
+            else:
+                self._judge(node, active)
 
-    def _judge(self, node: Node) -> None:
-        _, epoch, active_ms = self._active[node.node_id]
-        heard_ms = self._heard_ms[node.node_id]
+    def _judge(self, node: Node, active: _Active) -> None:
+        if active.awaited is not None:
+            progress = node.progress
+            if progress is None or (progress.high_watermark or 0) < active.awaited:
+                return
+            active.awaited, active.free_ms = None, node.local_ms
         options = self.world.options
-        # The last decision has to be committed first; without a majority its leader resigns.
-        commit_ms = 3 * options.fetch_timeout_ms + 2 * slowest_call_us(options) // 1000
-        limit_ms = options.session_timeout_ms + commit_ms + options.linger_ms + SLACK_MS
+        timeout_ms = options.session_timeout_ms
+        slack_ms = SLACK_MS + 2 * slowest_call_us(options) // 1000
         for broker_id, broker in node.image.brokers.by_id.items():
-            if broker.registration.fenced:
+            if active.is_fenced.get(broker_id, broker.registration.fenced):
                 continue
-            since_ms = max(active_ms, heard_ms.get(broker_id, active_ms))
-            if node.local_ms - since_ms > limit_ms:
+            since_ms = max(active.since_ms, active.heard_ms.get(broker_id, active.since_ms))
+            if node.local_ms > max(since_ms + timeout_ms, active.free_ms) + slack_ms:
                 raise Violation(
-                    f"node {node.node_id} is the active controller of epoch {epoch}, and has not "
-                    f"fenced broker {broker_id}, silent for {node.local_ms - since_ms} ms"
+                    f"node {node.node_id} is the active controller of epoch {active.epoch}, and "
+                    f"has not fenced broker {broker_id}, silent for {node.local_ms - since_ms} ms"
                 )
