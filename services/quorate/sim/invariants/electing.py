@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
+from quorate.raft.roles import Follower
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.oracle import Violation
 from quorate.sim.patience import election_patience_us
@@ -12,7 +13,7 @@ from quorate.sim.patience import election_patience_us
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.records.ids import NodeId
+    from quorate.records.ids import NodeId, Offset
     from quorate.records.voters import VoterSet
     from quorate.sim.seen import Node, World
 
@@ -31,7 +32,9 @@ class MajoritiesHaveLeaders(Invariant):
     Well is a voter whose process runs, whose disk answers and is whole, and whom the others find
     where they look. The bound follows from the timeouts, the network and the disks of the world;
     whoever else is there, cut off or deaf or dying again and again, may not hold up the others for
-    longer. Sources: Raft paper, section 5.2; KIP-595, "Leader Election"; rules 9 to 11, 26.
+    longer. A leader leads once it has committed something, and before that as long as its voters
+    fetch what comes before its epoch: that takes as long as there is of it. Sources: Raft paper,
+    section 5.2; KIP-595, "Leader Election"; rules 9 to 11, 26.
     """
 
     def __init__(self, world: World) -> None:
@@ -39,13 +42,16 @@ class MajoritiesHaveLeaders(Invariant):
         self._well: dict[NodeId, _Well] = {}
         self._open_us: dict[tuple[NodeId, NodeId], int] = {}
         self._led_us = 0
+        # How far each is with the log, and with the snapshot that it fetches.
+        self._fetched: dict[NodeId, tuple[Offset, int]] = {}
 
     def looked(self) -> None:
         world = self.world
         now_us = world.now_us
         self._note_nodes(now_us)
         self._note_links(now_us)
-        if any(map(_leads, world.running())):
+        fetching = self._note_fetched()
+        if any(_leads(node) or self._is_awaited(node, fetching) for node in world.running()):
             self._led_us = now_us
             return
         limit_us = now_us - election_patience_us(world.options)
@@ -59,6 +65,31 @@ class MajoritiesHaveLeaders(Invariant):
                 f"{self._since_us(group) // 1000} ms, and nobody has led since "
                 f"{self._led_us // 1000} ms"
             )
+
+    def _note_fetched(self) -> list[Node]:
+        """Those that have other records, or more of a snapshot, than at the look before."""
+        fetching = []
+        for node in self.world.running():
+            fetched = node.log.end.offset, _downloaded(node)
+            if self._fetched.get(node.node_id) != fetched:
+                self._fetched[node.node_id] = fetched
+                fetching.append(node)
+        return fetching
+
+    def _is_awaited(self, leader: Node, fetching: list[Node]) -> bool:
+        """Whether too few voters have what its epoch begins with, and one of the others fetches."""
+        progress = leader.progress
+        if progress is None or not progress.is_leader or not leader.is_stepped or leader.is_hanging:
+            return False
+        begins, voters = progress.epoch_start or 0, leader.log.voters
+        having = [node for node in self.world.nodes.values() if node.log.end.offset > begins]
+        return not _has_majority(tuple(having), voters) and any(
+            node.progress is not None
+            and node.progress.leader_id == leader.node_id
+            and any(node.is_voter(voter) for voter in voters)
+            for node in fetching
+            if node is not leader and node not in having
+        )
 
     def _note_nodes(self, now_us: int) -> None:
         for node in self.world.nodes.values():
@@ -114,6 +145,12 @@ def _link(one: NodeId, other: NodeId) -> tuple[NodeId, NodeId]:
 def _has_majority(group: tuple[Node, ...], voters: VoterSet) -> bool:
     there = sum(1 for voter in voters if any(node.is_voter(voter) for node in group))
     return bool(voters.voters) and there >= voters.majority
+
+
+def _downloaded(node: Node) -> int:
+    role = node.core.replica.role
+    download = role.download if isinstance(role, Follower) else None
+    return download.position if download is not None else 0
 
 
 def _leads(node: Node) -> bool:
