@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -52,17 +53,24 @@ _MEASURES: Final = {
 # As Kafka's own scripts start a tool.
 _JVM_OF_TOOLS: Final = ("-Xmx256M", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 _WATCH_S: Final = 0.1
+# The field of /proc/PID/stat behind the name, before that of the system's time.
+_UTIME: Final = 11
 _KIB_OF_MIB: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One row: how many records in what time on how many processors; memory in MiB."""
+    """One row: how many records in what time on how many processors; memory in MiB.
+
+    `cpu_s` is what all processes of it took of them, which says more than the time where others use
+    the machine, too.
+    """
 
     what: str
     cores: int
     records: int
     seconds: float
+    cpu_s: float
     start_s: float | None = None
     worker_mib: float | None = None
     java_mib: float | None = None
@@ -75,7 +83,8 @@ class Measured:
             f"{self.records:,}",
             f"{self.seconds:.1f} s",
             f"{figure(rate)} /s",
-            f"{figure(rate / self.cores)} /s",
+            f"{self.cpu_s:.1f} s",
+            f"{figure(self.records / self.cpu_s)} /s",
             *(
                 "" if value is None else f"{figure(value)} {unit}"
                 for value, unit in (
@@ -93,7 +102,8 @@ _HEAD: Final = (
     "records",
     "time",
     "rate",
-    "by core",
+    "CPU",
+    "by CPU",
     "worker, peak",
     "Java, peak",
     "start of Spark",
@@ -171,10 +181,11 @@ def _loops(week: Path, log: Path, sizes: Mapping[Path, int]) -> list[Measured]:
         ("loop, records", log, None),
         ("loop, records decoded", week, decode_record),
     ):
-        begun_s = time.monotonic()
+        begun_s, begun_cpu_s = time.monotonic(), time.process_time()
         count = _loop(_segments(path), decode)
         assert count == sizes[path]
-        rows.append(Measured(what, 1, count, time.monotonic() - begun_s))
+        cpu_s = time.process_time() - begun_cpu_s
+        rows.append(Measured(what, 1, count, time.monotonic() - begun_s, cpu_s))
     return rows
 
 
@@ -186,11 +197,16 @@ def _dump_log(week: Path, jars: Path) -> list[Measured]:
     segment = _segments(week)[0]
     words = ("--cluster-metadata-decoder", "--files", str(segment))
     command = [java, *_JVM_OF_TOOLS, "-cp", f"{jars}/*", DUMP_LOG, *words]
-    begun_s = time.monotonic()
+    begun_s, begun_cpu_s = time.monotonic(), _children_cpu_s()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    took_s = time.monotonic() - begun_s
+    took_s, cpu_s = time.monotonic() - begun_s, _children_cpu_s() - begun_cpu_s
     count = _loop([segment], None)
-    return [Measured("kafka-dump-log", len(os.sched_getaffinity(0)), count, took_s)]
+    return [Measured("kafka-dump-log", len(os.sched_getaffinity(0)), count, took_s, cpu_s)]
+
+
+def _children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 # --- with Spark -----------------------------------------------------------------------------------
@@ -210,7 +226,12 @@ def _measured(name: str, log: Path, records: int, cores: int) -> Measured:
     )
     watch = _Watch(process.pid)
     watch.start()
-    said, _ = process.communicate()
+    assert process.stdout is not None
+    # The first line says that Spark has started, the second what was measured.
+    process.stdout.readline()
+    started_cpu_s = watch.cpu_s()
+    said = process.stdout.read()
+    process.wait()
     watch.end()
     shutil.rmtree(output, ignore_errors=True)
     if process.returncode:
@@ -221,6 +242,7 @@ def _measured(name: str, log: Path, records: int, cores: int) -> Measured:
         cores,
         records if told["rows"] is None else told["rows"],
         told["run_s"],
+        watch.cpu_s() - started_cpu_s,
         told["start_s"],
         watch.worker_kib / _KIB_OF_MIB,
         watch.java_kib / _KIB_OF_MIB,
@@ -228,19 +250,24 @@ def _measured(name: str, log: Path, records: int, cores: int) -> Measured:
 
 
 class _Watch(threading.Thread):
-    """The most memory that any of Python's workers and Java has had, below one process."""
+    """What the processes below one use: the most memory of Java and any worker; CPU of all."""
 
     def __init__(self, root: int) -> None:
         super().__init__(daemon=True)
         self.worker_kib = 0
         self.java_kib = 0
         self._root = root
+        self._ticks: dict[int, int] = {}
         self._is_over = threading.Event()
 
     def run(self) -> None:
         while not self._is_over.wait(_WATCH_S):
             for pid in _below(self._root):
                 self._look_at(pid)
+
+    def cpu_s(self) -> float:
+        """What they have had so far; the last moments of one that has ended may be missing."""
+        return sum(list(self._ticks.values())) / os.sysconf("SC_CLK_TCK")
 
     def end(self) -> None:
         self._is_over.set()
@@ -250,8 +277,11 @@ class _Watch(threading.Thread):
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes()
             status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+            # The name, in brackets, may hold blanks.
+            stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         except OSError:
             return
+        self._ticks[pid] = int(stat[_UTIME]) + int(stat[_UTIME + 1])
         peak = next((int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line), 0)
         if b"pyspark.daemon" in words or b"pyspark/daemon" in words:
             self.worker_kib = max(self.worker_kib, peak)

@@ -1,4 +1,6 @@
-"""One measurement of the pipeline in a Spark session of its own; what it took, as JSON on stdout.
+"""One measurement of the pipeline in a Spark session of its own.
+
+On stdout come `started`, and at the end what it took, as JSON.
 
     python -m tests.bench.pipeline_run MEASURE MASTER LOG OUTPUT
 
@@ -121,6 +123,7 @@ def main(words: list[str]) -> int:
         # The first query loads and compiles what each of them needs.
         spark.range(1).write.format("noop").mode("overwrite").save()
         ready_s = time.monotonic()
+        print("started", flush=True)
         rows = MEASURES[measure](spark, path, output)
         done_s = time.monotonic()
     told = {"start_s": ready_s - begun_s, "run_s": done_s - ready_s, "rows": rows}
