@@ -30,7 +30,7 @@ from quorate.controller.partition_rows import (
     with_width,
 )
 from quorate.controller.partitions import MIGRATING_DIR, NO_LEADER, NO_SELDOM, Seldom
-from quorate.records.columns import Constant, Lists, Numbers, Octets, Structs
+from quorate.records.columns import Constant, Lists, Numbers, Octets, Structs, distinct
 from quorate.records.ids import UUID_BYTES, TopicId
 from quorate.records.metadata import PartitionChangeRecord, PartitionRecord
 from quorate.records.schema import SchemaError
@@ -89,7 +89,7 @@ class Partitions:
             directories = directories[order]
             seldom = {int(np.flatnonzero(order == at)[0]): each for at, each in seldom.items()}
             by_number = {numbers[topic_id]: topic_id for topic_id in topic_ids}
-            topic_ids = [by_number[n] for n in np.unique(keys >> PARTITION_ID_BITS).tolist()]
+            topic_ids = [by_number[n] for n in distinct(keys >> PARTITION_ID_BITS).tolist()]
         count, width = columns.replicas.shape
         places, known = interned(directories.reshape(-1, UUID_BYTES))
         return PartitionRows.of_columns(

@@ -24,7 +24,9 @@ def upserted(rows: PartitionRows, other: PartitionRows, start: int, stop: int) -
     at = rows.keys.searchsorted(keys)
     if at[-1] < len(rows) and (rows.keys[at] == keys).all():
         return _replaced(rows, at, other, start, stop)
-    kept = rows.taken(np.flatnonzero(~np.isin(rows.keys, keys)))
+    is_kept = np.ones(len(rows), np.bool_)
+    is_kept[at[rows.keys.take(at, mode="clip") == keys]] = False
+    kept = rows.taken(np.flatnonzero(is_kept))
     both = PartitionRows.joined((kept, other.view(start, stop)))
     return both.taken(np.argsort(both.keys))
 

@@ -27,7 +27,7 @@ from quorate.controller.partition_rows import (
     REPLICAS,
 )
 from quorate.records.column_writer import values_of, write_columns
-from quorate.records.columns import Lists, Numbers, Octets, Structs
+from quorate.records.columns import Lists, Numbers, Octets, Structs, distinct
 from quorate.records.ids import UUID_BYTES, TopicId
 from quorate.records.metadata import (
     PartitionChangeRecord,
@@ -62,7 +62,7 @@ def partition_values(rows: PartitionRows, level: int) -> list[bytes]:
 
 def by_shape(shapes: NDArray[np.int64], write: Callable[[Index], NDArray[np.uint8]]) -> list[bytes]:
     """The values of records in order, `shapes` naming that of each; `write` takes those of one."""
-    kinds = np.unique(shapes)
+    kinds = distinct(shapes)
     if len(kinds) == 1:
         return values_of(write(np.arange(len(shapes))))
     values = [b""] * len(shapes)

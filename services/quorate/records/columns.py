@@ -9,7 +9,7 @@ one shape in the end. The rules are those of `codec` and `values`, for flexible 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Rows: TypeAlias = NDArray[np.uint8]
 
+T = TypeVar("T", bound=np.generic)
 DTYPES: Final[Mapping[str, str]] = {
     "bool": "?",
     "int8": ">i1",
@@ -114,7 +115,7 @@ def read_columns(
             yield part, reader.message()
         except _UnequalError as unequal:
             column = chosen[:, unequal.column]
-            waiting += [part[column == value] for value in np.unique(column)]
+            waiting += [part[column == value] for value in distinct(column)]
 
 
 class _Reader:
@@ -240,6 +241,18 @@ class _Reader:
             raise _UnequalError(self.at)
         self.at += 1
         return first
+
+
+def distinct(values: NDArray[T]) -> NDArray[T]:
+    """The different ones among these values, in ascending order.
+
+    `np.unique` imports numpy's masked arrays when it is first called so, which takes 8 ms.
+    """
+    if not len(values) or (values == values[0]).all():
+        return values[:1]
+    ordered = np.sort(values)
+    found: NDArray[T] = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    return found
 
 
 def default_of(field: Field) -> Column:

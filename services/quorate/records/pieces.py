@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from quorate.records.batch import CorruptBatchError, read_record
-from quorate.records.columns import read_columns
+from quorate.records.columns import distinct, read_columns
 from quorate.records.metadata import decode_record
 from quorate.records.places import place_runs, rows_at
 from quorate.records.schema import schema_of
@@ -114,7 +114,7 @@ class Piece:
         """
         sizes = self._places.value_size[index]
         kinds = self.versions[index].astype(np.int64) << 32 | sizes
-        for kind in np.unique(kinds).tolist():
+        for kind in distinct(kinds).tolist():
             part = np.flatnonzero(kinds == kind)
             at = self._places.value_at[index[part]]
             rows = rows_at(self._octets, at, kind & 0xFFFFFFFF)[:, _FRAME_BYTES:]

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.records.columns import Constant, Elements, Lists, Numbers, Structs, read_columns
+from quorate.records.columns import (
+    Constant,
+    Elements,
+    Lists,
+    Numbers,
+    Structs,
+    distinct,
+    read_columns,
+)
 from quorate.records.ids import TopicId
 from quorate.records.metadata import (
     RECORD_TYPES,
@@ -156,3 +164,8 @@ def test_a_string_that_ends_inside_a_character_is_refused() -> None:
     halves = [good.replace("é".encode(), part) for part in (b"a\xc3", b"\xa9b")]
     with pytest.raises(SchemaError):
         list(read_columns(TopicRecord, 0, matrix(halves)))
+
+
+@given(st.lists(st.integers(-3, 3)))
+def test_distinct_values_ascend(values: list[int]) -> None:
+    assert distinct(np.array(values, np.int64)).tolist() == sorted(set(values))
