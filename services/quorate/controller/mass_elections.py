@@ -15,7 +15,7 @@ import numpy as np
 from quorate.controller.decision import Bulk
 from quorate.controller.elections import is_among
 from quorate.controller.features.levels import ISR_SHRINK_KEEPS_EPOCH_LEVEL
-from quorate.controller.partition_columns import Changes
+from quorate.controller.partition_columns import PartitionChanges
 from quorate.controller.partition_records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
 from quorate.controller.partition_values import change_values
 from quorate.controller.partitions import NO_LEADER
@@ -78,7 +78,7 @@ def elect(rows: PartitionRows, active: frozenset[int], level: int) -> tuple[Elec
     old, shrinks, sizes = rows.taken(changing), shrinks[changing], sizes[changing]
     # Before 3.6 a broker noticed that its ISR had shrunk only by a new leader epoch (KAFKA-15021).
     sets_leader = elects[changing] | (shrinks & (level < ISR_SHRINK_KEEPS_EPOCH_LEVEL))
-    changes = Changes(
+    changes = PartitionChanges(
         topics=old.topics,
         partition_ids=old.partition_ids,
         leaders=np.where(sets_leader, choices.leaders[changing], NO_LEADER_CHANGE).astype(np.int32),

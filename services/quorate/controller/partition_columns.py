@@ -102,7 +102,7 @@ class Partitions:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class PartitionChanges:
     """What PartitionChangeRecords say that are about leaders, ISRs and recovery alone.
 
     `leaders` and `recovery` have what stands for no change where there is none. `isr_sizes` is -1
@@ -127,9 +127,9 @@ class Changes:
         """The keys of the partitions that change, given the topics' runs."""
         return _keys(runs, self.partition_ids, numbers)
 
-    def taken(self, order: Index) -> Changes:
+    def taken(self, order: Index) -> PartitionChanges:
         """Those of them, in that order."""
-        return Changes(
+        return PartitionChanges(
             self.topics[order],
             self.partition_ids[order],
             self.leaders[order],
@@ -209,7 +209,7 @@ _SELDOM_FIELDS: Final = (
 )
 
 
-def read_changes(piece: Piece, index: Index) -> Changes:
+def read_changes(piece: Piece, index: Index) -> PartitionChanges:
     """The PartitionChangeRecords at these places of a piece.
 
     Raises DeclinedError where any is about more than leaders, ISRs and recovery.
@@ -232,7 +232,7 @@ def read_changes(piece: Piece, index: Index) -> Changes:
             found = _list(columns.fields["isr"], len(at))
             isr_sizes[at] = found.shape[1]
             isr[at, : found.shape[1]] = found
-    return Changes(topics, partition_ids, leaders, recovery, isr_sizes, isr)
+    return PartitionChanges(topics, partition_ids, leaders, recovery, isr_sizes, isr)
 
 
 # --- what both have -------------------------------------------------------------------------------

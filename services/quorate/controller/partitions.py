@@ -44,7 +44,7 @@ class Partition:
 
 
 @value
-class Tally:
+class PartitionTally:
     """How partitions stand, counted as they change.
 
     `offline` have no leader; `imbalanced` are those and others that their first replica does not

@@ -42,7 +42,7 @@ CELLS_SLICE: Final = 49_152
 
 
 @value
-class Cursor:
+class PassCursor:
     """How far a pass has come, among all partitions in the order of their keys.
 
     Columns are compared next from `key` on, up to `end`, where the topics begin that were made
@@ -69,7 +69,7 @@ class Settling:
     has to follow. A sweep is the first pass of an active controller, and concerns everybody.
     """
 
-    cursor: Cursor | None = None
+    cursor: PassCursor | None = None
     brokers: frozenset[int] = frozenset()
     later: frozenset[int] = frozenset()
     is_sweep: bool = False
@@ -91,7 +91,7 @@ class Settling:
         """The next pass begins."""
         # A key alone: the partitions of now would all be kept until the pass is over, and those
         # that changed meanwhile, perhaps all, be freed in the turn in which it is.
-        cursor = Cursor(end=key_of(image.topics.made, 0))
+        cursor = PassCursor(end=key_of(image.topics.made, 0))
         return replace(self, cursor=cursor, brokers=self.later, later=frozenset())
 
 
@@ -175,13 +175,13 @@ def _go_on(
     return replace(settling, cursor=cursor)
 
 
-def _compare(cursor: Cursor, image: MetadataImage, active: frozenset[int]) -> Cursor:
+def _compare(cursor: PassCursor, image: MetadataImage, active: frozenset[int]) -> PassCursor:
     """Find what may have to change among the next so many."""
     rows = image.topics.partitions.rows.rows_from(cursor.key, CELLS_SLICE)
     if rows is None or rows.keys[0] >= cursor.end:
         return replace(cursor, found=(), taken=0, is_last=True)
     key = int(rows.keys[-1]) + 1
-    return Cursor(
+    return PassCursor(
         end=cursor.end,
         key=key,
         found=tuple(rows.keys[needs_look(active)(rows)].tolist()),

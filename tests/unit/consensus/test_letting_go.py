@@ -11,7 +11,7 @@ import pytest
 from quorate.consensus import letting_go
 from quorate.consensus.letting_go import IMAGES_MAX, LettingGo
 from quorate.controller.image import MetadataImage
-from quorate.controller.partitions import Tally
+from quorate.controller.partitions import PartitionTally
 from quorate.controller.topics.image import Topics
 from quorate.controller.topics.messages import DeleteTopics, ListTopics, ListTopicsReply
 from tests.unit.consensus.conftest import CALLER, eventually
@@ -41,7 +41,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[MetadataImage]:
 
 
 def image_after(replaced: int) -> MetadataImage:
-    return MetadataImage(topics=Topics(tally=Tally(replaced=replaced)))
+    return MetadataImage(topics=Topics(tally=PartitionTally(replaced=replaced)))
 
 
 async def test_what_differs_little_goes_at_once(

@@ -20,7 +20,7 @@ from quorate.records.pieces import read_pieces
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.controller.partition_columns import Changes, Partitions
+    from quorate.controller.partition_columns import PartitionChanges, Partitions
     from quorate.records.metadata import MetadataRecord
     from quorate.records.pieces import Piece
 
@@ -53,7 +53,7 @@ def partitions(*records: PartitionRecord, version: int = 2) -> Partitions:
     return read_partitions(piece_of(records, version), np.arange(len(records)))
 
 
-def changes(*records: PartitionChangeRecord, version: int = 2) -> Changes:
+def changes(*records: PartitionChangeRecord, version: int = 2) -> PartitionChanges:
     return read_changes(piece_of(records, version), np.arange(len(records)))
 
 

@@ -10,7 +10,7 @@ from immutables import Map
 from quorate.controller.errors import ReplayError
 from quorate.controller.partition_rows import key_of
 from quorate.controller.partition_store import PartitionStore
-from quorate.controller.partitions import Tally
+from quorate.controller.partitions import PartitionTally
 from quorate.records.value import value
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Topics:
     similar_names: Map[str, tuple[str, ...]] = field(default_factory=Map)
     partitions: PartitionStore = field(default_factory=PartitionStore)
     made: int = field(default=0, compare=False)
-    tally: Tally = field(default_factory=Tally)
+    tally: PartitionTally = field(default_factory=PartitionTally)
 
     @property
     def replaced(self) -> int:
@@ -167,7 +167,7 @@ class TopicsDelta:
 
     def _count(self, *, offline: int, imbalanced: int) -> None:
         old = self._tally
-        self._tally = Tally(
+        self._tally = PartitionTally(
             old.offline + offline,
             old.imbalanced + imbalanced,
             old.unclean,
