@@ -106,6 +106,23 @@ def test_a_file_of_another_partition_is_told(tmp_path: Path) -> None:
     assert "frame version" in row["payload"]
 
 
+def test_a_segment_of_another_log_gives_no_offset_that_the_next_one_has(tmp_path: Path) -> None:
+    log = long_log(tmp_path / "c")
+    longer = LogWriter(tmp_path / "d")
+    longer.lead(1)
+    for number in range(9):
+        longer.write([partition(number)] * 3)
+    first = log.directory / f"{0:020d}.log"
+    first.write_bytes(longer.file.read_bytes())
+    # The next segment has 16; the longer one's batches lie at 13 to 15 and 16 to 18.
+    for split_bytes in ("4096", "33554432"):
+        found = rows(log.root, splitBytes=split_bytes)
+        assert offsets(found) == list(range(log.offset))
+        assert [one["position"] for one in told(found)] == [at for _, at, _ in longer.positions[6:]]
+        assert "offsets 16 to 18 where the next segment has 16" in told(found)[0]["error"]
+    assert {one["file"] for one in told(found)} == {str(first)}
+
+
 def test_an_epoch_that_rises_without_its_leader_is_told(tmp_path: Path) -> None:
     log = long_log(tmp_path / "c")
     file, position, first = log.positions[3]

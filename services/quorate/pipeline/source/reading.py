@@ -61,6 +61,9 @@ class _SplitReader:
         self.position = split.start
         self.expected = split.first_offset
         self.epoch: int | None = None
+        # The name of the next segment says so. Behind other splits it is said by a batch, whose
+        # offset no CRC covers.
+        self.limit = split.next_offset if split.end == file.size() else None
 
     def run(self) -> Iterator[FileBatch | Damage]:
         end = self.split.end
@@ -83,13 +86,20 @@ class _SplitReader:
         base, expected = header.base_offset, self.expected
         if expected is not None and base != expected:
             is_followed = self.follows(header, expected)
-            what = f"offset {base} where the log goes on at {expected}"
             if base < expected or is_followed:
-                yield self.damage(f"{what}: this batch does not belong here", header.size_bytes)
+                why = f"offset {base} where the log goes on at {expected}"
+                yield self.damage(f"{why}: this batch does not belong here", header.size_bytes)
                 self.position += header.size_bytes
                 if is_followed:
                     self.expected = expected + header.last_offset_delta + 1
                 return
+        if self.limit is not None and header.last_offset >= self.limit:
+            why = f"offsets {base} to {header.last_offset} where the next segment has {self.limit}"
+            yield self.damage(f"{why}: this batch does not belong here", header.size_bytes)
+            self.position += header.size_bytes
+            return
+        if expected is not None and base != expected:
+            what = f"offset {base} where the log goes on at {expected}"
             yield self.damage(f"{what}: offsets {expected} to {base - 1} are missing", 0)
             self.epoch = None
         if header.epoch != self.epoch:
