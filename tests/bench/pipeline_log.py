@@ -294,4 +294,6 @@ class _Continuation:
         values += [value for _, made in self._jobs for value in made]
         values += self._configs.values()
         snapshot_id = OffsetAndEpoch(epoch=self._epoch, offset=Offset(self._end))
-        self._store.write_snapshot(snapshot_id, values, timestamp_ms=self._now_ms)
+        writer = self._store.begin_snapshot(snapshot_id, timestamp_ms=self._now_ms)
+        writer.append(values)
+        self._store.finish_snapshot(writer)

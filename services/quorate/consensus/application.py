@@ -16,7 +16,7 @@ from quorate.consensus.gauges import applied_numbers, image_numbers
 from quorate.consensus.reading import Reading
 from quorate.consensus.replaced import ReplacedImages
 from quorate.consensus.replies import leader_to_ask
-from quorate.consensus.standby import Standby
+from quorate.consensus.standby import StandingBy
 from quorate.consensus.writing import Writing
 from quorate.raft.messages import ProposalResponse, ReadResponse
 
@@ -60,7 +60,7 @@ class MetadataApplication:
             let_go=self._images.let_go,
         )
         self._fitness = Fitness(driver.deliver)
-        self._standby = Standby(
+        self._standby = StandingBy(
             driver,
             controller,
             snapshotter,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch
 
 
-class Standby:
+class StandingBy:
     """What one controller does with the log of others."""
 
     def __init__(

@@ -14,7 +14,7 @@ from quorate.h2.frames import ErrorCode
 from quorate.h2.headers import block_of
 from quorate.h2.hot_stream import HandsOver, HotStream
 from quorate.h2.inbox import Inbox
-from quorate.h2.outcome import NO_STATUS, Outcome, status_of_reset
+from quorate.h2.outcome import NO_STATUS, CallOutcome, status_of_reset
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
@@ -92,7 +92,7 @@ class ClientCall(
         self._connected: asyncio.Future[None] = self._loop.create_future()
         self._drained: asyncio.Future[None] | None = None
         self._hot: HotStream | None = None
-        self._outcome = Outcome()
+        self._outcome = CallOutcome()
         self._is_half_closed = False
         self._request: bytes | None = None
         self._only: asyncio.Future[Any] | None = None

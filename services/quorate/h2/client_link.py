@@ -43,7 +43,7 @@ LIMITS: Final = Limits(
 )
 
 
-class Call(Protocol):
+class LinkedCall(Protocol):
     """What a connection tells a call on it."""
 
     def headers(self, fields: Fields, *, is_last: bool) -> None:
@@ -86,7 +86,7 @@ class ClientLink(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self._transport: asyncio.Transport | None = None
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[int, LinkedCall] = {}
         self._allowed = frames.STREAM_ID_MAX
         self._heard_s = 0.0
         self._is_flush_due = False
@@ -110,7 +110,7 @@ class ClientLink(asyncio.Protocol):
         if self.is_leaving:
             raise ConnectionResetError(self.why)
 
-    def open_stream(self, call: Call, block: bytes) -> int:
+    def open_stream(self, call: LinkedCall, block: bytes) -> int:
         """Begin a call."""
         stream_id = self.connection.open_stream(block)
         self._calls[stream_id] = call

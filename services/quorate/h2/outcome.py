@@ -36,7 +36,7 @@ _OF_HTTP: Final = {
 NO_STATUS: Final = "the server sent no status"
 
 
-class Outcome:
+class CallOutcome:
     """What has become of one call of a client; `code` is None until it is over."""
 
     def __init__(self) -> None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from quorate.records.errors import ErrorCode
     from quorate.records.ids import (
         CallId,
-        Epoch,
         Millis,
         NodeId,
         Offset,
@@ -137,7 +136,6 @@ class Progress:
     `told_high_watermark` is for replicas that send none.
     """
 
-    key: ReplicaKey
     fetch_offset: Offset | None = None
     last_fetch_ms: Millis | None = None
     last_caught_up_ms: Millis | None = None
@@ -258,15 +256,6 @@ TRANSITIONS: Final[dict[tuple[type, type], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Votes that were refused to one nominee, for `describe` and the log."""
-
-    count: int
-    reason: str
-    last_ms: Millis
-
-
 def role_name(role: Role) -> str:
     """A role as logs, metrics and spans call it; a replica that starts follows nobody yet."""
     kind = Unattached if isinstance(role, Starting) else type(role)
@@ -281,7 +270,6 @@ class Suspicion:
     """
 
     leader_id: NodeId
-    epoch: Epoch
     is_refused: bool = False
     act_ms: Millis | None = None
     probe_ms: Millis | None = None

@@ -44,7 +44,7 @@ class Suspecting:
         if not isinstance(role, Follower) or role.has_ended or call.to != role.leader_id:
             return
         if r.suspicion is None:
-            r.suspicion = Suspicion(role.leader_id, r.epoch)
+            r.suspicion = Suspicion(role.leader_id)
         self._probe(r.suspicion)
 
     def _probe(self, suspicion: Suspicion) -> None:

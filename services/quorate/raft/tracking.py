@@ -42,7 +42,6 @@ class Tracking:
             voter = self.r.voters.by_id(key.node_id)
             if key.directory_id is None and voter is not None and voter.key != key:
                 del role.progress[key]
-                progress.key = voter.key
                 role.progress[voter.key] = progress
                 if (leave := role.leaves.pop(key, None)) is not None:
                     role.leaves[voter.key] = leave
@@ -56,7 +55,7 @@ class Tracking:
         # Last in the order: those that have been silent for longest come first.
         progress = role.progress.pop(key, None)
         if progress is None:
-            progress = Progress(key)
+            progress = Progress()
             if not is_voter:
                 self._make_room(role)
         if role.leaves:

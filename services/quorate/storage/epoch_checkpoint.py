@@ -12,7 +12,6 @@ from quorate.raft.messages import EpochStart
 from quorate.records.ids import Epoch, Offset
 from quorate.settings.numbers import INT32_MAX, is_whole_number
 from quorate.storage.errors import StorageError
-from quorate.storage.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,11 +82,6 @@ def read_epochs(fs: FileSystem, path: str) -> tuple[EpochStart, ...] | None:
             "check by themselves; only a flipped epoch in a batch that is alone in its epoch would "
             "then go unnoticed"
         ) from error
-
-
-def write_epochs(fs: FileSystem, path: str, entries: Iterable[EpochStart]) -> None:
-    """Replace the file, durable on return."""
-    write_atomically(fs, path, encode_epochs(entries))
 
 
 def check_history(

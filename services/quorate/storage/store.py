@@ -225,14 +225,6 @@ class LogStore:
         if self.log.state.snapshot(snapshot_id) is not None:
             self._unsound.add(snapshot_id)
 
-    def write_snapshot(
-        self, snapshot_id: OffsetAndEpoch, records: Iterable[bytes], *, timestamp_ms: int
-    ) -> SnapshotInfo:
-        """A whole snapshot at once, from the encoded values of its records."""
-        writer = self.begin_snapshot(snapshot_id, timestamp_ms=timestamp_ms)
-        writer.append(records)
-        return self.finish_snapshot(writer)
-
     def read_snapshot(self, snapshot_id: OffsetAndEpoch) -> SnapshotContent:
         """A whole snapshot. Raises DamagedSnapshotError where it does not check."""
         return self.snapshots.content(snapshot_id)

@@ -10,7 +10,7 @@ import pytest
 from quorate.h2.frames import ErrorCode
 from quorate.h2.headers import BlockReader, Fields, block_of
 from quorate.h2.limits import Limits
-from quorate.h2.outcome import Outcome, status_of_reset
+from quorate.h2.outcome import CallOutcome, status_of_reset
 
 OK, INTERNAL = grpc.StatusCode.OK, grpc.StatusCode.INTERNAL
 
@@ -20,7 +20,7 @@ def fields(*pairs: tuple[bytes, bytes]) -> Fields:
 
 
 async def test_an_answer_begins_with_its_metadata_and_once() -> None:
-    outcome = Outcome()
+    outcome = CallOutcome()
     begun = fields((b":status", b"200"), (b"key", b"v"))
     assert outcome.begin(begun, is_last=False) is None
     assert outcome.begun.done()
@@ -32,7 +32,7 @@ async def test_an_answer_begins_with_its_metadata_and_once() -> None:
     [(b"503", grpc.StatusCode.UNAVAILABLE), (b"418", grpc.StatusCode.UNKNOWN)],
 )
 async def test_what_is_no_grpc_does_not_begin(status: bytes, code: grpc.StatusCode) -> None:
-    outcome = Outcome()
+    outcome = CallOutcome()
     wrong = outcome.begin(fields((b":status", status)), is_last=False)
     assert wrong == (code, f"the server answered with HTTP status {status.decode()}")
     assert not outcome.begun.done()
@@ -50,11 +50,11 @@ async def test_what_is_no_grpc_does_not_begin(status: bytes, code: grpc.StatusCo
 async def test_the_status_is_what_the_trailers_say(
     pairs: tuple[tuple[bytes, bytes], ...], status: tuple[grpc.StatusCode, str]
 ) -> None:
-    assert Outcome().read_status(fields(*pairs)) == status
+    assert CallOutcome().read_status(fields(*pairs)) == status
 
 
 async def test_the_end_is_told_to_all_who_wait_and_raised_unless_it_is_well() -> None:
-    outcome = Outcome()
+    outcome = CallOutcome()
     told: list[object] = []
     outcome.when_over(told.append)
     outcome.end(INTERNAL, "a defect")
@@ -66,7 +66,7 @@ async def test_the_end_is_told_to_all_who_wait_and_raised_unless_it_is_well() ->
 
 
 async def test_only_what_was_well_can_be_spoilt() -> None:
-    outcome = Outcome()
+    outcome = CallOutcome()
     outcome.end(OK, "")
     outcome.check()
     outcome.spoil(INTERNAL, "it cannot be read")
@@ -75,7 +75,7 @@ async def test_only_what_was_well_can_be_spoilt() -> None:
 
 
 async def test_who_cancelled_the_call_is_told_that() -> None:
-    outcome = Outcome()
+    outcome = CallOutcome()
     outcome.is_cancelled = True
     outcome.end(grpc.StatusCode.CANCELLED, "")
     with pytest.raises(asyncio.CancelledError):

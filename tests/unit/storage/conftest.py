@@ -141,7 +141,9 @@ class Replica:
         return self.store.truncate(TruncateLog(to, self.store.log.generation + 1))
 
     def snapshot(self, where: OffsetAndEpoch, *values: bytes) -> SnapshotInfo:
-        return self.store.write_snapshot(where, values or (b"state",), timestamp_ms=999)
+        writer = self.store.begin_snapshot(where, timestamp_ms=999)
+        writer.append(values or (b"state",))
+        return self.store.finish_snapshot(writer)
 
     def install(self, where: OffsetAndEpoch, data: bytes) -> SnapshotInstalled | SnapshotRefused:
         self.store.write_chunk(WriteSnapshotChunk(where, 0, data[:50]))

@@ -12,7 +12,6 @@ from quorate.storage.epoch_checkpoint import (
     encode_epochs,
     entries_between,
     read_epochs,
-    write_epochs,
 )
 from quorate.storage.errors import StorageError
 
@@ -56,11 +55,10 @@ def test_a_malformed_file_is_refused(data: bytes, reason: str) -> None:
         read_epochs(disk, "/data/x")
 
 
-def test_a_missing_file_is_none_and_a_written_one_durable() -> None:
+def test_a_missing_file_is_none_and_a_written_one_says_what_was_told() -> None:
     disk = Replica().disk
     assert read_epochs(disk, "/data/x") is None
-    write_epochs(disk, "/data/x", HISTORY)
-    assert disk.first_unsafe("/data", "x") is None
+    disk.open("/data/x", create=True).write_at(0, encode_epochs(HISTORY))
     assert read_epochs(disk, "/data/x") == HISTORY
 
 
