@@ -35,6 +35,8 @@ UNIT_TESTS = PurePosixPath("tests/unit")
 INTEGRATION_TESTS = PurePosixPath("tests/integration")
 TESTS = PurePosixPath("tests")
 PIPELINE = PurePosixPath("pipeline")
+# What goes into the core and comes out of it.
+MESSAGES = frozenset({PACKAGE / "raft/api.py", PACKAGE / "raft/messages.py"})
 
 # Where a document may start when it names a path, beside its own folder.
 PATH_BASES = (PurePosixPath(), SOURCE_ROOT, PACKAGE, PurePosixPath("tests"))
@@ -139,6 +141,29 @@ def functions_are_short(tree: Tree) -> Iterator[str]:
                         f"{path}:{node.lineno}: {node.name} has {lines} lines, "
                         f"{FUNCTION_LINES_MAX} are the limit"
                     )
+
+
+def messages_name_what_is_alike(tree: Tree) -> Iterator[str]:
+    """Two offsets that changed places are still offsets: such messages are made by keyword."""
+    for path in sorted(MESSAGES & tree.modules.keys()):
+        for node in tree.modules[path].body:
+            if not isinstance(node, ast.ClassDef) or _takes_keywords_only(node):
+                continue
+            kinds = [
+                ast.unparse(item.annotation).removesuffix(" | None")
+                for item in node.body
+                if isinstance(item, ast.AnnAssign)
+            ]
+            for kind in sorted({kind for kind in kinds if kinds.count(kind) > 1}):
+                yield (
+                    f"{path}:{node.lineno}: {node.name} holds more than one {kind}: make it a "
+                    "named_value"
+                )
+
+
+def _takes_keywords_only(node: ast.ClassDef) -> bool:
+    made_by = [ast.unparse(decorator) for decorator in node.decorator_list]
+    return any(text == "named_value" or "kw_only=True" in text for text in made_by)
 
 
 def modules_say_what_they_are_for(tree: Tree) -> Iterator[str]:
@@ -317,6 +342,7 @@ def _anchors(text: str) -> set[str]:
 RULES: tuple[Rule, ...] = (
     files_are_short,
     functions_are_short,
+    messages_name_what_is_alike,
     modules_say_what_they_are_for,
     names_mean_something,
     unit_tests_mirror_the_package,

@@ -165,22 +165,22 @@ def _fetch_steps() -> Iterator[tuple[str, Callable[[], object]]]:
     """What passes between a leader and a follower for a commit."""
     listeners = (Endpoint("GRPC", "host", 9094), Endpoint("CONTROLLER", "host", 9093))
     fetch = m.FetchRequest(
-        ClusterId("c" * 22),
-        ReplicaKey(NodeId(2), DirectoryId(_UUID)),
-        Epoch(3),
-        Offset(1000),
-        Epoch(3),
-        Millis(500),
-        8 << 20,
-        Offset(990),
-        listeners,
-        9,
+        cluster_id=ClusterId("c" * 22),
+        replica=ReplicaKey(NodeId(2), DirectoryId(_UUID)),
+        current_leader_epoch=Epoch(3),
+        fetch_offset=Offset(1000),
+        last_fetched_epoch=Epoch(3),
+        max_wait_ms=Millis(500),
+        max_bytes=8 << 20,
+        high_watermark=Offset(990),
+        replica_endpoints=listeners,
+        read_round=9,
     )
     answer = m.FetchResponse(
-        ErrorCode.NONE,
-        m.LeaderInfo(NodeId(1), Epoch(3), listeners),
-        Offset(1000),
-        Offset(0),
+        error=ErrorCode.NONE,
+        leader=m.LeaderInfo(NodeId(1), Epoch(3), listeners),
+        high_watermark=Offset(1000),
+        log_start_offset=Offset(0),
         records=m.FetchedBatches(bytes(5000), ()),
         read_round=9,
     )

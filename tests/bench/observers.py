@@ -60,14 +60,14 @@ class Quorum:
         self.waiting[self.token] = node_id
         key = cores.key(node_id % 250)
         request = m.FetchRequest(
-            cores.CLUSTER,
-            type(key)(NodeId(node_id), key.directory_id),
-            Epoch(1),
-            Offset(self.offset),
-            Epoch(1),
-            Millis(500),
-            1024,
-            Offset(self.offset),
+            cluster_id=cores.CLUSTER,
+            replica=type(key)(NodeId(node_id), key.directory_id),
+            current_leader_epoch=Epoch(1),
+            fetch_offset=Offset(self.offset),
+            last_fetched_epoch=Epoch(1),
+            max_wait_ms=Millis(500),
+            max_bytes=1024,
+            high_watermark=Offset(self.offset),
             read_round=self.round,
         )
         return self.step(api.RequestReceived(ReplyToken(self.token), request))

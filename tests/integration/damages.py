@@ -117,7 +117,9 @@ def outcome(folder: Path) -> tuple[str, Recovered | None, bytes]:
     except StorageError:
         return "refuses", None, b""
     state = recovered.state
-    content = store.read_range(LogRange(state.log_start, state.end.offset, 1 << 30))
+    content = store.read_range(
+        LogRange(start=state.log_start, end=state.end.offset, bytes_max=1 << 30)
+    )
     store.close()
     said = " ".join(recovered.findings)
     words = {

@@ -316,7 +316,11 @@ class Story:
         node = self.node(given)
         self._ask(
             messages.AddRaftVoterRequest(
-                CLUSTER_ID, node.key, node.endpoints, LIMIT, force="force" in given
+                cluster_id=CLUSTER_ID,
+                voter=node.key,
+                listeners=node.endpoints,
+                timeout_ms=LIMIT,
+                force="force" in given,
             )
         )
 
@@ -325,7 +329,9 @@ class Story:
         voter = self._leader().log.voters.by_id(self.node(given).node_id)
         assert voter is not None
         self._ask(
-            messages.RemoveRaftVoterRequest(CLUSTER_ID, voter.key, LIMIT, force="force" in given)
+            messages.RemoveRaftVoterRequest(
+                cluster_id=CLUSTER_ID, voter=voter.key, timeout_ms=LIMIT, force="force" in given
+            )
         )
 
     def do_move(self, given: dict[str, str]) -> str:

@@ -77,13 +77,18 @@ def prepared(what: str) -> Change:
     match what:
         case "add":
             other = world.nodes[OBSERVER]
-            add = AddRaftVoterRequest(CLUSTER_ID, other.key, other.endpoints, ANSWER_MS)
+            add = AddRaftVoterRequest(
+                cluster_id=CLUSTER_ID,
+                voter=other.key,
+                listeners=other.endpoints,
+                timeout_ms=ANSWER_MS,
+            )
             return Change(world, leader, other, add, old, keys(old) | {other.key})
         case "remove a follower":
             gone = follower
         case _:
             gone = leader
-    remove = RemoveRaftVoterRequest(CLUSTER_ID, gone.key, ANSWER_MS)
+    remove = RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter=gone.key, timeout_ms=ANSWER_MS)
     return Change(world, leader, follower, remove, old, keys(old) - {gone.key})
 
 

@@ -71,6 +71,24 @@ def test_a_function_of_71_lines_is_too_long(tmp_path: Path) -> None:
     ]
 
 
+def test_messages_of_the_core_with_two_fields_of_one_type_are_made_by_keyword(
+    tmp_path: Path,
+) -> None:
+    alike = "    start: Offset\n    end: Offset | None = None\n"
+    files = {
+        f"{PACKAGE}/raft/api.py": f"@value\nclass Alike:\n{alike}"
+        f"@named_value\nclass Named:\n{alike}"
+        "@value\nclass Unlike:\n    start: Offset\n    epoch: Epoch\n",
+        f"{PACKAGE}/raft/messages.py": f"@dataclass(frozen=True, kw_only=True)\nclass A:\n{alike}"
+        f"@dataclass(frozen=True)\nclass B:\n{alike}",
+        f"{PACKAGE}/raft/other.py": f"@value\nclass Other:\n{alike}",
+    }
+    assert judge(tmp_path, tidy.messages_name_what_is_alike, files) == [
+        f"{PACKAGE}/raft/api.py:2: Alike holds more than one Offset: make it a named_value",
+        f"{PACKAGE}/raft/messages.py:6: B holds more than one Offset: make it a named_value",
+    ]
+
+
 def test_a_module_opens_with_a_docstring_unless_it_is_empty_or_a_test(tmp_path: Path) -> None:
     files = {"a.py": DOCUMENTED, "b.py": "b = 1\n", "__init__.py": "", "test_c.py": "c = 1\n"}
     assert judge(tmp_path, tidy.modules_say_what_they_are_for, files) == [

@@ -266,7 +266,10 @@ class _Stopping:
                 # What is scaled away may be wanted again, on the same disk.
                 is_scaled_away = self._fate is Fate.SCALED_AWAY
                 removal = m.RemoveRaftVoterRequest(
-                    _ANY_CLUSTER, voter, Millis(0), scaled_away=is_scaled_away
+                    cluster_id=_ANY_CLUSTER,
+                    voter=voter,
+                    timeout_ms=Millis(0),
+                    scaled_away=is_scaled_away,
                 )
                 refusal = await self._try(removal, self._backoff.deadline)
                 self.removed = self.removed or refusal is None

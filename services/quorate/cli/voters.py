@@ -106,7 +106,11 @@ def add_request(arguments: argparse.Namespace) -> m.AddRaftVoterRequest:
         voter = _key(arguments.controller_id, arguments.controller_directory_id)
         listeners = tuple(parse_endpoint(text) for text in arguments.endpoint)
         return m.AddRaftVoterRequest(
-            _ANY_CLUSTER, voter, listeners, Millis(0), force=arguments.force
+            cluster_id=_ANY_CLUSTER,
+            voter=voter,
+            listeners=listeners,
+            timeout_ms=Millis(0),
+            force=arguments.force,
         )
     if arguments.controller_id is not None or arguments.controller_directory_id is not None:
         raise CommandError(
@@ -128,10 +132,10 @@ def add_request(arguments: argparse.Namespace) -> m.AddRaftVoterRequest:
         )
     listeners = tuple(parse_endpoint(text) for text in arguments.endpoint) or config.endpoints
     return m.AddRaftVoterRequest(
-        meta.cluster_id,
-        ReplicaKey(meta.node_id, meta.directory_id),
-        listeners,
-        Millis(0),
+        cluster_id=meta.cluster_id,
+        voter=ReplicaKey(meta.node_id, meta.directory_id),
+        listeners=listeners,
+        timeout_ms=Millis(0),
         force=arguments.force,
     )
 
@@ -139,7 +143,9 @@ def add_request(arguments: argparse.Namespace) -> m.AddRaftVoterRequest:
 def remove_request(arguments: argparse.Namespace) -> m.RemoveRaftVoterRequest:
     """From the flags. Raises CommandError."""
     voter = _key(arguments.controller_id, arguments.controller_directory_id)
-    return m.RemoveRaftVoterRequest(_ANY_CLUSTER, voter, Millis(0), force=arguments.force)
+    return m.RemoveRaftVoterRequest(
+        cluster_id=_ANY_CLUSTER, voter=voter, timeout_ms=Millis(0), force=arguments.force
+    )
 
 
 def transfer_request(arguments: argparse.Namespace) -> m.TransferLeadershipRequest:

@@ -91,14 +91,22 @@ class AdminClient:
         timeout_s: float | None = None,
     ) -> Done:
         """Make an observer a voter; what is left out is looked up by the sidecar."""
-        request = m.AddRaftVoterRequest(_ANY_CLUSTER, voter, listeners, Millis(0), force=force)
+        request = m.AddRaftVoterRequest(
+            cluster_id=_ANY_CLUSTER,
+            voter=voter,
+            listeners=listeners,
+            timeout_ms=Millis(0),
+            force=force,
+        )
         return await self.change(request, timeout_s)
 
     async def remove_voter(
         self, voter: ReplicaKey, *, force: bool = False, timeout_s: float | None = None
     ) -> Done:
         """Take a voter out; returns when that is committed."""
-        request = m.RemoveRaftVoterRequest(_ANY_CLUSTER, voter, Millis(0), force=force)
+        request = m.RemoveRaftVoterRequest(
+            cluster_id=_ANY_CLUSTER, voter=voter, timeout_ms=Millis(0), force=force
+        )
         return await self.change(request, timeout_s)
 
     async def transfer_leadership(self, to: ReplicaKey, timeout_s: float | None = None) -> Done:

@@ -113,14 +113,14 @@ class LogReader:
         while True:
             found, cluster_id = await self._leader(backoff.deadline)
             request = FetchRequest(
-                cluster_id,
-                None,
-                found.quorum.leader.epoch,
-                Offset(offset),
+                cluster_id=cluster_id,
+                replica=None,
+                current_leader_epoch=found.quorum.leader.epoch,
+                fetch_offset=Offset(offset),
                 # Of this leader's own epoch all that it has is valid.
-                _epoch_before(offset, found) if epoch is None else epoch,
-                Millis(0),
-                max_bytes,
+                last_fetched_epoch=_epoch_before(offset, found) if epoch is None else epoch,
+                max_wait_ms=Millis(0),
+                max_bytes=max_bytes,
             )
             try:
                 answer = await self._calls.fetch_at(
@@ -143,7 +143,12 @@ class LogReader:
             found, cluster_id = await self._leader(backoff.deadline)
             epoch = found.quorum.leader.epoch
             request = FetchSnapshotRequest(
-                cluster_id, None, epoch, snapshot_id, position, CHUNK_BYTES
+                cluster_id=cluster_id,
+                replica=None,
+                current_leader_epoch=epoch,
+                snapshot_id=snapshot_id,
+                position=position,
+                max_bytes=CHUNK_BYTES,
             )
             try:
                 answer = await self._calls.fetch_snapshot_at(

@@ -98,7 +98,7 @@ class LogReplay:
         if start >= high_watermark:
             return None
         store = self._driver.store
-        span = LogRange(start, high_watermark, SLICE_BYTES)
+        span = LogRange(start=start, end=high_watermark, bytes_max=SLICE_BYTES)
         data = store.cached_range(span)
         if data is None:
             self._read = self._driver.access.read("a replay", partial(store.read_range, span))

@@ -24,7 +24,7 @@ from quorate.records.ids import (
     ReplicaKey,
     ReplyToken,
 )
-from quorate.records.value import value
+from quorate.records.value import named_value, value
 
 if TYPE_CHECKING:
     from quorate.raft.messages import (
@@ -196,7 +196,7 @@ class SnapshotChecked:
     damage: str | None
 
 
-@value
+@named_value
 class SnapshotInstalled:
     """A fetched snapshot is checked and durable, and the log restarts at its end."""
 
@@ -341,7 +341,7 @@ class WriteSnapshotChunk:
     data: bytes
 
 
-@value
+@named_value
 class InstallSnapshot:
     """Check the fetched file, make it durable, restart the log at its end.
 
@@ -404,7 +404,7 @@ class SendReply:
     response: Response
 
 
-@value
+@named_value
 class PublishProgress:
     """Something that the state machine or the status must know has changed.
 

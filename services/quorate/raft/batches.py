@@ -18,7 +18,10 @@ def batch_infos(data: bytes) -> FetchedBatches:
         control = control_records(data, position, header) if header.is_control else ()
         infos.append(
             BatchInfo(
-                Offset(header.base_offset), Offset(header.last_offset), Epoch(header.epoch), control
+                base_offset=Offset(header.base_offset),
+                last_offset=Offset(header.last_offset),
+                epoch=Epoch(header.epoch),
+                control=control,
             )
         )
     return FetchedBatches(data, tuple(infos))

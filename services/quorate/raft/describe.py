@@ -39,8 +39,8 @@ def describe(
     r = replica
     role, now = r.role, r.timers.now
     common = DescribeQuorumResponse(
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        r.leader_info,
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        leader=r.leader_info,
         now_ms=now,
         remarks=tuple(remarks(r, refusals)),
         kraft_version=r.log.kraft_version,
@@ -55,7 +55,15 @@ def describe(
     for voter in r.voters:
         if voter.key == r.key or voter.key == ReplicaKey(r.node_id):
             end = r.log.end.offset
-            voters.append(ReplicaState(voter.key, end, now, now, voter.endpoints))
+            voters.append(
+                ReplicaState(
+                    key=voter.key,
+                    log_end_offset=end,
+                    last_fetch_ms=now,
+                    last_caught_up_ms=now,
+                    endpoints=voter.endpoints,
+                )
+            )
         else:
             voters.append(_state(voter.key, role.progress.get(voter.key), voter.endpoints))
     observers = [
@@ -65,7 +73,13 @@ def describe(
     ]
     if not r.is_voter:
         # Its own removal is in the log: until that is committed it leads, and is an observer.
-        own = ReplicaState(r.key, r.log.end.offset, now, now, r.config.endpoints)
+        own = ReplicaState(
+            key=r.key,
+            log_end_offset=r.log.end.offset,
+            last_fetch_ms=now,
+            last_caught_up_ms=now,
+            endpoints=r.config.endpoints,
+        )
         observers.insert(0, own)
     return replace(
         common,
@@ -102,7 +116,11 @@ def api_versions(replica: Replica) -> ApiVersionsResponse:
     """Who this replica is, and the kraft.versions that this release supports."""
     config = replica.config
     return ApiVersionsResponse(
-        ErrorCode.NONE, config.cluster_id, config.key, KRAFT_VERSION_MIN, KRAFT_VERSION_MAX
+        error=ErrorCode.NONE,
+        cluster_id=config.cluster_id,
+        key=config.key,
+        kraft_version_min=KRAFT_VERSION_MIN,
+        kraft_version_max=KRAFT_VERSION_MAX,
     )
 
 
@@ -110,9 +128,19 @@ def _state(
     key: ReplicaKey, progress: Progress | None, endpoints: tuple[Endpoint, ...]
 ) -> ReplicaState:
     if progress is None:
-        return ReplicaState(key, None, None, None, endpoints)
+        return ReplicaState(
+            key=key,
+            log_end_offset=None,
+            last_fetch_ms=None,
+            last_caught_up_ms=None,
+            endpoints=endpoints,
+        )
     return ReplicaState(
-        key, progress.fetch_offset, progress.last_fetch_ms, progress.last_caught_up_ms, endpoints
+        key=key,
+        log_end_offset=progress.fetch_offset,
+        last_fetch_ms=progress.last_fetch_ms,
+        last_caught_up_ms=progress.last_caught_up_ms,
+        endpoints=endpoints,
     )
 
 

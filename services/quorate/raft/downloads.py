@@ -76,7 +76,11 @@ class Downloads:
             log = self.r.log
             kraft_version = log.committed_kraft_version(self.r.high_watermark)
             self.r.out.emit(
-                InstallSnapshot(download.snapshot_id, log.generation + 1, kraft_version)
+                InstallSnapshot(
+                    snapshot_id=download.snapshot_id,
+                    generation=log.generation + 1,
+                    kraft_version=kraft_version,
+                )
             )
         return download
 

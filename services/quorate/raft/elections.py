@@ -77,11 +77,11 @@ class Elections:
             if peer is None or not r.calls.may_repeat(CallKind.VOTE, node_id, now, asked_by):
                 continue
             request = VoteRequest(
-                r.config.cluster_id,
-                voter.key,
-                r.key,
-                r.epoch,
-                r.log.end,
+                cluster_id=r.config.cluster_id,
+                voter=voter.key,
+                replica=r.key,
+                replica_epoch=r.epoch,
+                last=r.log.end,
                 pre_vote=isinstance(role, Prospective),
                 replica_endpoints=r.config.endpoints,
             )

@@ -80,16 +80,16 @@ class Following:
         """What is on this disk, and where it is."""
         r = self.r
         return FetchRequest(
-            r.config.cluster_id,
-            r.key,
-            r.epoch,
-            r.log.end.offset,
-            r.log.end.epoch,
-            max_wait_ms,
-            r.config.fetch_max_bytes,
-            r.high_watermark or UNKNOWN_OFFSET,
-            r.config.endpoints,
-            self.read_round[1] if self.read_round[0] == r.epoch else 0,
+            cluster_id=r.config.cluster_id,
+            replica=r.key,
+            current_leader_epoch=r.epoch,
+            fetch_offset=r.log.end.offset,
+            last_fetched_epoch=r.log.end.epoch,
+            max_wait_ms=max_wait_ms,
+            max_bytes=r.config.fetch_max_bytes,
+            high_watermark=r.high_watermark or UNKNOWN_OFFSET,
+            replica_endpoints=r.config.endpoints,
+            read_round=self.read_round[1] if self.read_round[0] == r.epoch else 0,
         )
 
     # --- answers ----------------------------------------------------------------------------------

@@ -43,12 +43,12 @@ class Installing:
         ):
             return
         request = FetchSnapshotRequest(
-            r.config.cluster_id,
-            r.key,
-            r.epoch,
-            download.snapshot_id,
-            download.position,
-            r.config.fetch_snapshot_max_bytes,
+            cluster_id=r.config.cluster_id,
+            replica=r.key,
+            current_leader_epoch=r.epoch,
+            snapshot_id=download.snapshot_id,
+            position=download.position,
+            max_bytes=r.config.fetch_snapshot_max_bytes,
         )
         r.send(CallKind.FETCH_SNAPSHOT, peer, request)
 

@@ -59,17 +59,20 @@ class Joining:
             text = f"asks {peer.node_id} to remove voter {before.key}, its disk of before"
             r.out.tell(NoteKind.JOINING, "joining", text, "removes")
             removal = RemoveRaftVoterRequest(
-                r.config.cluster_id, before.key, timeout_ms, auto_join=True
+                cluster_id=r.config.cluster_id,
+                voter=before.key,
+                timeout_ms=timeout_ms,
+                auto_join=True,
             )
             r.send(CallKind.JOIN, peer, removal)
             return
         text = f"asks {peer.node_id} to become a voter"
         r.out.tell(NoteKind.JOINING, "joining", text, "asks")
         addition = AddRaftVoterRequest(
-            r.config.cluster_id,
-            r.key,
-            r.config.endpoints,
-            timeout_ms,
+            cluster_id=r.config.cluster_id,
+            voter=r.key,
+            listeners=r.config.endpoints,
+            timeout_ms=timeout_ms,
             ack_when_committed=False,
             auto_join=True,
         )

@@ -57,7 +57,7 @@ class Leading:
         r = self.r
         role = r.role
         if not isinstance(role, Leader) or event.epoch != r.epoch or r.is_stopping:
-            refused = ProposalResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, r.leader_info)
+            refused = ProposalResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=r.leader_info)
             r.out.reply(event.token, refused)
             return
         if role.hand_over is not None:
@@ -65,14 +65,21 @@ class Leading:
             return
         batch = event.batch
         if not 0 < len(batch.data) <= r.config.batch_bytes_max or batch.record_count < 1:
-            r.out.reply(event.token, ProposalResponse(ErrorCode.INVALID_REQUEST, r.leader_info))
+            r.out.reply(
+                event.token, ProposalResponse(error=ErrorCode.INVALID_REQUEST, leader=r.leader_info)
+            )
             return
         base = r.log.end.offset
         end = OffsetAndEpoch(epoch=r.epoch, offset=Offset(base + batch.record_count))
         r.out.emit(AppendToLog(base, end, batch))
         r.log.append(end)
         last = Offset(end.offset - 1)
-        r.out.reply(event.token, ProposalResponse(ErrorCode.NONE, r.leader_info, base, last))
+        r.out.reply(
+            event.token,
+            ProposalResponse(
+                error=ErrorCode.NONE, leader=r.leader_info, base_offset=base, last_offset=last
+            ),
+        )
         self.serving.serve_parked()
 
     def append_voters(self, *records: ControlRecord) -> None:
@@ -99,7 +106,7 @@ class Leading:
         error = self._reason_to_refuse(request) or self._malformed(request)
         if error is not None or not isinstance(role, Leader):
             error = error or ErrorCode.NOT_LEADER_OR_FOLLOWER
-            r.out.reply(token, FetchResponse(error, self.believing.told_with(error)))
+            r.out.reply(token, FetchResponse(error=error, leader=self.believing.told_with(error)))
             return
         key = self.tracking.known_key(request.replica)
         self.serving.release_older(role, key)
@@ -126,7 +133,9 @@ class Leading:
                     self.serving.serve_or_park(role, fetch)
                 else:
                     info = r.leader_info
-                    r.out.reply(token, FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info))
+                    r.out.reply(
+                        token, FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
+                    )
 
     def handle_fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
         """A slice of a snapshot; it counts for check-quorum as a Fetch does (KIP-630)."""
@@ -134,7 +143,7 @@ class Leading:
         error = self._reason_to_refuse(request)
         if error is not None or not isinstance(role, Leader):
             error = error or ErrorCode.NOT_LEADER_OR_FOLLOWER
-            return FetchSnapshotResponse(error, self.believing.told_with(error))
+            return FetchSnapshotResponse(error=error, leader=self.believing.told_with(error))
         key = self.tracking.known_key(request.replica)
         self.tracking.heard(role, key, is_voter=key is not None and key in self.r.voters)
         return self.offering.answer(request, None if key is None else role.progress[key])

@@ -19,7 +19,7 @@ from quorate.records.ids import (
     OffsetAndEpoch,
     ReplicaKey,
 )
-from quorate.records.value import value
+from quorate.records.value import named_value, value
 
 if TYPE_CHECKING:
     from quorate.records.control import ControlRecord
@@ -40,7 +40,7 @@ class LeaderInfo:
 NOTHING_KNOWN: Final = LeaderInfo(None, Epoch(0))
 
 
-@value
+@named_value
 class BatchInfo:
     """One record batch as the core sees it: its place, its epoch, its control records."""
 
@@ -58,7 +58,7 @@ class FetchedBatches:
     batches: tuple[BatchInfo, ...]
 
 
-@value
+@named_value
 class LogRange:
     """Whole batches from `start`, below `end`, up to `bytes_max` (one batch at least)."""
 
@@ -67,7 +67,7 @@ class LogRange:
     bytes_max: int
 
 
-@value
+@named_value
 class SnapshotRange:
     """Bytes of a snapshot file that the shell reads when it sends the answer."""
 
@@ -76,7 +76,7 @@ class SnapshotRange:
     bytes_max: int
 
 
-@value
+@named_value
 class VoteRequest:
     """A nominee asks for a vote, or with `pre_vote` whether it would get one (KIP-996)."""
 
@@ -151,7 +151,7 @@ class EndQuorumEpochResponse:
     leader: LeaderInfo
 
 
-@value
+@named_value
 class FetchRequest:
     """A replica asks for what follows its log, and so acknowledges what it has flushed.
 
@@ -171,7 +171,7 @@ class FetchRequest:
     read_round: int = 0
 
 
-@value
+@named_value
 class FetchResponse:
     """Records, a diverging epoch, a snapshot id, or an error with the leader to ask.
 
@@ -190,18 +190,18 @@ class FetchResponse:
     def with_records(self, data: bytes) -> FetchResponse:
         """The same with the bytes of its range; every commit needs some, so this does not walk."""
         return FetchResponse(
-            self.error,
-            self.leader,
-            self.high_watermark,
-            self.log_start_offset,
-            self.diverging,
-            self.snapshot_id,
-            FetchedBatches(data, ()),
-            self.read_round,
+            error=self.error,
+            leader=self.leader,
+            high_watermark=self.high_watermark,
+            log_start_offset=self.log_start_offset,
+            diverging=self.diverging,
+            snapshot_id=self.snapshot_id,
+            records=FetchedBatches(data, ()),
+            read_round=self.read_round,
         )
 
 
-@value
+@named_value
 class FetchSnapshotRequest:
     cluster_id: ClusterId
     replica: ReplicaKey | None
@@ -211,7 +211,7 @@ class FetchSnapshotRequest:
     max_bytes: int
 
 
-@value
+@named_value
 class FetchSnapshotResponse:
     """A slice of the snapshot file: a SnapshotRange to be sent, bytes when received."""
 
@@ -228,7 +228,7 @@ class ApiVersionsRequest:
     """A leader asks a replica that is to become a voter who it is and what it supports."""
 
 
-@value
+@named_value
 class ApiVersionsResponse:
     """Who answers, and the kraft.versions that it supports."""
 
@@ -289,7 +289,7 @@ class DescribeQuorumRequest:
     """Answered by the leader with every replica, by others with the leader that they know."""
 
 
-@value
+@named_value
 class ReplicaState:
     """What the leader knows of one replica; times are the core's monotonic milliseconds.
 
@@ -314,7 +314,7 @@ class Heard:
     at_ms: Millis
 
 
-@value
+@named_value
 class DescribeQuorumResponse:
     """The leader's view; from anybody else what is left of it.
 
@@ -336,7 +336,7 @@ class DescribeQuorumResponse:
     heard: tuple[Heard, ...] = ()
 
 
-@value
+@named_value
 class AddRaftVoterRequest:
     cluster_id: ClusterId
     voter: ReplicaKey
@@ -347,7 +347,7 @@ class AddRaftVoterRequest:
     auto_join: bool = False
 
 
-@value
+@named_value
 class RemoveRaftVoterRequest:
     """A voter that is removed is decommissioned (rule 7), unless its pod is scaled away."""
 
@@ -364,7 +364,7 @@ class RemoveRaftVoterRequest:
         return self.auto_join or not self.scaled_away
 
 
-@value
+@named_value
 class UpdateRaftVoterRequest:
     cluster_id: ClusterId
     current_leader_epoch: Epoch
@@ -410,7 +410,7 @@ class MembershipResponse:
     metadata: tuple[tuple[str, str], ...] = ()
 
 
-@value
+@named_value
 class ProposalResponse:
     """What became of RecordsProposed: appended as base_offset..last_offset, or refused."""
 

@@ -40,9 +40,11 @@ class Offering:
         snapshot_id = request.snapshot_id
         info = r.log.snapshot(snapshot_id)
         if info is None:
-            return FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND, r.leader_info)
+            return FetchSnapshotResponse(error=ErrorCode.SNAPSHOT_NOT_FOUND, leader=r.leader_info)
         if not 0 <= request.position < info.size_bytes:
-            return FetchSnapshotResponse(ErrorCode.POSITION_OUT_OF_RANGE, r.leader_info)
+            return FetchSnapshotResponse(
+                error=ErrorCode.POSITION_OUT_OF_RANGE, leader=r.leader_info
+            )
         self._fetched[snapshot_id] = r.timers.now
         if progress is not None and request.position == 0:
             if progress.has_fetched == snapshot_id:
@@ -54,18 +56,22 @@ class Offering:
         bytes_max = min(request.max_bytes, r.config.fetch_snapshot_max_bytes)
         if progress is not None and request.position + bytes_max >= info.size_bytes:
             progress.has_fetched = snapshot_id
-        return self._slice(request, info, SnapshotRange(snapshot_id, request.position, bytes_max))
+        return self._slice(
+            request,
+            info,
+            SnapshotRange(snapshot_id=snapshot_id, position=request.position, bytes_max=bytes_max),
+        )
 
     def _slice(
         self, request: FetchSnapshotRequest, info: SnapshotInfo, chunk: SnapshotRange | bytes
     ) -> FetchSnapshotResponse:
         return FetchSnapshotResponse(
-            ErrorCode.NONE,
-            self.r.leader_info,
-            info.snapshot_id,
-            info.size_bytes,
-            request.position,
-            chunk,
+            error=ErrorCode.NONE,
+            leader=self.r.leader_info,
+            snapshot_id=info.snapshot_id,
+            size_bytes=info.size_bytes,
+            position=request.position,
+            chunk=chunk,
         )
 
     def _is_sound(self, snapshot_id: OffsetAndEpoch) -> bool:

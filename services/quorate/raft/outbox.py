@@ -52,12 +52,12 @@ class Outbox:
         start = role.epoch_start if isinstance(role, Leader) else None
         self._effects.append(
             PublishProgress(
-                role_name(role),
-                election.epoch,
-                election.leader_id,
-                start is not None,
-                start,
-                high_watermark,
+                role=role_name(role),
+                epoch=election.epoch,
+                leader_id=election.leader_id,
+                is_leader=start is not None,
+                epoch_start=start,
+                high_watermark=high_watermark,
             )
         )
 

@@ -83,7 +83,7 @@ class Serving:
         if request.fetch_offset >= end:
             return False
         bytes_max = min(request.max_bytes, self.r.config.fetch_max_bytes)
-        records = LogRange(request.fetch_offset, end, bytes_max)
+        records = LogRange(start=request.fetch_offset, end=end, bytes_max=bytes_max)
         self.reply(role, fetch.token, records=records)
         return True
 
@@ -100,14 +100,14 @@ class Serving:
         r = self.r
         role.read_round_is_sent = True
         response = FetchResponse(
-            ErrorCode.NONE,
-            r.leader_info,
-            self._known_high_watermark(role),
-            r.log.log_start,
-            diverging,
-            snapshot_id,
-            records,
-            role.read_round,
+            error=ErrorCode.NONE,
+            leader=r.leader_info,
+            high_watermark=self._known_high_watermark(role),
+            log_start_offset=r.log.log_start,
+            diverging=diverging,
+            snapshot_id=snapshot_id,
+            records=records,
+            read_round=role.read_round,
         )
         r.out.reply(token, response)
 

@@ -60,12 +60,12 @@ class Updating:
         assert peer is not None
         entry = self._entry()
         request = UpdateRaftVoterRequest(
-            r.config.cluster_id,
-            r.epoch,
-            r.key,
-            entry.endpoints,
-            entry.kraft_version_min,
-            entry.kraft_version_max,
+            cluster_id=r.config.cluster_id,
+            current_leader_epoch=r.epoch,
+            voter=r.key,
+            listeners=entry.endpoints,
+            kraft_version_min=entry.kraft_version_min,
+            kraft_version_max=entry.kraft_version_max,
         )
         self._wait(1)
         r.send(CallKind.UPDATE_RAFT_VOTER, peer, request)

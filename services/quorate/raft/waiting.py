@@ -43,7 +43,7 @@ def end_waiting(replica: Replica, leader: Leader) -> None:
         info = LeaderInfo(None, replica.epoch)
     error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     for parked in leader.parked:
-        replica.out.reply(parked.token, FetchResponse(error, info))
+        replica.out.reply(parked.token, FetchResponse(error=error, leader=info))
     for token in leader.reads:
         replica.out.reply(token, ReadResponse(error, info))
     if leader.pending is not None:
@@ -64,5 +64,5 @@ def _end_hand_over(replica: Replica, hand_over: HandOver, info: LeaderInfo) -> N
     """To lead no more is what a hand-over is about; what it held back was never appended."""
     replica.out.reply(hand_over.token, MembershipResponse(ErrorCode.NONE, "", info))
     for event in hand_over.held:
-        refused = ProposalResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info)
+        refused = ProposalResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
         replica.out.reply(event.token, refused)

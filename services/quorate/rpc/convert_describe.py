@@ -22,20 +22,20 @@ from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
 
 def describe_response(value: pb.DescribeQuorumResponse) -> m.DescribeQuorumResponse:
     return m.DescribeQuorumResponse(
-        error_of(value.error_code),
-        leader_of(value.current_leader),
-        Offset(value.high_watermark) if value.HasField("high_watermark") else None,
-        tuple(_state(state) for state in value.current_voters),
-        tuple(_state(state) for state in value.observers),
-        Millis(value.now_ms),
-        tuple(value.remarks),
-        value.kraft_version,
-        _change(value.uncommitted_voter_change)
+        error=error_of(value.error_code),
+        leader=leader_of(value.current_leader),
+        high_watermark=Offset(value.high_watermark) if value.HasField("high_watermark") else None,
+        voters=tuple(_state(state) for state in value.current_voters),
+        observers=tuple(_state(state) for state in value.observers),
+        now_ms=Millis(value.now_ms),
+        remarks=tuple(value.remarks),
+        kraft_version=value.kraft_version,
+        uncommitted_voter_change=_change(value.uncommitted_voter_change)
         if value.HasField("uncommitted_voter_change")
         else None,
-        tuple(key_in(key, "decommissioned") for key in value.decommissioned),
-        leader_of(value.last_leader) if value.HasField("last_leader") else None,
-        tuple(m.Heard(NodeId(h.replica_id), Millis(h.last_heard_ms)) for h in value.heard),
+        decommissioned=tuple(key_in(key, "decommissioned") for key in value.decommissioned),
+        last_leader=leader_of(value.last_leader) if value.HasField("last_leader") else None,
+        heard=tuple(m.Heard(NodeId(h.replica_id), Millis(h.last_heard_ms)) for h in value.heard),
     )
 
 
@@ -75,13 +75,13 @@ def _state(value: pb.ReplicaState) -> m.ReplicaState:
     fetched = value.last_fetch_ms if value.HasField("last_fetch_ms") else None
     caught_up = value.last_caught_up_ms if value.HasField("last_caught_up_ms") else None
     return m.ReplicaState(
-        key_of(value.replica_id, directory, "replica"),
-        Offset(value.log_end_offset) if value.HasField("log_end_offset") else None,
-        Millis(fetched) if fetched is not None else None,
-        Millis(caught_up) if caught_up is not None else None,
-        endpoints_of(value.endpoints, "endpoints"),
-        reason_of(value.obstacle),
-        value.obstacle_text,
+        key=key_of(value.replica_id, directory, "replica"),
+        log_end_offset=Offset(value.log_end_offset) if value.HasField("log_end_offset") else None,
+        last_fetch_ms=Millis(fetched) if fetched is not None else None,
+        last_caught_up_ms=Millis(caught_up) if caught_up is not None else None,
+        endpoints=endpoints_of(value.endpoints, "endpoints"),
+        obstacle=reason_of(value.obstacle),
+        obstacle_text=value.obstacle_text,
     )
 
 
@@ -102,11 +102,13 @@ def api_versions_response(value: pb.ApiVersionsResponse) -> m.ApiVersionsRespons
     at_most(value.supported_features, FEATURES_MAX, "supported_features")
     ranges = {feature.name: feature for feature in value.supported_features}
     feature = ranges.get(KRAFT_VERSION, pb.SupportedFeature())
+    version_min, version_max = versions_of(feature.min_version, feature.max_version, KRAFT_VERSION)
     return m.ApiVersionsResponse(
-        error_of(value.error_code),
-        cluster_of(value.cluster_id),
-        key_in(value.node, "node"),
-        *versions_of(feature.min_version, feature.max_version, KRAFT_VERSION),
+        error=error_of(value.error_code),
+        cluster_id=cluster_of(value.cluster_id),
+        key=key_in(value.node, "node"),
+        kraft_version_min=version_min,
+        kraft_version_max=version_max,
     )
 
 

@@ -168,13 +168,15 @@ def vote_request(value: pb.VoteRequest) -> m.VoteRequest:
     voter = value.voter_directory_id if value.HasField("voter_directory_id") else None
     replica = value.replica_directory_id if value.HasField("replica_directory_id") else None
     return m.VoteRequest(
-        cluster_of(value.cluster_id),
-        key_of(value.voter_id, voter, "voter"),
-        key_of(value.replica_id, replica, "replica"),
-        Epoch(at_least_0(value.replica_epoch, "replica_epoch")),
-        _end_of(value.last_offset_epoch, value.last_offset, "last_offset_epoch", "last_offset"),
-        value.pre_vote,
-        endpoints_of(value.replica_endpoints, "replica_endpoints"),
+        cluster_id=cluster_of(value.cluster_id),
+        voter=key_of(value.voter_id, voter, "voter"),
+        replica=key_of(value.replica_id, replica, "replica"),
+        replica_epoch=Epoch(at_least_0(value.replica_epoch, "replica_epoch")),
+        last=_end_of(
+            value.last_offset_epoch, value.last_offset, "last_offset_epoch", "last_offset"
+        ),
+        pre_vote=value.pre_vote,
+        replica_endpoints=endpoints_of(value.replica_endpoints, "replica_endpoints"),
     )
 
 
@@ -252,16 +254,16 @@ def _replica(value: pb.FetchRequest | pb.FetchSnapshotRequest) -> ReplicaKey | N
 
 def fetch_request(value: pb.FetchRequest) -> m.FetchRequest:
     return m.FetchRequest(
-        cluster_of(value.cluster_id),
-        _replica(value),
-        Epoch(at_least_0(value.current_leader_epoch, "current_leader_epoch")),
-        Offset(at_least_0(value.fetch_offset, "fetch_offset")),
-        Epoch(at_least_0(value.last_fetched_epoch, "last_fetched_epoch")),
-        Millis(at_least_0(value.max_wait_ms, "max_wait_ms")),
-        at_least_0(value.max_bytes, "max_bytes"),
-        Offset(value.high_watermark),
-        endpoints_of(value.replica_endpoints, "replica_endpoints"),
-        value.read_round,
+        cluster_id=cluster_of(value.cluster_id),
+        replica=_replica(value),
+        current_leader_epoch=Epoch(at_least_0(value.current_leader_epoch, "current_leader_epoch")),
+        fetch_offset=Offset(at_least_0(value.fetch_offset, "fetch_offset")),
+        last_fetched_epoch=Epoch(at_least_0(value.last_fetched_epoch, "last_fetched_epoch")),
+        max_wait_ms=Millis(at_least_0(value.max_wait_ms, "max_wait_ms")),
+        max_bytes=at_least_0(value.max_bytes, "max_bytes"),
+        high_watermark=Offset(value.high_watermark),
+        replica_endpoints=endpoints_of(value.replica_endpoints, "replica_endpoints"),
+        read_round=value.read_round,
     )
 
 
@@ -284,12 +286,12 @@ def pb_fetch_request(value: m.FetchRequest) -> pb.FetchRequest:
 
 def fetch_snapshot_request(value: pb.FetchSnapshotRequest) -> m.FetchSnapshotRequest:
     return m.FetchSnapshotRequest(
-        cluster_of(value.cluster_id),
-        _replica(value),
-        Epoch(at_least_0(value.current_leader_epoch, "current_leader_epoch")),
-        _end(value.snapshot_id),
-        at_least_0(value.position, "position"),
-        at_least_0(value.max_bytes, "max_bytes"),
+        cluster_id=cluster_of(value.cluster_id),
+        replica=_replica(value),
+        current_leader_epoch=Epoch(at_least_0(value.current_leader_epoch, "current_leader_epoch")),
+        snapshot_id=_end(value.snapshot_id),
+        position=at_least_0(value.position, "position"),
+        max_bytes=at_least_0(value.max_bytes, "max_bytes"),
     )
 
 
@@ -352,14 +354,14 @@ def fetch_response(
     # Every access to a bytes field copies it, so it is read once.
     data = value.records
     return m.FetchResponse(
-        error_of(value.error_code),
-        leader_of(value.current_leader),
-        Offset(value.high_watermark),
-        Offset(value.log_start_offset),
-        _end(value.diverging_epoch) if value.HasField("diverging_epoch") else None,
-        _end(value.snapshot_id) if value.HasField("snapshot_id") else None,
-        parse_batches(data) if data else None,
-        value.read_round,
+        error=error_of(value.error_code),
+        leader=leader_of(value.current_leader),
+        high_watermark=Offset(value.high_watermark),
+        log_start_offset=Offset(value.log_start_offset),
+        diverging=_end(value.diverging_epoch) if value.HasField("diverging_epoch") else None,
+        snapshot_id=_end(value.snapshot_id) if value.HasField("snapshot_id") else None,
+        records=parse_batches(data) if data else None,
+        read_round=value.read_round,
     )
 
 
@@ -381,12 +383,12 @@ def pb_fetch_response(value: m.FetchResponse) -> pb.FetchResponse:
 
 def fetch_snapshot_response(value: pb.FetchSnapshotResponse) -> m.FetchSnapshotResponse:
     return m.FetchSnapshotResponse(
-        error_of(value.error_code),
-        leader_of(value.current_leader),
-        _end(value.snapshot_id) if value.HasField("snapshot_id") else None,
-        at_least_0(value.size, "size"),
-        at_least_0(value.position, "position"),
-        value.unaligned_records,
+        error=error_of(value.error_code),
+        leader=leader_of(value.current_leader),
+        snapshot_id=_end(value.snapshot_id) if value.HasField("snapshot_id") else None,
+        size_bytes=at_least_0(value.size, "size"),
+        position=at_least_0(value.position, "position"),
+        chunk=value.unaligned_records,
     )
 
 

@@ -38,9 +38,9 @@ def answer_of_another_cluster(target: Node, request: Request) -> PeerResponse | 
         case EndQuorumEpochRequest(leader_epoch=epoch):
             return EndQuorumEpochResponse(ANOTHER_CLUSTER, _leader(target, epoch))
         case FetchRequest(current_leader_epoch=epoch):
-            return FetchResponse(ANOTHER_CLUSTER, _leader(target, epoch))
+            return FetchResponse(error=ANOTHER_CLUSTER, leader=_leader(target, epoch))
         case FetchSnapshotRequest(current_leader_epoch=epoch):
-            return FetchSnapshotResponse(ANOTHER_CLUSTER, _leader(target, epoch))
+            return FetchSnapshotResponse(error=ANOTHER_CLUSTER, leader=_leader(target, epoch))
     return None
 
 

@@ -219,7 +219,7 @@ def _compare(world: World) -> None:
 
 def _bytes(node: SimulatedNode) -> bytes:
     start, end = node.log.start.offset, node.log.end.offset
-    return node.store.read_range(LogRange(start, Offset(end), 1 << 30))
+    return node.store.read_range(LogRange(start=start, end=Offset(end), bytes_max=1 << 30))
 
 
 def _state(world: World) -> str:

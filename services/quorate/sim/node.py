@@ -187,7 +187,7 @@ class SimulatedNode(Hardware):
         if chain is None:
             chain = self.world.oracle.chains.get(start, 0)
         view = LogView(self.store.start, chain, self.world.oracle.voters_at(start))
-        span = LogRange(start, recovered.end.offset, 1 << 30)
+        span = LogRange(start=start, end=recovered.end.offset, bytes_max=1 << 30)
         data = self.disk.aside(partial(self.store.read_range, span))
         for index, entry in enumerate(view.append(data, self.disk.sequence)):
             sequence = known.get((entry.end, entry.epoch))
@@ -295,7 +295,7 @@ class SimulatedNode(Hardware):
 
     def appended(self, effect: AppendToLog) -> None:
         """Batches were written at the log's end."""
-        span = LogRange(effect.base_offset, effect.end.offset, 1 << 30)
+        span = LogRange(start=effect.base_offset, end=effect.end.offset, bytes_max=1 << 30)
         data = self.disk.aside(partial(self.store.read_range, span))
         for entry in self.log.append(data, self.disk.sequence):
             self.world.watch.appended(self, entry)

@@ -31,7 +31,7 @@ from quorate.storage.recovery import Recovered, recover
 from quorate.storage.snapshot_writer import SnapshotWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from quorate.raft.api import (
         AppendToLog,
@@ -138,7 +138,12 @@ class LogStore:
         for other in self.snapshots.stored():
             if other.snapshot_id != snapshot_id:
                 self.snapshots.delete(other.snapshot_id)
-        return SnapshotInstalled(info, effect.generation, summary.voters, summary.kraft_version)
+        return SnapshotInstalled(
+            snapshot=info,
+            generation=effect.generation,
+            voters=summary.voters,
+            kraft_version=summary.kraft_version,
+        )
 
     def forget_remembered_end(self) -> None:
         """Healing is over (rule 16). Durable on return."""

@@ -115,7 +115,10 @@ async def test_a_batch_that_lies_elsewhere_ends_the_leadership(
     raw.append((b"a",))
     raw.drain()
     base = None if lies_at is None else Offset(lies_at)
-    raw.answered(ReplyToken(1), ProposalResponse(ErrorCode.NONE, LEADER, base, base))
+    raw.answered(
+        ReplyToken(1),
+        ProposalResponse(error=ErrorCode.NONE, leader=LEADER, base_offset=base, last_offset=base),
+    )
     resignations = [e for e in driver.events if isinstance(e, api.ResignRequested)]
     assert bool(resignations) == resigns
     assert ("lost" in watching.heard) == (lies_at != 10)

@@ -89,7 +89,13 @@ class ScriptedQuorum:
         """Let a node listen, at its old port if it had one."""
         raft = RaftService(
             _Handler(self, node_id),
-            m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(node_id), 0, 1),
+            m.ApiVersionsResponse(
+                error=ErrorCode.NONE,
+                cluster_id=cores.CLUSTER,
+                key=cores.key(node_id),
+                kraft_version_min=0,
+                kraft_version_max=1,
+            ),
             software_version="9",
         )
         server = GrpcListener.serving(
@@ -152,29 +158,29 @@ class ScriptedQuorum:
         now_ms = Millis(10_000)
         if node_id != self.leader:
             return m.DescribeQuorumResponse(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                self._leader_info(),
+                error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                leader=self._leader_info(),
                 now_ms=now_ms,
                 last_leader=self.last_leader,
                 heard=self.heard,
             )
         states = tuple(
             m.ReplicaState(
-                key,
-                Offset(END - self.lags.get(voter_id, 0)),
-                now_ms,
-                now_ms,
-                self.endpoints(voter_id),
+                key=key,
+                log_end_offset=Offset(END - self.lags.get(voter_id, 0)),
+                last_fetch_ms=now_ms,
+                last_caught_up_ms=now_ms,
+                endpoints=self.endpoints(voter_id),
             )
             for voter_id, key in sorted(self.voters.items())
         )
         return m.DescribeQuorumResponse(
-            ErrorCode.NONE,
-            self._leader_info(),
-            self.high_watermark,
-            states,
-            self.observers,
-            now_ms,
+            error=ErrorCode.NONE,
+            leader=self._leader_info(),
+            high_watermark=self.high_watermark,
+            voters=states,
+            observers=self.observers,
+            now_ms=now_ms,
             kraft_version=self.kraft_version,
             uncommitted_voter_change=self.pending,
         )
@@ -186,4 +192,10 @@ def observer(node_id: int, directory: int | None = None) -> m.ReplicaState:
     if directory is not None:
         key = replace(key, directory_id=cores.key(directory).directory_id)
     moment = Millis(10_000)
-    return m.ReplicaState(key, END, moment, moment, cores.endpoints(node_id))
+    return m.ReplicaState(
+        key=key,
+        log_end_offset=END,
+        last_fetch_ms=moment,
+        last_caught_up_ms=moment,
+        endpoints=cores.endpoints(node_id),
+    )

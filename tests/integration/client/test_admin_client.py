@@ -46,7 +46,14 @@ async def test_each_call_brings_what_was_done(quorum: ScriptedQuorum, beside: Be
         assert isinstance(removed.request, m.RemoveRaftVoterRequest)
         assert removed.request.voter == cores.key(3)
         updated = await client.change(
-            m.UpdateRaftVoterRequest(ANY, Epoch(0), key(2), quorum.endpoints(2), 0, 1)
+            m.UpdateRaftVoterRequest(
+                cluster_id=ANY,
+                current_leader_epoch=Epoch(0),
+                voter=key(2),
+                listeners=quorum.endpoints(2),
+                kraft_version_min=0,
+                kraft_version_max=1,
+            )
         )
         assert isinstance(updated.request, m.UpdateRaftVoterRequest)
         assert updated.request.voter == cores.key(2)

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
     from tests.integration.rpc.conftest import Served
 
-REMOVAL = m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(0))
+REMOVAL = m.RemoveRaftVoterRequest(
+    cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(0)
+)
 SHORT_S = 0.3
 
 
@@ -78,7 +80,7 @@ async def test_who_leads_instead_is_told_with_the_epoch(
 
     describing = asyncio.ensure_future(calls.describe_leader_at(served.address, WAIT_S))
     follower = m.DescribeQuorumResponse(
-        ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(None, Epoch(6))
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=m.LeaderInfo(None, Epoch(6))
     )
     (await served.raft.asked()).answer.set_result(follower)
     with pytest.raises(RedirectError, match="knows no leader") as redirect:

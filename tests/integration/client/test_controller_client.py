@@ -169,13 +169,20 @@ async def test_a_pinned_server_that_is_down_is_named(served: Served) -> None:
 async def test_describe_comes_from_the_leader(served: Served, another: Served) -> None:
     ways = (Endpoint("GRPC", HOST, another.port),)
     follower = m.DescribeQuorumResponse(
-        ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(NodeId(2), Epoch(5), ways)
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=m.LeaderInfo(NodeId(2), Epoch(5), ways)
     )
     leader = m.DescribeQuorumResponse(
-        ErrorCode.NONE,
-        m.LeaderInfo(NodeId(2), Epoch(5), ways),
-        Offset(7),
-        (m.ReplicaState(cores.key(2), Offset(8), None, None),),
+        error=ErrorCode.NONE,
+        leader=m.LeaderInfo(NodeId(2), Epoch(5), ways),
+        high_watermark=Offset(7),
+        voters=(
+            m.ReplicaState(
+                key=cores.key(2),
+                log_end_offset=Offset(8),
+                last_fetch_ms=None,
+                last_caught_up_ms=None,
+            ),
+        ),
     )
     async with ControllerClient(
         [served.address], timeout_ms=TIMEOUT_MS, transport=chosen()

@@ -40,11 +40,13 @@ def key(node_id: int) -> ReplicaKey:
 
 
 def add(node_id: int) -> m.AddRaftVoterRequest:
-    return m.AddRaftVoterRequest(ANY, key(node_id), (), Millis(0))
+    return m.AddRaftVoterRequest(
+        cluster_id=ANY, voter=key(node_id), listeners=(), timeout_ms=Millis(0)
+    )
 
 
 def remove(node_id: int) -> m.RemoveRaftVoterRequest:
-    return m.RemoveRaftVoterRequest(ANY, key(node_id), Millis(0))
+    return m.RemoveRaftVoterRequest(cluster_id=ANY, voter=key(node_id), timeout_ms=Millis(0))
 
 
 def transfer(node_id: int) -> m.TransferLeadershipRequest:
@@ -264,7 +266,14 @@ async def test_an_update_is_awaited_until_it_is_committed(
     quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
     listeners = quorum.endpoints(2)
-    update = m.UpdateRaftVoterRequest(ANY, Epoch(0), key(2), listeners, 0, 1)
+    update = m.UpdateRaftVoterRequest(
+        cluster_id=ANY,
+        current_leader_epoch=Epoch(0),
+        voter=key(2),
+        listeners=listeners,
+        kraft_version_min=0,
+        kraft_version_max=1,
+    )
     quorum.answers.append(refusal(ErrorCode.FENCED_LEADER_EPOCH, Reason.STALE_EPOCH))
     await membership.change(update, within(WAIT_S))
     asked = quorum.asked[-1][1]
@@ -276,7 +285,14 @@ async def test_an_update_is_awaited_until_it_is_committed(
 async def test_an_epoch_that_the_caller_names_is_not_replaced(
     quorum: ScriptedQuorum, membership: MembershipClient
 ) -> None:
-    update = m.UpdateRaftVoterRequest(ANY, Epoch(4), key(2), quorum.endpoints(2), 0, 1)
+    update = m.UpdateRaftVoterRequest(
+        cluster_id=ANY,
+        current_leader_epoch=Epoch(4),
+        voter=key(2),
+        listeners=quorum.endpoints(2),
+        kraft_version_min=0,
+        kraft_version_max=1,
+    )
     quorum.answers.append(refusal(ErrorCode.FENCED_LEADER_EPOCH, Reason.STALE_EPOCH))
     with pytest.raises(AdminError) as error:
         await membership.change(update, within(WAIT_S))

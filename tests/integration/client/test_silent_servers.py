@@ -51,14 +51,16 @@ def at(one: Served, epoch: int) -> ControllerApiError:
 def leads(one: Served, epoch: int) -> m.DescribeQuorumResponse:
     """What a leader says of itself."""
     ways = (Endpoint("GRPC", HOST, one.port),)
-    return m.DescribeQuorumResponse(ErrorCode.NONE, m.LeaderInfo(NodeId(2), Epoch(epoch), ways))
+    return m.DescribeQuorumResponse(
+        error=ErrorCode.NONE, leader=m.LeaderInfo(NodeId(2), Epoch(epoch), ways)
+    )
 
 
 def follows(one: Served, epoch: int) -> m.DescribeQuorumResponse:
     """What a follower of it says."""
     ways = (Endpoint("GRPC", HOST, one.port),)
     leader = m.LeaderInfo(NodeId(1), Epoch(epoch), ways)
-    return m.DescribeQuorumResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, leader)
+    return m.DescribeQuorumResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=leader)
 
 
 async def test_a_description_comes_from_the_leader_while_another_server_stands_still(
@@ -156,7 +158,9 @@ async def test_a_change_of_the_voters_goes_on_at_the_next_leader(
         raise AssertionError
 
     quorum.answers.append(stands_still)
-    removal = m.RemoveRaftVoterRequest(ClusterId(""), ReplicaKey(NodeId(3)), Millis(0))
+    removal = m.RemoveRaftVoterRequest(
+        cluster_id=ClusterId(""), voter=ReplicaKey(NodeId(3)), timeout_ms=Millis(0)
+    )
     deadline = asyncio.get_running_loop().time() + WAIT_S
     done = await membership.change(removal, deadline)
     assert done.leader.leader_id == 2

@@ -36,7 +36,13 @@ if TYPE_CHECKING:
 METHODS: Final = list(extremes.methods())
 STREAMS: Final = {"Fetch", "WriteStream"}
 NODE: Final = 1
-WHO: Final = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(NODE), 0, 1)
+WHO: Final = m.ApiVersionsResponse(
+    error=ErrorCode.NONE,
+    cluster_id=cores.CLUSTER,
+    key=cores.key(NODE),
+    kraft_version_min=0,
+    kraft_version_max=1,
+)
 
 
 class _Aborted(Exception):
@@ -111,7 +117,7 @@ async def _call(service: Any, method: str, message: Message) -> None:  # noqa: A
 def _written(stack: Stack) -> None:
     """All that is in the log can be read, by stock tools too."""
     log = stack.driver.store.log
-    span = m.LogRange(log.log_start, log.end.offset, 1 << 30)
+    span = m.LogRange(start=log.log_start, end=log.end.offset, bytes_max=1 << 30)
     data = stack.driver.store.read_range(span)
     for position, header in iter_batches(data):
         if header.is_control:

@@ -130,13 +130,20 @@ class Members(Controllers):
     async def add(self, node_id: int) -> None:
         """Make a running observer a voter; one that was added meanwhile is fine."""
         voter = self.voter(node_id)
-        request = m.AddRaftVoterRequest(self.plan.cluster_id, voter.key, voter.endpoints, CHANGE_MS)
+        request = m.AddRaftVoterRequest(
+            cluster_id=self.plan.cluster_id,
+            voter=voter.key,
+            listeners=voter.endpoints,
+            timeout_ms=CHANGE_MS,
+        )
         answer = await self.change(request)
         assert answer.error in (ErrorCode.NONE, ErrorCode.DUPLICATE_VOTER), answer
 
     async def remove(self, node_id: int) -> None:
         """Take a voter out; one that is out already is fine."""
-        request = m.RemoveRaftVoterRequest(self.plan.cluster_id, self.key(node_id), CHANGE_MS)
+        request = m.RemoveRaftVoterRequest(
+            cluster_id=self.plan.cluster_id, voter=self.key(node_id), timeout_ms=CHANGE_MS
+        )
         answer = await self.change(request)
         assert answer.error in (ErrorCode.NONE, ErrorCode.VOTER_NOT_FOUND), answer
 

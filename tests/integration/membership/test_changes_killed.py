@@ -131,9 +131,13 @@ async def _asked(members: Members, leader_id: int, *, is_add: bool) -> m.Members
     cluster_id, voter = members.plan.cluster_id, members.voter(NEWCOMER)
     request: m.MembershipRequest
     if is_add:
-        request = m.AddRaftVoterRequest(cluster_id, voter.key, voter.endpoints, CHANGE_MS)
+        request = m.AddRaftVoterRequest(
+            cluster_id=cluster_id, voter=voter.key, listeners=voter.endpoints, timeout_ms=CHANGE_MS
+        )
     else:
-        request = m.RemoveRaftVoterRequest(cluster_id, voter.key, CHANGE_MS)
+        request = m.RemoveRaftVoterRequest(
+            cluster_id=cluster_id, voter=voter.key, timeout_ms=CHANGE_MS
+        )
     try:
         return await members.client.change_at(members.all_nodes[leader_id].address, request, CALL_S)
     except (OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError):

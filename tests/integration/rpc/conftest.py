@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["each_transport"]
 
-WHO: Final = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(1), 0, 1)
+WHO: Final = m.ApiVersionsResponse(
+    error=ErrorCode.NONE,
+    cluster_id=cores.CLUSTER,
+    key=cores.key(1),
+    kraft_version_min=0,
+    kraft_version_max=1,
+)
 HOST: Final = "127.0.0.1"
 WAIT_S: Final = 60.0
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 LEADER = m.LeaderInfo(NodeId(2), Epoch(5))
-DESCRIBED = m.DescribeQuorumResponse(ErrorCode.NONE, LEADER, kraft_version=1)
+DESCRIBED = m.DescribeQuorumResponse(error=ErrorCode.NONE, leader=LEADER, kraft_version=1)
 PB_LEADER = raft_pb2.CurrentLeader(leader_id=2, leader_epoch=5)
 PB_KEY = raft_pb2.ReplicaKey(id=4, directory_id=cores.key(4).directory_id)
 
@@ -104,7 +104,9 @@ async def test_every_call_reaches_the_handler_and_is_answered() -> None:
             handed_over=True, removed=True, is_voter=False, current_leader=PB_LEADER
         )
     assert handler.asked[0] == (
-        m.AddRaftVoterRequest(ClusterId(""), cores.key(4), (), Millis(900)),
+        m.AddRaftVoterRequest(
+            cluster_id=ClusterId(""), voter=cores.key(4), listeners=(), timeout_ms=Millis(900)
+        ),
         0.9,
     )
     assert [timeout_s for _, timeout_s in handler.asked[1:]] == [None] * 6

@@ -160,7 +160,11 @@ def test_a_new_voter_whose_versions_no_record_holds_is_not_appended() -> None:
         core = cores.grown_up_leader()
         cores.ask(core, cores.fetch(4, 3, 1), now_ms=4_500, token=5)
         request = m.AddRaftVoterRequest(
-            cores.CLUSTER, cores.key(4), cores.endpoints(4), Millis(0), force=True
+            cluster_id=cores.CLUSTER,
+            voter=cores.key(4),
+            listeners=cores.endpoints(4),
+            timeout_ms=Millis(0),
+            force=True,
         )
         update = cores.ask(core, request, now_ms=4_510, token=6)
         ((call, _),) = cores.calls(update).values()

@@ -36,7 +36,13 @@ if TYPE_CHECKING:
 
 def make() -> GrpcListener:
     key = ReplicaKey(NodeId(4), DirectoryId(bytes(UUID_BYTES)))
-    who = ApiVersionsResponse(ErrorCode.NONE, ClusterId("c"), key, 0, 1)
+    who = ApiVersionsResponse(
+        error=ErrorCode.NONE,
+        cluster_id=ClusterId("c"),
+        key=key,
+        kraft_version_min=0,
+        kraft_version_max=1,
+    )
     raft = RaftService(None, who, software_version="9")  # type: ignore[arg-type]
     controller = ControllerService(None)  # type: ignore[arg-type]
     return GrpcListener.serving((raft, controller), has_reflection=True, transport=chosen())

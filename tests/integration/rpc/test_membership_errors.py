@@ -36,12 +36,30 @@ PROTOCOL: Final = Path(__file__).parents[3] / "docs" / "protocol.md"
 WAIT_S: Final = 60.0
 NOW: Final = 4500
 ELSEWHERE: Final = (Endpoint("CONTROLLER", "node-4", 9093),)
-ADD: Final = m.AddRaftVoterRequest(cores.CLUSTER, cores.key(4), cores.endpoints(4), Millis(1000))
-REMOVE: Final = m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(1000))
-UPDATE: Final = m.UpdateRaftVoterRequest(
-    cores.CLUSTER, Epoch(1), cores.key(3), (Endpoint("GRPC", "elsewhere", 9094),), 0, 1
+ADD: Final = m.AddRaftVoterRequest(
+    cluster_id=cores.CLUSTER,
+    voter=cores.key(4),
+    listeners=cores.endpoints(4),
+    timeout_ms=Millis(1000),
 )
-VERSIONS: Final = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(4), 0, 1)
+REMOVE: Final = m.RemoveRaftVoterRequest(
+    cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(1000)
+)
+UPDATE: Final = m.UpdateRaftVoterRequest(
+    cluster_id=cores.CLUSTER,
+    current_leader_epoch=Epoch(1),
+    voter=cores.key(3),
+    listeners=(Endpoint("GRPC", "elsewhere", 9094),),
+    kraft_version_min=0,
+    kraft_version_max=1,
+)
+VERSIONS: Final = m.ApiVersionsResponse(
+    error=ErrorCode.NONE,
+    cluster_id=cores.CLUSTER,
+    key=cores.key(4),
+    kraft_version_min=0,
+    kraft_version_max=1,
+)
 Step: TypeAlias = "Callable[[Peer], None]"
 
 

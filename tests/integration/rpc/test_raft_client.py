@@ -25,21 +25,36 @@ if TYPE_CHECKING:
 
 LEADER = m.LeaderInfo(NodeId(1), Epoch(4))
 VOTE = m.VoteRequest(
-    cores.CLUSTER, cores.key(1), cores.key(2), Epoch(3), cores.end(7, 2), pre_vote=True
+    cluster_id=cores.CLUSTER,
+    voter=cores.key(1),
+    replica=cores.key(2),
+    replica_epoch=Epoch(3),
+    last=cores.end(7, 2),
+    pre_vote=True,
 )
 GRANTED = m.VoteResponse(ErrorCode.NONE, LEADER, vote_granted=True)
 
 
 def fetch(offset: int) -> m.FetchRequest:
     return m.FetchRequest(
-        cores.CLUSTER, cores.key(2), Epoch(4), Offset(offset), Epoch(4), Millis(500), 1024
+        cluster_id=cores.CLUSTER,
+        replica=cores.key(2),
+        current_leader_epoch=Epoch(4),
+        fetch_offset=Offset(offset),
+        last_fetched_epoch=Epoch(4),
+        max_wait_ms=Millis(500),
+        max_bytes=1024,
     )
 
 
 def fetched(high_watermark: int, data: bytes = b"") -> m.FetchResponse:
     records = m.FetchedBatches(data, ()) if data else None
     return m.FetchResponse(
-        ErrorCode.NONE, LEADER, Offset(high_watermark), Offset(0), records=records
+        error=ErrorCode.NONE,
+        leader=LEADER,
+        high_watermark=Offset(high_watermark),
+        log_start_offset=Offset(0),
+        records=records,
     )
 
 

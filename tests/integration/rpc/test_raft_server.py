@@ -250,7 +250,12 @@ async def test_unary_calls_reach_the_core_and_back(
             stub.Vote,
             convert.pb_vote_request(
                 m.VoteRequest(
-                    cores.CLUSTER, cores.key(1), key, Epoch(3), cores.end(7, 2), pre_vote=True
+                    cluster_id=cores.CLUSTER,
+                    voter=cores.key(1),
+                    replica=key,
+                    replica_epoch=Epoch(3),
+                    last=cores.end(7, 2),
+                    pre_vote=True,
                 )
             ),
             m.VoteResponse(ErrorCode.NONE, LEADER, vote_granted=True),
@@ -275,9 +280,23 @@ async def test_unary_calls_reach_the_core_and_back(
         (
             stub.FetchSnapshot,
             convert.pb_fetch_snapshot_request(
-                m.FetchSnapshotRequest(cores.CLUSTER, key, Epoch(3), cores.end(7, 2), 40, 1024)
+                m.FetchSnapshotRequest(
+                    cluster_id=cores.CLUSTER,
+                    replica=key,
+                    current_leader_epoch=Epoch(3),
+                    snapshot_id=cores.end(7, 2),
+                    position=40,
+                    max_bytes=1024,
+                )
             ),
-            m.FetchSnapshotResponse(ErrorCode.NONE, LEADER, cores.end(7, 2), 43, 40, b"end"),
+            m.FetchSnapshotResponse(
+                error=ErrorCode.NONE,
+                leader=LEADER,
+                snapshot_id=cores.end(7, 2),
+                size_bytes=43,
+                position=40,
+                chunk=b"end",
+            ),
             convert.fetch_snapshot_response,
         ),
     ]

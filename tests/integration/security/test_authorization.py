@@ -47,10 +47,21 @@ if TYPE_CHECKING:
 
 LEADER = m.LeaderInfo(NodeId(1), Epoch(4))
 VOTE = m.VoteRequest(
-    cores.CLUSTER, cores.key(1), cores.key(2), Epoch(3), cores.end(7, 2), pre_vote=True
+    cluster_id=cores.CLUSTER,
+    voter=cores.key(1),
+    replica=cores.key(2),
+    replica_epoch=Epoch(3),
+    last=cores.end(7, 2),
+    pre_vote=True,
 )
 FETCH = m.FetchRequest(
-    cores.CLUSTER, cores.key(2), Epoch(4), Offset(0), Epoch(4), Millis(500), 1024
+    cluster_id=cores.CLUSTER,
+    replica=cores.key(2),
+    current_leader_epoch=Epoch(4),
+    fetch_offset=Offset(0),
+    last_fetched_epoch=Epoch(4),
+    max_wait_ms=Millis(500),
+    max_bytes=1024,
 )
 CREATE = CreateTopics((NewTopic("a"),))
 CREATED = CreateTopicsReply((CreatedTopic("a", topic_id=TopicId(b"t" * UUID_BYTES), partitions=1),))
@@ -87,7 +98,12 @@ async def test_a_fetch_stream_is_judged_when_it_begins(guarded: Served, stores: 
     async with calling(guarded, stores, "peer") as channel:
         stream = raft_pb2_grpc.RaftStub(channel).Fetch()
         await stream.write(request)
-        fetched = m.FetchResponse(ErrorCode.NONE, LEADER, Offset(3), Offset(0))
+        fetched = m.FetchResponse(
+            error=ErrorCode.NONE,
+            leader=LEADER,
+            high_watermark=Offset(3),
+            log_start_offset=Offset(0),
+        )
         (await guarded.raft.asked()).answer.set_result(fetched)
         answer = await stream.read()
         assert isinstance(answer, raft_pb2.FetchResponse)
@@ -103,9 +119,9 @@ async def test_voters_are_changed_by_operators_and_by_peers_for_themselves(
     guarded: Served, stores: Stores
 ) -> None:
     add = m.AddRaftVoterRequest(
-        cores.CLUSTER,
-        cores.key(4),
-        (Endpoint("GRPC", "h", 1),),
+        cluster_id=cores.CLUSTER,
+        voter=cores.key(4),
+        listeners=(Endpoint("GRPC", "h", 1),),
         ack_when_committed=True,
         timeout_ms=Millis(1000),
         auto_join=True,

@@ -34,20 +34,37 @@ if TYPE_CHECKING:
     from tests.integration.security.stores import Stores
 
 LEADER = m.LeaderInfo(NodeId(1), Epoch(4))
-FETCHED = m.FetchResponse(ErrorCode.NONE, LEADER, Offset(3), Offset(0))
+FETCHED = m.FetchResponse(
+    error=ErrorCode.NONE, leader=LEADER, high_watermark=Offset(3), log_start_offset=Offset(0)
+)
 TIMEOUT_MS = int(WAIT_S * 1000)
 
 
 def fetch(replica: ReplicaKey | None) -> raft_pb2.FetchRequest:
     return convert_raft.pb_fetch_request(
-        m.FetchRequest(cores.CLUSTER, replica, Epoch(4), Offset(0), Epoch(4), Millis(0), 1024)
+        m.FetchRequest(
+            cluster_id=cores.CLUSTER,
+            replica=replica,
+            current_leader_epoch=Epoch(4),
+            fetch_offset=Offset(0),
+            last_fetched_epoch=Epoch(4),
+            max_wait_ms=Millis(0),
+            max_bytes=1024,
+        )
     )
 
 
 def fetch_snapshot(replica: ReplicaKey | None) -> raft_pb2.FetchSnapshotRequest:
     wanted = OffsetAndEpoch(offset=Offset(9), epoch=Epoch(3))
     return convert_raft.pb_fetch_snapshot_request(
-        m.FetchSnapshotRequest(cores.CLUSTER, replica, Epoch(4), wanted, 0, 1024)
+        m.FetchSnapshotRequest(
+            cluster_id=cores.CLUSTER,
+            replica=replica,
+            current_leader_epoch=Epoch(4),
+            snapshot_id=wanted,
+            position=0,
+            max_bytes=1024,
+        )
     )
 
 
@@ -60,7 +77,7 @@ async def test_a_reader_fetches_as_no_replica_and_not_as_one(
         (await guarded.raft.asked()).answer.set_result(FETCHED)
         assert (await fetching).high_watermark == 3
         chunk = asyncio.ensure_future(stub.FetchSnapshot(fetch_snapshot(None), timeout=WAIT_S))
-        answer = m.FetchSnapshotResponse(ErrorCode.NONE, LEADER, size_bytes=7)
+        answer = m.FetchSnapshotResponse(error=ErrorCode.NONE, leader=LEADER, size_bytes=7)
         (await guarded.raft.asked()).answer.set_result(answer)
         assert (await chunk).size == 7
         replica = cores.key(2)
@@ -98,7 +115,12 @@ async def test_a_reader_may_know_who_leads(guarded: Served, stores: Stores) -> N
 
 async def test_a_reader_may_do_nothing_else(guarded: Served, stores: Stores) -> None:
     vote = m.VoteRequest(
-        cores.CLUSTER, cores.key(1), cores.key(2), Epoch(3), cores.end(7, 2), pre_vote=True
+        cluster_id=cores.CLUSTER,
+        voter=cores.key(1),
+        replica=cores.key(2),
+        replica_epoch=Epoch(3),
+        last=cores.end(7, 2),
+        pre_vote=True,
     )
     async with calling(guarded, stores, "reader") as channel:
         raft = raft_pb2_grpc.RaftStub(channel)

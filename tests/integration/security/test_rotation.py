@@ -35,7 +35,12 @@ if TYPE_CHECKING:
 
 LEADER = m.LeaderInfo(NodeId(1), Epoch(4))
 VOTE = m.VoteRequest(
-    cores.CLUSTER, cores.key(1), cores.key(2), Epoch(3), cores.end(7, 2), pre_vote=True
+    cluster_id=cores.CLUSTER,
+    voter=cores.key(1),
+    replica=cores.key(2),
+    replica_epoch=Epoch(3),
+    last=cores.end(7, 2),
+    pre_vote=True,
 )
 CREATE = CreateTopics((NewTopic("a"),))
 CREATED = CreateTopicsReply((CreatedTopic("a", topic_id=TopicId(b"t" * UUID_BYTES), partitions=1),))
@@ -61,7 +66,13 @@ class Peers:
 
     def fetch(self, offset: int) -> None:
         request = m.FetchRequest(
-            cores.CLUSTER, cores.key(2), Epoch(4), Offset(offset), Epoch(4), Millis(500), 1024
+            cluster_id=cores.CLUSTER,
+            replica=cores.key(2),
+            current_leader_epoch=Epoch(4),
+            fetch_offset=Offset(offset),
+            last_fetched_epoch=Epoch(4),
+            max_wait_ms=Millis(500),
+            max_bytes=1024,
         )
         self.client.send(SendRequest(CallId(offset), self.to, request))
 
@@ -72,7 +83,12 @@ class Peers:
         """Let the server answer the next Fetch; what the client got."""
         asked = await self._served.raft.asked()
         asked.answer.set_result(
-            m.FetchResponse(ErrorCode.NONE, LEADER, Offset(high_watermark), Offset(0))
+            m.FetchResponse(
+                error=ErrorCode.NONE,
+                leader=LEADER,
+                high_watermark=Offset(high_watermark),
+                log_start_offset=Offset(0),
+            )
         )
         return await asyncio.wait_for(self.answers.get(), WAIT_S)
 
@@ -144,7 +160,14 @@ async def test_a_fetch_stream_moves_to_the_new_certificate_between_two_answers(
     asked = await guarded.raft.asked()
     asked.answer.set_result(GRANTED)
     assert await asyncio.wait_for(peers.answers.get(), WAIT_S) == GRANTED
-    parked.answer.set_result(m.FetchResponse(ErrorCode.NONE, LEADER, Offset(12), Offset(0)))
+    parked.answer.set_result(
+        m.FetchResponse(
+            error=ErrorCode.NONE,
+            leader=LEADER,
+            high_watermark=Offset(12),
+            log_start_offset=Offset(0),
+        )
+    )
     assert isinstance(await asyncio.wait_for(peers.answers.get(), WAIT_S), m.FetchResponse)
     # The next one opens a channel as somebody else; the old stream ends without a failed call.
     peers.fetch(3)

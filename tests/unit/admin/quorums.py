@@ -14,7 +14,13 @@ def state(node_id: int, end: int | None = 100) -> m.ReplicaState:
     """A replica that fetches, unless it has no end."""
     moment = None if end is None else NOW
     offset = None if end is None else Offset(end)
-    return m.ReplicaState(cores.key(node_id), offset, moment, moment, cores.endpoints(node_id))
+    return m.ReplicaState(
+        key=cores.key(node_id),
+        log_end_offset=offset,
+        last_fetch_ms=moment,
+        last_caught_up_ms=moment,
+        endpoints=cores.endpoints(node_id),
+    )
 
 
 def quorum(
@@ -27,12 +33,12 @@ def quorum(
 ) -> m.DescribeQuorumResponse:
     """What the leader of epoch 5 says; voters 1 to 3 unless others are named."""
     return m.DescribeQuorumResponse(
-        ErrorCode.NONE,
-        m.LeaderInfo(NodeId(leader), Epoch(5)),
-        None if high_watermark is None else Offset(high_watermark),
-        voters or (state(1), state(2), state(3)),
-        observers,
-        NOW,
+        error=ErrorCode.NONE,
+        leader=m.LeaderInfo(NodeId(leader), Epoch(5)),
+        high_watermark=None if high_watermark is None else Offset(high_watermark),
+        voters=voters or (state(1), state(2), state(3)),
+        observers=observers,
+        now_ms=NOW,
         kraft_version=kraft_version,
         uncommitted_voter_change=pending,
     )

@@ -29,16 +29,38 @@ def test_a_leader_is_told_of_by_the_listener_that_was_asked_on() -> None:
 
 
 def test_so_is_every_replica_of_a_description() -> None:
-    replica = m.ReplicaState(cores.key(2), Offset(3), None, None, (TLS, LOCAL))
-    described = m.DescribeQuorumResponse(
-        ErrorCode.NONE, LEADER, voters=(replica,), observers=(replica,), last_leader=LEADER
+    replica = m.ReplicaState(
+        key=cores.key(2),
+        log_end_offset=Offset(3),
+        last_fetch_ms=None,
+        last_caught_up_ms=None,
+        endpoints=(TLS, LOCAL),
     )
-    seen = m.ReplicaState(cores.key(2), Offset(3), None, None, (LOCAL, TLS))
+    described = m.DescribeQuorumResponse(
+        error=ErrorCode.NONE,
+        leader=LEADER,
+        voters=(replica,),
+        observers=(replica,),
+        last_leader=LEADER,
+    )
+    seen = m.ReplicaState(
+        key=cores.key(2),
+        log_end_offset=Offset(3),
+        last_fetch_ms=None,
+        last_caught_up_ms=None,
+        endpoints=(LOCAL, TLS),
+    )
     assert seen_on("LOCAL", described) == m.DescribeQuorumResponse(
-        ErrorCode.NONE, SEEN, voters=(seen,), observers=(seen,), last_leader=SEEN
+        error=ErrorCode.NONE, leader=SEEN, voters=(seen,), observers=(seen,), last_leader=SEEN
     )
 
 
 def test_who_a_server_is_names_no_leader() -> None:
-    who = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(1), 0, 1)
+    who = m.ApiVersionsResponse(
+        error=ErrorCode.NONE,
+        cluster_id=cores.CLUSTER,
+        key=cores.key(1),
+        kraft_version_min=0,
+        kraft_version_max=1,
+    )
     assert seen_on("LOCAL", who) is who

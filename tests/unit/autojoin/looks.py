@@ -88,13 +88,13 @@ def state(
     """A replica that follows, unless told otherwise."""
     endpoint = Endpoint("GRPC", host or f"q-{node_id}.q.default.svc", 9094)
     return m.ReplicaState(
-        key(node_id, disk),
-        Offset(100),
-        fetched,
-        caught_up if fetched == LATELY else fetched,
-        (endpoint,),
-        obstacle,
-        "for a reason" if obstacle else "",
+        key=key(node_id, disk),
+        log_end_offset=Offset(100),
+        last_fetch_ms=fetched,
+        last_caught_up_ms=caught_up if fetched == LATELY else fetched,
+        endpoints=(endpoint,),
+        obstacle=obstacle,
+        obstacle_text="for a reason" if obstacle else "",
     )
 
 
@@ -113,12 +113,12 @@ def quorum(
 ) -> m.DescribeQuorumResponse:
     """What the leader says."""
     return m.DescribeQuorumResponse(
-        ErrorCode.NONE,
-        m.LeaderInfo(NodeId(leader), Epoch(5)),
-        None if high_watermark is None else Offset(high_watermark),
-        tuple(state(each) if isinstance(each, int) else each for each in voters),
-        tuple(state(each) if isinstance(each, int) else each for each in observers),
-        LEADER_NOW,
+        error=ErrorCode.NONE,
+        leader=m.LeaderInfo(NodeId(leader), Epoch(5)),
+        high_watermark=None if high_watermark is None else Offset(high_watermark),
+        voters=tuple(state(each) if isinstance(each, int) else each for each in voters),
+        observers=tuple(state(each) if isinstance(each, int) else each for each in observers),
+        now_ms=LEADER_NOW,
         kraft_version=kraft_version,
         uncommitted_voter_change=pending,
     )

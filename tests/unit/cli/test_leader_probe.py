@@ -21,8 +21,8 @@ ONE, TWO = ("one", 9094), ("two", 9094)
 def said(leader: int | None, *, heard_ms: int | None = None) -> DescribeQuorumResponse:
     """The answer of somebody who does not lead, 100 seconds after its start."""
     return DescribeQuorumResponse(
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        LeaderInfo(None if leader is None else NodeId(leader), Epoch(5)),
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        leader=LeaderInfo(None if leader is None else NodeId(leader), Epoch(5)),
         now_ms=Millis(100_000),
         heard=() if heard_ms is None else (Heard(NodeId(leader or 0), Millis(heard_ms)),),
     )
@@ -40,7 +40,9 @@ def test_without_a_file_for_the_command_servers_are_asked_as_a_controller_asks_i
 def test_who_answers_as_leader_leads_also_before_it_knows_what_is_committed() -> None:
     for high_watermark in (None, Offset(7)):
         info = LeaderInfo(NodeId(1), Epoch(5))
-        answer = DescribeQuorumResponse(ErrorCode.NONE, info, high_watermark)
+        answer = DescribeQuorumResponse(
+            error=ErrorCode.NONE, leader=info, high_watermark=high_watermark
+        )
         assert judge(answer, 1) == (Standing.LEADS, "is node 1, which leads in epoch 5")
 
 

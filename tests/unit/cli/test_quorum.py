@@ -30,21 +30,21 @@ def state(
     directory = DirectoryId(bytes([node_id]) * 16) if known else None
     moment = None if age_ms is None else Millis(1_000 - age_ms)
     return ReplicaState(
-        ReplicaKey(NodeId(node_id), directory),
-        None if end is None else Offset(end),
-        moment,
-        moment,
-        (GRPC,) if known else (),
+        key=ReplicaKey(NodeId(node_id), directory),
+        log_end_offset=None if end is None else Offset(end),
+        last_fetch_ms=moment,
+        last_caught_up_ms=moment,
+        endpoints=(GRPC,) if known else (),
     )
 
 
 DESCRIBED = DescribeQuorumResponse(
-    ErrorCode.NONE,
-    LeaderInfo(NodeId(2), Epoch(5)),
-    Offset(10),
-    (state(1, 8, 30), state(2, 12)),
-    (state(4, None, None, known=False),),
-    Millis(1_000),
+    error=ErrorCode.NONE,
+    leader=LeaderInfo(NodeId(2), Epoch(5)),
+    high_watermark=Offset(10),
+    voters=(state(1, 8, 30), state(2, 12)),
+    observers=(state(4, None, None, known=False),),
+    now_ms=Millis(1_000),
 )
 
 
@@ -99,7 +99,9 @@ def test_an_observer_that_may_not_be_added_is_a_remark_and_a_field() -> None:
 
 def test_a_lag_in_time_that_nobody_knows_is_minus_one() -> None:
     voters = (state(1, 8, None), state(2, 12))
-    described = DescribeQuorumResponse(ErrorCode.NONE, DESCRIBED.leader, Offset(10), voters)
+    described = DescribeQuorumResponse(
+        error=ErrorCode.NONE, leader=DESCRIBED.leader, high_watermark=Offset(10), voters=voters
+    )
     assert quorum.status_fields("cluster", described)["MaxFollowerLagTimeMs"] == -1
 
 

@@ -27,20 +27,36 @@ def child(node_id: int, pid: int | None) -> Child:
 
 def ends(*replicas: tuple[int, int]) -> tuple[ReplicaState, ...]:
     return tuple(
-        ReplicaState(ReplicaKey(NodeId(i)), Offset(end), None, None) for i, end in replicas
+        ReplicaState(
+            key=ReplicaKey(NodeId(i)),
+            log_end_offset=Offset(end),
+            last_fetch_ms=None,
+            last_caught_up_ms=None,
+        )
+        for i, end in replicas
     )
 
 
 LEADER = DescribeQuorumResponse(
-    ErrorCode.NONE, LeaderInfo(NodeId(1), Epoch(4)), Offset(9), ends((1, 9), (2, 7), (3, 0))
+    error=ErrorCode.NONE,
+    leader=LeaderInfo(NodeId(1), Epoch(4)),
+    high_watermark=Offset(9),
+    voters=ends((1, 9), (2, 7), (3, 0)),
 )
 STALE = DescribeQuorumResponse(
-    ErrorCode.NONE, LeaderInfo(NodeId(2), Epoch(3)), Offset(9), ends((1, 9), (2, 9), (3, 0))
+    error=ErrorCode.NONE,
+    leader=LeaderInfo(NodeId(2), Epoch(3)),
+    high_watermark=Offset(9),
+    voters=ends((1, 9), (2, 9), (3, 0)),
 )
 FOLLOWER = DescribeQuorumResponse(
-    ErrorCode.NOT_LEADER_OR_FOLLOWER, LeaderInfo(NodeId(1), Epoch(4)), remarks=("healing",)
+    error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    leader=LeaderInfo(NodeId(1), Epoch(4)),
+    remarks=("healing",),
 )
-SEEKING = DescribeQuorumResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, LeaderInfo(None, Epoch(4)))
+SEEKING = DescribeQuorumResponse(
+    error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=LeaderInfo(None, Epoch(4))
+)
 
 
 def test_of_two_leaders_the_one_of_the_higher_epoch_counts() -> None:

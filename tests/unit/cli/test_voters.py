@@ -58,7 +58,11 @@ def properties(tmp_path: Path, *, node_id: int = 4, is_formatted: bool = True) -
 def test_a_controller_is_added_as_its_own_files_say(tmp_path: Path) -> None:
     arguments = parsed("add-controller", "--config", properties(tmp_path), "--force")
     assert add_request(arguments) == m.AddRaftVoterRequest(
-        cores.CLUSTER, cores.key(4), cores.endpoints(4), Millis(0), force=True
+        cluster_id=cores.CLUSTER,
+        voter=cores.key(4),
+        listeners=cores.endpoints(4),
+        timeout_ms=Millis(0),
+        force=True,
     )
 
 
@@ -66,10 +70,12 @@ def test_a_controller_is_added_as_the_flags_say() -> None:
     endpoint = ("--endpoint", "GRPC://node-4:9094")
     flags = ("--controller-id", "4", "--controller-directory-id", UUID, *endpoint)
     assert add_request(parsed("add-controller", *flags)) == m.AddRaftVoterRequest(
-        ANY, cores.key(4), cores.endpoints(4), Millis(0)
+        cluster_id=ANY, voter=cores.key(4), listeners=cores.endpoints(4), timeout_ms=Millis(0)
     )
     bare = add_request(parsed("add-controller", "--controller-id", "4"))
-    assert bare == m.AddRaftVoterRequest(ANY, ReplicaKey(NodeId(4)), (), Millis(0))
+    assert bare == m.AddRaftVoterRequest(
+        cluster_id=ANY, voter=ReplicaKey(NodeId(4)), listeners=(), timeout_ms=Millis(0)
+    )
 
 
 def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
@@ -99,26 +105,37 @@ def test_bad_flags_are_named() -> None:
 
 def test_a_voter_is_removed_by_its_id_alone_or_with_its_directory() -> None:
     bare = remove_request(parsed("remove-controller", "--controller-id", "4"))
-    assert bare == m.RemoveRaftVoterRequest(ANY, ReplicaKey(NodeId(4)), Millis(0))
+    assert bare == m.RemoveRaftVoterRequest(
+        cluster_id=ANY, voter=ReplicaKey(NodeId(4)), timeout_ms=Millis(0)
+    )
     whole = remove_request(parsed("remove-controller", "-i", "4", "-d", UUID, "--force"))
-    assert whole == m.RemoveRaftVoterRequest(ANY, cores.key(4), Millis(0), force=True)
+    assert whole == m.RemoveRaftVoterRequest(
+        cluster_id=ANY, voter=cores.key(4), timeout_ms=Millis(0), force=True
+    )
 
 
 @pytest.mark.parametrize(
     ("request_", "said", "shown"),
     [
         (
-            m.AddRaftVoterRequest(ANY, cores.key(4), cores.endpoints(4), Millis(0)),
+            m.AddRaftVoterRequest(
+                cluster_id=ANY,
+                voter=cores.key(4),
+                listeners=cores.endpoints(4),
+                timeout_ms=Millis(0),
+            ),
             f"Added controller 4 with directory id {UUID} and endpoints: GRPC://node-4:9094",
             {"id": 4, "directoryId": UUID, "endpoints": ["GRPC://node-4:9094"]},
         ),
         (
-            m.RemoveRaftVoterRequest(ANY, cores.key(4), Millis(0)),
+            m.RemoveRaftVoterRequest(cluster_id=ANY, voter=cores.key(4), timeout_ms=Millis(0)),
             f"Removed KRaft controller 4 with directory id {UUID}",
             {"id": 4, "directoryId": UUID},
         ),
         (
-            m.RemoveRaftVoterRequest(ANY, ReplicaKey(NodeId(4)), Millis(0)),
+            m.RemoveRaftVoterRequest(
+                cluster_id=ANY, voter=ReplicaKey(NodeId(4)), timeout_ms=Millis(0)
+            ),
             "Removed KRaft controller 4 without a directory id",
             {"id": 4},
         ),

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 def test_the_first_controller_that_answers_tells() -> None:
     answer = m.DescribeQuorumResponse(
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        m.LeaderInfo(None, Epoch(7)),
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        leader=m.LeaderInfo(None, Epoch(7)),
         now_ms=Millis(500),
         last_leader=m.LeaderInfo(NodeId(2), Epoch(5)),
         heard=(m.Heard(NodeId(3), Millis(100)),),
@@ -46,7 +46,7 @@ def test_the_first_controller_that_answers_tells() -> None:
 
 def test_a_controller_that_knows_nothing_says_so() -> None:
     answer = m.DescribeQuorumResponse(
-        ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(None, Epoch(0))
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=m.LeaderInfo(None, Epoch(0))
     )
     error = no_leader({"a:1": answer})
     assert str(error).startswith(
@@ -57,7 +57,7 @@ def test_a_controller_that_knows_nothing_says_so() -> None:
 
 def test_a_leader_that_is_gone_and_still_believed_in_is_the_last_one() -> None:
     answer = m.DescribeQuorumResponse(
-        ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(NodeId(3), Epoch(5))
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=m.LeaderInfo(NodeId(3), Epoch(5))
     )
     error = no_leader({"a:1": answer, "c:3": "connection refused"})
     assert str(error).startswith("a:1 takes node 3 for the leader of epoch 5, which is not one;")
@@ -84,7 +84,7 @@ def test_an_address_is_the_first_listener() -> None:
 
 async def test_a_leader_that_another_request_forgets_meanwhile_is_still_an_address() -> None:
     """Requests of several callers share one finder."""
-    leads = m.DescribeQuorumResponse(ErrorCode.NONE, m.LeaderInfo(NodeId(1), Epoch(3)))
+    leads = m.DescribeQuorumResponse(error=ErrorCode.NONE, leader=m.LeaderInfo(NodeId(1), Epoch(3)))
 
     class Client:
         async def try_describe_at(self, _: Address, __: float) -> m.DescribeQuorumResponse:
@@ -102,8 +102,8 @@ async def test_what_was_learnt_in_time_outlives_a_last_question_cut_short(
 ) -> None:
     """However little time is left for the last round, it is told what the one before was told."""
     answer = m.DescribeQuorumResponse(
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        m.LeaderInfo(None, Epoch(7)),
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        leader=m.LeaderInfo(None, Epoch(7)),
         last_leader=m.LeaderInfo(NodeId(2), Epoch(5)),
     )
     rounds: list[float] = []

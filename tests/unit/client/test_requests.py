@@ -24,11 +24,11 @@ def bare(node_id: int) -> ReplicaKey:
 
 
 def add(key: ReplicaKey) -> m.AddRaftVoterRequest:
-    return m.AddRaftVoterRequest(ANY, key, (), Millis(0))
+    return m.AddRaftVoterRequest(cluster_id=ANY, voter=key, listeners=(), timeout_ms=Millis(0))
 
 
 def remove(key: ReplicaKey) -> m.RemoveRaftVoterRequest:
-    return m.RemoveRaftVoterRequest(ANY, key, Millis(0))
+    return m.RemoveRaftVoterRequest(cluster_id=ANY, voter=key, timeout_ms=Millis(0))
 
 
 def transfer(key: ReplicaKey) -> m.TransferLeadershipRequest:
@@ -36,7 +36,14 @@ def transfer(key: ReplicaKey) -> m.TransferLeadershipRequest:
 
 
 def update(key: ReplicaKey) -> m.UpdateRaftVoterRequest:
-    return m.UpdateRaftVoterRequest(ANY, Epoch(0), key, cores.endpoints(2), 0, 1)
+    return m.UpdateRaftVoterRequest(
+        cluster_id=ANY,
+        current_leader_epoch=Epoch(0),
+        voter=key,
+        listeners=cores.endpoints(2),
+        kraft_version_min=0,
+        kraft_version_max=1,
+    )
 
 
 LAGGING = replace(state(4), obstacle=Reason.VOTER_LAGGING, obstacle_text="far behind")
@@ -49,7 +56,10 @@ UPGRADE = m.UpdateFeaturesRequest(1, validate_only=False)
 def test_one_look_at_the_quorum_completes_a_request() -> None:
     described = quorum(observers=(state(4),))
     assert completed(add(bare(4)), described, cores.CLUSTER) == m.AddRaftVoterRequest(
-        cores.CLUSTER, cores.key(4), cores.endpoints(4), Millis(0)
+        cluster_id=cores.CLUSTER,
+        voter=cores.key(4),
+        listeners=cores.endpoints(4),
+        timeout_ms=Millis(0),
     )
     assert completed(remove(bare(3)), described, cores.CLUSTER) == replace(
         remove(cores.key(3)), cluster_id=cores.CLUSTER
@@ -66,7 +76,11 @@ def test_one_look_at_the_quorum_completes_a_request() -> None:
 def test_what_the_caller_says_stays() -> None:
     described = quorum(observers=(state(4),))
     whole = m.AddRaftVoterRequest(
-        ClusterId("other"), cores.key(4), cores.endpoints(9), Millis(0), force=True
+        cluster_id=ClusterId("other"),
+        voter=cores.key(4),
+        listeners=cores.endpoints(9),
+        timeout_ms=Millis(0),
+        force=True,
     )
     assert completed(whole, described, cores.CLUSTER) == whole
     unknown = replace(whole, voter=cores.key(7))

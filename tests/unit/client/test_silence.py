@@ -26,12 +26,14 @@ def names(server: Address | None, epoch: int) -> m.DescribeQuorumResponse:
     """What a follower says: who leads, or that nobody does."""
     ways = () if server is None else (Endpoint("GRPC", *server),)
     leader = m.LeaderInfo(None if server is None else NodeId(server[1]), Epoch(epoch), ways)
-    return m.DescribeQuorumResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, leader)
+    return m.DescribeQuorumResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=leader)
 
 
 def leads(node_id: int, epoch: int) -> m.DescribeQuorumResponse:
     """What a leader says that has told no listener."""
-    return m.DescribeQuorumResponse(ErrorCode.NONE, m.LeaderInfo(NodeId(node_id), Epoch(epoch)))
+    return m.DescribeQuorumResponse(
+        error=ErrorCode.NONE, leader=m.LeaderInfo(NodeId(node_id), Epoch(epoch))
+    )
 
 
 class Words:

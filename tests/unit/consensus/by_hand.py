@@ -232,5 +232,10 @@ def save(epoch: int = 5) -> api.SaveElection:
 
 def records_of(start: int, end: int) -> FetchResponse:
     """An answer whose records the driver has to read."""
-    span = LogRange(Offset(start), Offset(end), 1 << 20)
-    return FetchResponse(ErrorCode.NONE, LeaderInfo(NodeId(1), Epoch(1)), Offset(end), records=span)
+    span = LogRange(start=Offset(start), end=Offset(end), bytes_max=1 << 20)
+    return FetchResponse(
+        error=ErrorCode.NONE,
+        leader=LeaderInfo(NodeId(1), Epoch(1)),
+        high_watermark=Offset(end),
+        records=span,
+    )

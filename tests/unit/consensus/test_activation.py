@@ -73,7 +73,12 @@ async def test_a_batch_that_stands_elsewhere_than_it_was_decided_for_ends_leader
     (proposed,) = asked
     assert isinstance(proposed, api.RecordsProposed)
     leader = stack.driver.core.replica.leader_info
-    answer = ProposalResponse(ErrorCode.NONE, leader, Offset(1 << 20), Offset(1 << 20))
+    answer = ProposalResponse(
+        error=ErrorCode.NONE,
+        leader=leader,
+        base_offset=Offset(1 << 20),
+        last_offset=Offset(1 << 20),
+    )
     stack.application.answered(proposed.token, answer)
     assert not stack.application.controller.is_active
     assert isinstance(asked[-1], api.ResignRequested)

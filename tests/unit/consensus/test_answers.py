@@ -30,8 +30,8 @@ def answers_of(stack: Stack) -> Answers:
 def records_of(stack: Stack) -> m.FetchResponse:
     """An answer that names the whole log."""
     log = stack.driver.store.log
-    span = m.LogRange(log.log_start, Offset(log.end.offset), 1 << 20)
-    return m.FetchResponse(ErrorCode.NONE, m.NOTHING_KNOWN, records=span)
+    span = m.LogRange(start=log.log_start, end=Offset(log.end.offset), bytes_max=1 << 20)
+    return m.FetchResponse(error=ErrorCode.NONE, leader=m.NOTHING_KNOWN, records=span)
 
 
 async def test_an_answer_is_given_once_to_whoever_is_still_there(open_stack: Open) -> None:

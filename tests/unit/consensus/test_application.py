@@ -72,7 +72,9 @@ async def test_what_gathered_lies_before_a_change_of_the_members(open_stack: Ope
     written = stack.application.write(CreateTopics((NewTopic("a"),)), CALLER)
     assert stack.driver.store.log.end.offset == start
     key = ReplicaKey(NodeId(9), None)
-    _, answer = stack.driver.submit(RemoveRaftVoterRequest(CLUSTER, key, Millis(1000)))
+    _, answer = stack.driver.submit(
+        RemoveRaftVoterRequest(cluster_id=CLUSTER, voter=key, timeout_ms=Millis(1000))
+    )
     assert stack.driver.store.log.end.offset > start
     assert isinstance(await answer, MembershipResponse)
     await written

@@ -20,8 +20,19 @@ from tests.unit.raft import cores
 if TYPE_CHECKING:
     from tests.recorded_spans import Recorded
 
-ADD = m.AddRaftVoterRequest(cores.CLUSTER, cores.key(4), cores.endpoints(4), Millis(1000))
-VERSIONS = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(4), 0, 1)
+ADD = m.AddRaftVoterRequest(
+    cluster_id=cores.CLUSTER,
+    voter=cores.key(4),
+    listeners=cores.endpoints(4),
+    timeout_ms=Millis(1000),
+)
+VERSIONS = m.ApiVersionsResponse(
+    error=ErrorCode.NONE,
+    cluster_id=cores.CLUSTER,
+    key=cores.key(4),
+    kraft_version_min=0,
+    kraft_version_max=1,
+)
 CALL = "quorate.raft.v1.Raft/AddRaftVoter"
 
 
@@ -70,7 +81,12 @@ def test_an_added_voter_is_a_child_of_the_call_from_the_check_to_the_commit(*, w
 def test_a_change_that_nobody_traces_is_a_trace_of_its_own() -> None:
     with recorded() as spans:
         watched = leader()
-        watched.ask(m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(1000)), at=4500)
+        watched.ask(
+            m.RemoveRaftVoterRequest(
+                cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(1000)
+            ),
+            at=4500,
+        )
         watched.flush()
         watched.ask(cores.fetch(2, 4, 1))
     change = spans.one("kraft.voter_change")
@@ -128,7 +144,9 @@ def test_a_leader_that_is_none_any_more_does_not_know_what_becomes_of_a_change()
 def test_a_leader_that_is_removed_resigns_within_its_removal() -> None:
     with recorded() as spans:
         watched = leader()
-        removal = m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(1), Millis(1000))
+        removal = m.RemoveRaftVoterRequest(
+            cluster_id=cores.CLUSTER, voter=cores.key(1), timeout_ms=Millis(1000)
+        )
         watched.ask(removal, called="remove", at=4500)
         for node_id in (2, 3):
             watched.ask(cores.fetch(node_id, 4, 1))
@@ -145,7 +163,12 @@ def test_a_voter_that_moved_is_a_change_too() -> None:
     with recorded() as spans:
         watched = leader()
         update = m.UpdateRaftVoterRequest(
-            cores.CLUSTER, Epoch(1), cores.key(2), cores.endpoints(9), 0, 1
+            cluster_id=cores.CLUSTER,
+            current_leader_epoch=Epoch(1),
+            voter=cores.key(2),
+            listeners=cores.endpoints(9),
+            kraft_version_min=0,
+            kraft_version_max=1,
         )
         watched.ask(update, called="update", at=4500)
         commit(watched)

@@ -207,11 +207,22 @@ async def test_a_disk_that_does_not_answer_does_not_hold_up_the_end(open_stack: 
 
 CANDIDATE = ReplicaKey(NodeId(2))
 VOTE = VoteRequest(
-    ClusterId("cluster"), ReplicaKey(NodeId(1)), CANDIDATE, Epoch(5), end_at(0, 0), pre_vote=False
+    cluster_id=ClusterId("cluster"),
+    voter=ReplicaKey(NodeId(1)),
+    replica=CANDIDATE,
+    replica_epoch=Epoch(5),
+    last=end_at(0, 0),
+    pre_vote=False,
 )
 GRANTED = VoteResponse(ErrorCode.NONE, LeaderInfo(None, Epoch(5)), vote_granted=True)
 FETCH = FetchRequest(
-    *(ClusterId("cluster"), CANDIDATE, Epoch(1), end_at(0).offset, Epoch(0), Millis(0), 1 << 20)
+    cluster_id=ClusterId("cluster"),
+    replica=CANDIDATE,
+    current_leader_epoch=Epoch(1),
+    fetch_offset=end_at(0).offset,
+    last_fetched_epoch=Epoch(0),
+    max_wait_ms=Millis(0),
+    max_bytes=1 << 20,
 )
 ASKED = api.SendRequest(CallId(1), api.Peer(NodeId(2), "node-2", 9094), VOTE)
 
@@ -321,7 +332,9 @@ async def test_the_core_hears_of_what_was_cleaned_before_what_came_meanwhile() -
 async def test_a_snapshot_takes_the_place_of_the_log_when_nobody_uses_it() -> None:
     by_hand = DrivenByHand()
     await by_hand.append()
-    await by_hand.tell(named("far behind"), api.InstallSnapshot(end_at(9), 1))
+    await by_hand.tell(
+        named("far behind"), api.InstallSnapshot(snapshot_id=end_at(9), generation=1)
+    )
     assert by_hand.sides.done[-1] == "pause"
     assert by_hand.disk.under_way == [FLUSH]
     await by_hand.finish(FLUSH)

@@ -32,12 +32,12 @@ def progress(
     role: str, epoch: int, leader: int | None, high_watermark: int | None = None
 ) -> api.PublishProgress:
     return api.PublishProgress(
-        role,
-        Epoch(epoch),
-        None if leader is None else NodeId(leader),
-        role == "leader",
-        Offset(0) if role == "leader" else None,
-        None if high_watermark is None else Offset(high_watermark),
+        role=role,
+        epoch=Epoch(epoch),
+        leader_id=None if leader is None else NodeId(leader),
+        is_leader=role == "leader",
+        epoch_start=Offset(0) if role == "leader" else None,
+        high_watermark=None if high_watermark is None else Offset(high_watermark),
     )
 
 

@@ -92,7 +92,7 @@ async def test_writes_of_one_turn_share_a_batch(open_stack: Open) -> None:
     ]
     await asyncio.gather(*futures)
     end = stack.driver.store.log.end.offset
-    data = stack.driver.store.read_range(LogRange(start, end, 1 << 20))
+    data = stack.driver.store.read_range(LogRange(start=start, end=end, bytes_max=1 << 20))
     assert [header.record_count for _, header in iter_batches(data)] == [end - start]
 
 
@@ -109,7 +109,7 @@ async def test_writes_that_come_before_a_commit_share_the_next_batch(open_stack:
     assert stack.driver.store.log.end.offset == middle
     await asyncio.gather(first, *late)
     end = stack.driver.store.log.end.offset
-    data = stack.driver.store.read_range(LogRange(start, end, 1 << 20))
+    data = stack.driver.store.read_range(LogRange(start=start, end=end, bytes_max=1 << 20))
     counts = [header.record_count for _, header in iter_batches(data)]
     assert counts == [middle - start, end - middle]
 

@@ -230,16 +230,16 @@ def fetch(
     read_round: int = 0,
 ) -> m.FetchRequest:
     return m.FetchRequest(
-        CLUSTER,
-        key(node_id),
-        Epoch(epoch),
-        Offset(offset),
-        Epoch(last_epoch),
-        Millis(wait_ms),
-        1024,
-        Offset(0),
-        endpoints(node_id),
-        read_round,
+        cluster_id=CLUSTER,
+        replica=key(node_id),
+        current_leader_epoch=Epoch(epoch),
+        fetch_offset=Offset(offset),
+        last_fetched_epoch=Epoch(last_epoch),
+        max_wait_ms=Millis(wait_ms),
+        max_bytes=1024,
+        high_watermark=Offset(0),
+        replica_endpoints=endpoints(node_id),
+        read_round=read_round,
     )
 
 
@@ -247,7 +247,13 @@ def vote(
     node_id: int, to: int, epoch: int, last: OffsetAndEpoch, *, pre_vote: bool = False
 ) -> m.VoteRequest:
     return m.VoteRequest(
-        CLUSTER, key(to), key(node_id), Epoch(epoch), last, pre_vote, endpoints(node_id)
+        cluster_id=CLUSTER,
+        voter=key(to),
+        replica=key(node_id),
+        replica_epoch=Epoch(epoch),
+        last=last,
+        pre_vote=pre_vote,
+        replica_endpoints=endpoints(node_id),
     )
 
 
@@ -258,11 +264,16 @@ LEADER = m.LeaderInfo(NodeId(1), Epoch(1), endpoints(1))
 FIRST = m.FetchedBatches(
     b"batches",
     (
-        m.BatchInfo(Offset(0), Offset(0), Epoch(1), (LeaderChange(NodeId(1), (), ()),)),
-        m.BatchInfo(Offset(1), Offset(4), Epoch(1)),
+        m.BatchInfo(
+            base_offset=Offset(0),
+            last_offset=Offset(0),
+            epoch=Epoch(1),
+            control=(LeaderChange(NodeId(1), (), ()),),
+        ),
+        m.BatchInfo(base_offset=Offset(1), last_offset=Offset(4), epoch=Epoch(1)),
     ),
 )
-RECORD = m.BatchInfo(Offset(5), Offset(5), Epoch(1))
+RECORD = m.BatchInfo(base_offset=Offset(5), last_offset=Offset(5), epoch=Epoch(1))
 
 
 def batches(*infos: m.BatchInfo) -> m.FetchedBatches:
@@ -277,7 +288,7 @@ def under_way(core: RaftCore, kind: CallKind = CallKind.FETCH) -> CallId:
 
 def fetch_answer(**parts: object) -> m.FetchResponse:
     """What the leader of epoch 1 says to a Fetch."""
-    return m.FetchResponse(ErrorCode.NONE, LEADER, **parts)  # type: ignore[arg-type]
+    return m.FetchResponse(error=ErrorCode.NONE, leader=LEADER, **parts)  # type: ignore[arg-type]
 
 
 def fed() -> RaftCore:

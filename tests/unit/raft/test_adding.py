@@ -18,8 +18,19 @@ from tests.unit.raft import cores
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
 
-ADD = m.AddRaftVoterRequest(cores.CLUSTER, cores.key(4), cores.endpoints(4), Millis(1000))
-VERSIONS = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(4), 0, 1)
+ADD = m.AddRaftVoterRequest(
+    cluster_id=cores.CLUSTER,
+    voter=cores.key(4),
+    listeners=cores.endpoints(4),
+    timeout_ms=Millis(1000),
+)
+VERSIONS = m.ApiVersionsResponse(
+    error=ErrorCode.NONE,
+    cluster_id=cores.CLUSTER,
+    key=cores.key(4),
+    kraft_version_min=0,
+    kraft_version_max=1,
+)
 
 
 def with_observer(*node_ids: int) -> RaftCore:
@@ -209,6 +220,8 @@ def test_a_leader_that_is_deposed_while_it_asks_has_changed_nothing() -> None:
 def test_another_change_waits_while_a_new_voter_is_asked() -> None:
     core = with_observer()
     asked(core)
-    removal = m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(1000))
+    removal = m.RemoveRaftVoterRequest(
+        cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(1000)
+    )
     answer = cores.membership(cores.ask(core, removal, now_ms=4501, token=8))
     assert answer.reason is m.Reason.PENDING_VOTER_CHANGE

@@ -52,7 +52,12 @@ def test_rule_26_every_request_that_names_its_sender_teaches_where_it_is() -> No
         stated(9095),
         called(9095),
         m.UpdateRaftVoterRequest(
-            cores.CLUSTER, Epoch(1), cores.key(2), stated(9095).replica_endpoints, 0, 1
+            cluster_id=cores.CLUSTER,
+            current_leader_epoch=Epoch(1),
+            voter=cores.key(2),
+            listeners=stated(9095).replica_endpoints,
+            kraft_version_min=0,
+            kraft_version_max=1,
         ),
     ):
         known = addresses()
@@ -65,13 +70,13 @@ def called(port: int) -> m.FetchRequest:
     """A question of node 2, who leads; it says where it is."""
     endpoints = stated(port).replica_endpoints
     return m.FetchRequest(
-        cores.CLUSTER,
-        cores.key(2),
-        Epoch(0),
-        Offset(0),
-        Epoch(0),
-        Millis(0),
-        1,
+        cluster_id=cores.CLUSTER,
+        replica=cores.key(2),
+        current_leader_epoch=Epoch(0),
+        fetch_offset=Offset(0),
+        last_fetched_epoch=Epoch(0),
+        max_wait_ms=Millis(0),
+        max_bytes=1,
         replica_endpoints=endpoints,
     )
 

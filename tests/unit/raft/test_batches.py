@@ -20,8 +20,8 @@ def test_batches_are_listed_with_their_control_records() -> None:
     fetched = batch_infos(DATA)
     assert fetched.data == DATA
     assert fetched.batches == (
-        BatchInfo(Offset(4), Offset(4), Epoch(2), (CHANGE,)),
-        BatchInfo(Offset(5), Offset(6), Epoch(2)),
+        BatchInfo(base_offset=Offset(4), last_offset=Offset(4), epoch=Epoch(2), control=(CHANGE,)),
+        BatchInfo(base_offset=Offset(5), last_offset=Offset(6), epoch=Epoch(2)),
     )
 
 

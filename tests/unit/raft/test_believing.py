@@ -136,7 +136,7 @@ def test_rule_27_no_fetch_answer_of_another_cluster_names_a_leader(*, is_followi
     before = (type(core.replica.role), core.replica.election)
     (call, _), *_ = cores.calls(update).values()
     info = m.LeaderInfo(NodeId(3), Epoch(9), cores.endpoints(3))
-    answer = m.FetchResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, info)
+    answer = m.FetchResponse(error=ErrorCode.INCONSISTENT_CLUSTER_ID, leader=info)
     cores.answer(core, call, answer, now_ms=2)
     assert (type(core.replica.role), core.replica.election) == before
 
@@ -145,11 +145,11 @@ def test_rule_27_another_cluster_is_not_told_who_leads_here() -> None:
     core = cores.follower()
     request = cores.vote(3, 2, 2, cores.end(0, 0))
     stranger = m.VoteRequest(
-        ClusterId("other"),
-        request.voter,
-        request.replica,
-        request.replica_epoch,
-        request.last,
+        cluster_id=ClusterId("other"),
+        voter=request.voter,
+        replica=request.replica,
+        replica_epoch=request.replica_epoch,
+        last=request.last,
         pre_vote=False,
     )
     (reply,) = cores.replies(cores.ask(core, stranger, now_ms=2))
@@ -162,7 +162,12 @@ def test_rule_27_a_voter_key_that_does_not_fit_hides_no_epoch_and_no_leader() ->
     wrong = ReplicaKey(NodeId(1), cores.key(9).directory_id)
     asked = cores.vote(2, 1, 5, cores.end(0, 0))
     request = m.VoteRequest(
-        cores.CLUSTER, wrong, asked.replica, Epoch(5), asked.last, pre_vote=False
+        cluster_id=cores.CLUSTER,
+        voter=wrong,
+        replica=asked.replica,
+        replica_epoch=Epoch(5),
+        last=asked.last,
+        pre_vote=False,
     )
     (vote,) = cores.replies(cores.ask(core, request, now_ms=1))
     assert isinstance(vote, m.VoteResponse)
@@ -182,7 +187,9 @@ def test_a_fetch_answer_of_an_older_epoch_appends_nothing() -> None:
     update = cores.begin(core, 1, 4, now_ms=1)
     (call, _), *_ = cores.calls(update).values()
     answer = m.FetchResponse(
-        ErrorCode.NONE, m.LeaderInfo(NodeId(1), Epoch(3), ()), high_watermark=cores.end(7, 1).offset
+        error=ErrorCode.NONE,
+        leader=m.LeaderInfo(NodeId(1), Epoch(3), ()),
+        high_watermark=cores.end(7, 1).offset,
     )
     cores.answer(core, call, answer, now_ms=2)
     role = core.replica.role

@@ -11,11 +11,15 @@ from tests.unit.raft import cores
 
 
 def remove(node_id: int, *, force: bool = False) -> m.RemoveRaftVoterRequest:
-    return m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(node_id), Millis(1000), force)
+    return m.RemoveRaftVoterRequest(
+        cluster_id=cores.CLUSTER, voter=cores.key(node_id), timeout_ms=Millis(1000), force=force
+    )
 
 
 def test_another_cluster_and_a_follower_refuse() -> None:
-    stray = m.RemoveRaftVoterRequest(ClusterId("other"), cores.key(3), Millis(1000))
+    stray = m.RemoveRaftVoterRequest(
+        cluster_id=ClusterId("other"), voter=cores.key(3), timeout_ms=Millis(1000)
+    )
     answer = cores.membership(cores.ask(cores.grown_up_leader(), stray, now_ms=4500))
     assert answer.error is ErrorCode.INCONSISTENT_CLUSTER_ID
     assert answer.reason is m.Reason.INCONSISTENT_CLUSTER_ID

@@ -82,7 +82,7 @@ def test_rule_29_a_later_epoch_is_asked_at_once() -> None:
 
 
 def test_an_error_that_is_repeated_is_said_once_and_asked_ever_later() -> None:
-    error = m.FetchResponse(ErrorCode.UNSUPPORTED_VERSION, cores.LEADER)
+    error = m.FetchResponse(error=ErrorCode.UNSUPPORTED_VERSION, leader=cores.LEADER)
     asked, said = answer_all(cores.fed(), error, until_ms=1900)
     assert said == ["1 answers Fetch with UNSUPPORTED_VERSION"]
     assert asked <= 8
@@ -91,6 +91,6 @@ def test_an_error_that_is_repeated_is_said_once_and_asked_ever_later() -> None:
 def test_an_error_names_the_leader_to_follow() -> None:
     core = cores.follower()
     info = m.LeaderInfo(NodeId(3), Epoch(2), cores.endpoints(3))
-    error = m.FetchResponse(ErrorCode.FENCED_LEADER_EPOCH, info)
+    error = m.FetchResponse(error=ErrorCode.FENCED_LEADER_EPOCH, leader=info)
     cores.answer(core, cores.under_way(core), error, now_ms=2)
     assert core.replica.election == m.ElectionState(Epoch(2), NodeId(3))

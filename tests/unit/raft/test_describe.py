@@ -24,13 +24,13 @@ def test_the_leader_tells_what_every_replica_has_and_when_it_fetched() -> None:
     ]
     (observer,) = answer.observers
     assert observer == m.ReplicaState(
-        cores.key(7),
-        Offset(0),
-        Millis(2002),
-        observer.last_caught_up_ms,
-        cores.endpoints(7),
-        m.Reason.HIGH_WATERMARK_UNKNOWN,
-        observer.obstacle_text,
+        key=cores.key(7),
+        log_end_offset=Offset(0),
+        last_fetch_ms=Millis(2002),
+        last_caught_up_ms=observer.last_caught_up_ms,
+        endpoints=cores.endpoints(7),
+        obstacle=m.Reason.HIGH_WATERMARK_UNKNOWN,
+        obstacle_text=observer.obstacle_text,
     )
     assert "who fetches" in observer.obstacle_text
 
@@ -44,7 +44,13 @@ def test_an_observer_that_may_be_added_has_no_obstacle() -> None:
 
 def test_a_change_that_is_not_committed_is_told() -> None:
     core = cores.grown_up_leader()
-    cores.ask(core, m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(0)), now_ms=4500)
+    cores.ask(
+        core,
+        m.RemoveRaftVoterRequest(
+            cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(0)
+        ),
+        now_ms=4500,
+    )
     answer = cores.described(core, now_ms=4500)
     (gone,) = [voter for voter in cores.voters(1, 2, 3) if voter.key == cores.key(3)]
     assert answer.uncommitted_voter_change == m.VoterChange(m.ChangeKind.REMOVE, gone)
@@ -67,7 +73,13 @@ def test_without_a_leader_it_is_told_who_led_and_who_was_heard_when() -> None:
 
 def test_api_versions_says_who_answers_and_what_it_supports() -> None:
     answer = api_versions(cores.unattached(2).replica)
-    assert answer == m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(2), 0, 1)
+    assert answer == m.ApiVersionsResponse(
+        error=ErrorCode.NONE,
+        cluster_id=cores.CLUSTER,
+        key=cores.key(2),
+        kraft_version_min=0,
+        kraft_version_max=1,
+    )
 
 
 def test_healing_and_refused_votes_are_remarked() -> None:
@@ -90,7 +102,13 @@ def test_a_replica_that_loads_or_abstains_says_so() -> None:
 
 def test_a_removed_leader_that_still_leads_is_shown_as_an_observer() -> None:
     core = cores.grown_up_leader()
-    cores.ask(core, m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(1), Millis(0)), now_ms=4500)
+    cores.ask(
+        core,
+        m.RemoveRaftVoterRequest(
+            cluster_id=cores.CLUSTER, voter=cores.key(1), timeout_ms=Millis(0)
+        ),
+        now_ms=4500,
+    )
     answer = cores.described(core, now_ms=4500)
     assert answer.error is ErrorCode.NONE
     assert [voter.key.node_id for voter in answer.voters] == [2, 3]

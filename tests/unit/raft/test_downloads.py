@@ -31,14 +31,21 @@ def answer(core: RaftCore, kind: CallKind, response: m.PeerResponse, now_ms: int
 
 
 def offer(core: RaftCore, leader: m.LeaderInfo, now_ms: int) -> api.Update:
-    response = m.FetchResponse(ErrorCode.NONE, leader, snapshot_id=SNAPSHOT)
+    response = m.FetchResponse(error=ErrorCode.NONE, leader=leader, snapshot_id=SNAPSHOT)
     return answer(core, CallKind.FETCH, response, now_ms)
 
 
 def send(
     core: RaftCore, leader: m.LeaderInfo, position: int, chunk: bytes, now_ms: int, size: int = 9
 ) -> api.Update:
-    slice_ = m.FetchSnapshotResponse(ErrorCode.NONE, leader, SNAPSHOT, size, position, chunk)
+    slice_ = m.FetchSnapshotResponse(
+        error=ErrorCode.NONE,
+        leader=leader,
+        snapshot_id=SNAPSHOT,
+        size_bytes=size,
+        position=position,
+        chunk=chunk,
+    )
     return answer(core, CallKind.FETCH_SNAPSHOT, slice_, now_ms)
 
 
@@ -63,7 +70,7 @@ def test_a_download_goes_on_where_it_stopped_when_the_file_is_the_same() -> None
     assert request.position == 6
     update = send(core, info(3, 2), 6, FILE[6:], 9)
     assert api.WriteSnapshotChunk(SNAPSHOT, 6, FILE[6:]) in update.effects
-    assert api.InstallSnapshot(SNAPSHOT, 1) in update.effects
+    assert api.InstallSnapshot(snapshot_id=SNAPSHOT, generation=1) in update.effects
 
 
 @pytest.mark.parametrize(

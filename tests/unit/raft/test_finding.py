@@ -18,7 +18,9 @@ from quorate.records.voters import Endpoint
 from tests.unit.raft import cores
 
 BOOTSTRAP = (("boot-4", 9094), ("boot-5", 9094))
-NO_LEADER = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(None, Epoch(3)))
+NO_LEADER = m.FetchResponse(
+    error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=m.LeaderInfo(None, Epoch(3))
+)
 
 
 def restarted(request_timeout_ms: Millis = Millis(2000)) -> RaftCore:
@@ -74,7 +76,7 @@ def test_a_late_answer_counts() -> None:
     call = next_question(core)
     assert let_pass(core, 60_000, refuse=False)
     info = m.LeaderInfo(NodeId(4), Epoch(9), cores.endpoints(4))
-    answer = m.FetchResponse(ErrorCode.FENCED_LEADER_EPOCH, info)
+    answer = m.FetchResponse(error=ErrorCode.FENCED_LEADER_EPOCH, leader=info)
     cores.answer(core, call, answer, now_ms=core.replica.timers.now)
     assert core.replica.epoch == 9
 
@@ -87,7 +89,7 @@ def test_the_leader_that_a_bootstrap_server_names_is_followed() -> None:
     cores.answer(
         core,
         call,
-        m.FetchResponse(ErrorCode.FENCED_LEADER_EPOCH, info),
+        m.FetchResponse(error=ErrorCode.FENCED_LEADER_EPOCH, leader=info),
         now_ms=core.replica.timers.now,
     )
     role = core.replica.role
@@ -122,7 +124,7 @@ def test_the_name_of_the_lost_leader_does_not_end_the_election() -> None:
     call = next_question(core)
     role = core.replica.role
     info = m.LeaderInfo(NodeId(2), Epoch(3), cores.endpoints(2))
-    answer = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info)
+    answer = m.FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
     cores.answer(core, call, answer, now_ms=core.replica.timers.now)
     assert core.replica.role is role
 
@@ -132,7 +134,7 @@ def test_another_address_of_the_lost_leader_is_news() -> None:
     call = next_question(core)
     there = (Endpoint("GRPC", "node-2", 9095),)
     info = m.LeaderInfo(NodeId(2), Epoch(3), there)
-    answer = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, info)
+    answer = m.FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
     cores.answer(core, call, answer, now_ms=core.replica.timers.now)
     assert core.replica.leader_peer() == api.Peer(NodeId(2), "node-2", 9095)
 
@@ -141,7 +143,12 @@ def test_the_word_of_the_leader_itself_ends_the_election() -> None:
     core = lost()
     call = next_question(core)
     info = m.LeaderInfo(NodeId(2), Epoch(3), cores.endpoints(2))
-    cores.answer(core, call, m.FetchResponse(ErrorCode.NONE, info), now_ms=core.replica.timers.now)
+    cores.answer(
+        core,
+        call,
+        m.FetchResponse(error=ErrorCode.NONE, leader=info),
+        now_ms=core.replica.timers.now,
+    )
     assert isinstance(core.replica.role, Follower)
 
 
@@ -158,7 +165,7 @@ def test_a_bootstrap_server_of_another_cluster_is_told_once_and_teaches_nothing(
     for _ in range(30):
         call = discovery(core)
         if call is not None:
-            answer = m.FetchResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, wrong)
+            answer = m.FetchResponse(error=ErrorCode.INCONSISTENT_CLUSTER_ID, leader=wrong)
             notes += cores.said(cores.answer(core, call.call, answer, now_ms=now))
         now += 30
         notes += cores.said(core.step(api.TimerFired(), Millis(now)))
@@ -184,4 +191,6 @@ def test_questions_come_ever_later() -> None:
     assert waits[-1] <= core.replica.config.election_timeout_ms // 2
 
 
-NO_LEADER_YET = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(None, Epoch(0)))
+NO_LEADER_YET = m.FetchResponse(
+    error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=m.LeaderInfo(None, Epoch(0))
+)

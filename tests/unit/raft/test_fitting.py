@@ -33,7 +33,9 @@ def log() -> LogState:
 
 def batch(epoch: int, *control: ControlRecord, base: int = 5) -> m.BatchInfo:
     last = base + max(len(control), 1) - 1
-    return m.BatchInfo(Offset(base), Offset(last), Epoch(epoch), control)
+    return m.BatchInfo(
+        base_offset=Offset(base), last_offset=Offset(last), epoch=Epoch(epoch), control=control
+    )
 
 
 def why(*batches: m.BatchInfo, epoch: int = 3) -> str | None:

@@ -33,7 +33,9 @@ def test_rule_14_a_flush_of_an_older_generation_counts_for_nothing() -> None:
 
 def test_rule_17_batches_that_do_not_continue_the_log_are_refused() -> None:
     core = cores.follower()
-    gap = m.FetchedBatches(b"", (m.BatchInfo(Offset(1), Offset(1), Epoch(1)),))
+    gap = m.FetchedBatches(
+        b"", (m.BatchInfo(base_offset=Offset(1), last_offset=Offset(1), epoch=Epoch(1)),)
+    )
     update = cores.answer(core, cores.under_way(core), cores.fetch_answer(records=gap), now_ms=2)
     assert update.effects == ()
     assert "offset 1 where 0 is next" in update.notes[0].text
@@ -41,7 +43,9 @@ def test_rule_17_batches_that_do_not_continue_the_log_are_refused() -> None:
 
 def test_an_epoch_that_begins_without_a_leader_change_is_refused() -> None:
     core = cores.follower()
-    batch = m.FetchedBatches(b"", (m.BatchInfo(Offset(0), Offset(0), Epoch(1)),))
+    batch = m.FetchedBatches(
+        b"", (m.BatchInfo(base_offset=Offset(0), last_offset=Offset(0), epoch=Epoch(1)),)
+    )
     update = cores.answer(core, cores.under_way(core), cores.fetch_answer(records=batch), now_ms=2)
     assert update.effects == ()
 
@@ -86,7 +90,9 @@ def test_a_second_leader_of_an_epoch_is_never_followed_and_told_once() -> None:
     said: list[str] = []
     for now in (10, 20):
         said += cores.said(cores.begin(core, 3, 1, now_ms=now))
-    learned = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(NodeId(3), Epoch(1)))
+    learned = m.FetchResponse(
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=m.LeaderInfo(NodeId(3), Epoch(1))
+    )
     said += cores.said(cores.answer(core, cores.under_way(core), learned, now_ms=30))[1:]
     assert said == ["3 is named as leader of epoch 1, which 1 leads: it is not followed"]
     assert core.replica.election.leader_id == 1
@@ -109,7 +115,8 @@ def test_a_fetch_timeout_asks_for_pre_votes() -> None:
 def test_an_unattached_replica_asks_the_voters_in_turn() -> None:
     core = cores.unattached()
     found = m.FetchResponse(
-        ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(NodeId(3), Epoch(1), cores.endpoints(3))
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        leader=m.LeaderInfo(NodeId(3), Epoch(1), cores.endpoints(3)),
     )
     cores.answer(core, cores.under_way(core, CallKind.DISCOVERY), found, now_ms=2)
     assert isinstance(core.replica.role, Follower)

@@ -16,7 +16,13 @@ LEADER_ONLY = {"number_of_observers", "number_of_offline_voters", "uncommitted_v
 def test_a_leader_tells_of_the_voters_and_observers() -> None:
     core = cores.grown_up_leader()
     cores.ask(core, cores.fetch(7, 3, 1), now_ms=4450, token=2)
-    cores.ask(core, m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(0)), now_ms=4500)
+    cores.ask(
+        core,
+        m.RemoveRaftVoterRequest(
+            cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(0)
+        ),
+        now_ms=4500,
+    )
     numbers = raft_numbers(core.replica, Millis(4500))
     assert numbers["current_state"] == {name: float(name == "leader") for name in STATES}
     names = ("number_of_voters", "number_of_observers", "uncommitted_voter_change", "is_voter")
@@ -53,7 +59,13 @@ def test_nobody_and_no_vote_are_minus_one() -> None:
 
 def test_a_removed_leader_that_still_leads_counts_as_an_observer() -> None:
     core = cores.grown_up_leader()
-    cores.ask(core, m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(1), Millis(0)), now_ms=4500)
+    cores.ask(
+        core,
+        m.RemoveRaftVoterRequest(
+            cluster_id=cores.CLUSTER, voter=cores.key(1), timeout_ms=Millis(0)
+        ),
+        now_ms=4500,
+    )
     numbers = raft_numbers(core.replica, Millis(4500))
     assert (numbers["number_of_observers"], numbers["is_voter"]) == (1, 0)
 

@@ -44,7 +44,9 @@ def test_a_leader_that_answers_as_one_is_heard() -> None:
 def test_a_leader_that_answered_only_that_it_is_none_was_not_heard() -> None:
     """A rescue takes a follower that heard its leader for the word of a living quorum."""
     core = cores.follower()
-    refusal = m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, m.LeaderInfo(None, Epoch(1)))
+    refusal = m.FetchResponse(
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=m.LeaderInfo(None, Epoch(1))
+    )
     cores.answer(core, cores.under_way(core), refusal, now_ms=5)
     assert heard(core, now_ms=6) == {}
     # Where another leads, its answer tells that its process was there.

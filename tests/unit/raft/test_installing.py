@@ -16,12 +16,24 @@ def test_a_snapshot_is_fetched_in_slices_and_installed() -> None:
     snapshot = cores.end(9, 1)
     cores.answer(core, cores.under_way(core), cores.fetch_answer(snapshot_id=snapshot), now_ms=2)
     for position, chunk in ((0, b"abc"), (3, b"de")):
-        part = m.FetchSnapshotResponse(ErrorCode.NONE, cores.LEADER, snapshot, 5, position, chunk)
+        part = m.FetchSnapshotResponse(
+            error=ErrorCode.NONE,
+            leader=cores.LEADER,
+            snapshot_id=snapshot,
+            size_bytes=5,
+            position=position,
+            chunk=chunk,
+        )
         update = cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), part, now_ms=3)
         assert api.WriteSnapshotChunk(snapshot, position, chunk) in update.effects
-    assert api.InstallSnapshot(snapshot, 1) in update.effects
+    assert api.InstallSnapshot(snapshot_id=snapshot, generation=1) in update.effects
     info = m.SnapshotInfo(snapshot, 5)
-    update = core.step(api.SnapshotInstalled(info, 1, cores.voters(1, 2), 1), Millis(4))
+    update = core.step(
+        api.SnapshotInstalled(
+            snapshot=info, generation=1, voters=cores.voters(1, 2), kraft_version=1
+        ),
+        Millis(4),
+    )
     assert core.replica.log.end == snapshot
     assert core.replica.high_watermark == 9
     ((_, request),) = cores.calls(update).values()
@@ -34,7 +46,7 @@ def test_a_snapshot_that_is_gone_or_does_not_check_is_begun_anew() -> None:
     cores.answer(
         core, cores.under_way(core), cores.fetch_answer(snapshot_id=cores.end(9, 1)), now_ms=2
     )
-    gone = m.FetchSnapshotResponse(ErrorCode.SNAPSHOT_NOT_FOUND, cores.LEADER)
+    gone = m.FetchSnapshotResponse(error=ErrorCode.SNAPSHOT_NOT_FOUND, leader=cores.LEADER)
     cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), gone, now_ms=3)
     assert isinstance(core.replica.role, Follower)
     assert core.replica.role.download is None
@@ -51,7 +63,14 @@ def test_a_refused_snapshot_leaves_the_log_and_its_flushes_as_they_were() -> Non
     core = cores.follower()
     snapshot = cores.end(9, 1)
     cores.answer(core, cores.under_way(core), cores.fetch_answer(snapshot_id=snapshot), now_ms=2)
-    whole = m.FetchSnapshotResponse(ErrorCode.NONE, cores.LEADER, snapshot, 3, 0, b"abc")
+    whole = m.FetchSnapshotResponse(
+        error=ErrorCode.NONE,
+        leader=cores.LEADER,
+        snapshot_id=snapshot,
+        size_bytes=3,
+        position=0,
+        chunk=b"abc",
+    )
     cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), whole, now_ms=3)
     update = core.step(api.SnapshotRefused(snapshot, "crc"), Millis(4))
     assert cores.calls(update) == {}
@@ -60,7 +79,12 @@ def test_a_refused_snapshot_leaves_the_log_and_its_flushes_as_they_were() -> Non
     cores.answer(core, cores.under_way(core), cores.fetch_answer(records=cores.FIRST), now_ms=401)
     core.step(api.LogFlushed(cores.end(5, 1), 0), Millis(402))
     assert core.replica.log.flushed == 5
-    late = core.step(api.SnapshotInstalled(m.SnapshotInfo(snapshot, 3), 0, None, 1), Millis(403))
+    late = core.step(
+        api.SnapshotInstalled(
+            snapshot=m.SnapshotInfo(snapshot, 3), generation=0, voters=None, kraft_version=1
+        ),
+        Millis(403),
+    )
     assert late.effects == ()
     assert core.replica.log.end == cores.end(5, 1)
 

@@ -32,7 +32,12 @@ def observer(
     update = cores.begin(core, 1, 1, now_ms=1)
     call, _ = cores.calls(update)[1]
     leader = m.LeaderInfo(cores.key(1).node_id, Epoch(1), cores.endpoints(1))
-    answer = m.FetchResponse(ErrorCode.NONE, leader, Offset(high_watermark), Offset(0))
+    answer = m.FetchResponse(
+        error=ErrorCode.NONE,
+        leader=leader,
+        high_watermark=Offset(high_watermark),
+        log_start_offset=Offset(0),
+    )
     return core, cores.answer(core, call, answer, now_ms=2)
 
 
@@ -50,10 +55,10 @@ def test_a_new_controller_asks_to_be_added_without_waiting_for_the_commit() -> N
     timeout_ms = core.replica.config.request_timeout_ms
     assert asked(update) == [
         m.AddRaftVoterRequest(
-            cores.CLUSTER,
-            ReplicaKey(cores.key(4).node_id, NEW_DISK),
-            cores.endpoints(4),
-            timeout_ms,
+            cluster_id=cores.CLUSTER,
+            voter=ReplicaKey(cores.key(4).node_id, NEW_DISK),
+            listeners=cores.endpoints(4),
+            timeout_ms=timeout_ms,
             ack_when_committed=False,
             auto_join=True,
         )
@@ -64,7 +69,9 @@ def test_its_disk_of_before_goes_first() -> None:
     core, update = observer(3, cores.voters(1, 2, 3))
     timeout_ms = core.replica.config.request_timeout_ms
     assert asked(update) == [
-        m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), timeout_ms, auto_join=True)
+        m.RemoveRaftVoterRequest(
+            cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=timeout_ms, auto_join=True
+        )
     ]
 
 
@@ -126,10 +133,10 @@ def leader_says(
     (call,) = [c.call for c in core.replica.calls._by_id.values() if c.kind is CallKind.FETCH]
     leader = m.LeaderInfo(cores.key(1).node_id, Epoch(1), cores.endpoints(1))
     answer = m.FetchResponse(
-        ErrorCode.NONE,
-        leader,
-        Offset(high_watermark),
-        Offset(0),
+        error=ErrorCode.NONE,
+        leader=leader,
+        high_watermark=Offset(high_watermark),
+        log_start_offset=Offset(0),
         records=m.FetchedBatches(b"b", batches),
     )
     update = cores.answer(core, call, answer, now_ms=now_ms)
@@ -145,11 +152,16 @@ def leader_says(
 
 def change_at(offset: int, voters: VoterSet) -> m.BatchInfo:
     """The batch that puts a set in force."""
-    return m.BatchInfo(Offset(offset), Offset(offset), Epoch(1), (KRaftVoters(voters),))
+    return m.BatchInfo(
+        base_offset=Offset(offset),
+        last_offset=Offset(offset),
+        epoch=Epoch(1),
+        control=(KRaftVoters(voters),),
+    )
 
 
 def records_at(offset: int) -> m.BatchInfo:
-    return m.BatchInfo(Offset(offset), Offset(offset), Epoch(1))
+    return m.BatchInfo(base_offset=Offset(offset), last_offset=Offset(offset), epoch=Epoch(1))
 
 
 def voter_three(*, high_watermark: int) -> RaftCore:
@@ -198,7 +210,15 @@ def test_what_a_leader_before_this_one_had_committed_says_nothing_of_now() -> No
     call, _ = cores.calls(update)[1]
     leader = m.LeaderInfo(cores.key(1).node_id, Epoch(2), cores.endpoints(1))
     cores.answer(
-        core, call, m.FetchResponse(ErrorCode.NONE, leader, Offset(3), Offset(0)), now_ms=2
+        core,
+        call,
+        m.FetchResponse(
+            error=ErrorCode.NONE,
+            leader=leader,
+            high_watermark=Offset(3),
+            log_start_offset=Offset(0),
+        ),
+        now_ms=2,
     )
     assert not core.replica.was_voter
 

@@ -58,13 +58,27 @@ def test_a_replica_behind_the_log_start_is_sent_to_the_snapshot() -> None:
     core.step(api.LogCleaned(Offset(3), (info,)), Millis(2003))
     answer = cores.fetched(cores.ask(core, cores.fetch(3, 0, 0), now_ms=2004, token=3))
     assert answer.snapshot_id == cores.end(3, 1)
-    request = m.FetchSnapshotRequest(cores.CLUSTER, cores.key(3), Epoch(1), cores.end(3, 1), 40, 16)
+    request = m.FetchSnapshotRequest(
+        cluster_id=cores.CLUSTER,
+        replica=cores.key(3),
+        current_leader_epoch=Epoch(1),
+        snapshot_id=cores.end(3, 1),
+        position=40,
+        max_bytes=16,
+    )
     cores.ask(core, request, now_ms=2004, token=5)
     core.step(api.SnapshotChecked(cores.end(3, 1), None), Millis(2005))
     (chunk,) = cores.replies(cores.ask(core, request, now_ms=2005, token=4))
     assert isinstance(chunk, m.FetchSnapshotResponse)
-    assert chunk.chunk == m.SnapshotRange(cores.end(3, 1), 40, 16)
-    beyond = m.FetchSnapshotRequest(cores.CLUSTER, cores.key(3), Epoch(1), cores.end(3, 1), 100, 16)
+    assert chunk.chunk == m.SnapshotRange(snapshot_id=cores.end(3, 1), position=40, bytes_max=16)
+    beyond = m.FetchSnapshotRequest(
+        cluster_id=cores.CLUSTER,
+        replica=cores.key(3),
+        current_leader_epoch=Epoch(1),
+        snapshot_id=cores.end(3, 1),
+        position=100,
+        max_bytes=16,
+    )
     (error,) = cores.replies(cores.ask(core, beyond, now_ms=2006, token=5))
     assert isinstance(error, m.FetchSnapshotResponse)
     assert error.error is ErrorCode.POSITION_OUT_OF_RANGE

@@ -102,7 +102,9 @@ def test_no_voter_is_removed_on_whom_those_with_leave_would_rely() -> None:
     quorum = quorums.Quorum()
     assert quorum.may_stop(4)
     assert quorum.may_stop(5)
-    removal = m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(0))
+    removal = m.RemoveRaftVoterRequest(
+        cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(0)
+    )
     answer = quorum.ask(removal)
     assert answer.reason is m.Reason.NO_LIVE_MAJORITY
     assert dict(answer.metadata) == {"alive": "2", "majority": "3"}

@@ -10,9 +10,21 @@ from quorate.records.ids import Epoch, Millis
 from tests.unit.raft import cores
 
 REQUESTS: list[m.MembershipRequest] = [
-    m.AddRaftVoterRequest(cores.CLUSTER, cores.key(4), cores.endpoints(4), Millis(1000)),
-    m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(1000)),
-    m.UpdateRaftVoterRequest(cores.CLUSTER, Epoch(1), cores.key(3), cores.endpoints(3), 0, 1),
+    m.AddRaftVoterRequest(
+        cluster_id=cores.CLUSTER,
+        voter=cores.key(4),
+        listeners=cores.endpoints(4),
+        timeout_ms=Millis(1000),
+    ),
+    m.RemoveRaftVoterRequest(cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(1000)),
+    m.UpdateRaftVoterRequest(
+        cluster_id=cores.CLUSTER,
+        current_leader_epoch=Epoch(1),
+        voter=cores.key(3),
+        listeners=cores.endpoints(3),
+        kraft_version_min=0,
+        kraft_version_max=1,
+    ),
     m.UpdateFeaturesRequest(1, validate_only=False),
     m.TransferLeadershipRequest(cores.CLUSTER, cores.key(2)),
 ]

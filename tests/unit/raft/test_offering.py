@@ -35,7 +35,12 @@ def ask(
 ) -> tuple[m.FetchSnapshotResponse, bool]:
     """The answer to node 3, and whether the file is being checked because of it."""
     request = m.FetchSnapshotRequest(
-        cores.CLUSTER, cores.key(3), Epoch(1), snapshot_id, position, 60
+        cluster_id=cores.CLUSTER,
+        replica=cores.key(3),
+        current_leader_epoch=Epoch(1),
+        snapshot_id=snapshot_id,
+        position=position,
+        max_bytes=60,
     )
     update = cores.ask(core, request, now_ms=now_ms, token=now_ms)
     slices = [r for r in cores.replies(update) if isinstance(r, m.FetchSnapshotResponse)]
@@ -52,7 +57,7 @@ def test_rule_30_a_snapshot_is_checked_once_before_its_first_slice() -> None:
     core.step(api.SnapshotChecked(OLD, None), Millis(2012))
     for position in (0, 60):
         answer, is_checked = ask(core, 2013, position=position)
-        assert answer.chunk == m.SnapshotRange(OLD, position, 60)
+        assert answer.chunk == m.SnapshotRange(snapshot_id=OLD, position=position, bytes_max=60)
         assert not is_checked
 
 
@@ -83,7 +88,9 @@ def test_a_snapshot_that_rotted_after_it_was_served_is_not_sent_any_more() -> No
     core = leader()
     ask(core, 2010)
     core.step(api.SnapshotChecked(OLD, None), Millis(2012))
-    assert ask(core, 2013, position=60)[0].chunk == m.SnapshotRange(OLD, 60, 60)
+    assert ask(core, 2013, position=60)[0].chunk == m.SnapshotRange(
+        snapshot_id=OLD, position=60, bytes_max=60
+    )
     core.step(api.SnapshotChecked(OLD, "the CRC is wrong"), Millis(2014))
     assert ask(core, 2015, position=60)[0].chunk == b""
 

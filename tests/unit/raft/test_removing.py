@@ -11,7 +11,9 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, ReplicaKey
 from tests.unit.raft import cores
 
-REMOVE = m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(3), Millis(1000))
+REMOVE = m.RemoveRaftVoterRequest(
+    cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(1000)
+)
 
 
 def test_who_is_removed_is_decommissioned() -> None:

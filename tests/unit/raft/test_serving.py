@@ -43,7 +43,7 @@ def test_an_append_answers_the_parked_fetch_before_any_flush() -> None:
     assert isinstance(proposal, m.ProposalResponse)
     assert (proposal.base_offset, proposal.last_offset) == (3, 4)
     assert isinstance(answer, m.FetchResponse)
-    assert answer.records == m.LogRange(Offset(3), Offset(5), 1024)
+    assert answer.records == m.LogRange(start=Offset(3), end=Offset(5), bytes_max=1024)
 
 
 def test_an_observer_is_served_committed_records_only() -> None:
@@ -52,7 +52,9 @@ def test_an_observer_is_served_committed_records_only() -> None:
     assert cores.fetched(update).records is None
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2002, token=2)
     update = cores.ask(core, cores.fetch(7, 0, 0, wait_ms=0), now_ms=2003, token=3)
-    assert cores.fetched(update).records == m.LogRange(Offset(0), Offset(3), 1024)
+    assert cores.fetched(update).records == m.LogRange(
+        start=Offset(0), end=Offset(3), bytes_max=1024
+    )
 
 
 def test_rule_3_an_observer_that_becomes_a_voter_gets_its_parked_fetch_answered() -> None:
@@ -60,7 +62,9 @@ def test_rule_3_an_observer_that_becomes_a_voter_gets_its_parked_fetch_answered(
     cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
     cores.ask(core, cores.fetch(7, 3, 1), now_ms=2002, token=7)
     update = cores.append(core, cores.voters(1, 2, 3, 7), now_ms=2003)
-    assert cores.fetched(update).records == m.LogRange(Offset(3), Offset(4), 1024)
+    assert cores.fetched(update).records == m.LogRange(
+        start=Offset(3), end=Offset(4), bytes_max=1024
+    )
 
 
 def test_rule_20_a_newer_fetch_of_a_replica_releases_the_older() -> None:

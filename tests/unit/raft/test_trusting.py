@@ -30,7 +30,7 @@ IMPOSSIBLE: dict[str, m.FetchResponse | api.CallFailure] = {
         high_watermark=Offset(1), records=cores.batches(cores.RECORD)
     ),
     "another leader of its epoch": m.FetchResponse(
-        ErrorCode.NONE, m.LeaderInfo(NodeId(3), Epoch(1)), Offset(3)
+        error=ErrorCode.NONE, leader=m.LeaderInfo(NodeId(3), Epoch(1)), high_watermark=Offset(3)
     ),
     "a snapshot of what is here": cores.fetch_answer(snapshot_id=cores.end(3, 1)),
     "a snapshot of less": cores.fetch_answer(snapshot_id=cores.end(1, 1)),

@@ -19,7 +19,14 @@ from quorate.records.voters import Endpoint, Voter
 from tests.unit.raft import cores
 
 MOVED = (Endpoint("GRPC", "elsewhere", 9094),)
-UPDATE = m.UpdateRaftVoterRequest(cores.CLUSTER, Epoch(1), cores.key(3), MOVED, 0, 1)
+UPDATE = m.UpdateRaftVoterRequest(
+    cluster_id=cores.CLUSTER,
+    current_leader_epoch=Epoch(1),
+    voter=cores.key(3),
+    listeners=MOVED,
+    kraft_version_min=0,
+    kraft_version_max=1,
+)
 
 
 def moved_follower(kraft_version: int = 1) -> tuple[RaftCore, api.Update]:
@@ -36,7 +43,9 @@ def moved_follower(kraft_version: int = 1) -> tuple[RaftCore, api.Update]:
         if isinstance(e, api.SendRequest) and isinstance(e.request, m.FetchRequest)
     ]
     leader = m.LeaderInfo(cores.key(1).node_id, Epoch(1), cores.endpoints(1))
-    answer = m.FetchResponse(ErrorCode.NONE, leader, Offset(0), Offset(0))
+    answer = m.FetchResponse(
+        error=ErrorCode.NONE, leader=leader, high_watermark=Offset(0), log_start_offset=Offset(0)
+    )
     return core, cores.answer(core, fetch.call, answer, now_ms=2)
 
 
@@ -88,9 +97,20 @@ def test_a_leader_that_is_removed_is_still_found_where_its_answers_say() -> None
     core = RaftCore(config, replace(state, election=election), cores.Midway())
     (call, _), *_ = cores.calls(core.start(Millis(0))).values()
     leader = m.LeaderInfo(cores.key(1).node_id, Epoch(1), cores.endpoints(1))
-    batch = m.BatchInfo(Offset(3), Offset(3), Epoch(1), (KRaftVoters(cores.voters(2, 3)),))
+    batch = m.BatchInfo(
+        base_offset=Offset(3),
+        last_offset=Offset(3),
+        epoch=Epoch(1),
+        control=(KRaftVoters(cores.voters(2, 3)),),
+    )
     records = m.FetchedBatches(b"", (batch,))
-    answer = m.FetchResponse(ErrorCode.NONE, leader, Offset(3), Offset(0), records=records)
+    answer = m.FetchResponse(
+        error=ErrorCode.NONE,
+        leader=leader,
+        high_watermark=Offset(3),
+        log_start_offset=Offset(0),
+        records=records,
+    )
     cores.answer(core, call, answer, now_ms=1)
     update = cores.flush(core, now_ms=2)
     assert core.replica.leader_peer() == api.Peer(cores.key(1).node_id, "node-1", 9094)

@@ -37,7 +37,12 @@ def static_leader(*, told: tuple[int, ...] = (2, 3)) -> RaftCore:
         cores.ask(core, cores.fetch(node_id, 1, 1), now_ms=4400, token=100 + node_id)
     for node_id in told:
         entry = m.UpdateRaftVoterRequest(
-            cores.CLUSTER, Epoch(1), cores.key(node_id), cores.endpoints(node_id), 0, 1
+            cluster_id=cores.CLUSTER,
+            current_leader_epoch=Epoch(1),
+            voter=cores.key(node_id),
+            listeners=cores.endpoints(node_id),
+            kraft_version_min=0,
+            kraft_version_max=1,
         )
         cores.ask(core, entry, now_ms=4450, token=200 + node_id)
     return core
@@ -56,7 +61,9 @@ def test_version_and_voters_are_one_batch_and_in_force_at_once() -> None:
     assert core.replica.voters == cores.voters(1, 2, 3)
     # The fetches that were parked under a bare node id are those of voters still.
     fetched = [r for r in cores.replies(update) if isinstance(r, m.FetchResponse)]
-    assert [answer.records for answer in fetched] == [m.LogRange(Offset(1), Offset(3), 1024)] * 2
+    assert [answer.records for answer in fetched] == [
+        m.LogRange(start=Offset(1), end=Offset(3), bytes_max=1024)
+    ] * 2
     update = cores.ask(core, cores.fetch(2, 3, 1), now_ms=4501, token=8)
     cores.flush(core, now_ms=4501)
     update = cores.ask(core, cores.fetch(3, 3, 1), now_ms=4502, token=9)

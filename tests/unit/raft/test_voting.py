@@ -108,12 +108,12 @@ def test_a_request_for_another_directory_is_refused() -> None:
     core = cores.unattached()
     request = cores.vote(2, 1, 1, cores.end(0, 0))
     wrong = m.VoteRequest(
-        request.cluster_id,
-        cores.key(9),
-        request.replica,
-        request.replica_epoch,
-        request.last,
-        False,  # noqa: FBT003
+        cluster_id=request.cluster_id,
+        voter=cores.key(9),
+        replica=request.replica,
+        replica_epoch=request.replica_epoch,
+        last=request.last,
+        pre_vote=False,
     )
     assert cores.voted(cores.ask(core, wrong, now_ms=1)).error is ErrorCode.INVALID_VOTER_KEY
 

@@ -19,13 +19,13 @@ LEADER: Final = m.LeaderInfo(NodeId(1), Epoch(4))
 def fetch_from(replica: int, offset: int) -> pb.FetchRequest:
     return convert.pb_fetch_request(
         m.FetchRequest(
-            cores.CLUSTER,
-            cores.key(replica),
-            Epoch(4),
-            Offset(offset),
-            Epoch(4),
-            Millis(500),
-            1024,
+            cluster_id=cores.CLUSTER,
+            replica=cores.key(replica),
+            current_leader_epoch=Epoch(4),
+            fetch_offset=Offset(offset),
+            last_fetched_epoch=Epoch(4),
+            max_wait_ms=Millis(500),
+            max_bytes=1024,
         )
     )
 
@@ -33,5 +33,9 @@ def fetch_from(replica: int, offset: int) -> pb.FetchRequest:
 def fetched(high_watermark: int, data: bytes = b"") -> m.FetchResponse:
     records = m.FetchedBatches(data, ())
     return m.FetchResponse(
-        ErrorCode.NONE, LEADER, Offset(high_watermark), Offset(0), records=records
+        error=ErrorCode.NONE,
+        leader=LEADER,
+        high_watermark=Offset(high_watermark),
+        log_start_offset=Offset(0),
+        records=records,
     )

@@ -14,30 +14,44 @@ from tests.unit.raft import cores
 
 
 def test_descriptions_survive() -> None:
-    known = m.ReplicaState(cores.key(1), Offset(5), Millis(10), Millis(9), cores.endpoints(1))
-    unknown = m.ReplicaState(cores.key(2), None, None, None)
+    known = m.ReplicaState(
+        key=cores.key(1),
+        log_end_offset=Offset(5),
+        last_fetch_ms=Millis(10),
+        last_caught_up_ms=Millis(9),
+        endpoints=cores.endpoints(1),
+    )
+    unknown = m.ReplicaState(
+        key=cores.key(2), log_end_offset=None, last_fetch_ms=None, last_caught_up_ms=None
+    )
     leader = m.LeaderInfo(NodeId(1), Epoch(2))
     answer = m.DescribeQuorumResponse(
-        ErrorCode.NONE, leader, Offset(5), (known, unknown), (unknown,), Millis(12), ("healing",)
+        error=ErrorCode.NONE,
+        leader=leader,
+        high_watermark=Offset(5),
+        voters=(known, unknown),
+        observers=(unknown,),
+        now_ms=Millis(12),
+        remarks=("healing",),
     )
     assert convert.describe_response(convert.pb_describe_response(answer)) == answer
-    empty = m.DescribeQuorumResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, leader)
+    empty = m.DescribeQuorumResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=leader)
     assert convert.describe_response(convert.pb_describe_response(empty)) == empty
 
 
 def test_a_pending_change_and_what_is_left_without_a_leader_survive() -> None:
     observer = m.ReplicaState(
-        cores.key(4),
-        Offset(5),
-        Millis(10),
-        Millis(9),
-        cores.endpoints(4),
-        m.Reason.VOTER_LAGGING,
-        "node 4 is 7 records behind",
+        key=cores.key(4),
+        log_end_offset=Offset(5),
+        last_fetch_ms=Millis(10),
+        last_caught_up_ms=Millis(9),
+        endpoints=cores.endpoints(4),
+        obstacle=m.Reason.VOTER_LAGGING,
+        obstacle_text="node 4 is 7 records behind",
     )
     answer = m.DescribeQuorumResponse(
-        ErrorCode.NONE,
-        m.LeaderInfo(NodeId(1), Epoch(2)),
+        error=ErrorCode.NONE,
+        leader=m.LeaderInfo(NodeId(1), Epoch(2)),
         observers=(observer,),
         kraft_version=1,
         uncommitted_voter_change=m.VoterChange(
@@ -51,7 +65,13 @@ def test_a_pending_change_and_what_is_left_without_a_leader_survive() -> None:
 
 
 def test_versions_of_a_replica_survive() -> None:
-    who = m.ApiVersionsResponse(ErrorCode.NONE, cores.CLUSTER, cores.key(4), 0, 1)
+    who = m.ApiVersionsResponse(
+        error=ErrorCode.NONE,
+        cluster_id=cores.CLUSTER,
+        key=cores.key(4),
+        kraft_version_min=0,
+        kraft_version_max=1,
+    )
     message = convert.pb_api_versions_response(who, software_version="9")
     assert message.software_version == "9"
     assert convert.api_versions_response(message) == who

@@ -21,9 +21,24 @@ DIRECTORY = cores.key(4).directory_id
 LISTENER = pb.Endpoint(name="GRPC", host="node-4", port=9094)
 SERVICES = [pb, admin_pb2]
 CHANGES: list[m.MembershipRequest] = [
-    m.AddRaftVoterRequest(cores.CLUSTER, cores.key(4), cores.endpoints(4), Millis(9), force=True),
-    m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(4), Millis(9), force=True),
-    m.UpdateRaftVoterRequest(cores.CLUSTER, Epoch(2), cores.key(4), cores.endpoints(4), 0, 1),
+    m.AddRaftVoterRequest(
+        cluster_id=cores.CLUSTER,
+        voter=cores.key(4),
+        listeners=cores.endpoints(4),
+        timeout_ms=Millis(9),
+        force=True,
+    ),
+    m.RemoveRaftVoterRequest(
+        cluster_id=cores.CLUSTER, voter=cores.key(4), timeout_ms=Millis(9), force=True
+    ),
+    m.UpdateRaftVoterRequest(
+        cluster_id=cores.CLUSTER,
+        current_leader_epoch=Epoch(2),
+        voter=cores.key(4),
+        listeners=cores.endpoints(4),
+        kraft_version_min=0,
+        kraft_version_max=1,
+    ),
     m.UpdateFeaturesRequest(1, validate_only=True),
     m.TransferLeadershipRequest(cores.CLUSTER, BARE),
     m.TransferLeadershipRequest(cores.CLUSTER, cores.key(4)),
@@ -31,10 +46,19 @@ CHANGES: list[m.MembershipRequest] = [
 # What only replicas ask each other, and the sidecar.
 OF_REPLICAS: list[m.MembershipRequest] = [
     m.AddRaftVoterRequest(
-        cores.CLUSTER, cores.key(4), (), Millis(9), ack_when_committed=False, auto_join=True
+        cluster_id=cores.CLUSTER,
+        voter=cores.key(4),
+        listeners=(),
+        timeout_ms=Millis(9),
+        ack_when_committed=False,
+        auto_join=True,
     ),
-    m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(4), Millis(9), auto_join=True),
-    m.RemoveRaftVoterRequest(cores.CLUSTER, cores.key(4), Millis(9), scaled_away=True),
+    m.RemoveRaftVoterRequest(
+        cluster_id=cores.CLUSTER, voter=cores.key(4), timeout_ms=Millis(9), auto_join=True
+    ),
+    m.RemoveRaftVoterRequest(
+        cluster_id=cores.CLUSTER, voter=cores.key(4), timeout_ms=Millis(9), scaled_away=True
+    ),
     m.TakeLeaveRequest(cores.CLUSTER, cores.key(4)),
     m.TakeLeaveRequest(cores.CLUSTER, BARE),
 ]
@@ -73,9 +97,16 @@ def test_a_sidecar_is_not_asked_for_what_only_replicas_say() -> None:
 @pytest.mark.parametrize("service", SERVICES)
 def test_what_is_left_out_stays_empty(service: Any) -> None:  # noqa: ANN401 - a module
     removed = convert.request_of(service.RemoveRaftVoterRequest(voter_id=4))
-    assert removed == m.RemoveRaftVoterRequest(ANY, BARE, Millis(0))
+    assert removed == m.RemoveRaftVoterRequest(cluster_id=ANY, voter=BARE, timeout_ms=Millis(0))
     updated = convert.request_of(service.UpdateRaftVoterRequest(voter_id=4))
-    assert updated == m.UpdateRaftVoterRequest(ANY, Epoch(0), BARE, (), 0, 0)
+    assert updated == m.UpdateRaftVoterRequest(
+        cluster_id=ANY,
+        current_leader_epoch=Epoch(0),
+        voter=BARE,
+        listeners=(),
+        kraft_version_min=0,
+        kraft_version_max=0,
+    )
     moved = convert.request_of(service.TransferLeadershipRequest(voter_id=4))
     assert moved == m.TransferLeadershipRequest(ANY, BARE)
 
@@ -83,7 +114,7 @@ def test_what_is_left_out_stays_empty(service: Any) -> None:  # noqa: ANN401 - a
 def test_who_asks_a_replica_says_whether_it_waits_for_the_commit() -> None:
     request = pb.AddRaftVoterRequest(voter_id=4)
     assert convert.request_of(request) == m.AddRaftVoterRequest(
-        ANY, BARE, (), Millis(0), ack_when_committed=False
+        cluster_id=ANY, voter=BARE, listeners=(), timeout_ms=Millis(0), ack_when_committed=False
     )
 
 

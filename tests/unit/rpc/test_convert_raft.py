@@ -26,7 +26,12 @@ NOBODY = m.LeaderInfo(None, Epoch(4))
 @pytest.mark.parametrize("replica", [cores.key(2), ANYBODY])
 def test_requests_survive(replica: ReplicaKey) -> None:
     vote = m.VoteRequest(
-        cores.CLUSTER, replica, cores.key(1), Epoch(3), cores.end(7, 2), pre_vote=True
+        cluster_id=cores.CLUSTER,
+        voter=replica,
+        replica=cores.key(1),
+        replica_epoch=Epoch(3),
+        last=cores.end(7, 2),
+        pre_vote=True,
     )
     assert convert.vote_request(convert.pb_vote_request(vote)) == vote
     begin = m.BeginQuorumEpochRequest(cores.CLUSTER, replica, NodeId(1), Epoch(3), WAYS)
@@ -34,24 +39,39 @@ def test_requests_survive(replica: ReplicaKey) -> None:
     end = m.EndQuorumEpochRequest(cores.CLUSTER, NodeId(1), Epoch(3), (replica,), WAYS)
     assert convert.end_request(convert.pb_end_request(end)) == end
     fetch = m.FetchRequest(
-        cores.CLUSTER,
-        replica,
-        Epoch(3),
-        Offset(7),
-        Epoch(2),
-        Millis(500),
-        1024,
-        Offset(5),
-        WAYS,
-        9,
+        cluster_id=cores.CLUSTER,
+        replica=replica,
+        current_leader_epoch=Epoch(3),
+        fetch_offset=Offset(7),
+        last_fetched_epoch=Epoch(2),
+        max_wait_ms=Millis(500),
+        max_bytes=1024,
+        high_watermark=Offset(5),
+        replica_endpoints=WAYS,
+        read_round=9,
     )
     assert convert.fetch_request(convert.pb_fetch_request(fetch)) == fetch
-    part = m.FetchSnapshotRequest(cores.CLUSTER, replica, Epoch(3), cores.end(7, 2), 40, 1024)
+    part = m.FetchSnapshotRequest(
+        cluster_id=cores.CLUSTER,
+        replica=replica,
+        current_leader_epoch=Epoch(3),
+        snapshot_id=cores.end(7, 2),
+        position=40,
+        max_bytes=1024,
+    )
     assert convert.fetch_snapshot_request(convert.pb_fetch_snapshot_request(part)) == part
 
 
 def test_a_fetch_of_an_anonymous_observer_survives() -> None:
-    fetch = m.FetchRequest(cores.CLUSTER, None, Epoch(0), Offset(0), Epoch(0), Millis(0), 1)
+    fetch = m.FetchRequest(
+        cluster_id=cores.CLUSTER,
+        replica=None,
+        current_leader_epoch=Epoch(0),
+        fetch_offset=Offset(0),
+        last_fetched_epoch=Epoch(0),
+        max_wait_ms=Millis(0),
+        max_bytes=1,
+    )
     assert convert.fetch_request(convert.pb_fetch_request(fetch)) == fetch
 
 
@@ -63,7 +83,14 @@ def test_responses_survive(leader: m.LeaderInfo) -> None:
     assert convert.begin_response(convert.pb_begin_response(begin)) == begin
     end = m.EndQuorumEpochResponse(ErrorCode.NONE, leader)
     assert convert.end_response(convert.pb_end_response(end)) == end
-    chunk = m.FetchSnapshotResponse(ErrorCode.NONE, leader, cores.end(7, 2), 100, 40, b"bytes")
+    chunk = m.FetchSnapshotResponse(
+        error=ErrorCode.NONE,
+        leader=leader,
+        snapshot_id=cores.end(7, 2),
+        size_bytes=100,
+        position=40,
+        chunk=b"bytes",
+    )
     assert convert.fetch_snapshot_response(convert.pb_fetch_snapshot_response(chunk)) == chunk
 
 
@@ -75,11 +102,28 @@ def parsed(data: bytes) -> m.FetchedBatches:
     "answer",
     [
         m.FetchResponse(
-            ErrorCode.NONE, LEADER, Offset(5), Offset(0), records=parsed(b"x"), read_round=3
+            error=ErrorCode.NONE,
+            leader=LEADER,
+            high_watermark=Offset(5),
+            log_start_offset=Offset(0),
+            records=parsed(b"x"),
+            read_round=3,
         ),
-        m.FetchResponse(ErrorCode.NONE, LEADER, Offset(5), Offset(0), diverging=cores.end(4, 1)),
-        m.FetchResponse(ErrorCode.NONE, LEADER, Offset(5), Offset(9), snapshot_id=cores.end(9, 1)),
-        m.FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER, NOBODY),
+        m.FetchResponse(
+            error=ErrorCode.NONE,
+            leader=LEADER,
+            high_watermark=Offset(5),
+            log_start_offset=Offset(0),
+            diverging=cores.end(4, 1),
+        ),
+        m.FetchResponse(
+            error=ErrorCode.NONE,
+            leader=LEADER,
+            high_watermark=Offset(5),
+            log_start_offset=Offset(9),
+            snapshot_id=cores.end(9, 1),
+        ),
+        m.FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=NOBODY),
     ],
 )
 def test_fetch_answers_survive(answer: m.FetchResponse) -> None:

@@ -30,7 +30,12 @@ def test_a_call_sends_the_messages_of_its_method(call: RaftCall) -> None:
 
 def test_a_request_and_its_answer_survive() -> None:
     vote = m.VoteRequest(
-        cores.CLUSTER, cores.key(1), cores.key(2), Epoch(3), cores.end(7, 2), pre_vote=True
+        cluster_id=cores.CLUSTER,
+        voter=cores.key(1),
+        replica=cores.key(2),
+        replica_epoch=Epoch(3),
+        last=cores.end(7, 2),
+        pre_vote=True,
     )
     granted = m.VoteResponse(ErrorCode.NONE, LEADER, vote_granted=True)
     leave = m.TakeLeaveRequest(cores.CLUSTER, cores.key(2))

@@ -35,7 +35,13 @@ if TYPE_CHECKING:
     from quorate.h2.server_call import ServerCall
     from tests.unit.h2.peers import Sent
 
-WHO: Final = m.ApiVersionsResponse(Error.NONE, cores.CLUSTER, cores.key(1), 0, 1)
+WHO: Final = m.ApiVersionsResponse(
+    error=Error.NONE,
+    cluster_id=cores.CLUSTER,
+    key=cores.key(1),
+    kraft_version_min=0,
+    kraft_version_max=1,
+)
 STEPS: Final = 60
 ROOM: Final = 1 << 20
 FETCH: Final = "/quorate.raft.v1.Raft/Fetch"

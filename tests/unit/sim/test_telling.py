@@ -88,7 +88,14 @@ def progress(
     role: str, epoch: int = 4, high_watermark: int | None = None, *, leads: bool = False
 ) -> api.PublishProgress:
     known = None if high_watermark is None else Offset(high_watermark)
-    return api.PublishProgress(role, Epoch(epoch), None, leads, None, known)
+    return api.PublishProgress(
+        role=role,
+        epoch=Epoch(epoch),
+        leader_id=None,
+        is_leader=leads,
+        epoch_start=None,
+        high_watermark=known,
+    )
 
 
 def told(name: Named, *lines: Line, most: int = 60) -> list[Line | int]:
@@ -142,7 +149,12 @@ def test_votes_in_a_named_epoch_are_told_of() -> None:
     def ask(epoch: int, *, pre_vote: bool = False) -> Line:
         key = ReplicaKey(NodeId(2))
         vote = messages.VoteRequest(
-            ClusterId("c"), key, key, Epoch(epoch), end(3), pre_vote=pre_vote
+            cluster_id=ClusterId("c"),
+            voter=key,
+            replica=key,
+            replica_epoch=Epoch(epoch),
+            last=end(3),
+            pre_vote=pre_vote,
         )
         return step(3, event=api.RequestReceived(ReplyToken(1), vote))
 

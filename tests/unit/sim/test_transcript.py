@@ -20,7 +20,14 @@ from quorate.sim.transcript import Transcript, format_change, format_effect, for
 KEY = ReplicaKey(NodeId(2), DirectoryId(bytes(16)))
 END = OffsetAndEpoch(epoch=Epoch(4), offset=Offset(17))
 NOTE = Note(NoteKind.ROLE_TAKEN, "no fetch from leader 1 for 2000 ms", {"epoch": 4})
-VOTE = messages.VoteRequest(ClusterId("c"), KEY, KEY, Epoch(4), END, pre_vote=True)
+VOTE = messages.VoteRequest(
+    cluster_id=ClusterId("c"),
+    voter=KEY,
+    replica=KEY,
+    replica_epoch=Epoch(4),
+    last=END,
+    pre_vote=True,
+)
 
 
 def test_a_step_is_one_line_then_why_then_what() -> None:
@@ -55,7 +62,7 @@ def test_the_digest_depends_on_every_line() -> None:
 
 def test_defaults_addresses_and_bytes_are_left_out() -> None:
     info = messages.LeaderInfo(NodeId(1), Epoch(4))
-    answer = messages.FetchResponse(ErrorCode.NONE, info, Offset(5))
+    answer = messages.FetchResponse(error=ErrorCode.NONE, leader=info, high_watermark=Offset(5))
     text = "SendReply 9 FetchResponse(error=NONE, leader=1@4, high_watermark=5)"
     assert format_effect(api.SendReply(ReplyToken(9), answer)) == text
     assert format_value(api.ShutdownRequested(Millis(5))) == "ShutdownRequested(timeout_ms=5)"
@@ -63,6 +70,8 @@ def test_defaults_addresses_and_bytes_are_left_out() -> None:
 
 
 def test_what_an_operator_asks_for_has_directory_ids_as_people_write_them() -> None:
-    request = messages.RemoveRaftVoterRequest(ClusterId("c"), KEY, Millis(3000), force=True)
+    request = messages.RemoveRaftVoterRequest(
+        cluster_id=ClusterId("c"), voter=KEY, timeout_ms=Millis(3000), force=True
+    )
     text = "RemoveRaftVoter(voter=2:AAAAAAAAAAAAAAAAAAAAAA, timeout_ms=3000, force)"
     assert format_change(request) == text

@@ -148,7 +148,9 @@ class Replica:
     def install(self, where: OffsetAndEpoch, data: bytes) -> SnapshotInstalled | SnapshotRefused:
         self.store.write_chunk(WriteSnapshotChunk(where, 0, data[:50]))
         self.store.write_chunk(WriteSnapshotChunk(where, 50, data[50:]))
-        return self.store.install(InstallSnapshot(where, self.store.log.generation + 1))
+        return self.store.install(
+            InstallSnapshot(snapshot_id=where, generation=self.store.log.generation + 1)
+        )
 
     def write_history(self) -> None:
         """Three epochs over several segments, flushed after each batch, end 18@4."""
@@ -171,7 +173,7 @@ class Replica:
     def content(self, start: int | None = None) -> bytes:
         log = self.store.log
         begin = Offset(log.log_start if start is None else start)
-        return self.store.read_range(LogRange(begin, log.end.offset, 1 << 30))
+        return self.store.read_range(LogRange(start=begin, end=log.end.offset, bytes_max=1 << 30))
 
     def recorded_end(self) -> OffsetAndEpoch:
         """How far the log was flushed, as the file beside it says."""

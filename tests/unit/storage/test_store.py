@@ -91,10 +91,13 @@ def test_a_snapshot_is_fetched_in_chunks_and_restarts_the_log(veteran: Replica) 
     veteran.save(7)
     event = veteran.install(at(50, 6), data)
     info = SnapshotInfo(at(50, 6), len(data))
-    assert event == SnapshotInstalled(info, 1, THREE, 1)
+    assert event == SnapshotInstalled(snapshot=info, generation=1, voters=THREE, kraft_version=1)
     assert (veteran.end, veteran.store.log.log_start, veteran.content()) == (at(50, 6), 50, b"")
     assert veteran.store.read_snapshot(at(50, 6)).records == [b"fetched"]
-    assert veteran.store.read_chunk(SnapshotRange(at(50, 6), 10, 20)) == data[10:30]
+    assert (
+        veteran.store.read_chunk(SnapshotRange(snapshot_id=at(50, 6), position=10, bytes_max=20))
+        == data[10:30]
+    )
     assert [name for name in veteran.files() if name[0] == "0"] == [
         "00000000000000000000-0000000000.checkpoint",
         "00000000000000000050-0000000006.checkpoint",
@@ -125,7 +128,9 @@ def test_a_fetched_snapshot_takes_no_kraft_version_back(veteran: Replica) -> Non
         head + foot,
     ):
         veteran.store.write_chunk(WriteSnapshotChunk(at(50, 6), 0, data))
-        event = veteran.store.install(InstallSnapshot(at(50, 6), 1, 1))
+        event = veteran.store.install(
+            InstallSnapshot(snapshot_id=at(50, 6), generation=1, kraft_version=1)
+        )
         assert isinstance(event, SnapshotRefused)
         assert (veteran.end, veteran.files()) == (at(18, 4), files)
 
@@ -283,7 +288,9 @@ def live(replica: Replica, promises: Promises) -> None:
     begin_epoch(2)
     replica.append(b"diverging")
     flush()
-    promises.content = replica.store.read_range(LogRange(Offset(0), Offset(9), 1 << 20))
+    promises.content = replica.store.read_range(
+        LogRange(start=Offset(0), end=Offset(9), bytes_max=1 << 20)
+    )
     replica.truncate(at(9, 1))
     begin_epoch(3)
     replica.append(b"three")
@@ -367,7 +374,10 @@ def test_a_chunk_may_come_twice_from_the_beginning(replica: Replica) -> None:
     for _ in range(2):
         replica.store.write_chunk(WriteSnapshotChunk(INSTALLED, 0, FETCHED[:40]))
     replica.store.write_chunk(WriteSnapshotChunk(INSTALLED, 40, FETCHED[40:]))
-    assert isinstance(replica.store.install(InstallSnapshot(INSTALLED, 1)), SnapshotInstalled)
+    assert isinstance(
+        replica.store.install(InstallSnapshot(snapshot_id=INSTALLED, generation=1)),
+        SnapshotInstalled,
+    )
 
 
 def test_closing_ends_the_use_of_the_files(replica: Replica) -> None:
@@ -472,7 +482,10 @@ def test_a_damaged_snapshot_is_written_anew_under_its_own_id() -> None:
 def test_a_slice_of_a_file_that_is_gone_is_empty() -> None:
     replica = with_three_snapshots()
     replica.disk.remove(replica.store.snapshots.path(at(12, 2)))
-    assert replica.store.read_chunk(SnapshotRange(at(12, 2), 0, 10)) == b""
+    assert (
+        replica.store.read_chunk(SnapshotRange(snapshot_id=at(12, 2), position=0, bytes_max=10))
+        == b""
+    )
 
 
 def test_what_was_fetched_of_another_snapshot_goes() -> None:

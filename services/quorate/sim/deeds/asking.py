@@ -68,7 +68,11 @@ class Add(Question):
         if voter is not None and node.is_voter(voter):
             return None
         return AddRaftVoterRequest(
-            CLUSTER_ID, node.key, node.endpoints, CHANGE_MS, force=self.force
+            cluster_id=CLUSTER_ID,
+            voter=node.key,
+            listeners=node.endpoints,
+            timeout_ms=CHANGE_MS,
+            force=self.force,
         )
 
 
@@ -85,7 +89,9 @@ class Remove(Question):
         others = [v for v in voters if v is not voter]
         if voter is None or not stage.sparing.may_become(others, force=self.force):
             return None
-        return RemoveRaftVoterRequest(CLUSTER_ID, voter.key, CHANGE_MS, force=self.force)
+        return RemoveRaftVoterRequest(
+            cluster_id=CLUSTER_ID, voter=voter.key, timeout_ms=CHANGE_MS, force=self.force
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +105,9 @@ class ScaleAway(Question):
         if node is None or not stage.sparing.may_lose(leader, node):
             return None
         stage.pods.look_out()
-        return RemoveRaftVoterRequest(CLUSTER_ID, node.key, CHANGE_MS, scaled_away=True)
+        return RemoveRaftVoterRequest(
+            cluster_id=CLUSTER_ID, voter=node.key, timeout_ms=CHANGE_MS, scaled_away=True
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,14 @@ def _claim(node: SimulatedNode, liar: SimulatedNode, epoch: Epoch, claim: Claim)
     key = ReplicaKey(liar_id, liar.key.directory_id)
     last = OffsetAndEpoch(epoch=Epoch(epoch - 1), offset=node.log.end.offset)
     pre_vote = claim is Claim.ASKS
-    return VoteRequest(CLUSTER_ID, node.key, key, epoch, last, pre_vote=pre_vote)
+    return VoteRequest(
+        cluster_id=CLUSTER_ID,
+        voter=node.key,
+        replica=key,
+        replica_epoch=epoch,
+        last=last,
+        pre_vote=pre_vote,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,15 +103,17 @@ class Replica:
         newest = theirs.log.state.newest_snapshot
         if newest is not None and newest.offset > 0:
             position = 0
-            while chunk := theirs.read_chunk(SnapshotRange(newest, position, _FETCHED_BYTES)):
+            while chunk := theirs.read_chunk(
+                SnapshotRange(snapshot_id=newest, position=position, bytes_max=_FETCHED_BYTES)
+            ):
                 ours.write_chunk(WriteSnapshotChunk(newest, position, chunk))
                 position += len(chunk)
             generation = ours.log.generation + 1
-            installed = ours.install(InstallSnapshot(newest, generation))
+            installed = ours.install(InstallSnapshot(snapshot_id=newest, generation=generation))
             assert isinstance(installed, SnapshotInstalled), installed
         end = theirs.log.end.offset
         while (start := ours.log.end.offset) < end:
-            data = theirs.read_range(LogRange(start, end, _FETCHED_BYTES))
+            data = theirs.read_range(LogRange(start=start, end=end, bytes_max=_FETCHED_BYTES))
             ours.log.append(start, data)
         self._left_bytes = self._next_bound()
 
