@@ -20,8 +20,7 @@ from quorate.records.value import value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from quorate.controller.authorizer import Authorizer
-    from quorate.controller.requests import Caller
+    from quorate.controller.authorizer import Authorizer, Caller
 
 # Why somebody is refused, in one word.
 NOT_AUTHORIZED: Final = "NOT_AUTHORIZED"

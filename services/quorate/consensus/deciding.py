@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from quorate.consensus.host import Host
+    from quorate.controller.authorizer import Caller
     from quorate.controller.controller import Controller
     from quorate.controller.decision import Decision
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import Caller, WriteRequest
+    from quorate.controller.requests import WriteRequest
     from quorate.controller.slices import Slices
 
 # Nearly every request is decided in the turn in which it came.

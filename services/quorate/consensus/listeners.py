@@ -11,8 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
 from quorate.api.rights import PEER
-from quorate.controller.authorizer import ANONYMOUS
-from quorate.controller.requests import Caller
+from quorate.controller.authorizer import ANONYMOUS, Caller
 from quorate.rpc.authorization import Callers
 from quorate.rpc.channels import open_tls
 from quorate.rpc.listener import GrpcListener

@@ -17,11 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from quorate.controller.image import View
-    from quorate.controller.requests import Caller
 
 EVERYBODY: Final = "User:*"
 ANONYMOUS: Final = "User:ANONYMOUS"
 EVERY_NAME: Final = "*"
+
+
+@value
+class Caller:
+    """Who asks: a principal such as `User:alice`, and the address that it uses."""
+
+    principal: str
+    host: str
 
 
 class Operation(StrEnum):

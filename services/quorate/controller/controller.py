@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from quorate.controller.authorizer import UNLIMITED
+from quorate.controller.authorizer import UNLIMITED, Caller
 from quorate.controller.decision import Bulk, Context, Decision, Outcome, Proposal, SoftState
 from quorate.controller.errors import NotActiveError
 from quorate.controller.features.levels import METADATA_VERSION, metadata_version
@@ -26,7 +26,6 @@ from quorate.controller.judging import NOT_JUDGED, judge_write_in_slices
 from quorate.controller.overlay import Overlay
 from quorate.controller.reads import answer_in_slices
 from quorate.controller.replay import SLICE_RECORDS, Replayer, replay_record_in_slices
-from quorate.controller.requests import Caller
 from quorate.controller.slices import finish
 from quorate.controller.subjects import SUBJECTS
 from quorate.records.ids import Epoch, Offset

@@ -24,10 +24,9 @@ from quorate.records.widths import STRING_BYTES_MAX, record_problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from quorate.controller.authorizer import Authorizer, Rights
+    from quorate.controller.authorizer import Authorizer, Caller, Rights
     from quorate.controller.image import MetadataDelta, MetadataImage, View
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import Caller
     from quorate.records.ids import ClusterId, Offset, TopicId
     from quorate.records.metadata import MetadataRecord
 

@@ -25,8 +25,8 @@ from quorate.records.value import value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from quorate.controller.authorizer import Caller
     from quorate.controller.image import View
-    from quorate.controller.requests import Caller
 
 # What includes the right to look, as in Kafka.
 _IMPLYING: Final[Mapping[Operation, tuple[Operation, ...]]] = {

@@ -21,14 +21,6 @@ W = TypeVar("W", bound="WriteReply")
 R = TypeVar("R", bound="ReadReply")
 
 
-@value
-class Caller:
-    """Who asks, for the authoriser: a principal such as `User:alice`, and the address it uses."""
-
-    principal: str
-    host: str
-
-
 class WriteRequest:
     """A change, which the active controller decides on."""
 

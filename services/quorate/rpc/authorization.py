@@ -24,8 +24,7 @@ import grpc
 import grpc.aio
 
 from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
-from quorate.controller.authorizer import ANONYMOUS
-from quorate.controller.requests import Caller
+from quorate.controller.authorizer import ANONYMOUS, Caller
 from quorate.rpc.admission import AdmissionError
 from quorate.rpc.arrivals import NothingSentError
 from quorate.rpc.by_callback import taken_while

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from quorate.api.handlers import ControllerApiError
 from quorate.consensus.application import MetadataApplication
 from quorate.consensus.part_settings import controller_settings
+from quorate.controller.authorizer import Caller
 from quorate.controller.configs.messages import DescribeConfigs
 from quorate.controller.controller import Controller
-from quorate.controller.requests import Caller
 from quorate.records.ids import Offset
 from quorate.sim.aiming import AimedSnapshotter
 from quorate.sim.machine import EVERYBODY, Machine, operation_in, request_of

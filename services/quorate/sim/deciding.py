@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quorate.controller.authorizer import Caller
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
-from quorate.controller.requests import Caller
 from quorate.records.ids import Offset
 from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.draws import Draws

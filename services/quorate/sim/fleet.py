@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from quorate.controller.authorizer import Caller
 from quorate.controller.brokers.messages import (
     BrokerHeartbeat,
     BrokerHeartbeatReply,
@@ -19,7 +20,6 @@ from quorate.controller.brokers.messages import (
     RegisterBrokerReply,
 )
 from quorate.controller.features.levels import SUPPORTED_FEATURES
-from quorate.controller.requests import Caller
 from quorate.controller.topics.messages import CreateTopics, DeleteTopics, NewTopic
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset

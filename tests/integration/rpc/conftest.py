@@ -23,8 +23,9 @@ from tests.unit.raft import cores
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
+    from quorate.controller.authorizer import Caller
     from quorate.controller.replies import ReadReply, WriteReply
-    from quorate.controller.requests import Caller, ReadRequest, WriteRequest
+    from quorate.controller.requests import ReadRequest, WriteRequest
     from quorate.rpc.tls import TlsFiles
 
 __all__ = ["each_transport"]

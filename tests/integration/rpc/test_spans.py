@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
 
+    from quorate.controller.authorizer import Caller as RequestCaller
     from quorate.controller.replies import WriteReply
-    from quorate.controller.requests import Caller as RequestCaller
     from quorate.controller.requests import WriteRequest
     from tests.integration.rpc.conftest import Served
 

@@ -6,9 +6,8 @@ import pytest
 
 from quorate.api.access import STANDARD_AUTHORIZER, allow_key, read_access
 from quorate.api.rights import ALTER
-from quorate.controller.authorizer import Operation
+from quorate.controller.authorizer import Caller, Operation
 from quorate.controller.listed_identities import ListedIdentities
-from quorate.controller.requests import Caller
 from quorate.settings.properties import ConfigError, Settings
 
 

@@ -18,9 +18,8 @@ from quorate.api.rights import (
     Access,
     Need,
 )
-from quorate.controller.authorizer import CLUSTER, LOG, TOPICS, Operation
+from quorate.controller.authorizer import CLUSTER, LOG, TOPICS, Caller, Operation
 from quorate.controller.listed_identities import ListedIdentities
-from quorate.controller.requests import Caller
 from quorate.controller.subjects import SUBJECTS
 from quorate.raft import messages as m
 

@@ -13,6 +13,7 @@ from quorate.consensus.application import MetadataApplication
 from quorate.consensus.config import LogSettings
 from quorate.consensus.driver import Ending, RaftDriver
 from quorate.consensus.snapshotting import Snapshotter
+from quorate.controller.authorizer import Caller
 from quorate.controller.brokers.messages import (
     BrokerHeartbeat,
     Listener,
@@ -22,7 +23,6 @@ from quorate.controller.brokers.messages import (
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
 from quorate.controller.features.levels import SUPPORTED_FEATURES
-from quorate.controller.requests import Caller
 from quorate.controller.topics.messages import CreateTopics, ListTopics, ListTopicsReply, NewTopic
 from quorate.raft.api import RaftConfig
 from quorate.raft.core import RaftCore

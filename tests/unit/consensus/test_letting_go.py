@@ -19,7 +19,7 @@ from tests.unit.consensus.conftest import CALLER, eventually
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from quorate.controller.requests import Caller
+    from quorate.controller.authorizer import Caller
     from quorate.controller.slices import Slices
     from tests.unit.consensus.conftest import Stack
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.controller.authorizer import UNLIMITED
+from quorate.controller.authorizer import UNLIMITED, Caller
 from quorate.controller.brokers.messages import BrokerHeartbeat, Listener, RegisterBroker
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
 from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.controller.reads import answer_in_slices
-from quorate.controller.requests import Caller
 from quorate.controller.slices import finish
 from quorate.controller.topics.messages import CreateTopics, NewTopic
 from quorate.records.errors import ErrorCode

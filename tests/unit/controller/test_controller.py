@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import pytest
 from immutables import Map
 
+from quorate.controller.authorizer import Caller
 from quorate.controller.brokers.messages import BrokerHeartbeatReply, UnregisterBroker
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings, Decision
 from quorate.controller.errors import NotActiveError
 from quorate.controller.image import LogPosition, MetadataImage
-from quorate.controller.requests import Caller
 from quorate.controller.slices import finish
 from quorate.controller.topics.messages import (
     CreateTopics,

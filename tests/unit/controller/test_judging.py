@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quorate.controller import authorizer, requests
-from quorate.controller.authorizer import CLUSTER, EVERY_NAME, Operation, topic_resource
+from quorate.controller.authorizer import CLUSTER, EVERY_NAME, Caller, Operation, topic_resource
 from quorate.controller.brokers.messages import ListBrokers, UnregisterBroker
 from quorate.controller.configs.messages import (
     AlteredResource,
@@ -28,7 +28,7 @@ from quorate.controller.features import messages as features
 from quorate.controller.listed_identities import ListedIdentities, Rule
 from quorate.controller.messages import REQUESTS
 from quorate.controller.reads import answer_in_slices
-from quorate.controller.requests import Caller, ReadRequest, WriteRequest
+from quorate.controller.requests import ReadRequest, WriteRequest
 from quorate.controller.slices import finish
 from quorate.controller.topics.messages import (
     CreatedTopic,

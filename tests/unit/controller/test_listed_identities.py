@@ -7,13 +7,13 @@ import pytest
 from quorate.controller.authorizer import (
     CLUSTER,
     TOPICS,
+    Caller,
     Operation,
     Resource,
     ResourceKind,
     topic_resource,
 )
 from quorate.controller.listed_identities import CALLERS_KEPT_MAX, ListedIdentities, Rule
-from quorate.controller.requests import Caller
 
 ALICE = "User:CN=alice"
 BOB = "User:CN=bob"

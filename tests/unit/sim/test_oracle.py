@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.controller.authorizer import Caller
 from quorate.controller.controller import Controller
 from quorate.controller.decision import ControllerSettings
-from quorate.controller.requests import Caller
 from quorate.records.batch import encode_batch
 from quorate.records.ids import ClusterId, Epoch, Offset, TopicId
 from quorate.records.metadata import FeatureLevelRecord, encode_record

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.controller.authorizer import Caller
 from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
@@ -19,7 +20,6 @@ from quorate.controller.configs.messages import (
 )
 from quorate.controller.decision import ControllerSettings
 from quorate.controller.features.levels import METADATA_VERSION
-from quorate.controller.requests import Caller
 from quorate.records.batch import encode_batch
 from quorate.records.control import (
     ControlRecord,
