@@ -21,11 +21,11 @@ from quorate.consensus.observing import NoteLog, Observers
 from quorate.consensus.part_settings import raft_config, storage_config
 from quorate.consensus.raft_meters import RaftMeters
 from quorate.consensus.resources import DiskSpace
+from quorate.consensus.room import Room
 from quorate.raft import api
 from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
 from quorate.raft.describe import api_versions
-from quorate.raft.notes import Cause
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.raft_client import RaftClient
 from quorate.rpc.raft_server import Fetchers, RaftService
@@ -80,11 +80,8 @@ class Node:
         self._listeners: Listeners | None = None
         self._housekeeping: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
-        self._space = DiskSpace(config.log.directory, config.log.free_bytes_min)
         self._health_state: dict[str, bool] = {}
         self._ticks = 0
-        self._has_space = True
-        self._looking: asyncio.Future[str | None] | None = None
         self._hangs = False
         self._idleness = Idleness()
         self._meters = RaftMeters()
@@ -135,6 +132,8 @@ class Node:
         hosted = self._hosting(driver, config, meta, recovered)
         self._application = application = hosted.machine
         undo.push_async_callback(application.close)
+        space = DiskSpace(config.log.directory, config.log.free_bytes_min)
+        self.room = Room(space, driver, application, lambda: self.ending is not None)
         self._client = RaftClient(
             on_response=lambda call, response: driver.deliver(api.ResponseReceived(call, response)),
             on_probe=lambda call, refused: driver.deliver(api.ProbeAnswered(call, refused=refused)),
@@ -259,7 +258,7 @@ class Node:
     def _look_on(self) -> None:
         """Look how much room there is, also on a full disk: those who make some see the metrics."""
         if self._ticks % _SPACE_EVERY == 0:
-            self.check_space()
+            self.room.look()
         self._ticks += 1
 
     @property
@@ -277,34 +276,6 @@ class Node:
             log.error("the disk hangs, this controller is not ready: %s", _words(late))
         else:
             log.warning("the disk answers again")
-
-    def check_space(self) -> None:
-        """Look how full the disk is, unless it has not answered the last time."""
-        if self._looking is None:
-            self._looking = self.driver.access.look("the look at free space", self._space.look)
-            self._looking.add_done_callback(self._has_looked)
-
-    def _has_looked(self, looking: asyncio.Future[str | None]) -> None:
-        """A leader without room for records hands over, once."""
-        self._looking = None
-        error = looking.exception()
-        if self.ending is not None:
-            return
-        if isinstance(error, Exception):
-            self.driver.fail(error)
-            return
-        warning = looking.result()
-        if warning is not None and self._ticks % _REMARKS_EVERY == 0:
-            log.warning(warning)
-        # Once only: where no disk has room, or nobody else may lead, resigning again and again
-        # would write a LeaderChange each time.
-        has_run_out = self._space.is_exhausted and self._has_space
-        self._has_space = not self._space.is_exhausted
-        self._application.set_space(is_enough=self._has_space)
-        replica = self.driver.core.replica
-        if has_run_out and not replica.is_only_voter:
-            reason = warning or "the disk is full"
-            self.driver.deliver(api.ResignRequested(reason, Cause.DISK_FULL))
 
     async def _tell_health(self) -> None:
         """Started: recovered and serving. Ready: it hears a leader too, or there was never one.
@@ -335,7 +306,7 @@ class Node:
             "poll_idle_ratio": self._idleness.ratio,
             "event_loop_standing_seconds": 0.0 if watch is None else watch.standing_s,
             "event_loop_stalls_total": 0 if watch is None else watch.stalls,
-            "disk_free_bytes": self._space.free_bytes,
+            "disk_free_bytes": self.room.space.free_bytes,
             "ignored_static_voters": float(has_static_voters and replica.log.kraft_version > 0),
             "is_ready": float(self._health_state.get(READINESS, False)),
         }
