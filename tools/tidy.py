@@ -14,15 +14,18 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 70
+CLASS_LINES_MAX = 300
+CLASS_ATTRIBUTES_MAX = 20
 FILE_BYTES_MAX = 1 << 20
 # The rules that docs/protocol.md lists are numbered from 1 to this.
 PROTOCOL_RULES = 32
@@ -37,6 +40,11 @@ TESTS = PurePosixPath("tests")
 PIPELINE = PurePosixPath("pipeline")
 # What goes into the core and comes out of it.
 MESSAGES = frozenset({PACKAGE / "raft/api.py", PACKAGE / "raft/messages.py"})
+
+# One row of settings, and what all that is simulated lies in.
+LARGE_CLASSES = frozenset(
+    {(PACKAGE / "sim/faults.py", "Options"), (PACKAGE / "sim/world.py", "World")}
+)
 
 # Where a document may start when it names a path, beside its own folder.
 PATH_BASES = (PurePosixPath(), SOURCE_ROOT, PACKAGE, PurePosixPath("tests"))
@@ -143,6 +151,43 @@ def functions_are_short(tree: Tree) -> Iterator[str]:
                     )
 
 
+def classes_hold_one_idea(tree: Tree) -> Iterator[str]:
+    """A class that is longer, or that remembers more, is taken apart by idea."""
+    for path, module in tree.modules.items():
+        for node in ast.walk(module):
+            if not isinstance(node, ast.ClassDef) or (path, node.name) in LARGE_CLASSES:
+                continue
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            attributes = len(_attributes(node))
+            if lines > CLASS_LINES_MAX:
+                yield (
+                    f"{path}:{node.lineno}: {node.name} has {lines} lines, "
+                    f"{CLASS_LINES_MAX} are the limit"
+                )
+            if attributes > CLASS_ATTRIBUTES_MAX:
+                yield (
+                    f"{path}:{node.lineno}: {node.name} has {attributes} attributes, "
+                    f"{CLASS_ATTRIBUTES_MAX} are the limit"
+                )
+
+
+def _attributes(node: ast.ClassDef) -> set[str]:
+    """The fields that it declares, and all that its methods set on `self`."""
+    declared = {
+        item.target.id
+        for item in node.body
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+    }
+    return declared | {
+        item.attr
+        for item in ast.walk(node)
+        if isinstance(item, ast.Attribute)
+        and isinstance(item.ctx, ast.Store)
+        and isinstance(item.value, ast.Name)
+        and item.value.id == "self"
+    }
+
+
 def messages_name_what_is_alike(tree: Tree) -> Iterator[str]:
     """Two offsets that changed places are still offsets: such messages are made by keyword."""
     for path in sorted(MESSAGES & tree.modules.keys()):
@@ -228,7 +273,7 @@ def no_module_is_dead(tree: Tree) -> Iterator[str]:
     for path in (*tree.below(SOURCE_ROOT), *tree.below(PurePosixPath("tools"))):
         used |= _modules_named(tree.modules[path])
     for path in tree.below(PACKAGE):
-        name = ".".join(path.relative_to(SOURCE_ROOT).with_suffix("").parts)
+        name = _module_name(path)
         if not path.stem.startswith("__") and name not in used:
             yield f"{path}: no production code imports it"
 
@@ -251,6 +296,38 @@ def _modules_named(module: ast.Module) -> set[str]:
             case ast.Constant(value=str(text)) if text.startswith("quorate."):
                 names.add(text.partition(":")[0])
     return names
+
+
+def imports_run_in_no_circle(tree: Tree) -> Iterator[str]:
+    """Modules of a circle are one module; an import for types alone or within a function counts."""
+    paths = {_module_name(path): path for path in tree.below(PACKAGE)}
+    graph = {
+        name: set(_imports(tree.modules[path], paths.keys())) - {name}
+        for name, path in paths.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        # It lists each module before the one that imports it.
+        yield f"{PACKAGE}: imports in a circle: {' -> '.join(reversed(error.args[1]))}"
+
+
+def _module_name(path: PurePosixPath) -> str:
+    parts = path.relative_to(SOURCE_ROOT).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def _imports(module: ast.Module, known: Collection[str]) -> Iterator[str]:
+    """Those that a module imports; a package only where no module of it is meant."""
+    for node in ast.walk(module):
+        found: list[str] = []
+        match node:
+            case ast.Import():
+                found = [alias.name for alias in node.names]
+            case ast.ImportFrom(module=str(package)):
+                inner = [f"{package}.{alias.name}" for alias in node.names]
+                found = [name if name in known else package for name in inner]
+        yield from (name for name in found if name in known)
 
 
 def nothing_is_left_to_do(tree: Tree) -> Iterator[str]:
@@ -342,12 +419,14 @@ def _anchors(text: str) -> set[str]:
 RULES: tuple[Rule, ...] = (
     files_are_short,
     functions_are_short,
+    classes_hold_one_idea,
     messages_name_what_is_alike,
     modules_say_what_they_are_for,
     names_mean_something,
     unit_tests_mirror_the_package,
     rules_of_the_protocol_have_tests,
     no_module_is_dead,
+    imports_run_in_no_circle,
     nothing_is_left_to_do,
     assertions_stay_on,
     no_file_knows_this_machine,

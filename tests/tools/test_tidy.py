@@ -71,6 +71,25 @@ def test_a_function_of_71_lines_is_too_long(tmp_path: Path) -> None:
     ]
 
 
+def test_a_class_of_301_lines_or_21_attributes_is_too_large(tmp_path: Path) -> None:
+    def made(name: str, *, fields: int, own: int, lines: int) -> str:
+        body = [f"    f{number}: int" for number in range(fields)]
+        body += ["    def __init__(self):"]
+        body += [f"        self.f{number}, self.own{number} = other.no, 1" for number in range(own)]
+        body += ["        pass"] * (lines - len(body) - 1)
+        return "\n".join([f"class {name}:", *body, ""])
+
+    files = {
+        "a.py": made("Fits", fields=10, own=10, lines=300),
+        "b.py": made("Flows", fields=11, own=10, lines=301),
+        f"{PACKAGE}/sim/world.py": made("World", fields=11, own=10, lines=50),
+    }
+    assert judge(tmp_path, tidy.classes_hold_one_idea, files) == [
+        "b.py:1: Flows has 301 lines, 300 are the limit",
+        "b.py:1: Flows has 21 attributes, 20 are the limit",
+    ]
+
+
 def test_messages_of_the_core_with_two_fields_of_one_type_are_made_by_keyword(
     tmp_path: Path,
 ) -> None:
@@ -167,6 +186,38 @@ def test_a_module_that_only_tests_import_is_dead(tmp_path: Path) -> None:
     }
     assert judge(tmp_path, tidy.no_module_is_dead, files) == [
         f"{PACKAGE}/cli/dead.py: no production code imports it"
+    ]
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "import quorate.raft.core\n",
+        "from quorate.raft import core\n",
+        "from quorate.raft.core import RaftCore\n",
+        "def late():\n    from quorate.raft import core\n",
+        "if TYPE_CHECKING:\n    from quorate.raft.core import RaftCore\n",
+    ],
+)
+def test_modules_that_import_each_other_are_a_circle(tmp_path: Path, back: str) -> None:
+    files = {
+        f"{PACKAGE}/raft/__init__.py": "from quorate.raft import core\n",
+        f"{PACKAGE}/raft/core.py": "from quorate.raft.roles import Role\nimport asyncio\n",
+        f"{PACKAGE}/raft/roles.py": "from quorate.raft import votes\n",
+        f"{PACKAGE}/raft/votes.py": "",
+    }
+    assert judge(tmp_path, tidy.imports_run_in_no_circle, files) == []
+    (found,) = judge(
+        tmp_path, tidy.imports_run_in_no_circle, files | {f"{PACKAGE}/raft/votes.py": back}
+    )
+    prefix = f"{PACKAGE}: imports in a circle: "
+    assert found.startswith(prefix)
+    first, *others = found.removeprefix(prefix).split(" -> ")
+    modules = ["core", "roles", "votes"]
+    assert sorted(others) == [f"quorate.raft.{module}" for module in modules]
+    at = modules.index(first.rpartition(".")[2])
+    assert [name.rpartition(".")[2] for name in others] == [
+        modules[(at + step) % 3] for step in (1, 2, 3)
     ]
 
 
