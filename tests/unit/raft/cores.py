@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
-from quorate.raft.core import RaftCore
 from quorate.records.control import KRaftVoters, LeaderChange
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
@@ -21,6 +22,10 @@ from quorate.records.ids import (
     ReplyToken,
 )
 from quorate.records.voters import Endpoint, Voter, VoterSet
+from tests.unit.raft.expecting import WatchedCore
+
+if TYPE_CHECKING:
+    from quorate.raft.core import RaftCore
 
 CLUSTER = ClusterId("cluster")
 
@@ -40,12 +45,35 @@ def endpoints(node_id: int) -> tuple[Endpoint, ...]:
     return (Endpoint("GRPC", f"node-{node_id}", 9094),)
 
 
+def peer(node_id: int) -> api.Peer:
+    return api.Peer(NodeId(node_id), f"node-{node_id}", 9094)
+
+
 def voters(*node_ids: int) -> VoterSet:
     return VoterSet.of(Voter(key(node_id), endpoints(node_id)) for node_id in node_ids)
 
 
 def end(offset: int, epoch: int) -> OffsetAndEpoch:
     return OffsetAndEpoch(epoch=Epoch(epoch), offset=Offset(offset))
+
+
+def progress(
+    role: str,
+    epoch: int,
+    *,
+    leader_id: int | None = None,
+    epoch_start: int | None = None,
+    high_watermark: int = 0,
+) -> api.PublishProgress:
+    """What is published when a replica has taken a role, or committed more in it."""
+    return api.PublishProgress(
+        role=role,
+        epoch=Epoch(epoch),
+        leader_id=None if leader_id is None else NodeId(leader_id),
+        is_leader=role == "leader",
+        epoch_start=None if epoch_start is None else Offset(epoch_start),
+        high_watermark=Offset(high_watermark),
+    )
 
 
 def config(node_id: int = 1) -> api.RaftConfig:
@@ -78,7 +106,7 @@ def recovered(
 
 
 def started(node_id: int, state: api.RecoveredState) -> RaftCore:
-    core = RaftCore(config(node_id), state, Midway())
+    core = WatchedCore(config(node_id), state, Midway())
     core.start(Millis(0))
     return core
 
@@ -151,6 +179,11 @@ def membership(update: api.Update) -> m.MembershipResponse:
 
 def granted(epoch: int) -> m.VoteResponse:
     return m.VoteResponse(ErrorCode.NONE, m.LeaderInfo(None, Epoch(epoch)), vote_granted=True)
+
+
+def refused(core: RaftCore) -> m.VoteResponse:
+    """What a voter that knows as much of the leader as this one says when it refuses its vote."""
+    return m.VoteResponse(ErrorCode.NONE, core.replica.leader_info, vote_granted=False)
 
 
 def voted(update: api.Update) -> m.VoteResponse:

@@ -14,6 +14,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis, Offset, ReplicaKey, ReplyToken
 from quorate.records.voters import Endpoint, Voter
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import appended_voters, told
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -46,7 +47,7 @@ def asked(core: RaftCore, request: m.AddRaftVoterRequest = ADD) -> api.Update:
 
 def refused(core: RaftCore, request: m.AddRaftVoterRequest = ADD) -> m.MembershipResponse:
     answer = cores.membership(asked(core, request))
-    assert core.replica.voters.by_id(cores.key(4).node_id) is None
+    assert appended_voters(core).by_id(cores.key(4).node_id) is None
     return answer
 
 
@@ -64,21 +65,21 @@ def test_a_caught_up_observer_is_asked_for_its_versions_and_becomes_a_voter() ->
     core = with_observer()
     update = answered(core)
     assert not cores.memberships(update)
-    assert core.replica.voters.by_id(cores.key(4).node_id) == Voter(
+    assert appended_voters(core).by_id(cores.key(4).node_id) == Voter(
         cores.key(4), cores.endpoints(4), 0, 1
     )
     cores.flush(core, now_ms=4502)
     cores.ask(core, cores.fetch(2, 4, 1), now_ms=4503, token=8)
     update = cores.ask(core, cores.fetch(4, 4, 1), now_ms=4504, token=9)
     assert cores.membership(update).error is ErrorCode.NONE
-    assert core.replica.high_watermark == Offset(4)
+    assert told(core).high_watermark == Offset(4)
 
 
 def test_who_does_not_wait_for_the_commit_is_answered_when_it_is_appended() -> None:
     core = with_observer()
     answer = cores.membership(answered(core, request=replace(ADD, ack_when_committed=False)))
     assert answer.error is ErrorCode.NONE
-    assert cores.key(4) in core.replica.voters
+    assert cores.key(4) in appended_voters(core)
 
 
 def test_a_request_without_directory_or_shared_listener_is_invalid() -> None:
@@ -121,7 +122,7 @@ def test_rule_4_what_is_not_committed_is_no_lag_of_an_observer() -> None:
 
 def test_who_was_caught_up_long_ago_is_not_now() -> None:
     core = with_observer()
-    later = 4450 + core.replica.config.fetch_timeout_ms + 1
+    later = 4450 + cores.config().fetch_timeout_ms + 1
     for node_id in (2, 3):
         cores.ask(core, cores.fetch(node_id, 3, 1), now_ms=later - 1, token=60 + node_id)
     answer = cores.membership(cores.ask(core, ADD, now_ms=later, token=7))
@@ -155,7 +156,8 @@ def test_rule_7_who_was_decommissioned_comes_back_by_hand_only() -> None:
         m.Reason.VOTER_DECOMMISSIONED,
     )
     answered(core)
-    assert core.replica.voters.decommissioned == ()
+    assert cores.key(4) in appended_voters(core)
+    assert appended_voters(core).decommissioned == ()
 
 
 def test_a_new_voter_that_does_not_answer_is_not_added() -> None:
@@ -165,7 +167,7 @@ def test_a_new_voter_that_does_not_answer_is_not_added() -> None:
         ErrorCode.REQUEST_TIMED_OUT,
         m.Reason.VOTER_UNREACHABLE,
     )
-    assert core.replica.voters == cores.voters(1, 2, 3)
+    assert appended_voters(core) == cores.voters(1, 2, 3)
 
 
 def test_an_answer_that_takes_longer_than_the_caller_waits_comes_too_late() -> None:
@@ -174,7 +176,7 @@ def test_an_answer_that_takes_longer_than_the_caller_waits_comes_too_late() -> N
     answer = cores.membership(core.step(api.TimerFired(), Millis(5500)))
     assert answer.reason is m.Reason.VOTER_UNREACHABLE
     cores.answer(core, call, VERSIONS, now_ms=5501)
-    assert core.replica.voters == cores.voters(1, 2, 3)
+    assert appended_voters(core) == cores.voters(1, 2, 3)
 
 
 def test_an_answer_to_an_earlier_question_says_nothing_about_this_one() -> None:
@@ -189,7 +191,7 @@ def test_an_answer_to_an_earlier_question_says_nothing_about_this_one() -> None:
         cores.answer(core, first, api.CallFailure.DISCONNECTED, now_ms=5503)
     )
     cores.answer(core, second, VERSIONS, now_ms=5504)
-    assert cores.key(4) in core.replica.voters
+    assert cores.key(4) in appended_voters(core)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_somebody_else_or_old_software_is_not_added(
     core = with_observer()
     answer = cores.membership(answered(core, versions))
     assert (answer.error, answer.reason) == (ErrorCode.INVALID_REQUEST, reason)
-    assert core.replica.voters == cores.voters(1, 2, 3)
+    assert appended_voters(core) == cores.voters(1, 2, 3)
 
 
 def test_a_leader_that_is_deposed_while_it_asks_has_changed_nothing() -> None:

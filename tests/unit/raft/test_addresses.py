@@ -186,7 +186,7 @@ def test_who_is_not_the_voter_that_was_meant_has_not_answered() -> None:
     cores.answer(core, asked.call, refusal, now_ms=3001)
     assert core.replica.peer(entry(2)) == at(9095)
     # It is asked where it says it is after the shortest backoff, not after a request timeout.
-    backoff_ms = core.replica.config.retry_backoff_ms
+    backoff_ms = cores.config().retry_backoff_ms
     (again,) = votes(core.step(api.TimerFired(), Millis(3001 + 2 * backoff_ms)))
     assert again.to == at(9095)
 

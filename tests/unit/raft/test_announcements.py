@@ -6,10 +6,11 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.roles import Follower, Prospective, Resigned, Unattached
+from quorate.raft.roles import Follower, Prospective, Resigned
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import saved, told
 
 
 def test_a_new_leader_announces_itself_to_every_other_voter() -> None:
@@ -36,7 +37,7 @@ def test_a_voter_that_fetches_is_not_announced_to_again() -> None:
 def test_begin_quorum_epoch_is_followed_whatever_the_own_set_says() -> None:
     core = cores.unattached(1, 1, 2)
     update = cores.begin(core, 9, 4, now_ms=1)
-    assert core.replica.election == m.ElectionState(Epoch(4), NodeId(9))
+    assert saved(core) == m.ElectionState(Epoch(4), NodeId(9))
     (answer,) = cores.replies(update)
     assert isinstance(answer, m.BeginQuorumEpochResponse)
     assert answer.error is ErrorCode.NONE
@@ -60,7 +61,7 @@ def test_the_first_successor_campaigns_at_once() -> None:
     core = cores.follower()
     ended(core, cores.key(2), cores.key(3))
     core.step(api.TimerFired(), Millis(10))
-    assert isinstance(core.replica.role, Prospective)
+    assert told(core).role == "prospective"
 
 
 def test_later_successors_leave_the_first_ones_time_but_grant_them_pre_votes() -> None:
@@ -112,12 +113,12 @@ def test_a_resigned_leader_that_nobody_follows_goes_on_in_the_next_epoch() -> No
     core = cores.leader()
     core.step(api.ResignRequested("test"), Millis(2001))
     update = core.step(api.TimerFired(), Millis(3501))
-    assert isinstance(core.replica.role, Unattached)
-    assert core.replica.epoch == 2
+    assert told(core).role == "unattached"
+    assert told(core).epoch == 2
     # It has waited a whole election timeout already.
     assert update.wake_at_ms == 3501
     core.step(api.TimerFired(), Millis(3501))
-    assert isinstance(core.replica.role, Prospective)
+    assert told(core).role == "prospective"
 
 
 def test_a_nominee_that_is_told_again_of_the_end_goes_on_with_its_round() -> None:

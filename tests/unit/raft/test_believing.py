@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.believing import ASKED_MAX, EPOCH_BELIEVED_MAX, EPOCH_MAX, JUMP_MAX
 from quorate.raft.calls import CallKind
-from quorate.raft.core import RaftCore
 from quorate.raft.notes import Cause
-from quorate.raft.roles import Follower, Leader, Prospective, Unattached
+from quorate.raft.roles import Follower
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, ClusterId, Epoch, Millis, NodeId, ReplicaKey
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import WatchedCore, saved, told
+
+if TYPE_CHECKING:
+    from quorate.raft.core import RaftCore
 
 FAR = [EPOCH_MAX, EPOCH_BELIEVED_MAX + 1, JUMP_MAX + 2]
 
@@ -36,24 +41,24 @@ def test_rule_28_no_request_brings_an_epoch_that_nobody_can_explain(epoch: int, 
     (reply,) = cores.replies(cores.ask(core, requests(epoch)[which], now_ms=2001))
     assert isinstance(reply, m.VoteResponse | m.BeginQuorumEpochResponse | m.EndQuorumEpochResponse)
     assert (reply.error, reply.leader) == (ErrorCode.INVALID_REQUEST, m.NOTHING_KNOWN)
-    assert isinstance(core.replica.role, Leader)
-    assert core.replica.epoch == 1
+    assert told(core).role == "leader"
+    assert told(core).epoch == 1
 
 
 @pytest.mark.parametrize("which", range(4))
 def test_the_epoch_of_a_recovery_and_of_many_elections_is_believed(which: int) -> None:
     core = cores.leader()
     cores.ask(core, requests(1 + JUMP_MAX)[which], now_ms=2001)
-    assert core.replica.epoch == 1 + JUMP_MAX
+    assert told(core).epoch == 1 + JUMP_MAX
 
 
 def test_the_epochs_are_not_used_up_in_many_steps_either() -> None:
     core = cores.unattached()
     for now_ms in range(10, 10_000, 50):
-        claimed = core.replica.epoch + JUMP_MAX // 2
+        claimed = told(core).epoch + JUMP_MAX // 2
         cores.ask(core, cores.vote(2, 1, claimed, cores.end(0, 0)), now_ms=now_ms)
-        cores.ask(core, cores.vote(2, 1, core.replica.epoch + 1, cores.end(0, 0)), now_ms=now_ms)
-    assert JUMP_MAX // 2 < core.replica.epoch <= JUMP_MAX + 1000
+        cores.ask(core, cores.vote(2, 1, told(core).epoch + 1, cores.end(0, 0)), now_ms=now_ms)
+    assert JUMP_MAX // 2 < told(core).epoch <= JUMP_MAX + 1000
 
 
 def asking(epoch: int = 1) -> tuple[RaftCore, CallId]:
@@ -61,7 +66,7 @@ def asking(epoch: int = 1) -> tuple[RaftCore, CallId]:
     core = cores.unattached()
     core.becoming.unattached(Epoch(epoch), Cause.HIGHER_EPOCH, "test")
     call, _ = cores.calls(core.step(api.TimerFired(), Millis(1500)))[2]
-    assert isinstance(core.replica.role, Prospective)
+    assert told(core).role == "prospective"
     return core, call
 
 
@@ -77,8 +82,8 @@ def test_a_voter_that_was_asked_may_be_far_ahead(epoch: int) -> None:
     core, call = asking()
     answer = vote_answer(ErrorCode.FENCED_LEADER_EPOCH, epoch)
     cores.answer(core, call, answer, now_ms=1501)
-    assert core.replica.epoch == epoch
-    assert isinstance(core.replica.role, Follower)
+    assert told(core).epoch == epoch
+    assert told(core).role == "follower"
 
 
 @pytest.mark.parametrize("epoch", [EPOCH_MAX, ASKED_MAX + 1])
@@ -86,14 +91,14 @@ def test_an_answer_brings_no_epoch_near_the_last_one(epoch: int) -> None:
     core, call = asking()
     answer = vote_answer(ErrorCode.FENCED_LEADER_EPOCH, epoch)
     cores.answer(core, call, answer, now_ms=1501)
-    assert core.replica.epoch == 1
+    assert told(core).epoch == 1
 
 
 def test_beyond_what_is_believed_at_once_elections_go_on() -> None:
     core, call = asking(ASKED_MAX + 5)
     answer = vote_answer(ErrorCode.FENCED_LEADER_EPOCH, ASKED_MAX + 6)
     cores.answer(core, call, answer, now_ms=1501)
-    assert core.replica.epoch == ASKED_MAX + 6
+    assert told(core).epoch == ASKED_MAX + 6
 
 
 @pytest.mark.parametrize(
@@ -108,9 +113,9 @@ def test_beyond_what_is_believed_at_once_elections_go_on() -> None:
 def test_rule_27_what_is_refused_outright_teaches_nothing(error: ErrorCode) -> None:
     core, call = asking()
     cores.answer(core, call, vote_answer(error, 7), now_ms=1501)
-    assert core.replica.epoch == 1
-    assert core.replica.election.leader_id is None
-    assert isinstance(core.replica.role, Prospective)
+    assert told(core).epoch == 1
+    assert told(core).leader_id is None
+    assert told(core).role == "prospective"
     assert cores.described(core, now_ms=1502).heard == ()
 
 
@@ -122,8 +127,8 @@ def test_rule_27_no_answer_of_another_cluster_deposes_a_leader() -> None:
     info = m.LeaderInfo(NodeId(3), Epoch(9), cores.endpoints(3))
     answer = m.BeginQuorumEpochResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, info)
     cores.answer(core, call.call, answer, now_ms=2001)
-    assert isinstance(core.replica.role, Leader)
-    assert core.replica.epoch == 1
+    assert told(core).role == "leader"
+    assert told(core).epoch == 1
 
 
 @pytest.mark.parametrize("is_following", [True, False])
@@ -131,14 +136,14 @@ def test_rule_27_no_fetch_answer_of_another_cluster_names_a_leader(*, is_followi
     core = cores.unattached(2)
     update = cores.begin(core, 1, 1, now_ms=1)
     if not is_following:
-        core = RaftCore(cores.config(2), cores.recovered(1, 2, 3), cores.Midway())
+        core = WatchedCore(cores.config(2), cores.recovered(1, 2, 3), cores.Midway())
         update = core.start(Millis(0))
-    before = (type(core.replica.role), core.replica.election)
+    before = (type(core.replica.role), saved(core))
     (call, _), *_ = cores.calls(update).values()
     info = m.LeaderInfo(NodeId(3), Epoch(9), cores.endpoints(3))
     answer = m.FetchResponse(error=ErrorCode.INCONSISTENT_CLUSTER_ID, leader=info)
     cores.answer(core, call, answer, now_ms=2)
-    assert (type(core.replica.role), core.replica.election) == before
+    assert (type(core.replica.role), saved(core)) == before
 
 
 def test_rule_27_another_cluster_is_not_told_who_leads_here() -> None:
@@ -172,14 +177,14 @@ def test_rule_27_a_voter_key_that_does_not_fit_hides_no_epoch_and_no_leader() ->
     (vote,) = cores.replies(cores.ask(core, request, now_ms=1))
     assert isinstance(vote, m.VoteResponse)
     assert (vote.error, vote.vote_granted) == (ErrorCode.INVALID_VOTER_KEY, False)
-    assert isinstance(core.replica.role, Unattached)
-    assert core.replica.election == m.ElectionState(Epoch(5))
+    assert told(core).role == "unattached"
+    assert saved(core) == m.ElectionState(Epoch(5))
     begin = m.BeginQuorumEpochRequest(cores.CLUSTER, wrong, NodeId(2), Epoch(6), cores.endpoints(2))
     (reply,) = cores.replies(cores.ask(core, begin, now_ms=2))
     assert isinstance(reply, m.BeginQuorumEpochResponse)
     assert reply.error is ErrorCode.INVALID_VOTER_KEY
-    assert core.replica.election == m.ElectionState(Epoch(6), NodeId(2))
-    assert isinstance(core.replica.role, Follower)
+    assert saved(core) == m.ElectionState(Epoch(6), NodeId(2))
+    assert told(core).role == "follower"
 
 
 def test_a_fetch_answer_of_an_older_epoch_appends_nothing() -> None:

@@ -8,6 +8,7 @@ from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import appended_voters, told
 
 
 def remove(node_id: int, *, force: bool = False) -> m.RemoveRaftVoterRequest:
@@ -34,7 +35,7 @@ def test_a_leader_that_has_not_committed_in_its_epoch_changes_nothing() -> None:
     answer = cores.membership(cores.ask(core, remove(3), now_ms=2001))
     assert answer.error is ErrorCode.REQUEST_TIMED_OUT
     assert answer.reason is m.Reason.HIGH_WATERMARK_UNKNOWN
-    assert core.replica.voters == cores.voters(1, 2, 3)
+    assert appended_voters(core) == cores.voters(1, 2, 3)
 
 
 def test_rule_5_a_young_leader_does_not_know_who_lives() -> None:
@@ -55,14 +56,14 @@ def test_one_change_at_a_time() -> None:
 
 def test_a_set_without_a_live_majority_is_refused_unless_forced() -> None:
     core = cores.grown_up_leader(1, 2, 3)
-    late = 4400 + core.replica.config.fetch_timeout_ms
+    late = 4400 + cores.config().fetch_timeout_ms
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=late, token=2)
     answer = cores.membership(cores.ask(core, remove(2), now_ms=late + 1))
     assert answer.error is ErrorCode.REQUEST_TIMED_OUT
     assert answer.reason is m.Reason.NO_LIVE_MAJORITY
     assert dict(answer.metadata) == {"alive": "1", "majority": "2"}
     cores.ask(core, remove(2, force=True), now_ms=late + 2)
-    assert [voter.key.node_id for voter in core.replica.voters] == [1, 3]
+    assert [voter.key.node_id for voter in appended_voters(core)] == [1, 3]
 
 
 def test_kraft_version_0_has_its_voters_in_the_settings() -> None:
@@ -93,7 +94,7 @@ def test_who_waits_too_long_is_told_and_the_set_stays_in_force() -> None:
     answer = cores.membership(core.step(api.TimerFired(), Millis(5500)))
     assert answer.error is ErrorCode.REQUEST_TIMED_OUT
     assert answer.reason is m.Reason.NOT_COMMITTED_IN_TIME
-    assert [voter.key.node_id for voter in core.replica.voters] == [1, 2]
+    assert [voter.key.node_id for voter in appended_voters(core)] == [1, 2]
     again = cores.membership(cores.ask(core, remove(2), now_ms=5501, token=9))
     assert again.reason is m.Reason.PENDING_VOTER_CHANGE
 
@@ -106,4 +107,4 @@ def test_who_waits_when_leadership_is_lost_is_told_that_it_may_still_happen() ->
     assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert answer.reason is m.Reason.LEADERSHIP_LOST
     assert "may still be committed" in answer.message
-    assert core.replica.epoch == Epoch(5)
+    assert told(core).epoch == Epoch(5)

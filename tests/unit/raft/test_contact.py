@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
-from quorate.raft.roles import Prospective
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import saved, told
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -52,7 +52,7 @@ def test_rule_29_its_voters_look_for_another_leader_meanwhile() -> None:
     core = cores.fed()
     lie(core, until_ms=1900)
     core.step(api.TimerFired(), Millis(2100))
-    assert isinstance(core.replica.role, Prospective)
+    assert told(core).role == "prospective"
     pre_vote = cores.vote(3, 2, 1, cores.end(5, 1), pre_vote=True)
     other = cores.fed()
     lie(other, until_ms=500)
@@ -68,7 +68,7 @@ def test_rule_29_a_leader_that_is_consistent_again_is_believed() -> None:
     sound = cores.fetch_answer(high_watermark=Offset(4), records=cores.batches(cores.RECORD))
     update = cores.answer(core, cores.under_way(core), sound, now_ms=1901)
     assert core.hears_leader
-    assert core.replica.high_watermark == 4
+    assert told(core).high_watermark == 4
     assert core.remarks() == []
     assert any("believes leader 1 again" in note.text for note in update.notes)
 
@@ -93,4 +93,4 @@ def test_an_error_names_the_leader_to_follow() -> None:
     info = m.LeaderInfo(NodeId(3), Epoch(2), cores.endpoints(3))
     error = m.FetchResponse(error=ErrorCode.FENCED_LEADER_EPOCH, leader=info)
     cores.answer(core, cores.under_way(core), error, now_ms=2)
-    assert core.replica.election == m.ElectionState(Epoch(2), NodeId(3))
+    assert saved(core) == m.ElectionState(Epoch(2), NodeId(3))

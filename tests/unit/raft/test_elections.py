@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.elections import REPEAT_SHARE, RETRY_SHARE
-from quorate.raft.notes import Cause
+from quorate.raft.notes import Cause, NoteKind
 from quorate.raft.promises import ASK_SHARE, PROMISE_SHARE, TURN_SHARE
-from quorate.raft.roles import Candidate, Follower, Leader, Prospective, Unattached
-from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, Millis
+from quorate.raft.roles import Candidate, Follower, Leader, Prospective
+from quorate.records.ids import CallId, Epoch, Millis
 from tests.unit.raft import cores
-
-if TYPE_CHECKING:
-    from quorate.raft.core import RaftCore
+from tests.unit.raft.expecting import expect, told
 
 
 def test_an_election_timeout_asks_for_pre_votes_without_touching_the_epoch() -> None:
     core = cores.unattached()
     update = core.step(api.TimerFired(), Millis(1500))
-    assert isinstance(core.replica.role, Prospective)
-    assert core.replica.epoch == 0
-    asked = {node: request for node, (_, request) in cores.calls(update).items()}
-    assert asked == {n: cores.vote(1, n, 0, cores.end(0, 0), pre_vote=True) for n in (2, 3)}
+    expect(
+        update,
+        *(
+            api.SendRequest(
+                CallId(node),
+                cores.peer(node),
+                cores.vote(1, node, 0, cores.end(0, 0), pre_vote=True),
+            )
+            for node in (2, 3)
+        ),
+        cores.progress("prospective", 0),
+        wake_at_ms=1500 + cores.part_of_election_timeout(REPEAT_SHARE),
+        notes=(
+            (
+                NoteKind.ROLE_TAKEN,
+                "no leader was found: unattached becomes prospective in epoch 0",
+            ),
+        ),
+    )
 
 
 def test_a_majority_of_pre_votes_raises_the_epoch_and_saves_the_own_vote_first() -> None:
@@ -35,9 +46,19 @@ def test_a_majority_of_pre_votes_raises_the_epoch_and_saves_the_own_vote_first()
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     update = cores.answer(core, asked[2][0], cores.granted(0), now_ms=1501)
     state = m.ElectionState(Epoch(1), None, cores.key(1))
-    assert update.effects[0] == api.SaveElection(state, 1, cores.voters(1, 2, 3))
-    assert all(not isinstance(e, api.SaveElection) for e in update.effects[1:])
-    assert isinstance(core.replica.role, Candidate)
+    expect(
+        update,
+        api.SaveElection(state, 1, cores.voters(1, 2, 3)),
+        *(
+            api.SendRequest(CallId(call), cores.peer(node), cores.vote(1, node, 1, cores.end(0, 0)))
+            for call, node in ((4, 2), (5, 3))
+        ),
+        cores.progress("candidate", 1),
+        wake_at_ms=1501 + cores.part_of_election_timeout(REPEAT_SHARE),
+        notes=(
+            (NoteKind.ROLE_TAKEN, "2 of 3 pre-votes: prospective becomes candidate in epoch 1"),
+        ),
+    )
 
 
 def test_nobody_is_asked_for_votes_before_the_whole_log_is_on_the_disk() -> None:
@@ -45,7 +66,7 @@ def test_nobody_is_asked_for_votes_before_the_whole_log_is_on_the_disk() -> None
     core = cores.unattached()
     core.replica.log.append(cores.end(1, 0))
     update = core.step(api.TimerFired(), Millis(1500))
-    assert isinstance(core.replica.role, Prospective)
+    assert told(core).role == "prospective"
     assert not cores.calls(update)
     asked = cores.calls(cores.flush(core, now_ms=1501))
     assert {request for _, request in asked.values()} == {
@@ -77,17 +98,13 @@ def test_rule_9_a_lost_election_waits_for_the_rest_of_its_timeout() -> None:
     core.step(api.TimerFired(), Millis(deadline - 1))
     assert core.replica.role is role
     core.step(api.TimerFired(), deadline)
-    assert isinstance(core.replica.role, Prospective)
-
-
-def refused(core: RaftCore) -> m.VoteResponse:
-    return m.VoteResponse(ErrorCode.NONE, core.replica.leader_info, vote_granted=False)
+    assert told(core).role == "prospective"
 
 
 def test_all_are_asked_again_soon_while_a_round_lasts() -> None:
     core = cores.unattached(2, 1, 2, 3, 4)
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
-    cores.answer(core, asked[1][0], refused(core), now_ms=1501)
+    cores.answer(core, asked[1][0], cores.refused(core), now_ms=1501)
     update = cores.answer(core, asked[3][0], cores.granted(0), now_ms=1501)
     assert update.wake_at_ms == 1501 + cores.part_of_election_timeout(ASK_SHARE)
     again = cores.calls(core.step(api.TimerFired(), update.wake_at_ms))
@@ -105,7 +122,7 @@ def test_a_voter_that_does_not_answer_is_asked_again_before_the_request_times_ou
     if epoch:
         for node in (1, 3):
             update = cores.answer(core, asked[node][0], cores.granted(0), now_ms=1500)
-        assert isinstance(core.replica.role, Candidate)
+        assert told(core).role == "candidate"
         asked = cores.calls(update)
     update = core.step(api.TimerFired(), Millis(1501))
     assert cores.calls(update) == {}
@@ -148,28 +165,28 @@ def test_a_round_that_only_rivals_spoil_goes_on() -> None:
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     cores.ask(core, cores.vote(2, 3, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
     for node in (1, 2):
-        cores.answer(core, asked[node][0], refused(core), now_ms=1502)
+        cores.answer(core, asked[node][0], cores.refused(core), now_ms=1502)
     role = core.replica.role
     assert isinstance(role, Prospective)
     assert role.tally.is_lost
     again = cores.calls(core.step(api.TimerFired(), Millis(1600)))
     cores.answer(core, again[1][0], cores.granted(0), now_ms=1601)
-    assert isinstance(core.replica.role, Candidate)
+    assert told(core).role == "candidate"
 
 
 def test_a_round_is_lost_once_its_rivals_are_silent() -> None:
     core = cores.unattached(3, 1, 2, 3)
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     cores.ask(core, cores.vote(2, 3, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
-    cores.answer(core, asked[1][0], refused(core), now_ms=1502)
+    cores.answer(core, asked[1][0], cores.refused(core), now_ms=1502)
     over = 1501 + cores.part_of_election_timeout(TURN_SHARE)
-    cores.answer(core, asked[2][0], refused(core), now_ms=over)
-    assert isinstance(core.replica.role, Unattached)
+    cores.answer(core, asked[2][0], cores.refused(core), now_ms=over)
+    assert told(core).role == "unattached"
 
 
 def test_a_lost_round_is_repeated_soon_and_then_ever_later() -> None:
     core = cores.follower(2, 1)
-    refusal = m.VoteResponse(ErrorCode.NONE, core.replica.leader_info, vote_granted=False)
+    refusal = cores.refused(core)
     waits = []
     for _ in range(6):
         role = core.replica.role

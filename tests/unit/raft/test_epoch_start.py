@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quorate.raft import api
-from quorate.raft.core import RaftCore
 from quorate.raft.epoch_start import append_epoch_start, drifted_entry
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
 from quorate.records.ids import Millis, NodeId, Offset
 from quorate.records.voters import Endpoint
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import WatchedCore
 
 
 def test_the_first_leader_writes_version_and_voters_too() -> None:
@@ -23,7 +23,7 @@ def test_the_first_leader_writes_version_and_voters_too() -> None:
 
 def test_who_has_moved_has_another_entry_with_the_listeners_of_others() -> None:
     moved = (Endpoint("GRPC", "elsewhere", 9094),)
-    core = RaftCore(
+    core = WatchedCore(
         replace(cores.config(), endpoints=moved), cores.recovered(1, 2, 3), cores.Midway()
     )
     core.start(Millis(0))
@@ -45,7 +45,7 @@ def test_who_is_where_the_set_says_has_not_drifted() -> None:
 
 
 def test_the_epoch_start_batch_holds_the_votes() -> None:
-    core = RaftCore(cores.config(), cores.recovered(1), cores.Midway())
+    core = WatchedCore(cores.config(), cores.recovered(1), cores.Midway())
     update = core.start(Millis(0))
     (append,) = [e for e in update.effects if isinstance(e, api.AppendToLog)]
     change = LeaderChange(NodeId(1), (NodeId(1),), (NodeId(1),))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
-from quorate.raft.roles import Follower, Prospective
+from quorate.raft.notes import NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import expect, told
 
 
 def test_a_follower_fetches_again_only_after_its_log_is_flushed() -> None:
@@ -16,7 +17,11 @@ def test_a_follower_fetches_again_only_after_its_log_is_flushed() -> None:
     update = cores.answer(
         core, cores.under_way(core), cores.fetch_answer(records=cores.FIRST), now_ms=2
     )
-    assert [type(e) for e in update.effects] == [api.AppendToLog]
+    expect(
+        update,
+        api.AppendToLog(Offset(0), cores.end(5, 1), cores.FIRST),
+        wake_at_ms=cores.config().fetch_timeout_ms,
+    )
     update = cores.flush(core, now_ms=3)
     ((_, request),) = cores.calls(update).values()
     assert isinstance(request, m.FetchRequest)
@@ -54,7 +59,12 @@ def test_a_follower_cuts_where_its_leader_diverges_once_the_disk_has() -> None:
     core = cores.fed()
     answer = cores.fetch_answer(diverging=cores.end(4, 1))
     update = cores.answer(core, cores.under_way(core), answer, now_ms=4)
-    assert update.effects == (api.TruncateLog(cores.end(4, 1), 1),)
+    expect(
+        update,
+        api.TruncateLog(cores.end(4, 1), 1),
+        wake_at_ms=cores.config().fetch_timeout_ms,
+        notes=((NoteKind.LOG_CUT, "leader diverges at 4@1: cuts 1 record(s)"),),
+    )
     assert core.replica.log.end == cores.end(5, 1)
     update = core.step(api.LogTruncated(cores.end(4, 1), 1), Millis(5))
     assert core.replica.log.end == cores.end(4, 1)
@@ -70,7 +80,7 @@ def test_no_timer_acts_on_a_log_that_the_disk_has_cut() -> None:
     )
     update = core.step(api.LogTruncated(cores.end(4, 1), 1), Millis(9000))
     assert core.replica.log.end == cores.end(4, 1)
-    assert isinstance(core.replica.role, Follower)
+    assert told(core).role == "follower"
     assert not [r for _, r in cores.calls(update).values() if isinstance(r, m.VoteRequest)]
 
 
@@ -95,7 +105,7 @@ def test_a_second_leader_of_an_epoch_is_never_followed_and_told_once() -> None:
     )
     said += cores.said(cores.answer(core, cores.under_way(core), learned, now_ms=30))[1:]
     assert said == ["3 is named as leader of epoch 1, which 1 leads: it is not followed"]
-    assert core.replica.election.leader_id == 1
+    assert told(core).leader_id == 1
     assert any("voted twice" in line for line in core.remarks())
 
 
@@ -103,13 +113,13 @@ def test_the_high_watermark_is_not_learned_from_an_answer_that_diverges() -> Non
     core = cores.fed()
     answer = cores.fetch_answer(diverging=cores.end(4, 1), high_watermark=Offset(5))
     cores.answer(core, cores.under_way(core), answer, now_ms=4)
-    assert core.replica.high_watermark == 3
+    assert told(core).high_watermark == 3
 
 
 def test_a_fetch_timeout_asks_for_pre_votes() -> None:
     core = cores.follower()
     core.step(api.TimerFired(), Millis(2001))
-    assert isinstance(core.replica.role, Prospective)
+    assert told(core).role == "prospective"
 
 
 def test_an_unattached_replica_asks_the_voters_in_turn() -> None:
@@ -119,7 +129,7 @@ def test_an_unattached_replica_asks_the_voters_in_turn() -> None:
         leader=m.LeaderInfo(NodeId(3), Epoch(1), cores.endpoints(3)),
     )
     cores.answer(core, cores.under_way(core, CallKind.DISCOVERY), found, now_ms=2)
-    assert isinstance(core.replica.role, Follower)
+    assert told(core).role == "follower"
 
 
 def test_a_read_round_is_echoed_only_to_the_leader_that_sent_it() -> None:

@@ -9,6 +9,7 @@ from quorate.raft.gauges import STATES, raft_numbers, state_name
 from quorate.raft.notes import Cause
 from quorate.records.ids import Epoch, Millis, format_uuid
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import told
 
 LEADER_ONLY = {"number_of_observers", "number_of_offline_voters", "uncommitted_voter_change"}
 
@@ -27,7 +28,7 @@ def test_a_leader_tells_of_the_voters_and_observers() -> None:
     assert numbers["current_state"] == {name: float(name == "leader") for name in STATES}
     names = ("number_of_voters", "number_of_observers", "uncommitted_voter_change", "is_voter")
     assert [numbers[name] for name in names] == [2, 2, 1, 1]
-    assert (numbers["current_leader"], numbers["current_epoch"]) == (1, core.replica.epoch)
+    assert (numbers["current_leader"], numbers["current_epoch"]) == (1, told(core).epoch)
     assert numbers["current_vote"] == 1
     own = format_uuid(cores.key(1).directory_id or b"")
     assert numbers["current_vote_directory_id"] == {own: 1.0}

@@ -9,6 +9,7 @@ from quorate.raft.roles import Follower
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import told
 
 
 def test_a_snapshot_is_fetched_in_slices_and_installed() -> None:
@@ -35,7 +36,7 @@ def test_a_snapshot_is_fetched_in_slices_and_installed() -> None:
         Millis(4),
     )
     assert core.replica.log.end == snapshot
-    assert core.replica.high_watermark == 9
+    assert told(core).high_watermark == 9
     ((_, request),) = cores.calls(update).values()
     assert isinstance(request, m.FetchRequest)
     assert request.fetch_offset == 9

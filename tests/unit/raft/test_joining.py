@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
-from quorate.raft.core import RaftCore
 from quorate.raft.joining import has_left
 from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Epoch, Millis, Offset, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import WatchedCore
+
+if TYPE_CHECKING:
+    from quorate.raft.core import RaftCore
 
 NEW_DISK = DirectoryId(b"n" * 16)
 
@@ -27,7 +31,7 @@ def observer(
     )
     state = replace(state, voters=(m.VotersAt(Offset(2), voters),))
     config = replace(cores.config(node_id), directory_id=NEW_DISK, auto_join=auto_join)
-    core = RaftCore(config, state, cores.Midway())
+    core = WatchedCore(config, state, cores.Midway())
     core.start(Millis(0))
     update = cores.begin(core, 1, 1, now_ms=1)
     call, _ = cores.calls(update)[1]
@@ -51,8 +55,8 @@ def asked(update: api.Update) -> list[m.PeerRequest]:
 
 
 def test_a_new_controller_asks_to_be_added_without_waiting_for_the_commit() -> None:
-    core, update = observer(4, cores.voters(1, 2, 3))
-    timeout_ms = core.replica.config.request_timeout_ms
+    _core, update = observer(4, cores.voters(1, 2, 3))
+    timeout_ms = cores.config().request_timeout_ms
     assert asked(update) == [
         m.AddRaftVoterRequest(
             cluster_id=cores.CLUSTER,
@@ -66,8 +70,8 @@ def test_a_new_controller_asks_to_be_added_without_waiting_for_the_commit() -> N
 
 
 def test_its_disk_of_before_goes_first() -> None:
-    core, update = observer(3, cores.voters(1, 2, 3))
-    timeout_ms = core.replica.config.request_timeout_ms
+    _core, update = observer(3, cores.voters(1, 2, 3))
+    timeout_ms = cores.config().request_timeout_ms
     assert asked(update) == [
         m.RemoveRaftVoterRequest(
             cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=timeout_ms, auto_join=True
@@ -100,7 +104,7 @@ def refused_once() -> tuple[RaftCore, m.MembershipResponse, api.Update, Millis]:
         m.Reason.PENDING_VOTER_CHANGE,
     )
     update = cores.answer(core, call, later, now_ms=3)
-    share = core.replica.config.fetch_timeout_ms // 4
+    share = cores.config().fetch_timeout_ms // 4
     return core, later, update, Millis(2 + share + share // 2)
 
 
@@ -170,7 +174,7 @@ def voter_three(*, high_watermark: int) -> RaftCore:
         1, 2, 3, log_end=cores.end(3, 1), epochs=(m.EpochStart(Epoch(1), Offset(0)),)
     )
     state = replace(state, voters=(m.VotersAt(Offset(2), cores.voters(1, 2, 3)),))
-    core = RaftCore(replace(cores.config(3), auto_join=True), state, cores.Midway())
+    core = WatchedCore(replace(cores.config(3), auto_join=True), state, cores.Midway())
     core.start(Millis(0))
     update = cores.begin(core, 1, 1, now_ms=1)
     assert cores.calls(update)
@@ -204,7 +208,7 @@ def test_what_a_leader_before_this_one_had_committed_says_nothing_of_now() -> No
         1, 2, 3, log_end=cores.end(3, 1), epochs=(m.EpochStart(Epoch(1), Offset(0)),)
     )
     state = replace(state, voters=(m.VotersAt(Offset(2), cores.voters(1, 2, 3)),))
-    core = RaftCore(replace(cores.config(3), auto_join=True), state, cores.Midway())
+    core = WatchedCore(replace(cores.config(3), auto_join=True), state, cores.Midway())
     core.start(Millis(0))
     update = cores.begin(core, 1, 2, now_ms=1)
     call, _ = cores.calls(update)[1]

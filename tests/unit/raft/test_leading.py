@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.roles import Leader, Resigned
+from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     DirectoryId,
@@ -17,6 +17,7 @@ from quorate.records.ids import (
     ReplicaKey,
 )
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import told
 
 
 def test_a_proposal_of_another_epoch_is_refused() -> None:
@@ -38,9 +39,9 @@ def test_a_leader_that_commits_its_own_removal_resigns() -> None:
     cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
     cores.append(core, cores.voters(2, 3), now_ms=2002)
     cores.ask(core, cores.fetch(2, 4, 1, wait_ms=0), now_ms=2003, token=2)
-    assert isinstance(core.replica.role, Leader)
+    assert told(core).role == "leader"
     update = cores.ask(core, cores.fetch(3, 4, 1, wait_ms=0), now_ms=2004, token=3)
-    assert isinstance(core.replica.role, Resigned)
+    assert told(core).role == "resigned"
     assert cores.fetched(update).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -96,7 +97,7 @@ def test_check_quorum_a_leader_that_nobody_fetches_from_resigns_before_it_answer
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
     update = cores.ask(core, cores.fetch(3, 3, 1), now_ms=2001 + 3000, token=3)
-    assert isinstance(core.replica.role, Resigned)
+    assert told(core).role == "resigned"
     errors = [r.error for r in cores.replies(update) if isinstance(r, m.FetchResponse)]
     assert errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
 
@@ -132,10 +133,10 @@ def test_rule_24_a_leader_whose_flush_does_not_return_resigns_although_others_co
         for node_id in (2, 3):
             request = cores.fetch(node_id, 5, 1)
             update = cores.ask(core, request, now_ms=now_ms, token=token * 10 + node_id)
-    assert core.replica.high_watermark == 5
+    assert told(core).high_watermark == 5
     assert update.wake_at_ms is not None
     assert update.wake_at_ms <= 2001 + 3000
-    assert isinstance(core.replica.role, Leader)
+    assert told(core).role == "leader"
     core.step(api.TimerFired(), Millis(5001))
-    assert isinstance(core.replica.role, Resigned)
+    assert told(core).role == "resigned"
     assert "has not confirmed a flush for 3.0 s" in " ".join(core.remarks())

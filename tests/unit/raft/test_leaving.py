@@ -8,7 +8,7 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import ClusterId, Millis, ReplicaKey, ReplyToken
+from quorate.records.ids import ClusterId, Epoch, Millis, ReplicaKey, ReplyToken
 from tests.unit.raft import cores, quorums
 
 
@@ -51,7 +51,7 @@ def test_a_voter_that_is_back_but_has_not_caught_up_cannot_be_relied_on() -> Non
     quorum.passes(quorums.FETCH_TIMEOUT_MS + 100, 3)
     core = quorum.core
     batch = api.ProposedBatch(b"records", 1)
-    core.step(api.RecordsProposed(ReplyToken(9), core.replica.epoch, batch), Millis(quorum.now))
+    core.step(api.RecordsProposed(ReplyToken(9), Epoch(1), batch), Millis(quorum.now))
     cores.flush(core, now_ms=quorum.now)
     quorum.fetch(3)
     for _ in range(2):

@@ -7,6 +7,7 @@ from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, Offset, ReplyToken
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import told
 
 
 def read(core: object, token: int, now_ms: int) -> api.Update:
@@ -36,7 +37,7 @@ def test_the_only_voter_answers_at_once() -> None:
     core = cores.unattached(1, 1)
     cores.flush(core, now_ms=1)
     (answer,) = served(read(core, 30, 2))
-    assert answer.offset == core.replica.high_watermark
+    assert answer.offset == told(core).high_watermark
 
 
 def test_rule_19_a_read_at_a_new_leader_waits_for_its_epoch_to_be_committed() -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.roles import Leader, Resigned, Unattached
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, ReplyToken
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import told
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -59,7 +59,7 @@ def test_rule_25_a_candidate_that_is_to_stop_wins_nothing_any_more() -> None:
     call = cores.calls(update)[2][0]
     stop(core, now_ms=2001)
     cores.answer(core, call, cores.granted(1), now_ms=2002)
-    assert isinstance(core.replica.role, Unattached)
+    assert told(core).role == "unattached"
     for now_ms in range(3000, 20_000, 500):
         update = wait(core, now_ms=now_ms)
         assert not any(isinstance(r, m.VoteRequest) for _, r in cores.calls(update).values())
@@ -80,11 +80,11 @@ def test_rule_25_a_leader_commits_what_it_has_before_it_hands_over() -> None:
     refused = propose(core, now_ms=2004)
     (answer,) = [r for r in cores.replies(refused) if isinstance(r, m.ProposalResponse)]
     assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert isinstance(core.replica.role, Leader)
+    assert told(core).role == "leader"
     cores.flush(core, now_ms=2005)
     update = cores.ask(core, cores.fetch(2, 5, 1), now_ms=2006, token=2)
-    assert core.replica.high_watermark == 5
-    assert isinstance(core.replica.role, Resigned)
+    assert told(core).high_watermark == 5
+    assert told(core).role == "resigned"
     ends = [r for _, r in cores.calls(update).values() if isinstance(r, m.EndQuorumEpochRequest)]
     assert len(ends) == 2
     assert api.ShutdownComplete() not in update.effects
@@ -94,9 +94,9 @@ def test_a_leader_hands_over_what_nobody_commits_after_one_election_timeout() ->
     core = cores.leader()
     stop(core, now_ms=2003)
     wait(core, now_ms=3002)
-    assert isinstance(core.replica.role, Leader)
+    assert told(core).role == "leader"
     wait(core, now_ms=3003)
-    assert isinstance(core.replica.role, Resigned)
+    assert told(core).role == "resigned"
 
 
 def test_a_stop_ends_in_time_when_somebody_else_leads() -> None:

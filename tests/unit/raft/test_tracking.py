@@ -68,7 +68,7 @@ def test_rule_4_an_observer_has_caught_up_with_what_is_committed() -> None:
 def test_invented_observers_push_out_the_longest_silent_one_and_never_a_voter() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
-    most = core.replica.config.observers_max
+    most = cores.config().observers_max
     for node_id in range(100, 100 + most + 50):
         request = cores.fetch(9, 3, 1, wait_ms=0)
         request = replace(request, replica=replace(cores.key(9), node_id=NodeId(node_id)))

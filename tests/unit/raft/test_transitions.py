@@ -8,12 +8,12 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.core import RaftCore
 from quorate.raft.notes import Cause, NoteKind
 from quorate.raft.transitions import change_values
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import WatchedCore
 
 if TYPE_CHECKING:
     from quorate.raft.notes import Note
@@ -55,7 +55,7 @@ def test_a_candidate_seeks_its_own_epoch_and_says_how_its_pre_votes_went() -> No
 
 
 def test_an_only_voter_tells_every_role_that_it_takes() -> None:
-    update = RaftCore(cores.config(1), cores.recovered(1), cores.Midway()).start(Millis(0))
+    update = WatchedCore(cores.config(1), cores.recovered(1), cores.Midway()).start(Millis(0))
     roles = [(note.values["to_role"], note.values["cause"]) for note in taken(update)]
     assert roles == [
         ("prospective", "startup"),

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.core import RaftCore
 from quorate.raft.epoch_start import drifted_entry
-from quorate.raft.roles import Leader
 from quorate.raft.updating import JITTER_SHARE
 from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset, ReplicaKey
 from quorate.records.voters import Endpoint, Voter
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import WatchedCore, appended_voters, log_end, told
+
+if TYPE_CHECKING:
+    from quorate.raft.core import RaftCore
 
 MOVED = (Endpoint("GRPC", "elsewhere", 9094),)
 UPDATE = m.UpdateRaftVoterRequest(
@@ -34,7 +37,7 @@ def moved_follower(kraft_version: int = 1) -> tuple[RaftCore, api.Update]:
     state = cores.recovered(1, 2, 3)
     if kraft_version == 0:
         state = replace(state, kraft_versions=())
-    core = RaftCore(replace(cores.config(2), endpoints=MOVED), state, cores.Midway())
+    core = WatchedCore(replace(cores.config(2), endpoints=MOVED), state, cores.Midway())
     core.start(Millis(0))
     update = cores.begin(core, 1, 1, now_ms=1)
     (fetch,) = [
@@ -63,7 +66,7 @@ def test_a_voter_that_has_moved_tells_the_leader_once_it_hears_it() -> None:
     (sent,) = updates(update)
     assert sent.to.node_id == 1
     assert sent.request == replace(UPDATE, voter=cores.key(2))
-    timeout_ms = core.replica.config.fetch_timeout_ms
+    timeout_ms = cores.config().fetch_timeout_ms
     # Every draw is one half of what is left to chance.
     retry = 2 + timeout_ms - timeout_ms // JITTER_SHARE // 2
     refused = m.MembershipResponse(
@@ -94,7 +97,7 @@ def test_a_leader_that_is_removed_is_still_found_where_its_answers_say() -> None
         1, 2, 3, log_end=cores.end(3, 1), epochs=(m.EpochStart(Epoch(1), Offset(0)),)
     )
     config = replace(cores.config(2), endpoints=MOVED)
-    core = RaftCore(config, replace(state, election=election), cores.Midway())
+    core = WatchedCore(config, replace(state, election=election), cores.Midway())
     (call, _), *_ = cores.calls(core.start(Millis(0))).values()
     leader = m.LeaderInfo(cores.key(1).node_id, Epoch(1), cores.endpoints(1))
     batch = m.BatchInfo(
@@ -145,15 +148,16 @@ def test_the_leader_appends_the_new_entry_and_answers_at_once() -> None:
     core = cores.grown_up_leader()
     answer = cores.membership(cores.ask(core, UPDATE, now_ms=4500))
     assert answer.error is ErrorCode.NONE
-    assert core.replica.voters == cores.voters(1, 2, 3).with_voter(Voter(cores.key(3), MOVED, 0, 1))
-    assert core.replica.log.end.offset == 4
+    entry = Voter(cores.key(3), MOVED, 0, 1)
+    assert appended_voters(core) == cores.voters(1, 2, 3).with_voter(entry)
+    assert log_end(core).offset == 4
 
 
 def test_an_entry_that_is_as_it_should_be_is_not_appended_again() -> None:
     core = cores.grown_up_leader()
     same = replace(UPDATE, listeners=cores.endpoints(3))
     assert cores.membership(cores.ask(core, same, now_ms=4500)).error is ErrorCode.NONE
-    assert core.replica.log.end.offset == 3
+    assert log_end(core).offset == 3
 
 
 @pytest.mark.parametrize(
@@ -193,13 +197,13 @@ def test_what_may_not_be_updated_is_refused(
     core = cores.grown_up_leader()
     answer = cores.membership(cores.ask(core, request_, now_ms=4500))
     assert (answer.error, answer.reason) == (error, reason)
-    assert core.replica.voters == cores.voters(1, 2, 3)
+    assert appended_voters(core) == cores.voters(1, 2, 3)
 
 
 def test_a_leader_that_has_moved_itself_says_so_as_its_epoch_begins() -> None:
     state = cores.recovered(1, log_end=cores.end(5, 1))
     state = replace(state, voters=(m.VotersAt(Offset(2), cores.voters(1)),))
-    core = RaftCore(replace(cores.config(1), endpoints=MOVED), state, cores.Midway())
+    core = WatchedCore(replace(cores.config(1), endpoints=MOVED), state, cores.Midway())
     core.start(Millis(0))
-    assert isinstance(core.replica.role, Leader)
-    assert core.replica.voters == cores.voters(1).with_voter(Voter(cores.key(1), MOVED))
+    assert told(core).role == "leader"
+    assert appended_voters(core) == cores.voters(1).with_voter(Voter(cores.key(1), MOVED))

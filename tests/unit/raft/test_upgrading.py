@@ -12,6 +12,7 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import appended_voters, log_end, told
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -58,7 +59,7 @@ def test_version_and_voters_are_one_batch_and_in_force_at_once() -> None:
         (KRaftVersion(1), KRaftVoters(cores.voters(1, 2, 3)))
     )
     assert core.replica.log.kraft_version == 1
-    assert core.replica.voters == cores.voters(1, 2, 3)
+    assert appended_voters(core) == cores.voters(1, 2, 3)
     # The fetches that were parked under a bare node id are those of voters still.
     fetched = [r for r in cores.replies(update) if isinstance(r, m.FetchResponse)]
     assert [answer.records for answer in fetched] == [
@@ -67,7 +68,7 @@ def test_version_and_voters_are_one_batch_and_in_force_at_once() -> None:
     update = cores.ask(core, cores.fetch(2, 3, 1), now_ms=4501, token=8)
     cores.flush(core, now_ms=4501)
     update = cores.ask(core, cores.fetch(3, 3, 1), now_ms=4502, token=9)
-    assert core.replica.high_watermark == 3
+    assert told(core).high_watermark == 3
 
 
 def test_who_asks_again_meanwhile_is_not_told_that_it_is_done() -> None:
@@ -117,4 +118,4 @@ def test_there_is_no_way_back_and_none_beyond() -> None:
             m.Reason.INVALID_UPDATE_VERSION,
         )
     assert cores.membership(cores.ask(core, UPGRADE, now_ms=4500)).error is ErrorCode.NONE
-    assert core.replica.log.end.offset == 3
+    assert log_end(core).offset == 3

@@ -9,12 +9,21 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.notes import Cause
+from quorate.raft.notes import Cause, NoteKind
 from quorate.raft.promises import TURN_SHARE
-from quorate.raft.roles import Candidate, Follower, Prospective, Unattached
+from quorate.raft.roles import Follower, Prospective
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, Millis, NodeId, Offset, OffsetAndEpoch, ReplicaKey
+from quorate.records.ids import (
+    Epoch,
+    Millis,
+    NodeId,
+    Offset,
+    OffsetAndEpoch,
+    ReplicaKey,
+    ReplyToken,
+)
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import expect, told
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -24,7 +33,7 @@ def prospective(node_id: int) -> RaftCore:
     """One of three that asks for pre-votes in epoch 0; the others have not answered."""
     core = cores.unattached(node_id, 1, 2, 3)
     core.step(api.TimerFired(), Millis(1500))
-    assert isinstance(core.replica.role, Prospective)
+    assert told(core).role == "prospective"
     return core
 
 
@@ -51,11 +60,29 @@ def test_only_a_log_at_least_as_up_to_date_wins_a_vote(
 def test_a_vote_is_saved_before_it_is_answered_and_given_once_an_epoch() -> None:
     core = cores.unattached()
     update = cores.ask(core, cores.vote(2, 1, 1, cores.end(0, 0)), now_ms=1)
-    kinds = [type(effect) for effect in update.effects]
-    assert kinds.index(api.SaveElection) < kinds.index(api.SendReply)
-    assert core.replica.election == m.ElectionState(Epoch(1), None, cores.key(2))
+    expect(
+        update,
+        api.SaveElection(m.ElectionState(Epoch(1), None, cores.key(2)), 1, cores.voters(1, 2, 3)),
+        api.SendReply(ReplyToken(1), cores.granted(1)),
+        cores.progress("unattached", 1),
+        wake_at_ms=1000,
+        notes=(
+            (
+                NoteKind.ROLE_TAKEN,
+                "vote of 2 in a higher epoch: unattached becomes unattached in epoch 1",
+            ),
+            (NoteKind.ROLE_TAKEN, "votes for 2: unattached becomes unattached in epoch 1"),
+            (NoteKind.VOTE_GRANTED, "grants vote to 2 in epoch 1"),
+        ),
+    )
     again = cores.ask(core, cores.vote(3, 1, 1, cores.end(0, 0)), now_ms=2)
-    assert not cores.voted(again).vote_granted
+    refusal = replace(cores.granted(1), vote_granted=False, refusal=m.VoteRefusal.ALREADY_VOTED)
+    expect(
+        again,
+        api.SendReply(ReplyToken(1), refusal),
+        wake_at_ms=1000,
+        notes=((NoteKind.VOTE_REFUSED, "refuses vote to 3: voted for 2 in epoch 1"),),
+    )
     same = cores.ask(core, cores.vote(2, 1, 1, cores.end(0, 0)), now_ms=3)
     assert cores.voted(same).vote_granted
 
@@ -153,8 +180,8 @@ def test_rule_2_a_nominee_outside_the_own_set_may_win_the_vote() -> None:
 def test_rule_9_a_pre_vote_of_a_higher_epoch_moves_the_receiver() -> None:
     core = cores.leader()
     cores.ask(core, cores.vote(2, 1, 7, cores.end(3, 1), pre_vote=True), now_ms=2001)
-    assert isinstance(core.replica.role, Unattached)
-    assert core.replica.epoch == 7
+    assert told(core).role == "unattached"
+    assert told(core).epoch == 7
 
 
 def test_a_leader_and_a_follower_that_hears_it_refuse_pre_votes() -> None:
@@ -185,11 +212,11 @@ def test_a_nominee_that_gave_a_rival_its_pre_vote_begins_again_later() -> None:
     update = cores.ask(core, cores.vote(2, 1, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
     assert cores.voted(update).vote_granted
     cores.answer(core, asked[3][0], cores.granted(0), now_ms=1502)
-    assert isinstance(core.replica.role, Prospective)
+    assert told(core).role == "prospective"
     assert update.wake_at_ms == 1501 + cores.part_of_election_timeout(TURN_SHARE)
     again = cores.calls(core.step(api.TimerFired(), update.wake_at_ms))
     cores.answer(core, again[3][0], cores.granted(0), now_ms=update.wake_at_ms + 1)
-    assert isinstance(core.replica.role, Candidate)
+    assert told(core).role == "candidate"
 
 
 def test_a_nominee_that_waits_for_its_disk_lets_a_rival_pass() -> None:
@@ -205,7 +232,7 @@ def test_a_nominee_that_waits_for_its_disk_lets_a_rival_pass() -> None:
 def test_a_rival_that_misses_the_leader_too_is_asked_again_at_once() -> None:
     core = cores.unattached(2, 1, 2, 3)
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
-    refusal = m.VoteResponse(ErrorCode.NONE, core.replica.leader_info, vote_granted=False)
+    refusal = cores.refused(core)
     cores.answer(core, asked[1][0], refusal, now_ms=1501)
     rival = cores.ask(core, cores.vote(1, 2, 0, cores.end(0, 0), pre_vote=True), now_ms=1502)
     assert not cores.voted(rival).vote_granted
@@ -218,7 +245,7 @@ def test_rule_11_a_voter_that_waits_for_others_to_lead_grants_them_its_pre_vote(
     core.replica.role.has_fetched = True
     core.step(api.StateMachineProgress(ready=False), Millis(1))
     core.step(api.TimerFired(), core.replica.role.fetch_deadline)
-    assert isinstance(core.replica.role, Follower)
+    assert told(core).role == "follower"
     asked = cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True)
     update = cores.ask(core, asked, now_ms=cores.config().fetch_timeout_ms + 10)
     assert cores.voted(update).vote_granted
@@ -232,7 +259,7 @@ def test_rule_16_a_healing_voter_never_campaigns_and_votes_by_what_it_once_had()
         ),
     )
     core.step(api.TimerFired(), Millis(1500))
-    assert isinstance(core.replica.role, Unattached)
+    assert told(core).role == "unattached"
     short = cores.ask(core, cores.vote(2, 1, 3, cores.end(8, 2)), now_ms=1501)
     assert not cores.voted(short).vote_granted
     whole = cores.ask(core, cores.vote(3, 1, 3, cores.end(9, 2)), now_ms=1502)
@@ -243,6 +270,6 @@ def test_rule_16_a_healing_voter_never_campaigns_and_votes_by_what_it_once_had()
 def test_rule_8_who_abstains_neither_votes_nor_campaigns() -> None:
     core = cores.started(1, cores.recovered(1, 2, 3, abstains=True))
     core.step(api.TimerFired(), Millis(1500))
-    assert isinstance(core.replica.role, Unattached)
+    assert told(core).role == "unattached"
     update = cores.ask(core, cores.vote(2, 1, 1, cores.end(0, 0)), now_ms=1501)
     assert not cores.voted(update).vote_granted
