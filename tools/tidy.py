@@ -60,6 +60,7 @@ REGISTRY = re.compile(
     r"--(?:extra-)?index-url[ =]|https?://[^\s\"'<>]+/simple\b|\bpypi\.[o]rg|pythonhosted\.[o]rg"
     r"|registry\.npmjs\.[o]rg|proxy\.golang\.[o]rg|repo1?\.maven\.[o]rg|deb\.debian\.[o]rg"
 )
+RULE_KEPT = re.compile(r"\b[Rr]ules? ((?:\d+(?:, | and ))*\d+)\b")
 RULE_TEST = re.compile(r"test_rule_(\d+)_")
 INLINE_CODE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
@@ -267,6 +268,22 @@ def rules_of_the_protocol_have_tests(tree: Tree) -> Iterator[str]:
         yield f"{TESTS}: test_rule_{number}_... names a rule beyond {PROTOCOL_RULES}, the last one"
 
 
+def rules_of_the_protocol_are_named_where_they_are_kept(tree: Tree) -> Iterator[str]:
+    """A reader of docs/protocol.md finds the code that keeps a rule by its number.
+
+    The simulator, which judges them, does not keep them.
+    """
+    named = {
+        int(number)
+        for path in tree.below(PACKAGE)
+        if not path.is_relative_to(PACKAGE / "sim")
+        for match in RULE_KEPT.finditer(tree.texts[path])
+        for number in re.findall(r"\d+", match[1])
+    }
+    for number in sorted(set(range(1, PROTOCOL_RULES + 1)) - named):
+        yield f"docs/protocol.md: no module of production says that it keeps rule {number}"
+
+
 def no_module_is_dead(tree: Tree) -> Iterator[str]:
     """Every module is imported by production code, started by name, or an entry point."""
     used = _entry_points(tree)
@@ -425,6 +442,7 @@ RULES: tuple[Rule, ...] = (
     names_mean_something,
     unit_tests_mirror_the_package,
     rules_of_the_protocol_have_tests,
+    rules_of_the_protocol_are_named_where_they_are_kept,
     no_module_is_dead,
     imports_run_in_no_circle,
     nothing_is_left_to_do,

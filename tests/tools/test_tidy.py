@@ -169,6 +169,22 @@ def test_a_rule_of_the_protocol_without_a_test_is_missed(
     ]
 
 
+def test_a_rule_of_the_protocol_that_no_code_names_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tidy, "PROTOCOL_RULES", 7)
+    files = {
+        f"{PACKAGE}/raft/core.py": "# Rule 1: once; rules 3, 4 and 5.\n",
+        f"{PACKAGE}/raft/roles.py": '"""A role (rule 17)."""\n',
+        f"{PACKAGE}/sim/world.py": "# Rule 6 is judged here.\n",
+        "tests/unit/raft/test_core.py": "# Rule 7\n",
+    }
+    assert judge(tmp_path, tidy.rules_of_the_protocol_are_named_where_they_are_kept, files) == [
+        f"docs/protocol.md: no module of production says that it keeps rule {number}"
+        for number in (2, 6, 7)
+    ]
+
+
 def test_a_module_that_only_tests_import_is_dead(tmp_path: Path) -> None:
     files = {
         "pyproject.toml": '[project.scripts]\nquorate = "quorate.cli.main:main"\n',
