@@ -1,0 +1,131 @@
+"""Transcripts that tell a story of what a controller decides: commands to it, requests, records.
+
+A file is made of comment lines, command lines, `----` and the output. All that is decided is
+committed at once, and the only draw is that of topic ids, which are counted. Commands:
+
+    brokers 1 2 3             start them: each registers and is heard, which is not told
+    register 1 as 7           one registers in another life, which is the incarnation 7
+    heard 1 2                 heartbeats of those
+    pass 9500 heard 1 2       time passes, in which those are heard twice a second
+    stop 1                    one wants to shut down
+    create a 1,2,3 2,3,1      a topic with these replicas for each partition
+    delete a b                topics
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from quorate.controller.topics.messages import CreateTopics, DeleteTopics, NewTopic
+from tests.unit.controller.conftest import CALLER, Cluster, uuid
+
+if TYPE_CHECKING:
+    from quorate.controller.authorizer import Caller
+    from quorate.controller.decision import Decision
+    from quorate.controller.requests import WriteRequest
+
+RULE: Final = "----"
+HEARD_EVERY_MS: Final = 500
+INDENT: Final = " " * 9
+ID_BYTES: Final = 16
+# What each broker says of itself when it registers.
+UNTOLD: Final = frozenset({"end_points", "features", "listeners"})
+
+
+class Told(Cluster):
+    """A cluster that writes down what its controller is asked for and what it decides."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        super().__init__()
+
+    def decide(self, request: WriteRequest, caller: Caller = CALLER) -> Decision:
+        self.lines.append(f"[{self.now_ms:6}] > {shown(request)}")
+        decision = super().decide(request, caller)
+        self.lines.append(f"{INDENT}{shown(decision.reply)}")
+        return decision
+
+    def commit(self, decision: Decision) -> Decision:
+        if decision.reply is None:
+            self.lines.append(f"[{self.now_ms:6}] decides of its own accord")
+        self.lines += [f"{INDENT}{shown(record)}" for record in decision.records]
+        return super().commit(decision)
+
+    def do(self, command: str) -> None:
+        """One line of a story."""
+        match command.split():
+            case ["brokers", *brokers]:
+                before = len(self.lines)
+                self.start_brokers(*map(int, brokers))
+                self.lines[before:] = [
+                    f"[{self.now_ms:6}] brokers {', '.join(brokers)} are unfenced"
+                ]
+            case ["register", broker, "as", life]:
+                incarnation = uuid(int(life))
+                self.decide(self.registration(int(broker), incarnation_id=incarnation))
+            case ["heard", *brokers]:
+                self._heard(brokers)
+            case ["pass", time_ms, "heard", *brokers]:
+                self._pass(int(time_ms), brokers)
+            case ["stop", broker]:
+                self.decide(self.heartbeat(int(broker), want_shut_down=True))
+            case ["create", name, *partitions]:
+                replicas = tuple(tuple(map(int, one.split(","))) for one in partitions)
+                self.decide(CreateTopics((NewTopic(name, assignments=replicas),)))
+            case ["delete", *names]:
+                self.decide(DeleteTopics(tuple(names)))
+            case _:
+                raise ValueError(command)
+        self.settle()
+
+    def _heard(self, brokers: list[str]) -> None:
+        for broker in brokers:
+            self.decide(self.heartbeat(int(broker)))
+
+    def _pass(self, time_ms: int, brokers: list[str]) -> None:
+        """Heartbeats that change nothing are not told."""
+        end_ms = self.now_ms + time_ms
+        while self.now_ms < end_ms:
+            self.now_ms = min(end_ms, self.now_ms + HEARD_EVERY_MS)
+            for broker in brokers:
+                before = len(self.lines)
+                if not self.decide(self.heartbeat(int(broker))).records:
+                    del self.lines[before:]
+            self.settle()
+
+
+def shown(thing: Any) -> str:  # noqa: ANN401 - requests, replies and records, and all that is in them
+    """As it would be made, without what is left at its default; ids by their number."""
+    match thing:
+        case Enum():
+            return thing.name
+        case bytes() if len(thing) == ID_BYTES:
+            return f"#{int.from_bytes(thing[1:])}"
+        case tuple() | list():
+            return f"[{', '.join(map(shown, thing))}]"
+        case _ if is_dataclass(thing):
+            parts = [
+                f"{item.name}={shown(value)}"
+                for item in fields(thing)
+                if item.name not in UNTOLD
+                and (value := getattr(thing, item.name)) != _default(item)
+            ]
+            return f"{type(thing).__name__}({', '.join(parts)})"
+        case _:
+            return str(thing)
+
+
+def _default(item: Any) -> object:  # noqa: ANN401 - a field of any type
+    return item.default if item.default_factory is MISSING else item.default_factory()
+
+
+def play(told: str) -> str:
+    """The story as it goes now: its head, and under the rule what the controller does."""
+    head = told.partition(f"\n{RULE}\n")[0].rstrip("\n")
+    cluster = Told()
+    for line in head.split("\n"):
+        if line and not line.startswith("#"):
+            cluster.do(line)
+    return "\n".join([head, RULE, *cluster.lines, ""])
