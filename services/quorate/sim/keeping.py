@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from quorate.sim.node import SimulatedNode
     from quorate.sim.stage import Stage
-    from quorate.sim.world import Doom, World
+    from quorate.sim.world import Doom
 
 SALTS: Final = 1 << 32
 
@@ -49,7 +49,8 @@ class Keeper:
     def stopped(self, node: SimulatedNode) -> None:
         """A process ended by itself."""
         node.kill()
-        self.stage.start_later(node, draw_down_us(self.world, node.node_id))
+        stream = self.world.fates.of("stops", node.node_id)
+        self.stage.start_later(node, self._draw_down_us(stream))
 
     def _draw_death(self, node: SimulatedNode, doom: Doom) -> Die:
         stream = self.world.fates.of("deaths", node.node_id)
@@ -57,22 +58,21 @@ class Keeper:
         return Die(
             who=node.node_id,
             step=doom.counted,
-            down_us=draw_down_us(self.world, node.node_id),
+            down_us=self._draw_down_us(stream),
             is_dark=stream.random() < 0.5,
             survival=survivals[int(stream.random() * len(survivals))],
             salt=int(stream.random() * SALTS),
         )
+
+    def _draw_down_us(self, stream: Random) -> int:
+        """For how long a process that ended is missed."""
+        return exponential(stream, self.world.options.restart_ms * 1000)
 
     def _expose(self, node: SimulatedNode) -> None:
         mean = self.world.options.crash_every_effects
         if mean:
             stream = self.world.fates.of("deaths", node.node_id)
             self.world.doom(node, 1 + exponential(stream, mean))
-
-
-def draw_down_us(world: World, node_id: int) -> int:
-    """For how long a process that ended by itself is missed."""
-    return exponential(world.fates.of("restarts", node_id), world.options.restart_ms * 1000)
 
 
 def exponential(stream: Random, mean: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from quorate.sim.case import Case, written_down
 from quorate.sim.deeds.processes import Kill
 from quorate.sim.deeds.using import Write
@@ -35,12 +37,14 @@ def test_a_seed_becomes_a_case_of_few_deeds_that_fails_alike() -> None:
     assert run_case(Case(case.seed, case.options, None, case.deeds), lines=0).failure is None
 
 
-def test_what_a_seed_drew_is_done_again_where_it_is_written_down() -> None:
-    drawn = drawn_case(3)
-    world = World(3, drawn.options, keep=0)
+@pytest.mark.parametrize("seed", [3, 16, 19])
+def test_what_a_seed_drew_is_done_again_where_it_is_written_down(seed: int) -> None:
+    """Whoever draws deeds leaves the chances of all else as they are."""
+    drawn = drawn_case(seed)
+    world = World(seed, drawn.options, keep=0)
     ran = play(drawn, world)
     case = written_down(drawn, ran.done, "")
-    other = World(3, case.options, keep=0)
+    other = World(seed, case.options, keep=0)
     assert play(case, other).done == ran.done
     assert other.oracle.acknowledged == world.oracle.acknowledged
 
