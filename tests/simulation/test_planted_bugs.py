@@ -7,7 +7,7 @@ import pytest
 from quorate.sim.planted import BUGS
 from quorate.sim.simulation import run_seed
 
-PLANTED_BUGS_MIN = 40
+PLANTED_BUGS_MIN = 80
 
 
 def seeds_to_try(name: str) -> list[int]:

@@ -15,8 +15,10 @@ from quorate.sim.planted import (
     deciding,
     disks,
     driving,
+    liveness,
     membership,
     replication,
+    snapshots,
     votes,
 )
 
@@ -31,7 +33,9 @@ BUGS: Final[dict[str, Bug]] = {
         *votes.BUGS,
         *replication.BUGS,
         *disks.BUGS,
+        *snapshots.BUGS,
         *driving.BUGS,
+        *liveness.BUGS,
         *controlling.BUGS,
         *membership.BUGS,
         *addresses.BUGS,

@@ -28,7 +28,7 @@ BUGS: Final = (
     Bug(
         "dead-leader-is-believed",
         "whoever knows a leader's name asks nobody else, whether it answers or not (rule 26)",
-        (148, 17),
+        (1795522677206,),
         (Patch(Finding, "is_lost", _believe_the_dead),),
     ),
     Bug(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.consensus.accumulator import Accumulator
 from quorate.consensus.activation import Activation
 from quorate.consensus.proposing import Proposer
 from quorate.consensus.reading import Reading
+from quorate.consensus.replaying import LogReplay
 from quorate.consensus.replies import HeldReplies
+from quorate.controller.controller import Controller
 from quorate.records.ids import Offset
 from quorate.sim.planted.bug import Bug, Patch, always
 
@@ -15,9 +18,13 @@ if TYPE_CHECKING:
     import asyncio
 
     from quorate.controller.replies import WriteReply
+    from quorate.raft.api import PublishProgress
     from quorate.raft.messages import LeaderInfo
 
 _commit = Activation.commit
+_release = HeldReplies.release
+_stop = Proposer.stop
+_go_on = LogReplay.go_on
 
 
 def _answer_at_once(
@@ -41,6 +48,27 @@ async def _unconfirmed(self: Reading) -> Offset:
     return self._driver.high_watermark or Offset(0)
 
 
+def _release_one_more(self: HeldReplies, high_watermark: Offset) -> None:
+    _release(self, Offset(high_watermark + 1))
+
+
+def _stop_with_what_gathered(self: Proposer) -> None:
+    gathered, self._accumulator = self._accumulator, Accumulator()
+    _stop(self)
+    self._accumulator = gathered
+
+
+def _replay_all(self: LogReplay, high_watermark: Offset) -> None:
+    del high_watermark
+    _go_on(self, self._driver.store.log.end.offset)
+
+
+def _is_due_behind(self: Activation, progress: PublishProgress) -> bool:
+    """As soon as the beginning of its epoch is replayed."""
+    start = progress.epoch_start
+    return progress.is_leader and start is not None and start < self._controller.end_offset
+
+
 BUGS: Final = (
     Bug(
         "answers-before-commit",
@@ -57,13 +85,13 @@ BUGS: Final = (
     Bug(
         "sent-counts-as-unsent",
         "a controller that stops leading refuses what it has proposed, too (rule 20)",
-        (1,),
+        (9,),
         (Patch(Proposer, "base_offset", property(always(answer=Offset(0)))),),
     ),
     Bug(
         "image-beyond-commit",
         "a leader's reads show what is in its log, committed or not",
-        (1,),
+        (3,),
         (Patch(Activation, "commit", _commit_all),),
     ),
     Bug(
@@ -71,5 +99,35 @@ BUGS: Final = (
         "the controller answers current reads without asking the core (rule 19)",
         (1, 2),
         (Patch(Reading, "_current_offset", _unconfirmed),),
+    ),
+    Bug(
+        "reply-one-record-early",
+        "a write is acknowledged when all but its last record is committed",
+        (1795522677153,),
+        (Patch(HeldReplies, "release", _release_one_more),),
+    ),
+    Bug(
+        "deposed-controller-decides-on",
+        "a controller that stops leading keeps the image that it decided on",
+        (1795522677154,),
+        (Patch(Controller, "deactivate", always(answer=None)),),
+    ),
+    Bug(
+        "gathered-outlives-leadership",
+        "what had gathered when leadership was lost is proposed in the next one",
+        (1795522677162,),
+        (Patch(Proposer, "stop", _stop_with_what_gathered),),
+    ),
+    Bug(
+        "active-before-replayed",
+        "a controller decides before it has replayed all of its log",
+        (1795522677188,),
+        (Patch(Activation, "is_due", _is_due_behind),),
+    ),
+    Bug(
+        "standby-ahead-of-commit",
+        "a standby replays what is in its log, committed or not",
+        (1795522677153,),
+        (Patch(LogReplay, "go_on", _replay_all),),
     ),
 )

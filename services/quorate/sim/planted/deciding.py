@@ -36,13 +36,13 @@ BUGS: Final = (
     Bug(
         "batch-blind-to-itself",
         "a decision does not see what was set earlier in its batch",
-        (6,),
+        (1795522677155,),
         (Patch(Context, "view", property(_view_before)),),
     ),
     Bug(
         "image-beyond-its-batch",
         "the image of a batch holds the decision that did not fit into it",
-        (4,),
+        (12,),
         (Patch(Overlay, "freeze", _freeze_all),),
     ),
 )

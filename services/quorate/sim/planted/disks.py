@@ -89,7 +89,7 @@ BUGS: Final = (
     Bug(
         "snapshot-beyond-flush",
         "a snapshot covers what its own replica has not flushed (rule 15)",
-        (6,),
+        (9,),
         (
             Patch(Snapshotter, "consider", _consider_unflushed),
             Patch(LogStore, "begin_snapshot", _begin_unflushed),
@@ -98,7 +98,7 @@ BUGS: Final = (
     Bug(
         "hung-disk-leads",
         "a leader whose flush does not return leads on, as long as others flush (rule 24)",
-        (1795431309,),
+        (18,),
         (Patch(Readiness, "flush_deadline", property(always(answer=None))),),
     ),
     Bug(

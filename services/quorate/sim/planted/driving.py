@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.consensus.barriers import Barriers
 from quorate.consensus.driver import RaftDriver
 from quorate.consensus.flushing import LogFlushing
 from quorate.raft.api import SendReply, SendRequest
-from quorate.sim.planted.bug import Bug, Patch
+from quorate.sim.planted.bug import Bug, Patch, always
 
 if TYPE_CHECKING:
     from quorate.raft.api import Event, SaveElection, Update
     from quorate.storage.log import FlushTicket
 
+T = TypeVar("T")
+
 _save = Barriers._save
 _take = RaftDriver._take
+_finish = LogFlushing._finish
 
 
 def _save_beside(self: Barriers, effect: SaveElection) -> asyncio.Future[None]:
@@ -41,6 +44,16 @@ def _tell_at_once(self: LogFlushing, flight: asyncio.Future[None], ticket: Flush
     self._owner.pump()
 
 
+def _hear_last(self: RaftDriver, event: Event) -> None:
+    self._inbox.append(event)
+
+
+def _finish_with_all(self: LogFlushing, ticket: FlushTicket) -> None:
+    if ticket.generation == self._log.generation:
+        ticket.end = self._log.end
+    _finish(self, ticket)
+
+
 BUGS: Final = (
     Bug(
         "votes-before-saved",
@@ -59,5 +72,23 @@ BUGS: Final = (
         "the driver tells of a flush when it has begun",
         (1, 2),
         (Patch(LogFlushing, "_await", _tell_at_once),),
+    ),
+    Bug(
+        "cut-told-last",
+        "the core hears of what was cut or cleaned only after what came meanwhile (rule 14)",
+        (1795522677157,),
+        (Patch(RaftDriver, "hears_first", _hear_last),),
+    ),
+    Bug(
+        "flush-told-with-what-came-since",
+        "a flush counts for what was appended while it was under way",
+        (1795522677160,),
+        (Patch(LogFlushing, "_finish", _finish_with_all),),
+    ),
+    Bug(
+        "changes-overtake-decisions",
+        "a change of the voters goes before what was decided and is not proposed yet",
+        (4,),
+        (Patch(RaftDriver, "_is_first", always(answer=True)),),
     ),
 )

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Final
 from quorate.raft.adding import Adding
 from quorate.raft.changes import Changes
 from quorate.raft.ends import Ends
+from quorate.raft.handing_over import HandingOver
 from quorate.raft.joining import Joining
 from quorate.raft.leading import Leading
 from quorate.raft.leaving import Leaving
 from quorate.raft.messages import MembershipResponse
 from quorate.raft.removing import Removing
+from quorate.raft.roles import Leader
+from quorate.raft.updating import Updating
 from quorate.records.errors import ErrorCode
 from quorate.records.voters import VoterSet
 from quorate.sim.node import SimulatedNode
@@ -20,15 +23,17 @@ from quorate.sim.planted.bug import Bug, Patch, always
 from quorate.storage.log import MetadataLog
 
 if TYPE_CHECKING:
-    from quorate.raft.messages import RemoveRaftVoterRequest
+    from quorate.raft.messages import RemoveRaftVoterRequest, UpdateRaftVoterRequest
     from quorate.raft.obstacles import Obstacle
-    from quorate.raft.roles import Leader, PendingChange
+    from quorate.raft.roles import PendingChange
     from quorate.records.control import ControlRecord
-    from quorate.records.ids import DirectoryId, Offset, ReplicaKey
+    from quorate.records.ids import DirectoryId, Offset, ReplicaKey, ReplyToken
     from quorate.records.voters import Voter
 
 _why_not_now = Changes.why_not_now
+_why_pending = Changes.why_pending
 _append = Changes.append
+_expire_hand_over = HandingOver.expire
 _why_not_add = Adding.why_not
 _why_not_remove = Removing._why_not
 _is_here = Leaving._is_here
@@ -107,6 +112,40 @@ def _forget_leaves(self: Leaving, role: Leader, voter: Voter) -> bool:
     return is_here
 
 
+def _of_committed_set(self: Ends, role: Leader) -> Offset:
+    voters = self._log.committed_voter_set(self.high_watermark) or self._log.voter_set
+    ends = sorted((self.replicated(role, voter) for voter in voters), reverse=True)
+    return ends[voters.majority - 1]
+
+
+def _of_half(self: Ends, role: Leader) -> Offset:
+    ends = sorted((self.replicated(role, v) for v in self._log.voter_set), reverse=True)
+    return ends[(len(ends) - 1) // 2]
+
+
+def _acknowledge_only(self: Updating, token: ReplyToken, request: UpdateRaftVoterRequest) -> None:
+    obstacle = self.changes.why_not_leader(request.cluster_id)
+    if obstacle is not None:
+        self.changes.refuse(token, obstacle)
+        return
+    self.r.out.reply(token, MembershipResponse(ErrorCode.NONE, "", self.r.leader_info))
+
+
+def _overlook_hand_over(self: Changes, role: Leader) -> Obstacle | None:
+    hand_over, role.hand_over = role.hand_over, None
+    obstacle = _why_pending(self, role)
+    role.hand_over = hand_over
+    return obstacle
+
+
+def _drop_held(self: HandingOver) -> None:
+    role = self.r.role
+    hand_over = role.hand_over if isinstance(role, Leader) else None
+    if hand_over is not None and hand_over.deadline <= self.r.timers.now:
+        hand_over.held.clear()
+    _expire_hand_over(self)
+
+
 # Several voters are told to stop at one moment, of a quorum that is well otherwise.
 _STOPPED_TOGETHER: Final = {"voters": 5, "turns_every_ms": 3000, "voters_every_ms": 0}
 # Two disks of one node id have to meet while the voters change.
@@ -151,13 +190,13 @@ BUGS: Final = (
     Bug(
         "new-voter-lags",
         "a replica becomes a voter, and is counted, before it has caught up (rule 4)",
-        (1795431102,),
+        (24,),
         (Patch(Changes, "why_lagging", always(answer=None)),),
     ),
     Bug(
         "one-id-two-directories",
         "a node whose old disk still votes is added with its new one",
-        (1795430755,),
+        (3,),
         (Patch(Adding, "why_duplicate", always(answer=None)),),
         world={**_DISKS_LOST, "voters_every_ms": 1000, "auto_join": False},
     ),
@@ -176,7 +215,7 @@ BUGS: Final = (
     Bug(
         "auto-join-evicts-the-living",
         "a voter that fetches is removed for another disk with its node id (rule 6)",
-        (18,),
+        (6,),
         (Patch(Removing, "_why_not", _evict),),
         world={**_DISKS_LOST, "voters_every_ms": 1500, "auto_join": True},
     ),
@@ -233,5 +272,36 @@ BUGS: Final = (
         "whoever asks for a change is told that it is done before it is committed",
         (6,),
         (Patch(Changes, "append", _answer_at_once),),
+    ),
+    Bug(
+        "majority-of-the-set-before",
+        "a set of voters is committed by a majority of the set that it replaces",
+        (1,),
+        (Patch(Ends, "of_majority", _of_committed_set),),
+    ),
+    Bug(
+        "half-of-an-even-set-commits",
+        "half of the voters are taken for a majority where their number is even",
+        (1795522677153,),
+        (Patch(Ends, "of_majority", _of_half),),
+    ),
+    Bug(
+        "new-address-only-acknowledged",
+        "a voter that tells where it is now is thanked, and nothing is appended",
+        (1795522677159,),
+        (Patch(Updating, "handle", _acknowledge_only),),
+    ),
+    Bug(
+        "change-during-hand-over",
+        "the voters are changed while leadership is handed over",
+        (1795522677185,),
+        (Patch(Changes, "why_pending", _overlook_hand_over),),
+        within=300,
+    ),
+    Bug(
+        "hand-over-drops-what-it-held",
+        "what was proposed during a hand-over that failed is forgotten",
+        (1795522677214,),
+        (Patch(HandingOver, "expire", _drop_held),),
     ),
 )

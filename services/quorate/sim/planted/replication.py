@@ -150,7 +150,7 @@ BUGS: Final = (
     Bug(
         "stale-flush-counts",
         "a flush that began before the log was cut counts for what was appended since (rule 14)",
-        (1795430151,),
+        (41,),
         (
             Patch(RaftCore, "is_current", always(answer=True)),
             # Our followers fetch only when nothing waits for a flush; one that claims no more than
@@ -169,19 +169,19 @@ BUGS: Final = (
     Bug(
         "voters-not-rolled-back",
         "a voter set stays in force although the record that brought it was cut",
-        (1795431210,),
+        (5,),
         (Patch(LogState, "truncate", _keep_voters),),
     ),
     Bug(
         "epoch-of-snapshot-forgotten",
         "a log that restarts at a snapshot does not know the epoch of what lies below it",
-        (62,),
+        (11,),
         (Patch(LogState, "restart_at", _forget_epoch),),
     ),
     Bug(
         "read-without-quorum",
         "a leader answers current reads without hearing from a majority",
-        (1,),
+        (4,),
         (Patch(Reads, "_answer_confirmed", _answer_at_once),),
     ),
 )

@@ -110,13 +110,13 @@ BUGS: Final = (
     Bug(
         "up-to-date-check-dropped",
         "a vote is granted to any log",
-        (2,),
+        (5,),
         (Patch(Voting, "is_up_to_date", always(answer=True)),),
     ),
     Bug(
         "vote-twice-per-epoch",
         "a second candidate of an epoch gets a vote, too",
-        (64,),
+        (1795522677162,),
         (Patch(Voting, "_reason_to_refuse_vote", _grant_again),),
     ),
     Bug(
@@ -140,13 +140,13 @@ BUGS: Final = (
     Bug(
         "removed-voter-gives-up",
         "a voter whose removal is in its log, but not known committed, does not campaign (rule 1)",
-        (97,),
+        (9,),
         (Patch(Replica, "may_campaign", property(_only_members_campaign)),),
     ),
     Bug(
         "only-members-vote",
         "a replica that does not find itself and the nominee in its own set refuses (rule 2)",
-        (1795430152,),
+        (15,),
         (Patch(Voting, "_is_meant_for_us", _only_members_vote),),
     ),
     Bug(

@@ -1,0 +1,90 @@
+"""Planted bugs of going on: a wait that has no end, or what was lost and is not tried again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.consensus.alarm import Alarm
+from quorate.consensus.barriers import Barriers
+from quorate.raft.calls import Calls
+from quorate.raft.contact import Contact
+from quorate.raft.elections import Elections
+from quorate.raft.leading import Leading
+from quorate.raft.roles import Leader, Resigned
+from quorate.sim.planted.bug import Bug, Patch
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from quorate.records.ids import Millis
+
+
+_NEVER_MS: Final = 1 << 40
+
+_set = Alarm.set
+_end = Barriers._end
+_expired = Calls.expired
+_refused = Contact.refused
+_expire_elections = Elections.expire
+_expire_leading = Leading.expire
+
+
+def _lead_on(self: Leading) -> None:
+    if isinstance(self.r.role, Leader):
+        self.r.role.check_quorum_deadline = self.r.timers.after(_NEVER_MS)
+    _expire_leading(self)
+
+
+def _stay_resigned(self: Elections) -> None:
+    if isinstance(self.r.role, Resigned):
+        self.r.role.election_deadline = self.r.timers.after(_NEVER_MS)
+    _expire_elections(self)
+
+
+def _ask_once(self: Elections) -> Millis:
+    return self.r.timers.after(_NEVER_MS)
+
+
+def _stand_on(self: Barriers, task: asyncio.Task[None]) -> None:
+    stood = self.is_standing
+    _end(self, task)
+    self.is_standing = stood
+
+
+def _keep_the_later(self: Alarm) -> None:
+    if self._timer is None:
+        _set(self)
+
+
+BUGS: Final = (
+    Bug(
+        "leads-without-a-quorum",
+        "a leader leads on although no majority fetches",
+        (7,),
+        (Patch(Leading, "expire", _lead_on),),
+    ),
+    Bug(
+        "resigned-for-ever",
+        "a leader that resigned waits for a successor without an end",
+        (1795522677153,),
+        (Patch(Elections, "expire", _stay_resigned),),
+    ),
+    Bug(
+        "pre-vote-asked-once",
+        "who has lost a pre-vote asks for no other one",
+        (28,),
+        (Patch(Elections, "_draw_retry", _ask_once),),
+    ),
+    Bug(
+        "stands-for-ever",
+        "a driver whose disk took too long once answers nobody any more (rule 24)",
+        (1,),
+        (Patch(Barriers, "_end", _stand_on),),
+    ),
+    Bug(
+        "later-timer-kept",
+        "the driver does not wake up earlier than it was to, whatever the core says",
+        (1795522677177,),
+        (Patch(Alarm, "set", _keep_the_later),),
+    ),
+)
