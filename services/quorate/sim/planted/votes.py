@@ -116,7 +116,7 @@ BUGS: Final = (
     Bug(
         "vote-twice-per-epoch",
         "a second candidate of an epoch gets a vote, too",
-        (1795522677162,),
+        (64,),
         (Patch(Voting, "_reason_to_refuse_vote", _grant_again),),
     ),
     Bug(
@@ -128,7 +128,7 @@ BUGS: Final = (
     Bug(
         "rivals-split-votes",
         "two that ask for pre-votes at one moment grant each other's",
-        (9,),
+        (126,),
         (Patch(Voting, "_reason_to_refuse_pre_vote", _grant_to_rivals),),
     ),
     Bug(
