@@ -59,6 +59,7 @@ def finds_a_successor(seed: int, options: Options) -> bool:
     world.run(world.now_ms + draw.choice((5, 50, 300, 450)))
     leader = world.leader()
     assert leader is not None
+    idle = None
     if draw.random() < 0.3:
         idle = draw.choice([node for node in world.nodes.values() if node is not leader])
         idle.deliver(StateMachineProgress(ready=False))
@@ -79,7 +80,17 @@ def finds_a_successor(seed: int, options: Options) -> bool:
         successor = world.leader()
         return successor is not leader and successor is not None and successor.application.is_active
 
-    return world.run(world.now_ms + patience_ms, stop=is_replaced)
+    if world.run(world.now_ms + patience_ms, stop=is_replaced):
+        return True
+    # Nobody else may lead where only the one that would rather not has the last record (rule 11):
+    # it waits for an election timeout, and then it does.
+    ends = {
+        node.node_id: node.log.end.offset for node in world.nodes.values() if node is not leader
+    }
+    furthest = [node_id for node_id, end in ends.items() if end == max(ends.values())]
+    if idle is None or furthest != [idle.node_id]:
+        return False
+    return world.run(world.now_ms + options.election_timeout_ms, stop=is_replaced)
 
 
 @pytest.mark.parametrize("voters", range(3, 10))

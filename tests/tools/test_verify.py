@@ -33,6 +33,7 @@ def test_make_help_lists_every_target_and_what_it_is_for() -> None:
         text=True,
     ).stdout
     described = [line.split(maxsplit=1) for line in listing.splitlines()]
-    everyday = ["help", "install", "pipeline", "report", "run", "test", "verify", "fix", "sim"]
-    targets = [*everyday, "chaos", "kafka", "grpc", "interop", "bench", "image", "e2e", "gen"]
+    setup = ["help", "install", "pythons", "pipeline"]
+    everyday = ["report", "run", "test", "verify", "fix", "sim", "chaos"]
+    targets = [*setup, *everyday, "kafka", "grpc", "interop", "bench", "image", "e2e", "gen"]
     assert [target for target, _ in described] == targets

@@ -86,7 +86,7 @@ async def test_an_old_controller_lets_it_stop_as_before(
         del self, request
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, "Method not found!")
 
-    monkeypatch.setattr(RaftService, "TakeLeave", unknown)
+    monkeypatch.setattr(RaftService, "TakeLeave", unknown, raising=False)
     await quorum.stop(1)
     await quorum.start(1)
     answer = await beside.stub.PrepareStop(RESTART)
