@@ -16,9 +16,10 @@ from quorate.raft.api import ShutdownRequested
 from quorate.records.ids import DirectoryId, Millis, NodeId
 from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.disk import Survival
-from quorate.sim.faults import Options
+from quorate.sim.fields import with_fields
 from quorate.sim.healing import is_caught_up
 from quorate.sim.network import NetworkOptions
+from quorate.sim.options import ClientOptions, DiskOptions, Options
 from quorate.sim.quorum import build, replace_disk
 from quorate.sim.storage import LOG_DIR
 from quorate.sim.world import World
@@ -32,10 +33,8 @@ if TYPE_CHECKING:
 
 OPTIONS: Final = Options(
     network=NetworkOptions(delay_us=1000),
-    fsync_us=1000,
-    survivals=(Survival.NOTHING,),
-    record_bytes=40,
-    records_max=1,
+    disks=DiskOptions(fsync_us=1000, survivals=(Survival.NOTHING,)),
+    clients=ClientOptions(record_bytes=40, records_max=1),
 )
 LIMIT_MS: Final = 60_000
 LIMIT: Final = Millis(5000)
@@ -142,15 +141,15 @@ class Story:
         Nodes 1 to n with empty disks. `auto-join` lets observers join by themselves.
         """
         is_small = "snapshot-every" in given
-        options = replace(
+        options = with_fields(
             OPTIONS,
             voters=int(given["voters"]),
             observers=int(given.get("observers", "0")),
             kraft_version=int(given.get("kraft-version", "1")),
             auto_join="auto-join" in given,
             snapshot_every_records=int(given.get("snapshot-every", "0")),
-            segment_bytes=1024 if is_small else OPTIONS.segment_bytes,
-            retention_bytes=1000 if is_small else OPTIONS.retention_bytes,
+            segment_bytes=1024 if is_small else OPTIONS.log.segment_bytes,
+            retention_bytes=1000 if is_small else OPTIONS.log.retention_bytes,
         )
         self.shows_all = False
         self.world = World(0, options, keep=1 << 20)
@@ -235,7 +234,7 @@ class Story:
         assert node is not None
         first = self.operations
         for _ in range(int(given.get("count", "1"))):
-            if not node.application.propose((self.operations,), OPTIONS.record_bytes):
+            if not node.application.propose((self.operations,), OPTIONS.clients.record_bytes):
                 return f"{node.node_id} takes no writes"
             self.operations += 1
         return f"{node.node_id} takes operations {first}..{self.operations - 1}"
@@ -338,7 +337,7 @@ class Story:
         """`move N`: kill a node's process and start it again at another address."""
         node = self.node(given)
         node.kill()
-        self.world.move(node)
+        self.world.addresses.move(node)
         node.start()
         return f"{node.node_id} is at {node.endpoints[0]}"
 

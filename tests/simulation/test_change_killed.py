@@ -17,12 +17,12 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.disk import Survival
-from quorate.sim.faults import Options
 from quorate.sim.healing import is_caught_up
 from quorate.sim.network import NetworkOptions
 from quorate.sim.node import SimulatedNode
+from quorate.sim.options import DiskOptions, Options, TimeoutOptions
 from quorate.sim.quorum import build
-from quorate.sim.world import Doom, World
+from quorate.sim.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,13 +30,12 @@ if TYPE_CHECKING:
     from quorate.raft.messages import MembershipRequest
     from quorate.records.ids import ReplyToken
     from quorate.records.voters import VoterSet
+    from quorate.sim.endings import Doom
 
 OPTIONS: Final = Options(
     network=NetworkOptions(delay_us=1000),
-    fsync_us=1000,
-    election_timeout_ms=300,
-    fetch_timeout_ms=600,
-    survivals=(Survival.NOTHING,),
+    disks=DiskOptions(fsync_us=1000, survivals=(Survival.NOTHING,)),
+    timeouts=TimeoutOptions(election_timeout_ms=300, fetch_timeout_ms=600),
 )
 OBSERVER: Final = NodeId(4)
 LIMIT_MS: Final = 60_000
@@ -69,7 +68,7 @@ def prepared(what: str) -> Change:
     world = World(0, replace(OPTIONS, observers=1 if what == "add" else 0))
     build(world)
     assert world.run(LIMIT_MS, stop=lambda: is_caught_up(world))
-    world.run(world.now_ms + 3 * OPTIONS.fetch_timeout_ms)
+    world.run(world.now_ms + 3 * OPTIONS.timeouts.fetch_timeout_ms)
     leader = world.leader()
     assert leader is not None
     old = leader.log.voters
@@ -94,7 +93,7 @@ def prepared(what: str) -> Change:
 
 def begin(change: Change, victim: SimulatedNode, steps: int) -> tuple[ReplyToken, Doom]:
     """Ask for the change between two writes; `victim` dies before that step from here on."""
-    doom = change.world.doom(victim, steps)
+    doom = change.world.endings.doom(victim, steps)
     change.leader.application.propose((0,), RECORD_BYTES)
     token = change.leader.ask(change.request)
     change.leader.application.propose((1,), RECORD_BYTES)
@@ -111,7 +110,7 @@ def count_steps(what: str, whose: str) -> int:
     token, doom = begin(change, victim_of(change, whose), NEVER)
     world = change.world
     assert world.run(world.now_ms + LIMIT_MS, stop=lambda: is_over(change))
-    world.run(world.now_ms + OPTIONS.fetch_timeout_ms)
+    world.run(world.now_ms + OPTIONS.timeouts.fetch_timeout_ms)
     assert world.answers[token].error is ErrorCode.NONE
     return NEVER - doom.steps
 
@@ -134,7 +133,7 @@ def die_and_go_on(
         die(node)
         world.schedule(pause_ms * 1000, node.start)
 
-    world.when_process_dies = died
+    world.endings.when_dies = died
     token, _ = begin(change, victim_of(change, whose), step)
     world.run(world.now_ms + max(PAUSES_MS) + ANSWER_MS)
     assert deaths == [victim_of(change, whose)], f"step {step}"

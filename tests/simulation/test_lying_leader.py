@@ -15,8 +15,8 @@ import pytest
 
 from quorate.raft.messages import FetchRequest, FetchResponse
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
-from quorate.sim.faults import Options
 from quorate.sim.healing import is_caught_up
+from quorate.sim.options import DiskOptions, Options
 from quorate.sim.quorum import build
 from quorate.sim.world import World
 
@@ -62,7 +62,7 @@ class Liar(World):
 
 def make(what: str) -> tuple[Liar, SimulatedNode, list[SimulatedNode]]:
     """Three voters with a committed write; who leads them, and who follows."""
-    world = Liar(time.time_ns(), Options(voters=3, fsync_us=100))
+    world = Liar(time.time_ns(), Options(voters=3, disks=DiskOptions(fsync_us=100)))
     build(world)
     assert world.run(LIMIT_MS, stop=lambda: is_caught_up(world)), world.seed
     leader = world.leader()

@@ -16,9 +16,9 @@ import pytest
 
 from quorate.raft.api import StateMachineProgress
 from quorate.raft.promises import Promises
-from quorate.sim.faults import Options
 from quorate.sim.healing import is_caught_up
 from quorate.sim.network import NetworkOptions
+from quorate.sim.options import DiskOptions, Options, ProcessOptions, TimeoutOptions
 from quorate.sim.quorum import build
 from quorate.sim.world import World
 
@@ -26,23 +26,27 @@ WORLDS = 20
 WORLDS_WITH_THE_BUG = 60
 LIMIT_MS = 60_000
 # Those that are plain: all miss the leader at once, and messages overtake each other.
-PLAIN = Options(network=NetworkOptions(delay_us=100, jitter_us=1000), fsync_us=100)
+PLAIN = Options(
+    network=NetworkOptions(delay_us=100, jitter_us=1000), disks=DiskOptions(fsync_us=100)
+)
 
 
 def options_of(seed: int, voters: int) -> Options:
     draw = Random(seed)
     if draw.random() < 0.3:
-        return Options(voters=voters, network=PLAIN.network, fsync_us=PLAIN.fsync_us)
+        return Options(voters=voters, network=PLAIN.network, disks=PLAIN.disks)
     is_quick = draw.random() < 0.5
     return Options(
         voters=voters,
         network=NetworkOptions(
             delay_us=draw.choice((200, 1000, 10_000)), jitter_us=draw.choice((0, 500, 5000))
         ),
-        fsync_us=draw.choice((100, 1000, 5000, 20_000)),
-        election_timeout_ms=300 if is_quick else 1000,
-        fetch_timeout_ms=600 if is_quick else 2000,
-        drift_ppm=draw.choice((0, 0, 1000)),
+        disks=DiskOptions(fsync_us=draw.choice((100, 1000, 5000, 20_000))),
+        timeouts=TimeoutOptions(
+            election_timeout_ms=300 if is_quick else 1000,
+            fetch_timeout_ms=600 if is_quick else 2000,
+        ),
+        processes=ProcessOptions(drift_ppm=draw.choice((0, 0, 1000))),
     )
 
 
@@ -72,9 +76,9 @@ def finds_a_successor(seed: int, options: Options) -> bool:
         draw.shuffle(others)
         for node_id in others[:-1]:
             world.network.isolate(leader.node_id, [node_id])
-            world.run(world.now_ms + draw.randrange(options.election_timeout_ms // 8))
+            world.run(world.now_ms + draw.randrange(options.timeouts.election_timeout_ms // 8))
     world.network.isolate(leader.node_id, list(world.nodes))
-    patience_ms = options.fetch_timeout_ms + options.election_timeout_ms
+    patience_ms = options.timeouts.fetch_timeout_ms + options.timeouts.election_timeout_ms
 
     def is_replaced() -> bool:
         successor = world.leader()
@@ -90,7 +94,7 @@ def finds_a_successor(seed: int, options: Options) -> bool:
     furthest = [node_id for node_id, end in ends.items() if end == max(ends.values())]
     if idle is None or furthest != [idle.node_id]:
         return False
-    return world.run(world.now_ms + options.election_timeout_ms, stop=is_replaced)
+    return world.run(world.now_ms + options.timeouts.election_timeout_ms, stop=is_replaced)
 
 
 @pytest.mark.parametrize("voters", range(3, 10))
@@ -103,6 +107,6 @@ def test_rivals_hold_one_election(voters: int) -> None:
 
 def test_these_worlds_see_pre_votes_for_all() -> None:
     """Where nothing is promised several win the pre-vote, and then they split the votes."""
-    options = Options(voters=7, network=PLAIN.network, fsync_us=PLAIN.fsync_us)
+    options = Options(voters=7, network=PLAIN.network, disks=PLAIN.disks)
     with patch.object(Promises, "_current", lambda _: None):
         assert not all(finds_a_successor(seed, options) for seed in range(WORLDS_WITH_THE_BUG))

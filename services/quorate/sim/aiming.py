@@ -28,7 +28,7 @@ class AimedSnapshotter(Snapshotter):
         self._is_aimed = False
 
     def consider(self, image: MetadataImage) -> None:
-        if self._world.options.aimed_snapshot_rate:
+        if self._world.options.log.aimed_snapshot_rate:
             self._aim(image.position.end_offset)
         super().consider(image)
 
@@ -38,7 +38,7 @@ class AimedSnapshotter(Snapshotter):
             return
         self._looked_at = end
         self._is_aimed = self._world.is_aimed_at(
-            self._node, self._world.options.aimed_snapshot_rate
+            self._node, self._world.options.log.aimed_snapshot_rate
         )
 
     def _is_place(self, end: Offset) -> bool:

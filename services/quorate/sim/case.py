@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.settings.numbers import whole_number
 from quorate.sim.deeds import KINDS
 from quorate.sim.deeds.asking import Add
-from quorate.sim.faults import Options
-from quorate.sim.fields import read_value, write_value
+from quorate.sim.fields import flat, read_value, with_fields, write_value
+from quorate.sim.options import FleetOptions, Options
 from quorate.sim.planted import BUGS
 from quorate.sim.stage import Done
 
@@ -48,9 +48,9 @@ _OF_DRAWS: Final = (
     "crash_every_effects",
     "crash_at_vote_rate",
 )
-# These are intervals of brokers, which draw for themselves.
-_OF_BROKERS: Final = ("silence_every_ms", "topics_every_ms", "oddities_every_ms")
-_DEFAULT: Final = Options()
+# Brokers draw for themselves.
+_OF_BROKERS: Final = {field.name for field in fields(FleetOptions)}
+_DEFAULTS: Final = dict(flat(Options()))
 _MOMENT: Final = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,3}))?", re.ASCII)
 _WORDS: Final = {kind: word for word, kind in KINDS.items()}
 
@@ -73,7 +73,7 @@ class Case:
     def grows(self) -> bool:
         """Whether somebody asks for more voters."""
         if self.deeds is None:
-            return self.options.voters_every_ms > 0
+            return self.options.membership.voters_every_ms > 0
         return any(isinstance(done.deed, Add) for done in self.deeds)
 
     def play(self, stage: Stage) -> None:
@@ -89,11 +89,12 @@ def _do(stage: Stage, deed: Deed) -> None:
 def written_down(case: Case, deeds: Iterable[Done], about: str) -> Case:
     """The case in which exactly this is done, whoever drew it."""
     unused = {
-        name: getattr(_DEFAULT, name)
-        for name in Options.__dataclass_fields__
+        name: default
+        for name, default in _DEFAULTS.items()
         if name in _OF_DRAWS or (name.endswith("_every_ms") and name not in _OF_BROKERS)
     }
-    return replace(case, options=replace(case.options, **unused), deeds=tuple(deeds), about=about)
+    options = with_fields(case.options, **unused)
+    return replace(case, options=options, deeds=tuple(deeds), about=about)
 
 
 # --- as text --------------------------------------------------------------------------------------

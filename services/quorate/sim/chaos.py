@@ -39,26 +39,26 @@ class Chaos:
 
     def begin(self) -> None:
         options = self.world.options
-        self._repeat("partition", options.partition_every_ms, self.partition)
-        self._repeat("kill", options.kill_every_ms, self.kill)
-        self._repeat("power", options.power_every_ms, self.power_off)
-        self._repeat("blackout", options.blackout_every_ms, self.black_out)
-        self._repeat("pause", options.pause_every_ms, self.pause)
-        self._repeat("rot", options.rot_every_ms, self.rot)
-        self._repeat("broken disk", options.disk_fault_every_ms, self.break_disk)
-        self._repeat("hang", options.hang_every_ms, self.hang_disk)
-        self._repeat("wipe", options.wipe_every_ms, self.wipe)
-        self._repeat("voters", options.voters_every_ms, self.churn.change_voters)
-        self._repeat("shutdown", options.shutdown_every_ms, self.shut_down)
-        self._repeat("unready", options.unready_every_ms, self.fall_behind)
-        self._repeat("move", options.move_every_ms, self.move)
-        self._repeat("hand-over", options.hand_over_every_ms, self.churn.hand_over)
-        self._repeat("strangers", options.strangers_every_ms, self.meet_strangers)
-        self._repeat("turns", options.turns_every_ms, self.turns.begin)
+        self._repeat("partition", options.reach.partition_every_ms, self.partition)
+        self._repeat("kill", options.processes.kill_every_ms, self.kill)
+        self._repeat("power", options.processes.power_every_ms, self.power_off)
+        self._repeat("blackout", options.processes.blackout_every_ms, self.black_out)
+        self._repeat("pause", options.processes.pause_every_ms, self.pause)
+        self._repeat("rot", options.disks.rot_every_ms, self.rot)
+        self._repeat("broken disk", options.disks.disk_fault_every_ms, self.break_disk)
+        self._repeat("hang", options.disks.hang_every_ms, self.hang_disk)
+        self._repeat("wipe", options.disks.wipe_every_ms, self.wipe)
+        self._repeat("voters", options.membership.voters_every_ms, self.churn.change_voters)
+        self._repeat("shutdown", options.processes.shutdown_every_ms, self.shut_down)
+        self._repeat("unready", options.processes.unready_every_ms, self.fall_behind)
+        self._repeat("move", options.reach.move_every_ms, self.move)
+        self._repeat("hand-over", options.membership.hand_over_every_ms, self.churn.hand_over)
+        self._repeat("strangers", options.reach.strangers_every_ms, self.meet_strangers)
+        self._repeat("turns", options.processes.turns_every_ms, self.turns.begin)
         if options.auto_join:
-            self._repeat("scaling", options.scale_every_ms, self.churn.scale_away)
+            self._repeat("scaling", options.membership.scale_every_ms, self.churn.scale_away)
         if not options.kraft_version:
-            self._repeat("upgrade", options.upgrade_every_ms, self.churn.upgrade)
+            self._repeat("upgrade", options.membership.upgrade_every_ms, self.churn.upgrade)
 
     # --- draws ------------------------------------------------------------------------------------
 
@@ -86,12 +86,12 @@ class Chaos:
         return draws.one(running) if running else None
 
     def _down_us(self, draws: Draws) -> int:
-        return exponential(draws.random, self.world.options.restart_ms * 1000)
+        return exponential(draws.random, self.world.options.processes.restart_ms * 1000)
 
     # --- network ----------------------------------------------------------------------------------
 
     def partition(self, draws: Draws) -> None:
-        shape = draws.one(self.world.options.partition_shapes)
+        shape = draws.one(self.world.options.reach.partition_shapes)
         order = sorted(self.world.nodes)
         draws.random.shuffle(order)
         match shape:
@@ -101,7 +101,7 @@ class Chaos:
                 those = order[:2]
             case _:
                 those = order[:1]
-        for_us = exponential(draws.random, self.world.options.partition_ms * 1000)
+        for_us = exponential(draws.random, self.world.options.reach.partition_ms * 1000)
         self.stage.do(Split(shape=shape, those=tuple(those), for_us=for_us))
 
     def meet_strangers(self, draws: Draws) -> None:
@@ -134,7 +134,7 @@ class Chaos:
         deed = LosePower(
             who=node.node_id,
             down_us=self._down_us(draws),
-            survival=draws.one(self.world.options.survivals),
+            survival=draws.one(self.world.options.disks.survivals),
             salt=draws.between(0, SALTS),
         )
         self.stage.do(deed)
@@ -142,7 +142,7 @@ class Chaos:
     def pause(self, draws: Draws) -> None:
         node = self._pick_running(draws)
         if node is not None:
-            for_us = exponential(draws.random, self.world.options.pause_ms * 1000)
+            for_us = exponential(draws.random, self.world.options.processes.pause_ms * 1000)
             self.stage.do(Pause(who=node.node_id, for_us=for_us))
 
     def shut_down(self, draws: Draws) -> None:
@@ -165,7 +165,7 @@ class Chaos:
                 who=node.node_id,
                 fault=draws.one(("full", "failing")),
                 for_us=exponential(draws.random, BROKEN_US),
-                survival=draws.one(self.world.options.survivals),
+                survival=draws.one(self.world.options.disks.survivals),
                 salt=draws.between(0, SALTS),
             )
             self.stage.do(deed)
@@ -173,7 +173,7 @@ class Chaos:
     def hang_disk(self, draws: Draws) -> None:
         node = self._pick_running(draws)
         if node is not None:
-            for_us = exponential(draws.random, self.world.options.hang_ms * 1000)
+            for_us = exponential(draws.random, self.world.options.disks.hang_ms * 1000)
             self.stage.do(Hang(who=node.node_id, for_us=for_us))
 
     def rot(self, draws: Draws) -> None:
@@ -206,7 +206,7 @@ class Chaos:
         """One node, or several at once where all can be found by names."""
         options = self.world.options
         movers = [n for n in self.world.nodes.values() if self.stage.sparing.may_move(n)]
-        if options.has_bootstrap_names and draws.chance(options.moves_together):
+        if options.reach.has_bootstrap_names and draws.chance(options.reach.moves_together):
             movers = [node for node in movers if draws.chance(0.6)]
         elif movers:
             movers = [draws.one(movers)]

@@ -36,7 +36,7 @@ class Clients:
         """Propose one batch; the number of its last operation, or None where it is not taken."""
         operations = tuple(range(self.operations, self.operations + count))
         self.operations += count
-        taken = node.application.propose(operations, self.world.options.record_bytes)
+        taken = node.application.propose(operations, self.world.options.clients.record_bytes)
         return operations[-1] if taken else None
 
     def read_current(self, node: SimulatedNode) -> None:

@@ -12,7 +12,7 @@ from quorate.records.voters import Endpoint
 if TYPE_CHECKING:
     from quorate.records.ids import NodeId
     from quorate.records.voters import VoterSet
-    from quorate.sim.faults import Options
+    from quorate.sim.options import Options
     from quorate.sim.seen import Node, World
 
 LISTENER: Final = "GRPC"
@@ -40,7 +40,7 @@ def is_lost(world: World, node: Node) -> bool:
     Nobody calls who is no voter, and a log that is gone names none that have moved.
     """
     is_voter = any(node.is_voter(voter) for voter in world.oracle.voters_at(world.oracle.end))
-    return not world.options.has_bootstrap_names and (node.is_healing or not is_voter)
+    return not world.options.reach.has_bootstrap_names and (node.is_healing or not is_voter)
 
 
 def bootstrap_server(world: World, node: Node, other: Node) -> tuple[str, int]:
@@ -49,7 +49,7 @@ def bootstrap_server(world: World, node: Node, other: Node) -> tuple[str, int]:
     Whoever mends a quorum after all faults writes into the settings of a lost one where the others
     are then.
     """
-    if world.options.has_bootstrap_names:
+    if world.options.reach.has_bootstrap_names:
         return bootstrap_name(other)
     at = endpoint(other.node_id)
     if world.is_calm and is_lost(world, node):
@@ -89,28 +89,30 @@ def _read(properties: tuple[tuple[str, str], ...]) -> ControllerConfig:
 
 def settings_of(options: Options) -> dict[str, str]:
     """What all nodes of a world have alike."""
+    timeouts, log = options.timeouts, options.log
     quorum = {
-        "election.timeout.ms": options.election_timeout_ms,
-        "fetch.timeout.ms": options.fetch_timeout_ms,
-        "request.timeout.ms": options.request_timeout_ms or options.fetch_timeout_ms,
-        "election.backoff.max.ms": options.election_backoff_max_ms or options.election_timeout_ms,
-        "retry.backoff.ms": options.retry_backoff_ms,
-        "append.linger.ms": options.linger_ms,
-        "fetch.max.bytes": options.fetch_max_bytes,
-        "fetch.snapshot.max.bytes": options.chunk_bytes,
+        "election.timeout.ms": timeouts.election_timeout_ms,
+        "fetch.timeout.ms": timeouts.fetch_timeout_ms,
+        "request.timeout.ms": timeouts.request_timeout_ms or timeouts.fetch_timeout_ms,
+        "election.backoff.max.ms": timeouts.election_backoff_max_ms or timeouts.election_timeout_ms,
+        "retry.backoff.ms": timeouts.retry_backoff_ms,
+        "append.linger.ms": log.linger_ms,
+        "fetch.max.bytes": log.fetch_max_bytes,
+        "fetch.snapshot.max.bytes": log.chunk_bytes,
         "auto.join.enable": str(options.auto_join).lower(),
     }
-    snapshot_bytes = options.snapshot_every_records * (options.record_bytes + _OVERHEAD_BYTES)
-    log = {
-        "log.segment.bytes": options.segment_bytes,
-        "max.retention.bytes": options.retention_bytes,
-        "max.retention.ms": options.retention_ms,
+    record_bytes = options.clients.record_bytes + _OVERHEAD_BYTES
+    snapshot_bytes = log.snapshot_every_records * record_bytes
+    storage = {
+        "log.segment.bytes": log.segment_bytes,
+        "max.retention.bytes": log.retention_bytes,
+        "max.retention.ms": log.retention_ms,
         "log.max.record.bytes.between.snapshots": snapshot_bytes or _NEVER,
-        "log.max.snapshot.interval.ms": options.snapshot_interval_ms,
+        "log.max.snapshot.interval.ms": log.snapshot_interval_ms,
         "log.free.bytes.min": 0,
     }
     return {
         **{f"controller.quorum.{name}": str(value) for name, value in quorum.items()},
-        **{f"metadata.{name}": str(value) for name, value in log.items()},
-        "broker.session.timeout.ms": str(options.session_timeout_ms),
+        **{f"metadata.{name}": str(value) for name, value in storage.items()},
+        "broker.session.timeout.ms": str(timeouts.session_timeout_ms),
     }

@@ -6,11 +6,13 @@ lack most faults. The draw is the first line of a transcript.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from quorate.sim.disk import Survival
+from quorate.sim.fields import with_fields
 from quorate.sim.network import NetworkOptions, PartitionShape
+from quorate.sim.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,109 +21,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """Everything that a world is made of but the order of events.
-
-    `*_every_ms` are mean intervals of a fault over the whole quorum, 0 for never. `drift_ppm` is
-    the greatest error of a node's clock rate. `crash_every_effects` is the mean number of effects
-    and of file-system calls after which a process dies on the spot; `crash_at_vote_rate` is how
-    often one dies within a few of them when it votes, is elected or changes the voters.
-    `moves_together` is how often several nodes move at one moment, which they may only where
-    bootstrap servers are names that hold wherever a node is (`has_bootstrap_names`).
-    `between_rate` is how often a thread comes between two steps of another to the disk, when it
-    can; `linger_ms` is for how long a batch waits for more.
-    `spoiled_snapshot_rate` is how often a fetched snapshot does not check, `aimed_snapshot_rate`
-    how often one is taken where an epoch begins or the voters have just changed.
-    """
-
-    voters: int = 3
-    observers: int = 0
-    kraft_version: int = 1
-    auto_join: bool = False
-    duration_ms: int = 30_000
-    network: NetworkOptions = field(default_factory=NetworkOptions)
-    election_timeout_ms: int = 1000
-    fetch_timeout_ms: int = 2000
-    request_timeout_ms: int = 0
-    election_backoff_max_ms: int = 0
-    retry_backoff_ms: int = 20
-    session_timeout_ms: int = 9000
-    fsync_us: int = 500
-    slow_fsync_rate: float = 0.0
-    slow_fsync_us: int = 0
-    drift_ppm: int = 0
-    partition_every_ms: int = 0
-    partition_ms: int = 3000
-    partition_shapes: tuple[PartitionShape, ...] = tuple(PartitionShape)
-    kill_every_ms: int = 0
-    power_every_ms: int = 0
-    blackout_every_ms: int = 0
-    restart_ms: int = 1500
-    survivals: tuple[Survival, ...] = tuple(Survival)
-    crash_every_effects: int = 0
-    crash_at_vote_rate: float = 0.0
-    pause_every_ms: int = 0
-    pause_ms: int = 3000
-    rot_every_ms: int = 0
-    disk_fault_every_ms: int = 0
-    hang_every_ms: int = 0
-    hang_ms: int = 4000
-    between_rate: float = 0.0
-    wipe_every_ms: int = 0
-    voters_every_ms: int = 0
-    shutdown_every_ms: int = 0
-    unready_every_ms: int = 0
-    move_every_ms: int = 0
-    moves_together: float = 0.0
-    has_bootstrap_names: bool = True
-    hand_over_every_ms: int = 0
-    upgrade_every_ms: int = 0
-    strangers_every_ms: int = 0
-    turns_every_ms: int = 0
-    scale_every_ms: int = 0
-    brokers: int = 0
-    topics: int = 0
-    partitions: int = 0
-    silence_every_ms: int = 0
-    topics_every_ms: int = 0
-    oddities_every_ms: int = 0
-    write_every_ms: int = 60
-    linger_ms: int = 0
-    read_every_ms: int = 150
-    follower_read_every_ms: int = 150
-    record_bytes: int = 40
-    records_max: int = 3
-    fetch_max_bytes: int = 4096
-    chunk_bytes: int = 256
-    segment_bytes: int = 4096
-    snapshot_every_records: int = 0
-    snapshot_interval_ms: int = 0
-    retention_bytes: int = 4096
-    retention_ms: int = -1
-    spoiled_snapshot_rate: float = 0.0
-    aimed_snapshot_rate: float = 0.0
-
-    def __str__(self) -> str:
-        parts: list[str] = []
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, tuple):
-                value = "/".join(member.name.lower() for member in value)
-            if isinstance(value, NetworkOptions):
-                parts.extend(f"{f.name}={getattr(value, f.name)}" for f in fields(value))
-            elif value not in (0, 0.0) or item.name == "kraft_version":
-                parts.append(f"{item.name}={value}")
-        return " ".join(parts)
-
-
 def draw_options(random: Random) -> Options:
     """The mix of one seed."""
     draw = _Draw(random)
     voters = draw.one((1, 2, 2, 3, 3, 3, 3, 3, 4, 5))
     kraft_version = draw.one((1, 1, 1, 1, 1, 1, 1, 0))
     fast = draw.chance(0.5)
-    return Options(
+    return with_fields(
+        Options(),
         voters=voters,
         observers=draw.one((0, 0, 1, 2)),
         kraft_version=kraft_version,

@@ -1,4 +1,4 @@
-"""The fields of a plain value as words, `who=1 down_us=500`, and back.
+"""The fields of a plain value by their names, and as words, `who=1 down_us=500`, and back.
 
 Plain are whole numbers and rates, both not negative, `yes` and `no`, text, members of an Enum by
 their name, tuples of these with commas, and values whose own fields are listed with the others.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
@@ -24,6 +24,36 @@ _RATE: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,20})?(e-[0-9]{1,2})?", re.ASCII
 _TRUTHS: Final = {"yes": True, "no": False}
 # How nothing is written that is a tuple.
 _NOTHING: Final = "-"
+
+
+def flat(value: object) -> Iterator[tuple[str, Any]]:
+    """Name and content of each field, those of values that lie in it included."""
+    for field in fields(value):  # type: ignore[arg-type]
+        item = getattr(value, field.name)
+        if is_dataclass(item):
+            yield from flat(item)
+        else:
+            yield field.name, item
+
+
+def with_fields(value: T, **given: Any) -> T:  # noqa: ANN401 - as many types as fields
+    """The same but for these fields, wherever they lie in it. Raises TypeError for unknown ones."""
+    changed = _replace_taken(value, given)
+    if given:
+        raise TypeError(f"{type(value).__name__} has no field {', '.join(given)}")
+    return changed
+
+
+def _replace_taken(value: T, given: dict[str, Any]) -> T:
+    """Take what belongs to this value out of all that was given."""
+    taken: dict[str, Any] = {}
+    for field in fields(value):  # type: ignore[arg-type]
+        item = getattr(value, field.name)
+        if field.name in given:
+            taken[field.name] = given.pop(field.name)
+        elif is_dataclass(item):
+            taken[field.name] = _replace_taken(item, given)
+    return replace(value, **taken)  # type: ignore[type-var]
 
 
 def write_value(value: object, default: object = None) -> Iterator[str]:

@@ -65,11 +65,13 @@ class Fleet:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.brokers = [SimulatedBroker(1 + number) for number in range(world.options.brokers)]
+        self.brokers = [
+            SimulatedBroker(1 + number) for number in range(world.options.fleet.brokers)
+        ]
         self.is_over = False
         self._draws = Draws(world.seed, "fleet")
         self._drawn = DrawnRequests(self._draws)
-        self._topics = [f"t{n}" for n in range(world.options.topics)]
+        self._topics = [f"t{n}" for n in range(world.options.fleet.topics)]
 
     def begin(self) -> None:
         options = self.world.options
@@ -77,9 +79,9 @@ class Fleet:
             return
         for broker in self.brokers:
             self._beat_later(broker)
-        self._repeat(options.silence_every_ms, self.fall_silent)
-        self._repeat(options.topics_every_ms, self.change_topics)
-        self._repeat(options.oddities_every_ms, self.ask_oddly)
+        self._repeat(options.fleet.silence_every_ms, self.fall_silent)
+        self._repeat(options.fleet.topics_every_ms, self.change_topics)
+        self._repeat(options.fleet.oddities_every_ms, self.ask_oddly)
 
     def end(self) -> None:
         """Some of them are never heard again; all others are, from now on."""
@@ -98,7 +100,7 @@ class Fleet:
         share = self._draws.one((0.1, 0.5, 1.0))
         going = [broker for broker in self.brokers if self._draws.chance(share)]
         self.world.remark(f"brokers {[broker.broker_id for broker in going]} fall silent")
-        session_us = self.world.options.session_timeout_ms * 1000
+        session_us = self.world.options.timeouts.session_timeout_ms * 1000
         for broker in going:
             broker.is_silent = True
             kind = self._draws.one(("pause", "restart", "leave"))
@@ -123,7 +125,7 @@ class Fleet:
         if name in node.application.controller.image.topics.ids and self._draws.chance(0.3):
             request = DeleteTopics((name,))
         else:
-            size = self.world.options.partitions
+            size = self.world.options.fleet.partitions
             topic = NewTopic(
                 name,
                 partitions=self._draws.between(1, size),
@@ -142,7 +144,7 @@ class Fleet:
     # --- heartbeats -------------------------------------------------------------------------------
 
     def _beat_later(self, broker: SimulatedBroker) -> None:
-        beat_us = self.world.options.session_timeout_ms * 1000 // BEATS
+        beat_us = self.world.options.timeouts.session_timeout_ms * 1000 // BEATS
         delay_us = int(beat_us * (0.8 + 0.4 * self._draws.random.random()))
 
         def beat() -> None:

@@ -32,8 +32,8 @@ class HealingFailed(AssertionError):
 
 def check_healed(world: World, clients: Clients, fleet: Fleet) -> None:
     """Wait for the quorum to heal, have it serve a write and a read, compare what it holds."""
-    options = world.options
-    patience_ms = TIMEOUTS_TO_HEAL * max(options.fetch_timeout_ms, options.election_timeout_ms)
+    timeouts = world.options.timeouts
+    patience_ms = TIMEOUTS_TO_HEAL * max(timeouts.fetch_timeout_ms, timeouts.election_timeout_ms)
     if not _settles(world, patience_ms):
         why = why_unsettled(world) or ""
         raise HealingFailed(f"after {patience_ms} ms without faults: {why}{_state(world)}")
@@ -172,9 +172,10 @@ def _settle_brokers(world: World, fleet: Fleet, patience_ms: int) -> None:
     options = world.options
     if not fleet.brokers:
         return
-    slice_us = options.linger_ms * 1000 + 2 * (slowest_trip_us(options) + slowest_call_us(options))
-    slices = options.topics * options.partitions // RECORDS_SLICE + len(fleet.brokers)
-    patience_ms += 3 * options.session_timeout_ms + 2 * slices * slice_us // 1000
+    round_us = slowest_trip_us(options) + slowest_call_us(options)
+    slice_us = options.log.linger_ms * 1000 + 2 * round_us
+    slices = options.fleet.topics * options.fleet.partitions // RECORDS_SLICE + len(fleet.brokers)
+    patience_ms += 3 * options.timeouts.session_timeout_ms + 2 * slices * slice_us // 1000
     if not world.run(world.now_ms + patience_ms, stop=lambda: _unsettled(world, fleet) is None):
         raise HealingFailed(f"after {patience_ms} ms {_unsettled(world, fleet)}: {_state(world)}")
     if not world.run(world.now_ms + patience_ms, stop=lambda: is_caught_up(world)):

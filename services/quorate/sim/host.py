@@ -106,7 +106,7 @@ class SimulatedHost(Host):
         """A step of whatever calls the disk just now is about to come."""
         self._begun_before_us = 0
         working, world = self._working, self.node.world
-        rate = world.options.between_rate
+        rate = world.options.disks.between_rate
         if working is None or self._is_between or not rate:
             return
         for other in self._threads.values():
@@ -148,8 +148,8 @@ class SimulatedHost(Host):
         if self.is_hanging and flush is not None:
             options = self.node.world.options
             # The slowest clock, and the barrier behind which the core heard of the last flush.
-            limit_ms = options.fetch_timeout_ms * 1.5 * SLOWEST_CLOCK + SLACK_MS
-            limit_us = int(limit_ms * 1000) + options.slow_fsync_us
+            limit_ms = options.timeouts.fetch_timeout_ms * 1.5 * SLOWEST_CLOCK + SLACK_MS
+            limit_us = int(limit_ms * 1000) + options.disks.slow_fsync_us
             self.node.world.schedule(limit_us, partial(self._is_late, flush))
 
     def _is_late(self, flush: Call) -> None:

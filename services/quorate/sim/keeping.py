@@ -14,9 +14,9 @@ from quorate.sim.deeds.processes import Die
 if TYPE_CHECKING:
     from random import Random
 
+    from quorate.sim.endings import Doom
     from quorate.sim.node import SimulatedNode
     from quorate.sim.stage import Stage
-    from quorate.sim.world import Doom
 
 SALTS: Final = 1 << 32
 
@@ -27,8 +27,8 @@ class Keeper:
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.world = stage.world
-        self.world.when_process_dies = self.died
-        self.world.when_process_stops = self.stopped
+        self.world.endings.when_dies = self.died
+        self.world.endings.when_stops = self.stopped
 
     def begin(self) -> None:
         """From now on chance may strike."""
@@ -54,7 +54,7 @@ class Keeper:
 
     def _draw_death(self, node: SimulatedNode, doom: Doom) -> Die:
         stream = self.world.fates.of("deaths", node.node_id)
-        survivals = self.world.options.survivals
+        survivals = self.world.options.disks.survivals
         return Die(
             who=node.node_id,
             step=doom.counted,
@@ -66,13 +66,13 @@ class Keeper:
 
     def _draw_down_us(self, stream: Random) -> int:
         """For how long a process that ended is missed."""
-        return exponential(stream, self.world.options.restart_ms * 1000)
+        return exponential(stream, self.world.options.processes.restart_ms * 1000)
 
     def _expose(self, node: SimulatedNode) -> None:
-        mean = self.world.options.crash_every_effects
+        mean = self.world.options.processes.crash_every_effects
         if mean:
             stream = self.world.fates.of("deaths", node.node_id)
-            self.world.doom(node, 1 + exponential(stream, mean))
+            self.world.endings.doom(node, 1 + exponential(stream, mean))
 
 
 def exponential(stream: Random, mean: int) -> int:

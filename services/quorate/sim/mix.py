@@ -7,7 +7,7 @@ more leaves the worlds without it as they were.
 from __future__ import annotations
 
 import random
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.consensus.timeouts import (
@@ -17,10 +17,12 @@ from quorate.consensus.timeouts import (
     SESSION_SHARE,
 )
 from quorate.sim.draws import Draws
-from quorate.sim.faults import Options, draw_options
+from quorate.sim.faults import draw_options
+from quorate.sim.fields import flat, with_fields
 
 if TYPE_CHECKING:
     from quorate.sim.network import NetworkOptions
+    from quorate.sim.options import Options
 
 MIB: Final = 1024 * 1024
 # What docs/operations.md asks of timeouts where controllers are far apart, in round trips.
@@ -50,7 +52,7 @@ def _with_brokers(options: Options, draws: Draws) -> Options:
     brokers = draws.wide(2, 40)
     # Some hundred partitions in all, so that brokers that go together leave many slices of work.
     topics = draws.between(0, 6)
-    return replace(
+    return with_fields(
         options,
         brokers=brokers,
         topics=topics,
@@ -72,7 +74,7 @@ def _with_other_settings(options: Options, draws: Draws) -> Options:
     network = _far_apart(options.network, draws) if draws.chance(0.25) else options.network
     trip_ms = round_trip_ms(network)
     # A vote and its answer wait for a disk each.
-    disk_ms = 2 * options.fsync_us // 1000
+    disk_ms = 2 * options.disks.fsync_us // 1000
     election_ms = draws.wide(
         max(ELECTION_TIMEOUT_MIN_MS, ROUND_TRIPS_OF_ELECTION * trip_ms, 2 * disk_ms), 10_000
     )
@@ -81,7 +83,7 @@ def _with_other_settings(options: Options, draws: Draws) -> Options:
     )
     shorter_ms = min(election_ms, fetch_ms)
     linger_ms = draws.one((0, draws.wide(1, min(fetch_ms // 2, SESSION_MAX_MS // SESSION_SHARE))))
-    settings = replace(
+    settings = with_fields(
         options,
         network=network,
         election_timeout_ms=election_ms,
@@ -121,9 +123,8 @@ def _far_apart(network: NetworkOptions, draws: Draws) -> NetworkOptions:
 def _at_pace(options: Options, pace: float) -> Options:
     """The same world, slower or faster."""
     paced = {
-        item.name: max(1, round(value * pace))
-        for item in fields(options)
-        if item.name in _LENGTHS or item.name.endswith("_every_ms")
-        if (value := getattr(options, item.name))
+        name: max(1, round(value * pace))
+        for name, value in flat(options)
+        if value and (name in _LENGTHS or name.endswith("_every_ms"))
     }
-    return replace(options, **paced)
+    return with_fields(options, **paced)

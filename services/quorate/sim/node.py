@@ -145,12 +145,12 @@ class SimulatedNode(Hardware):
         try:
             recovered = self._recover()
         except ProcessDied:
-            self.world.process_died(self)
+            self.world.endings.died(self)
             return
         except (OSError, StorageError) as error:
             self.status = Status.STOPPED
             self.world.remark(f"node {self.node_id} does not start: {error}")
-            self.world.process_refused(self, error)
+            self.world.endings.refused(self, error)
             return
         self.status = Status.RUNNING
         self.world.remark(f"node {self.node_id} starts: log end {recovered.end}")
@@ -330,7 +330,7 @@ class SimulatedNode(Hardware):
 
     def may_die(self) -> None:
         """One effect or one call to the disk is about to come."""
-        if not self.world.is_time_to_die(self):
+        if not self.world.endings.is_time_to_die(self):
             return
         if self.status is Status.RUNNING:
             # Whatever is on the stack unwinds first.
@@ -340,4 +340,4 @@ class SimulatedNode(Hardware):
 
     def _died(self, incarnation: int) -> None:
         if self.incarnation == incarnation and self.status is Status.RUNNING:
-            self.world.process_died(self)
+            self.world.endings.died(self)

@@ -10,7 +10,7 @@ from math import ceil, log
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from quorate.sim.faults import Options
+    from quorate.sim.options import Options
 
 MILLION: Final = 1_000_000
 # A bound is broken by chance in one of so many elections.
@@ -28,7 +28,7 @@ ROUND_TIMEOUTS: Final = 2
 
 def clock_factor(options: Options) -> float:
     """By how much the slowest clock may be behind."""
-    return 1 + 1.2 * options.drift_ppm / MILLION
+    return 1 + 1.2 * options.processes.drift_ppm / MILLION
 
 
 def election_patience_us(options: Options) -> int:
@@ -37,7 +37,8 @@ def election_patience_us(options: Options) -> int:
     The old leader is missed first, or has to notice that its disk or its majority is gone; a voter
     whose state machine is behind waits once; then come as many rounds as it takes.
     """
-    election_us, fetch_us = options.election_timeout_ms * 1000, options.fetch_timeout_ms * 1000
+    timeouts = options.timeouts
+    election_us, fetch_us = timeouts.election_timeout_ms * 1000, timeouts.fetch_timeout_ms * 1000
     missed_us = fetch_us + fetch_us * 3 // 2 + 2 * election_us
     round_us = ROUND_TIMEOUTS * election_us + slowest_trip_us(options) + slowest_call_us(options)
     rounds_us = UNDISTURBED_TIMEOUTS * election_us + _rounds(options) * round_us
@@ -50,9 +51,9 @@ def succession_patience_us(options: Options) -> int:
 
     All miss it when a fetch timeout is over, and one election follows.
     """
-    timeouts_us = 1000 * (options.fetch_timeout_ms + options.election_timeout_ms)
+    timeouts_us = 1000 * (options.timeouts.fetch_timeout_ms + options.timeouts.election_timeout_ms)
     network = options.network
-    work_us = CALLS * options.fsync_us + MESSAGES * network.delay_us
+    work_us = CALLS * options.disks.fsync_us + MESSAGES * network.delay_us
     return int(timeouts_us * clock_factor(options)) + work_us
 
 
@@ -65,16 +66,18 @@ def slowest_trip_us(options: Options) -> int:
 
 def slowest_call_us(options: Options) -> int:
     """A call to a disk that does not hang."""
-    return options.fsync_us + (options.slow_fsync_us if options.slow_fsync_rate else 0)
+    disks = options.disks
+    return disks.fsync_us + (disks.slow_fsync_us if disks.slow_fsync_rate else 0)
 
 
 def _rounds(options: Options) -> int:
     """How many rounds may be lost to what is late or lost; none where nothing is."""
-    network, in_time_us = options.network, options.election_timeout_ms * 500
+    network, disks = options.network, options.disks
+    in_time_us = options.timeouts.election_timeout_ms * 500
     lost = network.loss_rate
     if network.slow_us > in_time_us:
         lost += network.slow_rate
-    late = options.slow_fsync_rate if options.slow_fsync_us > in_time_us else 0.0
+    late = disks.slow_fsync_rate if disks.slow_fsync_us > in_time_us else 0.0
     if not lost and not late:
         return 0
     won = (1 - FAILING) * (1 - lost) ** MESSAGES * (1 - late) ** CALLS

@@ -63,6 +63,6 @@ class Pods:
                 # It was a voter all along: its removal was not committed, or it was added by hand.
                 self._ending.pop(node.node_id, None)
 
-        linger_us = LINGERS * self.world.options.fetch_timeout_ms * 1000
+        linger_us = LINGERS * self.world.options.timeouts.fetch_timeout_ms * 1000
         draw = self.world.fates.of("pods", node.node_id).random()
         self.world.schedule(int(draw * linger_us), stop)

@@ -196,15 +196,15 @@ class Process:
         node = self._node
         match ending:
             case Ending.STOPPED | Ending.LATE:
-                node.world.process_stopped(node)
+                node.world.endings.stopped(node)
             case Ending.DAMAGED:
                 node.world.remark(f"node {node.node_id}: {message}")
-                node.world.process_stopped(node)
+                node.world.endings.stopped(node)
             case Ending.DISK_FAILED:
                 node.fail(message)
             case Ending.SHORT:
                 node.world.remark(f"node {node.node_id}: {message}")
-                node.world.process_ran_short(node)
+                node.world.endings.ran_short(node)
             case _:
                 error = sys.exc_info()[1]
                 self.host.loop.fail(Violation(message) if error is None else error)

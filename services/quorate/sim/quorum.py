@@ -28,9 +28,9 @@ def build(world: World, draws: Callable[[int], Random] | None = None) -> None:
         node = SimulatedNode(world, NodeId(number), DirectoryId(world.fates.directory_id(number)))
         if draws is not None:
             node.random = draws(number)
-        if options.drift_ppm:
+        if options.processes.drift_ppm:
             draw = world.fates.of("clock", number).random
-            node.drift_ppm = int((draw() * 2 - 1) * options.drift_ppm)
+            node.drift_ppm = int((draw() * 2 - 1) * options.processes.drift_ppm)
             node.base_ms = int(draw() * 1_000_000)
         world.add_node(node)
     voters = VoterSet.of(

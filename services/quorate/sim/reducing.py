@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quorate.sim.case import Case, written_down
 from quorate.sim.deeds import KINDS
-from quorate.sim.faults import Options
+from quorate.sim.fields import flat, with_fields
+from quorate.sim.options import Options
 from quorate.sim.shrinking import OutOfTime, least, smallest, without_groups
 from quorate.sim.simulation import play
 from quorate.sim.stage import LEADER, Done
@@ -120,7 +121,7 @@ class Reducer:
             self._with_settings({name: value})
 
     def _with_settings(self, settings: dict[str, Any]) -> bool:
-        options = replace(self._case.options, **settings)
+        options = with_fields(self._case.options, **settings)
         return options != self._case.options and self.fails(replace(self._case, options=options))
 
     def _fewer_nodes(self) -> None:
@@ -182,11 +183,10 @@ def _plain(deed: Deed) -> Deed:
 
 
 def _unusual(options: Options) -> Iterator[tuple[str, Any]]:
-    usual = Options()
-    for field in fields(options):
-        value = getattr(usual, field.name)
-        if field.name not in _SIZES and getattr(options, field.name) != value:
-            yield field.name, value
+    usual = dict(flat(Options()))
+    for name, value in flat(options):
+        if name not in _SIZES and value != usual[name]:
+            yield name, usual[name]
 
 
 def _without_node(case: Case, node_id: int) -> Case | None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         ReplicaKey,
     )
     from quorate.records.voters import Endpoint, Voter
-    from quorate.sim.faults import Options
     from quorate.sim.logview import LogView
+    from quorate.sim.options import Options
     from quorate.sim.oracle import Oracle
     from quorate.sim.waiting import Waiting
     from quorate.storage.store import LogStore

@@ -35,6 +35,27 @@ if TYPE_CHECKING:
     from quorate.storage.meta import MetaProperties
 
 
+class EndingsAround(Protocol):
+    """When processes of a world end, and who is told."""
+
+    def is_time_to_die(self, node: Node) -> bool: ...
+    def died(self, node: Node) -> None:
+        """It died between two effects, or two calls to its disk."""
+        ...
+
+    def refused(self, node: Node, error: Exception) -> None:
+        """It could not begin."""
+        ...
+
+    def ran_short(self, node: Node) -> None:
+        """It ended for want of descriptors."""
+        ...
+
+    def stopped(self, node: Node) -> None:
+        """It ended by itself."""
+        ...
+
+
 class WorldAround(World, Protocol):
     """The time and its draws, the way to the other nodes, and those who look on."""
 
@@ -81,23 +102,8 @@ class WorldAround(World, Protocol):
 
     # --- the end of a process ---------------------------------------------------------------------
 
-    def is_time_to_die(self, node: Node) -> bool: ...
-    def process_died(self, node: Node) -> None:
-        """It died between two effects, or two calls to its disk."""
-        ...
-
-    def process_refused(self, node: Node, error: Exception) -> None:
-        """It could not begin."""
-        ...
-
-    def process_ran_short(self, node: Node) -> None:
-        """It ended for want of descriptors."""
-        ...
-
-    def process_stopped(self, node: Node) -> None:
-        """It ended by itself."""
-        ...
-
+    @property
+    def endings(self) -> EndingsAround: ...
     def process_ended(self, node: Node, callers: dict[ReplyToken, Caller]) -> None:
         """It is gone, and its machine tells everybody who is connected to it."""
         ...

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quorate.sim.case import Case
 from quorate.sim.chaos import Chaos
 from quorate.sim.failures import Failure
+from quorate.sim.fields import with_fields
 from quorate.sim.fleet import Fleet
 from quorate.sim.healing import check_healed
 from quorate.sim.keeping import Keeper
@@ -107,7 +108,7 @@ def drawn_case(seed: int, *, bug: str | None = None, world_of: str | None = None
     """All that a seed draws, in the world of a planted bug or in one that it draws, too."""
     options = draw_mix(seed)
     if world_of is not None:
-        options = replace(options, **BUGS[world_of].world)
+        options = with_fields(options, **BUGS[world_of].world)
     return Case(seed, options, bug)
 
 
@@ -127,7 +128,7 @@ def run_case(
         failure,
         told,
         world.transcript.hexdigest(),
-        world.steps,
+        world.actions.steps,
         len(world.oracle.acknowledged),
         max((node.led_epoch or 0 for node in world.nodes.values()), default=0),
         case.bug,

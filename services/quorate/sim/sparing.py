@@ -79,4 +79,4 @@ class Sparing:
 
     @property
     def _finds_all(self) -> bool:
-        return self.world.options.has_bootstrap_names
+        return self.world.options.reach.has_bootstrap_names

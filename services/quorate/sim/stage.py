@@ -112,6 +112,6 @@ class Stage:
 
         def insist() -> None:
             if node.incarnation == incarnation:
-                self.world.process_stopped(node)
+                self.world.endings.stopped(node)
 
         self.world.schedule(SHUTDOWN_MS * 2000, insist)

@@ -22,9 +22,9 @@ class Workload:
 
     def begin(self) -> None:
         options = self.world.options
-        self._repeat("writes", options.write_every_ms, self.write)
-        self._repeat("current reads", options.read_every_ms, self.read_current)
-        self._repeat("reads", options.follower_read_every_ms, self.read_any)
+        self._repeat("writes", options.clients.write_every_ms, self.write)
+        self._repeat("current reads", options.clients.read_every_ms, self.read_current)
+        self._repeat("reads", options.clients.follower_read_every_ms, self.read_any)
 
     def _repeat(self, purpose: str, every_ms: int, action: Callable[[Draws], None]) -> None:
         draws = Draws(self.world.seed, purpose)
@@ -39,7 +39,7 @@ class Workload:
     def write(self, draws: Draws) -> None:
         leaders = self.stage.clients.believed_leaders()
         if leaders:
-            count = draws.between(1, self.world.options.records_max)
+            count = draws.between(1, self.world.options.clients.records_max)
             self.stage.do(Write(count=count, who=draws.one(leaders).node_id))
 
     def read_current(self, draws: Draws) -> None:

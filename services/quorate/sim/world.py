@@ -1,17 +1,14 @@
-"""The world of one seed: a heap of (time, sequence, action), the nodes, the network between them.
+"""The world of one seed: what is still to happen, the nodes, the network between them.
 
-Time is counted in whole microseconds. Everything that happens is an action on the heap, and all
-that is left to chance is drawn from streams that the seed stands for (`sim/fates.py`); so the same
-seed makes the same world, whatever the process.
+Everything that happens is an action on one heap (`sim/actions.py`), and all that is left to chance
+is drawn from streams that the seed stands for (`sim/fates.py`); so the same seed makes the same
+world, whatever the process.
 """
 
 from __future__ import annotations
 
-import heapq
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import (
     CallFailure,
@@ -21,55 +18,35 @@ from quorate.raft.api import (
 from quorate.raft.messages import AddRaftVoterRequest
 from quorate.records.ids import UUID_BYTES, NodeId, ReplyToken, TopicId
 from quorate.records.voters import VoterSet
+from quorate.sim.actions import Actions
+from quorate.sim.addresses import Addresses
 from quorate.sim.another_cluster import answer_of_another_cluster
-from quorate.sim.configuring import bootstrap_name, endpoint
+from quorate.sim.endings import Endings
 from quorate.sim.fates import Fates
 from quorate.sim.network import Caller, Network
 from quorate.sim.node import SimulatedNode, Status
-from quorate.sim.oracle import Oracle, Violation
+from quorate.sim.oracle import Oracle
 from quorate.sim.storage import LOG_DIR
 from quorate.sim.transcript import Transcript
 from quorate.sim.watch import Watch
 from quorate.storage.layout import PART_SUFFIX, checkpoint_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from quorate.raft.api import Peer, SendRequest
     from quorate.raft.messages import MembershipResponse, PeerResponse, Request
     from quorate.records.ids import CallId, OffsetAndEpoch
-    from quorate.records.voters import Endpoint
-    from quorate.sim.faults import Options
+    from quorate.sim.actions import Action
+    from quorate.sim.options import Options
     from quorate.sim.seen import Node
     from quorate.sim.sides import MachineBelow
 
-Action: TypeAlias = Callable[[], None]
 CONNECT_TIMEOUT_US: Final = 1_000_000
-STEPS_AT_ONE_INSTANT: Final = 5000
-# Forty times what the longest worlds take.
-STEPS_MAX: Final = 2_000_000
 # How often the invariants look, in parts of the shorter timeout, and in which bounds.
 LOOKS: Final = 4
 LOOK_MIN_MS: Final = 25
 LOOK_MAX_MS: Final = 500
-
-
-@dataclass(slots=True)
-class Doom:
-    """When a process is to die: before its so many-th step, an effect or a call to its disk.
-
-    `counted` are those of the instant `at_us`, of now when it strikes.
-    """
-
-    steps: int
-    counted: int = 0
-    at_us: int = -1
-
-    def strikes(self, now_us: int) -> bool:
-        """Count one step; whether it is the one before which the process dies."""
-        if now_us != self.at_us:
-            self.at_us, self.counted = now_us, 0
-        self.counted += 1
-        self.steps -= 1
-        return self.steps <= 0
 
 
 class World:
@@ -81,29 +58,19 @@ class World:
         self.seed = seed
         self.options = options
         self.fates = Fates(seed)
-        self.now_us = 0
+        self.actions = Actions()
         self.network = Network(options.network, self.fates)
         self.transcript = Transcript(keep, digest)
         self.oracle = Oracle()
         self.watch = Watch(self)
         self.nodes: dict[NodeId, SimulatedNode] = {}
-        self.addresses: dict[tuple[str, int], NodeId] = {}
-        self.free: list[tuple[Endpoint, ...]] = []
+        self.addresses = Addresses(self.fates)
         self.answers: dict[ReplyToken, MembershipResponse] = {}
-        self.steps = 0
-        self._dooms: dict[NodeId, Doom] = {}
-        self._struck: dict[NodeId, Doom] = {}
-        self.when_process_dies: Callable[[SimulatedNode, Doom], None] = _die
-        self.when_process_stops: Callable[[SimulatedNode], None] = SimulatedNode.kill
-        self.when_process_runs_short: Callable[[SimulatedNode], None] = SimulatedNode.kill
-        self.when_process_is_refused: Callable[[SimulatedNode, Exception], None] = _nobody_mends
+        self.endings = Endings(self.actions, self.nodes)
         self.is_calm = False
         # Until when the address of a node answers as a controller of another cluster.
         self.taken_over: dict[NodeId, int] = {}
         self.static_voters = VoterSet()
-        self._heap: list[tuple[int, int, Action]] = []
-        self._sequence = 0
-        self._stuck = 0
         self._tokens = 0
 
     def end(self) -> None:
@@ -119,31 +86,20 @@ class World:
     # --- time -------------------------------------------------------------------------------------
 
     @property
+    def now_us(self) -> int:
+        return self.actions.now_us
+
+    @property
     def now_ms(self) -> int:
-        return self.now_us // 1000
+        return self.actions.now_us // 1000
 
     def schedule(self, delay_us: int, action: Action) -> None:
         """Have `action` done after that many microseconds."""
-        self._sequence += 1
-        heapq.heappush(self._heap, (self.now_us + max(0, delay_us), self._sequence, action))
+        self.actions.schedule(delay_us, action)
 
     def run(self, until_ms: int, *, stop: Callable[[], bool] | None = None) -> bool:
         """Let time pass; True when `stop` became true before `until_ms`."""
-        limit = until_ms * 1000
-        while self._heap and self._heap[0][0] <= limit:
-            at, _, action = heapq.heappop(self._heap)
-            self._stuck = self._stuck + 1 if at == self.now_us else 0
-            if self._stuck > STEPS_AT_ONE_INSTANT:
-                raise Violation("time stands still: a core asks for wake-ups without end")
-            self.now_us = at
-            self.steps += 1
-            if self.steps > STEPS_MAX:
-                raise Violation("this world never ends: something goes on and on")
-            action()
-            if stop is not None and stop():
-                return True
-        self.now_us = max(self.now_us, limit)
-        return False
+        return self.actions.run(until_ms, stop=stop)
 
     def remark(self, text: str) -> None:
         """A line of the world's own in the transcript."""
@@ -153,26 +109,7 @@ class World:
 
     def add_node(self, node: SimulatedNode) -> None:
         self.nodes[node.node_id] = node
-        self.addresses[bootstrap_name(node)] = node.node_id
-        for listener in node.endpoints:
-            self.addresses[listener.host, listener.port] = node.node_id
-
-    def move(self, node: SimulatedNode) -> None:
-        """A node whose process is down gets another address; nobody answers at the old one.
-
-        Until somebody else is given it, as addresses of a pool are.
-        """
-        for listener in node.endpoints:
-            del self.addresses[listener.host, listener.port]
-        node.moves += 1
-        free = node.endpoints
-        node.endpoints = (endpoint(node.node_id, node.moves),)
-        if self.free and self.fates.happens(0.3, "addresses"):
-            at = int(self.fates.of("addresses").random() * len(self.free))
-            node.endpoints = self.free.pop(at)
-        self.free.append(free)
-        for listener in node.endpoints:
-            self.addresses[listener.host, listener.port] = node.node_id
+        self.addresses.add(node)
 
     def is_taken_over(self, node: Node) -> bool:
         """Whether somebody else answers at the address of a node."""
@@ -185,8 +122,8 @@ class World:
     def look(self) -> None:
         """Have the invariants look now, and again and again."""
         self.watch.looked()
-        options = self.options
-        part_ms = min(options.election_timeout_ms, options.fetch_timeout_ms) // LOOKS
+        timeouts = self.options.timeouts
+        part_ms = min(timeouts.election_timeout_ms, timeouts.fetch_timeout_ms) // LOOKS
         self.schedule(1000 * min(LOOK_MAX_MS, max(LOOK_MIN_MS, part_ms)), self.look)
 
     def running(self) -> list[SimulatedNode]:
@@ -204,58 +141,31 @@ class World:
                 best = node
         return best
 
-    # --- the end of a process ---------------------------------------------------------------------
-
-    def doom(self, node: Node, steps: int) -> Doom:
-        """Have a process of that node die before its so many-th step from now on."""
-        doom = self._dooms[node.node_id] = Doom(steps)
-        return doom
-
-    def is_time_to_die(self, node: Node) -> bool:
-        """Count one effect or one call to a disk; True for the one that a process dies before."""
-        doom = self._dooms.get(node.node_id)
-        if doom is None or not doom.strikes(self.now_us):
-            return False
-        self._struck[node.node_id] = self._dooms.pop(node.node_id)
-        return True
-
-    def process_died(self, node: Node) -> None:
-        self.when_process_dies(self.nodes[node.node_id], self._struck.pop(node.node_id))
-
-    def process_stopped(self, node: Node) -> None:
-        self.when_process_stops(self.nodes[node.node_id])
-
-    def process_ran_short(self, node: Node) -> None:
-        self.when_process_runs_short(self.nodes[node.node_id])
-
-    def process_refused(self, node: Node, error: Exception) -> None:
-        self.when_process_is_refused(self.nodes[node.node_id], error)
-
     def calm_down(self) -> None:
         """No more faults of network, disks or processes."""
         self.is_calm = True
-        self._dooms.clear()
+        self.endings.calm_down()
         self.taken_over.clear()
         self.network.calm_down()
 
     # --- what is left to chance -------------------------------------------------------------------
 
     def draw_fsync_us(self, node: Node) -> int:
-        options = self.options
-        delay = options.fsync_us
-        if not self.is_calm and self.fates.happens(options.slow_fsync_rate, "disk", node.node_id):
-            delay += int(self.fates.of("disk", node.node_id).random() * options.slow_fsync_us)
+        disks = self.options.disks
+        delay = disks.fsync_us
+        if not self.is_calm and self.fates.happens(disks.slow_fsync_rate, "disk", node.node_id):
+            delay += int(self.fates.of("disk", node.node_id).random() * disks.slow_fsync_us)
         return delay
 
     def tempt_fate(self, node: Node) -> None:
         """A process votes, is elected, changes the voters: now and then it dies right then."""
-        rate = self.options.crash_at_vote_rate
+        rate = self.options.processes.crash_at_vote_rate
         if not self.is_calm and self.fates.happens(rate, "votes", node.node_id):
-            self.doom(node, 1 + int(self.fates.of("votes", node.node_id).random() * 16))
+            self.endings.doom(node, 1 + int(self.fates.of("votes", node.node_id).random() * 16))
 
     def spoil(self, node: MachineBelow, snapshot_id: OffsetAndEpoch) -> None:
         """A snapshot has been fetched: now and then a bit of it flips before it is checked."""
-        rate = self.options.spoiled_snapshot_rate
+        rate = self.options.log.spoiled_snapshot_rate
         if not self.is_calm and self.fates.happens(rate, "spoiling", node.node_id):
             name = checkpoint_name(snapshot_id) + PART_SUFFIX
             draw = self.fates.of("spoiling", node.node_id).random()
@@ -288,7 +198,7 @@ class World:
             self.schedule(delay, lambda: self._arrive(caller, target, effect.request))
 
     def _target(self, peer: Peer) -> SimulatedNode | None:
-        node_id = self.addresses.get((peer.host, peer.port))
+        node_id = self.addresses.of(peer)
         return None if node_id is None else self.nodes[node_id]
 
     def _arrive(self, caller: Caller, target: SimulatedNode, request: Request) -> None:
@@ -354,14 +264,3 @@ class World:
 
     def _hung_up(self, target: SimulatedNode, token: ReplyToken) -> None:
         target.hung_up(token)
-
-
-def _die(node: SimulatedNode, doom: Doom) -> None:
-    """Nobody starts it again."""
-    del doom
-    node.kill()
-
-
-def _nobody_mends(node: SimulatedNode, error: Exception) -> None:
-    """A directory that is refused stays as it is."""
-    del node, error

@@ -10,9 +10,10 @@ from quorate.sim.deeds.asking import Add
 from quorate.sim.deeds.network import Split
 from quorate.sim.deeds.processes import Die, Kill
 from quorate.sim.disk import Survival
-from quorate.sim.faults import Options
+from quorate.sim.fields import with_fields
 from quorate.sim.mix import draw_mix
 from quorate.sim.network import PartitionShape
+from quorate.sim.options import Options
 from quorate.sim.stage import Done
 
 TEXT = """\
@@ -55,20 +56,20 @@ def test_what_was_drawn_is_written_down_without_what_it_was_drawn_from() -> None
     drawn = Case(5, draw_mix(5))
     case = written_down(drawn, [Done(7, Kill(who=1, down_us=2))], "Oracle: lost")
     assert case.options.network == drawn.options.network
-    assert not case.options.crash_every_effects
+    assert not case.options.processes.crash_every_effects
     assert "every_ms" not in format_case(case)
     assert parse_case(format_case(case)) == case
 
 
 def test_brokers_go_on_drawing_for_themselves() -> None:
-    drawn = Case(5, Options(brokers=3, silence_every_ms=700, kill_every_ms=900))
+    drawn = Case(5, with_fields(Options(), brokers=3, silence_every_ms=700, kill_every_ms=900))
     options = written_down(drawn, [], "").options
-    assert (options.silence_every_ms, options.kill_every_ms) == (700, 0)
+    assert (options.fleet.silence_every_ms, options.processes.kill_every_ms) == (700, 0)
 
 
 def test_a_quorum_grows_where_somebody_asks_for_more_voters() -> None:
-    assert Case(1, Options(voters_every_ms=900)).grows
-    assert not Case(1, Options(voters_every_ms=900), deeds=()).grows
+    assert Case(1, with_fields(Options(), voters_every_ms=900)).grows
+    assert not Case(1, with_fields(Options(), voters_every_ms=900), deeds=()).grows
     assert Case(1, Options(), deeds=(Done(1, Add(whom=4)),)).grows
 
 

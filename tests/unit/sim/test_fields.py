@@ -10,10 +10,10 @@ from quorate.sim.deeds.asking import Remove
 from quorate.sim.deeds.disks import BreakDisk
 from quorate.sim.deeds.network import Claim, Lie, Split
 from quorate.sim.deeds.using import Write
-from quorate.sim.faults import Options
-from quorate.sim.fields import read_value, write_value
+from quorate.sim.fields import flat, read_value, with_fields, write_value
 from quorate.sim.mix import draw_mix
 from quorate.sim.network import NetworkOptions, PartitionShape
+from quorate.sim.options import LogOptions, Options
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,28 @@ def test_only_what_is_not_at_its_default_is_written(value: object, words: list[s
 
 
 def test_what_lies_in_a_value_is_listed_with_its_other_fields() -> None:
-    options = Options(voters=5, network=NetworkOptions(loss_rate=0.1), retention_bytes=-1)
+    options = Options(
+        voters=5, network=NetworkOptions(loss_rate=0.1), log=LogOptions(retention_bytes=-1)
+    )
     words = list(write_value(options))
     assert words == ["voters=5", "loss_rate=0.1", "retention_bytes=-1"]
     assert read_value(Options, words) == options
+
+
+def test_a_field_is_replaced_wherever_it_lies() -> None:
+    network = NetworkOptions(loss_rate=0.1)
+    options = with_fields(Options(), voters=5, network=network, retention_bytes=-1)
+    assert options == Options(voters=5, network=network, log=LogOptions(retention_bytes=-1))
+
+
+def test_a_field_that_there_is_not_cannot_be_replaced() -> None:
+    with pytest.raises(TypeError, match="Options has no field colour"):
+        with_fields(Options(), colour=2)
+
+
+def test_no_two_parts_of_the_options_have_a_field_of_one_name() -> None:
+    names = [name for name, _ in flat(Options())]
+    assert len(names) == len(set(names))
 
 
 def test_every_drawn_mix_is_read_as_it_was_written() -> None:

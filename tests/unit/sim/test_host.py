@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,8 +9,8 @@ import pytest
 
 from quorate.consensus.disk_calls import DiskCalls
 from quorate.consensus.flushing import SYNCING_END
-from quorate.sim.faults import Options
 from quorate.sim.host import QUICK_US
+from quorate.sim.options import DiskOptions, Options
 from quorate.sim.process import Process
 from quorate.sim.quorum import build
 from quorate.sim.world import World
@@ -25,7 +24,7 @@ FSYNC_US = 1000
 @pytest.fixture
 def world() -> World:
     """One of an only voter: it leads, and nothing happens but what a test asks for."""
-    world = World(1, replace(Options(), voters=1, fsync_us=FSYNC_US))
+    world = World(1, Options(voters=1, disks=DiskOptions(fsync_us=FSYNC_US)))
     build(world)
     world.run(5000)
     return world

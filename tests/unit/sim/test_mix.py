@@ -4,13 +4,14 @@ from random import Random
 
 from quorate.consensus.config import read_config
 from quorate.sim.configuring import settings_of
-from quorate.sim.faults import Options, draw_options
+from quorate.sim.faults import draw_options
 from quorate.sim.mix import (
     ROUND_TRIPS_OF_ELECTION,
     ROUND_TRIPS_OF_FETCH,
     draw_mix,
     round_trip_ms,
 )
+from quorate.sim.options import Options
 
 SEEDS = range(1, 400)
 REST = {
@@ -23,7 +24,7 @@ REST = {
 
 def with_settings(seed: int) -> bool:
     """Whether this seed has settings of its own."""
-    return draw_mix(seed).retry_backoff_ms != Options().retry_backoff_ms
+    return draw_mix(seed).timeouts.retry_backoff_ms != Options().timeouts.retry_backoff_ms
 
 
 def test_whatever_settings_are_drawn_a_controller_starts_with_them() -> None:
@@ -35,13 +36,13 @@ def test_timeouts_fit_the_way_between_the_controllers() -> None:
     for seed in filter(with_settings, SEEDS):
         options = draw_mix(seed)
         trip_ms = round_trip_ms(options.network)
-        assert options.election_timeout_ms >= ROUND_TRIPS_OF_ELECTION * trip_ms
-        assert options.fetch_timeout_ms >= ROUND_TRIPS_OF_FETCH * trip_ms
+        assert options.timeouts.election_timeout_ms >= ROUND_TRIPS_OF_ELECTION * trip_ms
+        assert options.timeouts.fetch_timeout_ms >= ROUND_TRIPS_OF_FETCH * trip_ms
 
 
 def test_settings_are_long_and_short() -> None:
     drawn = [draw_mix(seed) for seed in filter(with_settings, SEEDS)]
-    elections = [options.election_timeout_ms for options in drawn]
+    elections = [options.timeouts.election_timeout_ms for options in drawn]
     assert min(elections) < 150
     assert max(elections) > 5000
     assert any(round_trip_ms(options.network) > 300 for options in drawn)

@@ -7,7 +7,7 @@ import pytest
 from quorate.sim.case import Case, written_down
 from quorate.sim.deeds.processes import Kill
 from quorate.sim.deeds.using import Write
-from quorate.sim.faults import Options
+from quorate.sim.options import Options, ProcessOptions
 from quorate.sim.reducing import reduce_case
 from quorate.sim.simulation import drawn_case, play, run_case
 from quorate.sim.stage import Done
@@ -66,11 +66,11 @@ def test_a_case_becomes_smaller_still() -> None:
         Done(20 * SECOND_US, Write(count=3)),
         Done(21 * SECOND_US, Write(count=3)),
     )
-    options = Options(voters=5, drift_ppm=1000, duration_ms=22_000)
+    options = Options(voters=5, duration_ms=22_000, processes=ProcessOptions(drift_ppm=1000))
     case = reduce_case(Case(1, options, BUG, deeds), never)
     assert case is not None
     assert case.deeds is not None
     assert len(case.deeds) <= 1
-    assert case.options.drift_ppm == 0
+    assert case.options.processes.drift_ppm == 0
     assert case.options.voters < 5
     assert case.options.duration_ms < 22_000

@@ -10,11 +10,11 @@ from quorate.sim.deeds.disks import Rot, Wipe
 from quorate.sim.deeds.network import Split
 from quorate.sim.deeds.processes import Die, Kill, Pause
 from quorate.sim.deeds.using import Write
-from quorate.sim.faults import Options
 from quorate.sim.healing import is_caught_up
 from quorate.sim.keeping import Keeper
 from quorate.sim.network import PartitionShape
 from quorate.sim.node import SimulatedNode, Status
+from quorate.sim.options import Options
 from quorate.sim.quorum import build
 from quorate.sim.stage import LEADER, Stage
 from quorate.sim.world import World

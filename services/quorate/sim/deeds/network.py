@@ -131,7 +131,7 @@ class Move:
         if node is None or not stage.sparing.may_move(node):
             return
         node.kill()
-        world.move(node)
+        world.addresses.move(node)
         world.remark(f"node {node.node_id} moves to {node.endpoints[0]}")
         stage.start_later(node, self.down_us)
 

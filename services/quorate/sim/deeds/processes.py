@@ -63,7 +63,7 @@ class Die:
     def do(self, stage: Stage) -> None:
         node = stage.find(self.who)
         if node is not None:
-            stage.world.doom(node, self.step)
+            stage.world.endings.doom(node, self.step)
             stage.deaths[node.node_id] = partial(self.strike, stage, node)
 
     def strike(self, stage: Stage, node: SimulatedNode) -> None:

@@ -100,7 +100,7 @@ class SessionsEndInTime(Invariant):
         if active is None or not decision.records:
             return
         active.awaited = decision.end_offset
-        timeout_ms = self.world.options.session_timeout_ms
+        timeout_ms = self.world.options.timeouts.session_timeout_ms
         for record in decision.records:
             if not isinstance(record, BrokerRegistrationChangeRecord) or record.fenced != _FENCES:
                 continue
@@ -113,7 +113,7 @@ class SessionsEndInTime(Invariant):
                 )
 
     def looked(self) -> None:
-        if not self.world.options.brokers:
+        if not self.world.options.fleet.brokers:
             return
         for node in self.world.running():
             troubles = self._troubles.get(node.node_id)
@@ -134,7 +134,7 @@ class SessionsEndInTime(Invariant):
                 return
             active.awaited, active.free_ms = None, node.local_ms
         options = self.world.options
-        timeout_ms = options.session_timeout_ms
+        timeout_ms = options.timeouts.session_timeout_ms
         slack_ms = SLACK_MS + 2 * slowest_call_us(options) // 1000
         for broker_id, broker in node.image.brokers.by_id.items():
             if active.is_fenced.get(broker_id, broker.registration.fenced):

@@ -63,7 +63,7 @@ class NewVotersHaveTheLog(Invariant):
 
     def _needed(self, node: Node, epoch: Epoch) -> Offset:
         known = self._known[node.node_id, epoch]
-        until_ms = self._decided_ms[node.node_id] - self.world.options.fetch_timeout_ms
+        until_ms = self._decided_ms[node.node_id] - self.world.options.timeouts.fetch_timeout_ms
         at_election = known[0][1]
         return max([at_election, *(offset for since_ms, offset in known if since_ms < until_ms)])
 
@@ -101,7 +101,8 @@ class LivingVotersStay(Invariant):
             if asked != node.node_id or not holds(before, key) or holds(entry.voters, key):
                 continue
             last = self._fetched_ms.get((node.node_id, node.incarnation, progress.epoch, key))
-            if last is not None and node.local_ms - last <= self.world.options.fetch_timeout_ms:
+            recent_ms = self.world.options.timeouts.fetch_timeout_ms
+            if last is not None and node.local_ms - last <= recent_ms:
                 raise Violation(
                     f"{key} fetched {node.local_ms - last} ms ago, and is removed from "
                     f"{ids(before)} because another disk wants its place"

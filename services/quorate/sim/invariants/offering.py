@@ -36,7 +36,7 @@ class SnapshotsAreCheckedAndPinned(Invariant):
         for (node_id, incarnation, snapshot_id), sent_ms in self._sent_ms.items():
             if (node_id, incarnation) != (node.node_id, node.incarnation) or snapshot_id in kept:
                 continue
-            is_recent = node.local_ms - sent_ms < self.world.options.fetch_timeout_ms
+            is_recent = node.local_ms - sent_ms < self.world.options.timeouts.fetch_timeout_ms
             if is_recent and node.core.replica.log.snapshot(snapshot_id) is not None:
                 raise Violation(
                     f"node {node.node_id} deletes snapshot {snapshot_id}, of which it sent a slice "

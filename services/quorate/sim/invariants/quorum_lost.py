@@ -83,7 +83,7 @@ class LeadersHearTheirVoters(Invariant):
         needed = voters.majority - any(node.is_voter(voter) for voter in voters)
         if needed < 1:
             return
-        interval_ms = self.world.options.fetch_timeout_ms * 3 // 2
+        interval_ms = self.world.options.timeouts.fetch_timeout_ms * 3 // 2
         slack_ms = SLACK_MS + slowest_call_us(self.world.options) // 1000
         heard_ms = self._heard(node, leading, voters, needed)
         limit_ms = max(

@@ -35,7 +35,7 @@ class HistoryIsReplayedAlike(Invariant):
         self._compared: dict[int, Offset] = {}
 
     def committed(self, node: Node, entry: Entry) -> None:
-        if not self.world.options.brokers:
+        if not self.world.options.fleet.brokers:
             return
         self._reader.replay(
             [decode_record(record.value or b"")[0] for record in records_of(entry.data)],
@@ -46,7 +46,7 @@ class HistoryIsReplayedAlike(Invariant):
         )
 
     def looked(self) -> None:
-        if not self.world.options.brokers:
+        if not self.world.options.fleet.brokers:
             return
         end = self._reader.end_offset
         for node in self.world.running():

@@ -23,7 +23,7 @@ class Bug:
     """The swarm must catch it `within` that many seeds from 1 on.
 
     `seeds` are some that did when they were last looked for: a test that begins with them is quick.
-    `world` are options (`faults.Options`) that replace the drawn ones: a bug that needs two rare
+    `world` are options (`sim/options.py`) that replace the drawn ones: a bug that needs two rare
     faults at one moment would be caught by one drawn mix in hundreds, and by another one after each
     change of the core.
     """
