@@ -1,7 +1,7 @@
 """Early suspicion: a leader whose process is gone is missed before the fetch timeout (rule 10).
 
 The Fetch stream broke and a plain connect was refused: such a leader is heard no longer, and a
-voter asks for pre-votes after a small draw.
+voter asks for pre-votes after a small draw. It asks once more when a rival asks that cannot win.
 """
 
 from __future__ import annotations
@@ -89,6 +89,20 @@ class Suspecting:
         text = f"leader {suspicion.leader_id} refuses connections"
         r.out.note(NoteKind.LEADER_UNREACHABLE, text, leader_id=suspicion.leader_id)
         self.act()
+
+    def rival_is_behind(self) -> None:
+        """A rival misses the leader, too, and cannot win: this voter has what the rival lacks.
+
+        A voter that lost a round looks again whether the leader is back, and a connect to an
+        address that is gone may never be refused. Meanwhile others miss the leader, who would not
+        have said so yet: without this they would wait for each other until the fetch timeout.
+        """
+        r = self.r
+        suspicion = r.suspicion
+        if suspicion is None or not suspicion.is_refused or suspicion.act_ms is not None:
+            return
+        if r.may_campaign and isinstance(r.role, Follower):
+            suspicion.act_ms = r.timers.after(r.timers.draw(SUSPICION_DELAY_MS))
 
     def probe_expired(self, call: Call) -> None:
         """Nobody has told what became of a probe: the next one may go."""

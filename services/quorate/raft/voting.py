@@ -74,6 +74,8 @@ class Voting:
         refusal = self.reason_to_refuse(request)
         if refusal is not None:
             self._tell_refusal(request, *refusal)
+            if request.pre_vote and refusal[0] is VoteRefusal.LOG_BEHIND:
+                self.suspecting.rival_is_behind()
             return self._refuse(refusal[0])
         if not request.pre_vote:
             self._vote_for(request)
