@@ -6,7 +6,10 @@ next, or from when such a majority came to be; what happens to the others, or th
 with such a majority left, does not begin it anew.
 
 A leader whose disk hangs commits what a majority without it has flushed. Where too few others reach
-it, it has the time of rule 24 to find that out, and nothing is promised before that is over.
+it, it has the time of rule 24 to find that out, and nothing is promised before that is over. The
+same is so of a leader that too few others reach to commit, while each majority that could commit
+without it has a member that hears it: that member gives no pre-vote before check-quorum has ended
+the leader, and without it the logs of the others may be too short.
 """
 
 from __future__ import annotations
@@ -19,15 +22,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 SECOND: Final = 1_000_000_000
+# 1.5 fetch timeouts, which are two seconds where nothing else is set.
+CHECK_QUORUM_NS: Final = 3 * SECOND
 
 
 def has_majority(nodes: int, up: Iterable[int], blocked: Iterable[tuple[int, int]]) -> bool:
     """Whether a majority of so many nodes is up and connected, each with each, both ways."""
+    return bool(majorities(nodes, up, blocked))
+
+
+def majorities(
+    nodes: int, up: Iterable[int], blocked: Iterable[tuple[int, int]]
+) -> list[tuple[int, ...]]:
+    """The smallest majorities that are up and connected."""
     cut = set(blocked)
-    return any(
-        all((a, b) not in cut and (b, a) not in cut for a, b in combinations(members, 2))
+    return [
+        members
         for members in combinations(sorted(up), nodes // 2 + 1)
-    )
+        if all((a, b) not in cut and (b, a) not in cut for a, b in combinations(members, 2))
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,29 +79,61 @@ class Health:
     nodes: int
     up: set[int] = field(default_factory=set)
     blocked: set[tuple[int, int]] = field(default_factory=set)
+    leader: int | None = None
     # A leader whose disk hangs, and until when it may lead on.
     hanging: tuple[int, int] | None = None
     changes: list[tuple[int, bool]] = field(default_factory=list)
+    # A leader that cannot commit but is heard, and until when it may lead on.
+    stranded: tuple[int, int] | None = None
 
     def note(self, now: int) -> None:
         """Something has changed."""
+        self._look_back(now)
+        if not self._is_stranded():
+            self.stranded = None
+        elif self.stranded is None or self.stranded[0] != self.leader:
+            assert self.leader is not None
+            self.stranded = self.leader, now + CHECK_QUORUM_NS
         is_healthy = has_majority(self.nodes, self.up, self.blocked) and not self._finds_out(now)
+        self._change(now, is_healthy=is_healthy)
+
+    def _change(self, now: int, *, is_healthy: bool) -> None:
         if not self.changes or self.changes[-1][1] != is_healthy:
             self.changes.append((now, is_healthy))
 
-    def _finds_out(self, now: int) -> bool:
-        """Whether nothing can be committed without the leader's own disk, which hangs."""
-        if self.hanging is None or now >= self.hanging[1]:
+    def _look_back(self, now: int) -> None:
+        """The time of a stranded leader may have run out since the last change."""
+        if self.stranded is not None and self.stranded[1] <= now:
+            is_healthy = has_majority(self.nodes, self.up, self.blocked)
+            at = max(self.stranded[1], self.changes[-1][0])
+            self._change(at, is_healthy=is_healthy and not self._finds_out(at))
+
+    def _is_stranded(self) -> bool:
+        """Whether the leader cannot commit, and each majority that could has one that hears it."""
+        if self.leader not in self.up:
             return False
-        leader = self.hanging[0]
-        others = [
+        hearing = self._hearing(self.leader)
+        found = majorities(self.nodes, self.up, self.blocked)
+        return len(hearing) < self.nodes // 2 and all(hearing & set(members) for members in found)
+
+    def _hearing(self, leader: int) -> set[int]:
+        """Those that are up and exchange messages with the leader."""
+        return {
             node
             for node in self.up - {leader}
             if not self.blocked & {(node, leader), (leader, node)}
-        ]
-        return len(others) <= self.nodes // 2
+        }
+
+    def _finds_out(self, now: int) -> bool:
+        """Whether a leader has yet to find out that it commits nothing any more."""
+        if self.stranded is not None and now < self.stranded[1]:
+            return True
+        if self.hanging is None or now >= self.hanging[1]:
+            return False
+        return len(self._hearing(self.hanging[0])) <= self.nodes // 2
 
     def intervals(self, end: int) -> list[tuple[int, int]]:
         """When a majority was up and connected."""
+        self._look_back(end)
         moments = [*self.changes, (end, False)]
         return [(a, b) for (a, is_healthy), (b, _) in pairwise(moments) if is_healthy]

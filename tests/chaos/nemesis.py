@@ -70,6 +70,7 @@ class Nemesis:
         """Do harm for so long, then wait until all of it is taken back."""
         self._until = time.monotonic_ns() + int(seconds * SECOND)
         self._note_health()
+        self._watch.led = self._note_health
         await asyncio.gather(*(self._lane(pause_s) for pause_s in LANE_PAUSES_S))
         await asyncio.gather(*self._healing)
 
@@ -113,6 +114,7 @@ class Nemesis:
     def _note_health(self) -> None:
         """Up is who was not stopped and is not damaged."""
         self.health.up = set(self._cluster.nodes) - self._stopped - self._damaged
+        self.health.leader = self._watch.leader
         self.health.note(time.monotonic_ns())
 
     def _down(self, *nodes: int) -> None:

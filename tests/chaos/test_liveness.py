@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.chaos.liveness import Gap, Health, gaps, has_majority
+from tests.chaos.liveness import CHECK_QUORUM_NS, Gap, Health, gaps, has_majority
 
 
 def test_a_majority_has_to_be_up_and_connected_each_with_each() -> None:
@@ -50,3 +50,31 @@ def test_a_leader_whose_disk_hangs_finds_that_out_where_too_few_others_reach_it(
     # From its deadline on somebody else may be expected to lead.
     health.note(30)
     assert health.intervals(40) == [(0, 10), (20, 25), (30, 40)]
+
+
+def bridged(leader: int) -> Health:
+    """1 and 5 hear 4, which alone hears 2; 3 is down."""
+    health = Health(5, {1, 2, 4, 5}, leader=leader)
+    health.blocked = {(a, b) for a, b in [(2, 1), (1, 2), (2, 5), (5, 2)]}
+    health.note(10)
+    return health
+
+
+def test_a_leader_that_cannot_commit_but_is_heard_has_the_check_quorum_interval() -> None:
+    over = 10 + CHECK_QUORUM_NS
+    assert bridged(leader=2).intervals(over + 5) == [(over, over + 5)]
+    assert bridged(leader=2).intervals(over - 1) == []
+    # The next leader ends it, as does a mended link.
+    health = bridged(leader=2)
+    health.leader = 4
+    health.note(20)
+    assert health.intervals(over) == [(20, over)]
+
+
+def test_a_leader_that_nobody_hears_or_that_commits_has_no_such_time() -> None:
+    assert bridged(leader=4).intervals(30) == [(10, 30)]
+    assert bridged(leader=3).intervals(30) == [(10, 30)]
+    health = bridged(leader=2)
+    health.blocked |= {(2, 4), (4, 2)}
+    health.note(20)
+    assert health.intervals(30) == [(20, 30)]

@@ -11,6 +11,8 @@ from tests.chaos.liveness import SECOND
 from tests.integration.disks import committed_batches
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from quorate.raft.messages import DescribeQuorumResponse
     from tests.chaos.cluster import Cluster
 
@@ -34,6 +36,8 @@ class Watch:
         self.violations: list[str] = []
         self.archived: dict[int, bytes] = {}
         self.is_over = False
+        # Called when somebody else leads.
+        self.led: Callable[[], None] = lambda: None
         self.begin = time.monotonic_ns()
         self._cluster = cluster
 
@@ -99,3 +103,4 @@ class Watch:
             self.high_watermark = answer.high_watermark or 0
             self.elections += 1
             self.note(f"{self.leader} leads epoch {self.epoch}")
+            self.led()
