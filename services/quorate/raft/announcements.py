@@ -1,7 +1,9 @@
 """BeginQuorumEpoch and EndQuorumEpoch: how voters learn who leads, and that nobody does any more.
 
 The leader announces itself to the voters that do not fetch; a resigned one tells all voters, with
-the order in which they should campaign (KIP-595; seed, LeaderState and ResignedState).
+the order in which they should campaign (KIP-595; seed, LeaderState and ResignedState). It also
+announces itself to those that may not be where it calls them, and to the one that it hands over to:
+an answer says that EndQuorumEpoch will find its way.
 """
 
 from __future__ import annotations
@@ -27,11 +29,14 @@ if TYPE_CHECKING:
     from quorate.raft.leading import Leading
     from quorate.raft.learning import Learning
     from quorate.raft.replica import Replica
-    from quorate.records.ids import Epoch
+    from quorate.records.ids import Epoch, NodeId
     from quorate.records.voters import Voter
 
 BEGIN_RETRIES_PER_FETCH_TIMEOUT: Final = 8
 UNORDERED_JITTER_MS: Final = 50
+# Part of the election timeout after which a voter that has not answered is told once more: it may
+# have another address, and the first request may still be answered.
+REPEAT_SHARE: Final = 4
 
 
 class Announcements:
@@ -62,11 +67,25 @@ class Announcements:
         r = self.r
         if role.begin_epoch_deadline > r.timers.now:
             return
-        role.begin_epoch_deadline = r.timers.after(r.config.fetch_timeout_ms // 2)
+        hand_over = role.hand_over
+        successor = None if hand_over is None or hand_over.is_answered else hand_over.to
+        interval_ms = r.config.fetch_timeout_ms // 2 if successor is None else self._retry_ms
+        role.begin_epoch_deadline = r.timers.after(interval_ms)
         self.leading.tracking.forget_observers(role)
+        role.unanswered.intersection_update(voter.key for voter in r.voters)
         for voter in r.voters:
-            if voter.key.node_id != r.node_id and not self._fetches(role, voter):
+            is_reached = self._fetches(role, voter) and voter.key not in role.unanswered
+            if voter.key.node_id != r.node_id and (not is_reached or voter.key == successor):
                 self._begin(voter)
+
+    @property
+    def _retry_ms(self) -> int:
+        return self.r.config.fetch_timeout_ms // BEGIN_RETRIES_PER_FETCH_TIMEOUT
+
+    def _may_tell(self, kind: CallKind, to: NodeId) -> bool:
+        r = self.r
+        told_by = r.timers.after(-(r.config.election_timeout_ms // REPEAT_SHARE))
+        return r.calls.may_repeat(kind, to, r.timers.now, told_by)
 
     def _fetches(self, role: Leader, voter: Voter) -> bool:
         progress = role.progress.get(voter.key)
@@ -77,9 +96,7 @@ class Announcements:
     def _begin(self, voter: Voter) -> None:
         r = self.r
         peer = r.peer(voter)
-        if peer is None or not r.calls.may_call(
-            CallKind.BEGIN_QUORUM_EPOCH, peer.node_id, r.timers.now
-        ):
+        if peer is None or not self._may_tell(CallKind.BEGIN_QUORUM_EPOCH, peer.node_id):
             return
         request = BeginQuorumEpochRequest(
             r.config.cluster_id, voter.key, r.node_id, r.epoch, r.config.endpoints
@@ -89,30 +106,46 @@ class Announcements:
     def handle_begin_response(
         self, call: Call, response: BeginQuorumEpochResponse | CallFailure
     ) -> None:
-        """An acknowledgement changes nothing; a higher epoch ends leadership.
+        """An acknowledgement says that this is the way; a higher epoch ends leadership.
 
         A voter that could not be told is told again soon: it may just be starting.
         """
         r = self.r
         role = r.role
+        is_told = not isinstance(response, CallFailure) and response.error is ErrorCode.NONE
+        if isinstance(role, Leader) and call.epoch == r.epoch:
+            self._is_told(role, call.to, is_told=is_told)
         if isinstance(response, CallFailure):
             if isinstance(role, Leader) and call.epoch == r.epoch:
-                retry = r.config.fetch_timeout_ms // BEGIN_RETRIES_PER_FETCH_TIMEOUT
-                role.begin_epoch_deadline = min(role.begin_epoch_deadline, r.timers.after(retry))
+                retry = r.timers.after(self._retry_ms)
+                role.begin_epoch_deadline = min(role.begin_epoch_deadline, retry)
             return
-        if response.error is not ErrorCode.NONE:
-            text = f"{call.to} answers BeginQuorumEpoch with {response.error.name}"
-            r.out.note(NoteKind.REFUSED_BY_PEER, text, peer=call.to, error=response.error.name)
+        topic = f"{call.to} answers BeginQuorumEpoch"
+        if is_told:
+            r.out.forget(topic)
+        else:
+            error = response.error.name
+            text = f"{topic} with {error}"
+            r.out.tell(NoteKind.REFUSED_BY_PEER, topic, text, peer=call.to, error=error)
         self.learning.learn(response.leader, f"answer of {call.to}")
+
+    def _is_told(self, role: Leader, node_id: NodeId, *, is_told: bool) -> None:
+        voter = self.r.voters.by_id(node_id)
+        if voter is None:
+            return
+        if not is_told:
+            role.unanswered.add(voter.key)
+            return
+        role.unanswered.discard(voter.key)
+        if role.hand_over is not None and role.hand_over.to == voter.key:
+            role.hand_over.is_answered = True
 
     def _announce_end(self, role: Resigned) -> None:
         r = self.r
         for node_id in list(role.unacknowledged):
             voter = r.voters.by_id(node_id)
             peer = r.peer(voter) if voter else None
-            if peer is None or not r.calls.may_call(
-                CallKind.END_QUORUM_EPOCH, node_id, r.timers.now
-            ):
+            if peer is None or not self._may_tell(CallKind.END_QUORUM_EPOCH, node_id):
                 continue
             request = EndQuorumEpochRequest(
                 r.config.cluster_id, r.node_id, r.epoch, role.preferred, r.config.endpoints
@@ -136,6 +169,13 @@ class Announcements:
         if not r.is_stopping:
             role.unacknowledged.pop(call.to, None)
         self.learning.learn(response.leader, f"answer of {call.to}")
+
+    def add_deadlines(self, due: list[Millis]) -> None:
+        """When a voter that has not answered is told once more that nobody leads."""
+        r = self.r
+        if isinstance(r.role, Resigned):
+            repeat_ms = r.config.election_timeout_ms // REPEAT_SHARE
+            due += r.calls.repeats(CallKind.END_QUORUM_EPOCH, repeat_ms, r.timers.now)
 
     # --- the voters' side -------------------------------------------------------------------------
 

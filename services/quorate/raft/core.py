@@ -345,6 +345,7 @@ class RaftCore:
         self.following.add_deadlines(due)
         self.finding.add_deadlines(due)
         self.membership.add_deadlines(due)
+        self.announcements.add_deadlines(due)
         due += r.calls.deadlines(r.timers.now)
         if r.is_stopping:
             self.stopping.add_deadlines(due)

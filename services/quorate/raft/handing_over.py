@@ -1,8 +1,9 @@
 """TransferLeadership: the leader hands over to one voter; not in Kafka.
 
-Proposals are held back until that voter has the whole log; then the leader resigns and names it
-first, so that it campaigns at once and nobody has more than it. If it does not get there within an
-election timeout the leader goes on.
+Proposals are held back until that voter has the whole log and has answered a BeginQuorumEpoch; then
+the leader resigns and names it first, so that it campaigns at once and nobody has more than it. The
+answer says that it will hear so: one that has just come back elsewhere may fetch from a leader that
+does not find it yet. If it does not get there within an election timeout the leader goes on.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
     from quorate.raft.changes import Changes
-    from quorate.records.ids import Millis, ReplyToken
+    from quorate.records.ids import Millis, ReplicaKey, ReplyToken
 
 
 class HandingOver:
@@ -48,6 +49,7 @@ class HandingOver:
             self.changes.refuse(token, obstacle)
             return
         role.hand_over = HandOver(token, voter.key, r.timers.after(r.config.election_timeout_ms))
+        role.begin_epoch_deadline = r.timers.now
         r.out.note(NoteKind.HAND_OVER_BEGUN, f"hands over to {voter.key}", to=voter.key.node_id)
         self.advance()
 
@@ -71,15 +73,17 @@ class HandingOver:
         return self.changes.why_lagging(role, voter.key)
 
     def advance(self) -> None:
-        """Resign once the successor has flushed everything; also called when it fetches."""
+        """Resign once the successor has flushed everything and answers this leader."""
         role = self.r.role
         if not isinstance(role, Leader) or role.hand_over is None:
             return
-        progress = role.progress.get(role.hand_over.to)
-        if progress is None or progress.fetch_offset != self.r.log.end.offset:
-            return
         to = role.hand_over.to
-        self.leading.resign(Cause.TRANSFER, f"leadership goes to {to}", first=to)
+        if role.hand_over.is_answered and self._has_whole_log(role, to):
+            self.leading.resign(Cause.TRANSFER, f"leadership goes to {to}", first=to)
+
+    def _has_whole_log(self, role: Leader, voter: ReplicaKey) -> bool:
+        progress = role.progress.get(voter)
+        return progress is not None and progress.fetch_offset == self.r.log.end.offset
 
     def expire(self) -> None:
         """The successor did not get there: go on, with what was held back."""
@@ -91,14 +95,28 @@ class HandingOver:
         if hand_over.deadline > r.timers.now:
             return
         role.hand_over = None
-        text = (
-            f"{hand_over.to} did not fetch the whole log within {r.config.election_timeout_ms} ms: "
-            "this leader goes on; see that the voter runs and is not far behind"
+        obstacle = Obstacle(
+            ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, self._why_late(role, hand_over)
         )
-        obstacle = Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.NO_HAND_OVER, text)
         self.changes.refuse(hand_over.token, obstacle)
         for event in hand_over.held:
             self.leading.propose(event)
+
+    def _why_late(self, role: Leader, hand_over: HandOver) -> str:
+        r = self.r
+        within = f"within {r.config.election_timeout_ms} ms: this leader goes on; see that"
+        if not self._has_whole_log(role, hand_over.to):
+            return (
+                f"{hand_over.to} did not fetch the whole log {within} the voter runs and is not "
+                "far behind"
+            )
+        voter = r.voters.voter(hand_over.to)
+        peers = [] if voter is None else r.addresses.known(voter)
+        ways = " and ".join(f"{peer.host}:{peer.port}" for peer in peers)
+        return (
+            f"{hand_over.to} fetches, but did not answer at {ways} {within} other voters reach it "
+            "there, and try again"
+        )
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """When to give up."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quorate.raft.api import AppendToLog, RecordsProposed
-from quorate.raft.leaves import has_leave
+from quorate.raft.leaves import has_leave, is_silent
 from quorate.raft.log_state import Diverging, NeedsSnapshot, Valid
 from quorate.raft.messages import (
     FetchRequest,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from quorate.raft.reads import Reads
     from quorate.raft.replica import Replica
     from quorate.records.control import ControlRecord
+    from quorate.records.voters import Voter
 
 
 class Leading:
@@ -189,20 +190,35 @@ class Leading:
 
     def resign(self, cause: Cause, why: str, *, first: ReplicaKey | None = None) -> None:
         """Give up leadership and name the best successors first (KIP-595, EndQuorumEpoch)."""
+        role = self.r.role
+        if isinstance(role, Leader):
+            self.becoming.resigned(self._successors(role, first), cause, why)
+
+    def _successors(self, role: Leader, first: ReplicaKey | None) -> tuple[ReplicaKey, ...]:
+        """The other voters, best first.
+
+        One that has leave to stop would have to hand over again. One that lacks what is committed
+        cannot be elected, and one that may be elsewhere or gone would not hear that it is its turn.
+        """
         r = self.r
-        role = r.role
-        if not isinstance(role, Leader):
-            return
-        others = [voter for voter in r.voters if voter.key.node_id != r.node_id]
-        # A voter that has leave to stop would have to hand over again.
-        others.sort(
-            key=lambda v: (
-                v.key != first,
-                has_leave(r, role, v.key),
-                -r.ends.replicated(role, v),
+
+        def order(voter: Voter) -> tuple[bool, bool, bool, bool, int]:
+            end = r.ends.replicated(role, voter)
+            return (
+                voter.key != first,
+                has_leave(r, role, voter.key),
+                end < r.high_watermark,
+                self._may_be_gone(role, voter.key),
+                -end,
             )
-        )
-        self.becoming.resigned(tuple(voter.key for voter in others), cause, why)
+
+        others = [voter for voter in r.voters if voter.key.node_id != r.node_id]
+        return tuple(voter.key for voter in sorted(others, key=order))
+
+    def _may_be_gone(self, role: Leader, key: ReplicaKey) -> bool:
+        progress = role.progress.get(key)
+        last_fetch_ms = None if progress is None else progress.last_fetch_ms
+        return key in role.unanswered or is_silent(self.r, last_fetch_ms)
 
     def expire(self) -> None:
         """Check the quorum first: nothing may be answered by a leader that lost it (rule 21)."""

@@ -165,11 +165,15 @@ class PendingChange:
 
 @dataclass(slots=True)
 class HandOver:
-    """Leadership goes to `to` once it has the whole log; proposals are held back until then."""
+    """Leadership goes to `to` once it has the whole log and has answered this leader.
+
+    Proposals are held back until then. `is_answered` is whether it answered since this began.
+    """
 
     token: ReplyToken
     to: ReplicaKey
     deadline: Millis
+    is_answered: bool = False
     held: list[RecordsProposed] = field(default_factory=list)
 
 
@@ -192,6 +196,7 @@ class Leader:
     `reads` are the current reads that wait, in the order of their rounds: each needs an echo of its
     round from a majority; `read_rounds_echoed` is the newest that each voter has sent back.
     `updates` are what voters told of themselves at kraft.version 0, where no record can hold it.
+    `unanswered` are voters that may not be where this leader would call them.
     """
 
     epoch_start: Offset
@@ -209,6 +214,7 @@ class Leader:
     hand_over: HandOver | None = None
     updates: dict[NodeId, Voter] = field(default_factory=dict)
     leaves: dict[ReplicaKey, Leave] = field(default_factory=dict)
+    unanswered: set[ReplicaKey] = field(default_factory=set)
 
     def known(self, high_watermark: Offset) -> Offset | None:
         """What this leader may tell of it: nothing before it has committed in its own epoch.

@@ -84,6 +84,8 @@ class Tracking:
         if endpoints != progress.endpoints and (
             _size(endpoints) <= r.config.observer_endpoints_max
         ):
+            if is_voter and progress.endpoints:
+                self._has_moved(role, key)
             progress.endpoints = endpoints
         if request.high_watermark >= 0:
             # It sends one: should it know of none later, then it has been started anew.
@@ -95,6 +97,11 @@ class Tracking:
             # It has what there was when it fetched before: that is when it was caught up.
             progress.last_caught_up_ms = progress.mark_ms
         progress.mark, progress.mark_ms = available, now
+
+    def _has_moved(self, role: Leader, key: ReplicaKey) -> None:
+        """It says that it is elsewhere: look whether it can be told anything there."""
+        role.unanswered.add(key)
+        role.begin_epoch_deadline = self.r.timers.now
 
     def lost(self, role: Leader, key: ReplicaKey | None) -> None:
         """A replica has no more what it once acknowledged: it was caught up with another log."""

@@ -248,6 +248,8 @@ def test_a_transfer_of_leadership_resigns_within_the_call_that_asked_for_it() ->
         watched.elect()
         transfer = m.TransferLeadershipRequest(cores.CLUSTER, cores.key(2))
         watched.ask(transfer, called="quorate.raft.v1.Raft/TransferLeadership", at=2500)
+        begun = m.BeginQuorumEpochResponse(ErrorCode.NONE, m.LeaderInfo(NodeId(1), Epoch(1)))
+        watched.answer(2, begun)
         watched.spans.ended()
     assert parent_of(spans.one("kraft.resign"), spans) == "quorate.raft.v1.Raft/TransferLeadership"
     assert attributes_of(spans.one("kraft.resign"))["kraft.resign.reason"] == "transfer"

@@ -177,6 +177,24 @@ def membership(update: api.Update) -> m.MembershipResponse:
     return answer_
 
 
+def heed(core: RaftCore, node_id: int, *, now_ms: int) -> api.Update:
+    """A voter answers the last BeginQuorumEpoch that it was sent: it follows this leader."""
+    *_, call = [
+        c.call
+        for c in core.replica.calls._by_id.values()
+        if c.kind is CallKind.BEGIN_QUORUM_EPOCH and c.to == node_id
+    ]
+    response = m.BeginQuorumEpochResponse(ErrorCode.NONE, core.replica.leader_info)
+    return answer(core, call, response, now_ms=now_ms)
+
+
+def hand_over(core: RaftCore, to: int, *, now_ms: int, token: int = 7) -> api.Update:
+    """Leadership is asked for another voter, which answers; the update of that answer."""
+    request = m.TransferLeadershipRequest(CLUSTER, key(to))
+    assert not memberships(ask(core, request, now_ms=now_ms, token=token))
+    return heed(core, to, now_ms=now_ms)
+
+
 def granted(epoch: int) -> m.VoteResponse:
     return m.VoteResponse(ErrorCode.NONE, m.LeaderInfo(None, Epoch(epoch)), vote_granted=True)
 
@@ -240,11 +258,16 @@ def fetched(update: api.Update) -> m.FetchResponse:
 
 
 def grown_up_leader(*node_ids: int) -> RaftCore:
-    """As `leader`, and at 4,500 ms old enough to know who fetches: the others have all it has."""
+    """As `leader`, and at 4,500 ms old enough to know who fetches: the others have all it has.
+
+    They have answered its BeginQuorumEpoch, too.
+    """
     ids = node_ids or (1, 2, 3)
     core = leader(ids[0], *ids)
     for token, node_id in enumerate(ids[1:], 100):
         ask(core, fetch(node_id, 3, 1), now_ms=4400, token=token)
+    for node_id in ids[1:]:
+        heed(core, node_id, now_ms=4400)
     return core
 
 

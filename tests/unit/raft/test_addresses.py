@@ -93,9 +93,21 @@ def test_addresses_are_tried_in_turns_until_one_answers() -> None:
     assert tried == [9094, 9095, 9094, 9095]
     known.answered(at(9095), Millis(10))
     assert known.peer(entry(2)) == at(9095)
-    # Another address costs nothing as long as this one answers.
+
+
+def test_a_voter_that_moved_is_looked_for_there_first_whatever_answered_before() -> None:
+    known = addresses()
+    hear(known, stated(9095))
+    known.answered(at(9095), Millis(10))
     hear(known, stated(9096))
-    assert known.peer(entry(2)) == at(9095)
+    assert known.peer(entry(2)) == at(9096)
+    tried = []
+    for _ in range(4):
+        peer = known.peer(entry(2))
+        assert peer is not None
+        tried.append(peer.port)
+        known.sent(peer, SET, Millis(0))
+    assert tried == [9096, 9095, 9094, 9096]
 
 
 def test_a_way_that_was_answered_lately_is_kept_while_the_next_answer_is_under_way() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quorate.raft import api
@@ -32,6 +34,44 @@ def test_a_voter_that_fetches_is_not_announced_to_again() -> None:
         n for n, (_, r) in cores.calls(update).items() if isinstance(r, m.BeginQuorumEpochRequest)
     ]
     assert 2 not in begun
+
+
+def begun(update: api.Update) -> list[int]:
+    """Which voters are told by an update who leads."""
+    calls = cores.calls(update)
+    return sorted(n for n, (_, r) in calls.items() if isinstance(r, m.BeginQuorumEpochRequest))
+
+
+def test_a_voter_that_did_not_answer_is_announced_to_again_though_it_fetches() -> None:
+    core = cores.grown_up_leader()
+    told = cores.calls(core.step(api.TimerFired(), Millis(5400)))
+    assert begun(core.step(api.TimerFired(), Millis(5400))) == []
+    cores.answer(core, told[2][0], api.CallFailure.DISCONNECTED, now_ms=5401)
+    cores.heed(core, 3, now_ms=5401)
+    for node_id in (2, 3):
+        cores.ask(core, cores.fetch(node_id, 3, 1), now_ms=5402, token=node_id)
+    assert begun(core.step(api.TimerFired(), Millis(5651))) == [2]
+    cores.heed(core, 2, now_ms=5652)
+    for node_id in (2, 3):
+        cores.ask(core, cores.fetch(node_id, 3, 1), now_ms=6000, token=node_id)
+    assert begun(core.step(api.TimerFired(), Millis(6651))) == []
+
+
+def test_a_voter_that_says_that_it_moved_is_announced_to_at_once() -> None:
+    core = cores.grown_up_leader()
+    moved = replace(cores.fetch(2, 3, 1), replica_endpoints=cores.endpoints(9))
+    assert begun(cores.ask(core, moved, now_ms=4401)) == [2]
+
+
+def test_a_refusal_to_follow_is_told_once() -> None:
+    core = cores.grown_up_leader()
+    said = []
+    for now_ms in (5400, 6400, 7400):
+        update = core.step(api.TimerFired(), Millis(now_ms))
+        refusal = m.BeginQuorumEpochResponse(ErrorCode.INVALID_VOTER_KEY, core.replica.leader_info)
+        said += cores.said(cores.answer(core, cores.calls(update)[2][0], refusal, now_ms=now_ms))
+        cores.ask(core, cores.fetch(3, 3, 1), now_ms=now_ms + 1)
+    assert said == ["2 answers BeginQuorumEpoch with INVALID_VOTER_KEY"]
 
 
 def test_begin_quorum_epoch_is_followed_whatever_the_own_set_says() -> None:
@@ -107,6 +147,13 @@ def test_a_resigned_leader_tells_every_voter_until_each_has_acknowledged() -> No
     cores.answer(core, told[3][0], api.CallFailure.TIMED_OUT, now_ms=2003)
     again = cores.calls(core.step(api.TimerFired(), Millis(2103)))
     assert sorted(again) == [3]
+
+
+def test_a_voter_that_does_not_answer_is_told_once_more_of_the_end() -> None:
+    core = cores.leader()
+    update = core.step(api.ResignRequested("the disk is full"), Millis(2001))
+    assert update.wake_at_ms == 2251
+    assert sorted(cores.calls(core.step(api.TimerFired(), Millis(2251)))) == [2, 3]
 
 
 def test_a_resigned_leader_that_nobody_follows_goes_on_in_the_next_epoch() -> None:

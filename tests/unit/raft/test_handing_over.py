@@ -1,14 +1,17 @@
-"""TransferLeadership: to a voter that has everything, and nothing is proposed meanwhile."""
+"""TransferLeadership: to a voter that has everything and answers; nothing is proposed meanwhile."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.calls import CallKind
 from quorate.raft.roles import Resigned
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, Millis, Offset, ReplyToken
+from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
+from quorate.records.voters import Endpoint
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import log_end, told
 
@@ -25,16 +28,69 @@ def propose(core: RaftCore, *, now_ms: int, token: int) -> api.Update:
 
 def test_a_voter_with_the_whole_log_is_named_first_at_once() -> None:
     core = cores.grown_up_leader()
-    update = cores.ask(core, TO_2, now_ms=4500, token=7)
+    update = cores.hand_over(core, 2, now_ms=4500)
     assert cores.membership(update).error is ErrorCode.NONE
     assert isinstance(core.replica.role, Resigned)
     assert core.replica.role.preferred == (cores.key(2), cores.key(3))
 
 
+def begun(update: api.Update) -> dict[int, api.Peer]:
+    """Where voters are told by an update who leads."""
+    return {
+        effect.to.node_id: effect.to
+        for effect in update.effects
+        if isinstance(effect, api.SendRequest)
+        if isinstance(effect.request, m.BeginQuorumEpochRequest)
+    }
+
+
+def test_a_successor_that_does_not_answer_leaves_the_leader_leading() -> None:
+    core = cores.grown_up_leader()
+    assert begun(cores.ask(core, TO_2, now_ms=4500, token=7)) == {2: cores.peer(2)}
+    propose(core, now_ms=4501, token=21)
+    cores.ask(core, cores.fetch(3, 3, 1), now_ms=4600, token=9)
+    update = core.step(api.TimerFired(), Millis(5500))
+    answer = cores.membership(update)
+    assert (answer.error, answer.reason) == (ErrorCode.REQUEST_TIMED_OUT, m.Reason.NO_HAND_OVER)
+    assert "did not answer at node-2:9094 within 1000 ms: this leader goes on" in answer.message
+    assert told(core).role == "leader"
+    (appended,) = [r for r in cores.replies(update) if isinstance(r, m.ProposalResponse)]
+    assert appended.base_offset == Offset(3)
+
+
+def test_a_successor_that_moved_is_looked_for_where_it_says_that_it_is() -> None:
+    """It fetches from elsewhere than its set says, and nobody is left at its old address."""
+    core = cores.grown_up_leader()
+    there = (Endpoint("GRPC", "elsewhere", 9094),)
+    moved = replace(cores.fetch(2, 3, 1), replica_endpoints=there)
+    elsewhere = api.Peer(NodeId(2), "elsewhere", 9094)
+    assert begun(cores.ask(core, moved, now_ms=4450, token=8)) == {2: elsewhere}
+    cores.answer(
+        core,
+        cores.under_way(core, CallKind.BEGIN_QUORUM_EPOCH),
+        api.CallFailure.DISCONNECTED,
+        now_ms=4451,
+    )
+    assert begun(cores.ask(core, TO_2, now_ms=4452, token=7)) == {2: cores.peer(2)}
+    assert begun(core.step(api.TimerFired(), Millis(4702))) == {2: elsewhere}
+    update = cores.heed(core, 2, now_ms=4703)
+    assert cores.membership(update).error is ErrorCode.NONE
+    ended = [e.to for e in update.effects if isinstance(e, api.SendRequest) if e.to.node_id == 2]
+    assert ended == [elsewhere]
+
+
+def test_another_voter_that_answers_there_is_not_the_successor() -> None:
+    core = cores.grown_up_leader()
+    call = cores.calls(cores.ask(core, TO_2, now_ms=4500, token=7))[2][0]
+    other = m.BeginQuorumEpochResponse(ErrorCode.INVALID_VOTER_KEY, core.replica.leader_info)
+    assert not cores.memberships(cores.answer(core, call, other, now_ms=4501))
+    assert told(core).role == "leader"
+
+
 def test_proposals_wait_until_the_successor_has_what_went_before() -> None:
     core = cores.grown_up_leader()
     propose(core, now_ms=4490, token=20)
-    assert not cores.memberships(cores.ask(core, TO_2, now_ms=4500, token=7))
+    assert not cores.memberships(cores.hand_over(core, 2, now_ms=4500))
     assert not cores.replies(propose(core, now_ms=4501, token=21))
     assert log_end(core).offset == 4
     update = cores.ask(core, cores.fetch(2, 4, 1), now_ms=4502, token=8)

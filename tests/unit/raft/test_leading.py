@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.roles import Leader
+from quorate.raft.roles import Leader, Resigned
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     DirectoryId,
@@ -18,6 +19,9 @@ from quorate.records.ids import (
 )
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import told
+
+if TYPE_CHECKING:
+    from quorate.raft.core import RaftCore
 
 
 def test_a_proposal_of_another_epoch_is_refused() -> None:
@@ -140,3 +144,44 @@ def test_rule_24_a_leader_whose_flush_does_not_return_resigns_although_others_co
     core.step(api.TimerFired(), Millis(5001))
     assert told(core).role == "resigned"
     assert "has not confirmed a flush for 3.0 s" in " ".join(core.remarks())
+
+
+def preferred(core: RaftCore, *, now_ms: int) -> list[int]:
+    """Whom the leader names when it resigns, best first."""
+    core.step(api.ResignRequested("test"), Millis(now_ms))
+    role = core.replica.role
+    assert isinstance(role, Resigned)
+    return [key.node_id for key in role.preferred]
+
+
+def test_the_one_with_the_most_is_the_best_successor() -> None:
+    core = cores.grown_up_leader()
+    cores.propose(core, now_ms=4401)
+    cores.ask(core, cores.fetch(3, 5, 1), now_ms=4402, token=3)
+    assert preferred(core, now_ms=4403) == [3, 2]
+
+
+def test_a_successor_that_would_not_hear_of_it_comes_last() -> None:
+    core = cores.grown_up_leader()
+    cores.propose(core, now_ms=4401)
+    cores.ask(core, cores.fetch(3, 5, 1), now_ms=4402, token=3)
+    moved = replace(cores.fetch(3, 5, 1), replica_endpoints=cores.endpoints(9))
+    cores.ask(core, moved, now_ms=4403, token=4)
+    assert preferred(core, now_ms=4404) == [2, 3]
+
+
+def test_a_successor_that_has_fallen_silent_comes_last() -> None:
+    core = cores.grown_up_leader()
+    cores.ask(core, cores.fetch(3, 3, 1), now_ms=5399, token=3)
+    assert preferred(core, now_ms=5400) == [3, 2]
+
+
+def test_a_successor_that_cannot_be_elected_comes_last_of_all() -> None:
+    """A voter that lacks what is committed is granted no majority, however well it hears."""
+    core = cores.grown_up_leader()
+    cores.propose(core, now_ms=4401)
+    cores.flush(core, now_ms=4402)
+    moved = replace(cores.fetch(3, 5, 1), replica_endpoints=cores.endpoints(9))
+    cores.ask(core, moved, now_ms=4403, token=4)
+    assert told(core).high_watermark == 5
+    assert preferred(core, now_ms=4404) == [3, 2]

@@ -70,4 +70,5 @@ def test_leadership_is_not_handed_over_while_somebody_is_about_to_stop() -> None
         )
         assert words in answer.message
     quorum.passes(quorums.SILENCE_MS, 2, 3, 5)
-    assert quorum.ask(to_2).error is ErrorCode.NONE
+    update = cores.hand_over(quorum.core, 2, now_ms=quorum.now)
+    assert cores.membership(update).error is ErrorCode.NONE

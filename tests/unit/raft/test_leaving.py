@@ -94,8 +94,8 @@ def test_the_leader_takes_leave_of_itself_and_then_hands_over() -> None:
     quorum = quorums.Quorum(1, 2, 3)
     assert quorum.may_stop(1)
     assert not quorum.may_stop(2)
-    to_2 = m.TransferLeadershipRequest(cores.CLUSTER, cores.key(2))
-    assert quorum.ask(to_2).error is ErrorCode.NONE
+    update = cores.hand_over(quorum.core, 2, now_ms=quorum.now)
+    assert cores.membership(update).error is ErrorCode.NONE
 
 
 def test_no_voter_is_removed_on_whom_those_with_leave_would_rely() -> None:

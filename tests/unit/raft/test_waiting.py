@@ -18,6 +18,5 @@ def test_parked_fetches_name_the_new_leader() -> None:
 
 def test_a_resigned_leader_does_not_name_itself() -> None:
     core = cores.grown_up_leader()
-    to_2 = m.TransferLeadershipRequest(cores.CLUSTER, cores.key(2))
-    update = cores.ask(core, to_2, now_ms=4500, token=7)
+    update = cores.hand_over(core, 2, now_ms=4500)
     assert cores.membership(update).leader.leader_id is None
