@@ -157,7 +157,10 @@ def _should_add_first(view: View, memory: Memory, left: int) -> bool:
 
 
 def _hand_over_from(view: View, leader: ReplicaState) -> HandOver | None:
-    for state in sorted(view.quorum.voters, key=lambda each: each.key.node_id):
+    def order(state: ReplicaState) -> tuple[int, int]:
+        return view.turn(state.key), state.key.node_id
+
+    for state in sorted(view.quorum.voters, key=order):
         ordinal = view.ordinal_of(state)
         stays = ordinal is None or ordinal < view.desired.replicas
         if state.key != leader.key and stays and view.is_caught_up(state):

@@ -1,7 +1,7 @@
 """One pass: look, decide, note, act, tell. The next one goes on where it ended.
 
-Nothing is held between two calls, so it may die at any line. What has to be remembered is noted in
-the cluster before the action that needs it.
+Nothing but an order of asking is held between two calls, so it may die at any line. What has to be
+remembered is noted in the cluster before the action that needs it.
 """
 
 from __future__ import annotations
@@ -142,6 +142,8 @@ class Reconciler:
         self._timestamp = timestamp
         self._may_act = may_act
         self._story = Story()
+        # Forgotten with the process: it changes the order in which voters are asked, no more.
+        self._passed_over: tuple[ReplicaKey, ...] = ()
 
     async def run(self) -> Pass:
         """One pass. Raises ClusterError, ValueError for annotations that make no sense."""
@@ -158,6 +160,7 @@ class Reconciler:
             silence=silence,
             record=found.record,
             memory=read_memory(found.memory),
+            passed_over=self._passed_over,
         )
         decision = decide(found.desired, seen)
         if not self._may_act():
@@ -169,6 +172,7 @@ class Reconciler:
             error = None
             if not isinstance(decision.step, Wait):
                 error = await self._act(decision.step)
+            self._pass_over(decision.step, error)
         return Pass(decision, seen, found.desired, error)
 
     async def _tell(self, found: StatefulSet, decision: Decision, *, has_leader: bool) -> None:
@@ -202,6 +206,14 @@ class Reconciler:
             return await self._failed(action, str(error))
         await self._cluster.event(reason, text, is_warning=False)
         return None
+
+    def _pass_over(self, step: Action | Wait, error: str | None) -> None:
+        """Ask a voter that does not take over after all others, until one has."""
+        if not isinstance(step, HandOver) or error is None:
+            self._passed_over = ()
+        else:
+            others = tuple(key for key in self._passed_over if key != step.to)
+            self._passed_over = (*others, step.to)
 
     async def _failed(self, action: Action, why: str) -> str:
         log.warning(f"not done: {words(action)}: {why}", extra={"reason": action.cause.value})

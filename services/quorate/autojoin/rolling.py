@@ -122,7 +122,10 @@ def _why_needed(view: View, voter: ReplicaState, pod: Pod) -> Wait | None:
 
 
 def _hand_over_from(view: View, leader: ReplicaState, leaving: Pod) -> Action | Wait:
-    """To a voter that has caught up; one that has been rolled need not hand over again."""
+    """To a voter that has caught up; one that has been rolled need not hand over again.
+
+    One that did not take over just now may not be reached by the leader: others are asked first.
+    """
     successors = []
     for state in view.without(leader.key):
         ordinal = view.ordinal_of(state)
@@ -130,8 +133,8 @@ def _hand_over_from(view: View, leader: ReplicaState, leaving: Pod) -> Action | 
         if not _is_sound(view, state):
             continue
         is_fresh = pod is not None and pod.revision == view.desired.revision
-        successors.append((not is_fresh, state.key.node_id, state.key))
+        successors.append((view.turn(state.key), not is_fresh, state.key.node_id, state.key))
     if not successors:
         return Wait(Waiting.NO_SUCCESSOR, f"nobody has caught up who could lead for {leaving.name}")
     text = f"pod {leaving.name} leads and has to be rolled"
-    return HandOver(min(successors, key=lambda each: each[:2])[2], Cause.LEADER_BEFORE_ROLL, text)
+    return HandOver(min(successors, key=lambda each: each[:3])[3], Cause.LEADER_BEFORE_ROLL, text)

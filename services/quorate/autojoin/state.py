@@ -89,3 +89,5 @@ class Observed:
     silence: str = ""
     record: BootstrapRecord | None = None
     memory: Memory = field(default_factory=Memory)
+    # Voters that did not take over when they were last asked to, the latest last.
+    passed_over: tuple[ReplicaKey, ...] = ()

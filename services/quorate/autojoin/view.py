@@ -37,6 +37,11 @@ class View:
         """The node that leads."""
         return self.quorum.leader.leader_id
 
+    def turn(self, key: ReplicaKey) -> int:
+        """When this voter is asked to lead: those that did not take over come last."""
+        passed_over = self.seen.passed_over
+        return passed_over.index(key) + 1 if key in passed_over else 0
+
     def pod_at(self, ordinal: int) -> Pod | None:
         """The pod with that ordinal."""
         return next((pod for pod in self.pods if pod.ordinal == ordinal), None)

@@ -11,7 +11,7 @@ from quorate.api.admin import AdminError
 from quorate.autojoin.notes import memory_text, read_conditions, read_memory
 from quorate.autojoin.reconcile import ClusterError, ConflictError, Reconciler, StatefulSet
 from quorate.autojoin.state import BootstrapRecord, Pod
-from quorate.autojoin.steps import AddVoter, RemoveVoter, Wait, Waiting
+from quorate.autojoin.steps import AddVoter, HandOver, RemoveVoter, Wait, Waiting
 from quorate.records.errors import ErrorCode
 from tests.unit.autojoin.looks import (
     CLUSTER,
@@ -191,6 +191,25 @@ async def test_a_refusal_is_told_and_tried_by_the_next_pass() -> None:
     assert world.events == [("NotDone", True)]
     world.fails.clear()
     assert (await reconciler(world).run()).has_acted
+
+
+async def test_a_voter_that_does_not_take_over_is_asked_after_the_others() -> None:
+    world = fake(pod(0, revision="old"), view=quorum(0, 1, 2))
+    asking = reconciler(world)
+    world.fails["hand over"] = AdminError("NO_HAND_OVER", ErrorCode.REQUEST_TIMED_OUT, "no answer")
+    asked = []
+    for _ in range(4):
+        done = await asking.run()
+        assert done.decision is not None
+        assert isinstance(done.decision.step, HandOver)
+        asked.append(done.decision.step.to.node_id)
+    assert asked == [1, 2, 1, 2]
+    world.fails.clear()
+    assert (await asking.run()).has_acted
+    again = await asking.run()
+    assert again.decision is not None
+    assert isinstance(again.decision.step, HandOver)
+    assert again.decision.step.to.node_id == 1
 
 
 async def test_a_pod_that_has_changed_is_not_deleted() -> None:
