@@ -107,6 +107,25 @@ def test_with_tls_it_shows_the_certificate_of_clients(helm: Helm, tmp_path: Path
     assert mounts["config"] == "/etc/quorate/config"
 
 
+def test_with_tls_it_may_show_a_certificate_of_its_own(helm: Helm) -> None:
+    def secrets(*values: str) -> dict[str, str]:
+        """The Secret that is mounted where client.properties looks for it, of each pod."""
+        words = [word for value in ("tls.enabled=true", *values) for word in ("--set", value)]
+        objects = helm.objects(*ON, *words)
+        controllers = one(objects, "StatefulSet", "q-quorate")["spec"]["template"]["spec"]
+        pods = {"report": pod_of(objects), "controllers": controllers}
+        return {
+            name: volume["secret"]["secretName"]
+            for name, pod in pods.items()
+            for volume in pod["volumes"]
+            if volume["name"] == "tls"
+        }
+
+    assert secrets() == {"report": "q-quorate-tls", "controllers": "q-quorate-tls"}
+    own = secrets("pipeline.report.existingSecret=reader")
+    assert own == {"report": "reader", "controllers": "q-quorate-tls"}
+
+
 def test_the_image_is_the_one_with_spark_of_the_same_tag(helm: Helm) -> None:
     def image(*values: str) -> str:
         words = [word for value in values for word in ("--set", value)]

@@ -27,6 +27,7 @@ GOOD = [
     "tls.enabled=true,tls.certManager.enabled=true,tls.certManager.issuerRef.name=ca",
     "backup.enabled=true,backup.ordinal=2",
     "pipeline.report.enabled=true,pipeline.report.arguments={--starting-offsets,snapshot}",
+    "tls.enabled=true,pipeline.report.enabled=true,pipeline.report.existingSecret=reader",
     "global.imageRegistry=registry.example.com",
     "tracing.enabled=true,tracing.endpoint=https://collector.example.com:4317,tracing.fetchRatio=1",
 ]
@@ -59,6 +60,10 @@ BAD_SHAPE = [
     (
         "pipeline.report.arguments=--rows",
         "at '/pipeline/report/arguments': got string, want array",
+    ),
+    (
+        "pipeline.report.existingSecret=A_b",
+        "at '/pipeline/report/existingSecret': 'A_b' does not match pattern",
     ),
     ("config.a.b=1", "at '/config/a': got object, want boolean or number or string"),
 ]
@@ -111,6 +116,11 @@ BAD_SENSE = [
         "pipeline.report.arguments={--rows}",
         "pipeline.report.enabled is false, but pipeline.report.arguments are given: set"
         " pipeline.report.enabled, or take the arguments away",
+    ),
+    (
+        "pipeline.report.enabled=true,pipeline.report.existingSecret=reader",
+        "pipeline.report.existingSecret is given, which counts only with pipeline.report.enabled"
+        " and tls.enabled: set both, or take the Secret away",
     ),
     ("config.node\\.id=7", "config has node.id, which is the chart's own: take it out"),
 ]

@@ -37,6 +37,11 @@
 {{- if and .Values.pipeline.report.arguments (not .Values.pipeline.report.enabled) -}}
 {{- $wrong = append $wrong "pipeline.report.enabled is false, but pipeline.report.arguments are given: set pipeline.report.enabled, or take the arguments away" -}}
 {{- end -}}
+{{- with .Values.pipeline.report.existingSecret -}}
+{{- if not (and $.Values.tls.enabled $.Values.pipeline.report.enabled) -}}
+{{- $wrong = append $wrong "pipeline.report.existingSecret is given, which counts only with pipeline.report.enabled and tls.enabled: set both, or take the Secret away" -}}
+{{- end -}}
+{{- end -}}
 {{- range $key := list "node.id" "metadata.log.dir" "listeners" "advertised.listeners" "controller.listener.names" "listener.security.protocol.map" "controller.quorum.bootstrap.servers" "controller.quorum.voters" -}}
 {{- if hasKey $.Values.config $key -}}
 {{- $wrong = append $wrong (printf "config has %s, which is the chart's own: take it out" $key) -}}

@@ -164,13 +164,18 @@ ssl.truststore.location=/etc/quorate/tls/ca.crt
 {{- end -}}
 
 {{- define "quorate.configVolumes" -}}
+{{- include "quorate.configVolumesOf" (dict "root" . "secret" (include "quorate.tlsSecret" .)) -}}
+{{- end -}}
+
+{{/* The same for a process that shows the certificate of this Secret. */}}
+{{- define "quorate.configVolumesOf" -}}
 - name: config
   configMap:
-    name: {{ include "quorate.fullname" . }}
-{{- if .Values.tls.enabled }}
+    name: {{ include "quorate.fullname" .root }}
+{{- if .root.Values.tls.enabled }}
 - name: tls
   secret:
-    secretName: {{ include "quorate.tlsSecret" . }}
+    secretName: {{ .secret }}
     defaultMode: 0440
 {{- end }}
 {{- end -}}
