@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from quorate.raft.api import CallFailure, SendRequest
     from quorate.raft.messages import PeerResponse
-    from quorate.sim.network import Caller
+    from quorate.sim.network import PeerCaller
     from quorate.sim.node import SimulatedNode
     from quorate.sim.seen import Node
 
@@ -48,7 +48,7 @@ class Liar(World):
     asked = 0
 
     def send_response(
-        self, source: Node, caller: Caller, response: PeerResponse | CallFailure
+        self, source: Node, caller: PeerCaller, response: PeerResponse | CallFailure
     ) -> None:
         is_lie = source is self.liar and caller.node_id in self.believers
         if is_lie and isinstance(response, FetchResponse):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quorate.sim.node import SimulatedNode
 
 
-class Addresses:
+class AddressPool:
     """Who answers at each address of one world."""
 
     def __init__(self, fates: Fates) -> None:

@@ -16,7 +16,7 @@ from quorate.controller.controller import Controller
 from quorate.records.ids import Offset
 from quorate.sim.aiming import AimedSnapshotter
 from quorate.sim.machine import EVERYBODY, Machine, operation_in, request_of
-from quorate.sim.waiting import Waiting
+from quorate.sim.waiting import WaitingRequest
 
 if TYPE_CHECKING:
     import asyncio
@@ -76,12 +76,12 @@ class Application(MetadataApplication):
         self._node = node
         self._host = host
         self._oracle = node.world.oracle
-        self._clients: dict[Waiting, None] = {}
-        self._waiting: dict[asyncio.Future[WriteReply], Waiting] = {}
+        self._clients: dict[WaitingRequest, None] = {}
+        self._waiting: dict[asyncio.Future[WriteReply], WaitingRequest] = {}
         # Reads under way, and since when.
         self._reads: dict[asyncio.Task[None], int] = {}
         # By the request itself, which waits as long as its client.
-        self._asked: dict[int, Waiting] = {}
+        self._asked: dict[int, WaitingRequest] = {}
 
     def keep_house(self) -> None:
         """Once a second, as long as the process lives."""
@@ -120,7 +120,7 @@ class Application(MetadataApplication):
         return Machine.of(self.controller.image)
 
     @property
-    def waiting(self) -> Iterable[Waiting]:
+    def waiting(self) -> Iterable[WaitingRequest]:
         """The writes that have no answer yet."""
         return self._clients
 
@@ -133,11 +133,11 @@ class Application(MetadataApplication):
 
     def ask(self, request: WriteRequest, caller: Caller, told: Told) -> None:
         """Take a request as it comes over the network, whether or not this process leads."""
-        waiting = Waiting(request, told)
+        waiting = WaitingRequest(request, told)
         self._clients[waiting] = None
         self._host.loop.run(self._ask, request, caller, waiting)
 
-    def _ask(self, request: WriteRequest, caller: Caller, waiting: Waiting) -> None:
+    def _ask(self, request: WriteRequest, caller: Caller, waiting: WaitingRequest) -> None:
         waiting.since_ms, waiting.epoch = self._node.local_ms, self.controller.epoch
         self._asked[id(request)] = waiting
         future = self.write(request, caller)

@@ -26,7 +26,7 @@ from quorate.sim.deeds.asking import Add
 from quorate.sim.fields import flat, read_value, with_fields, write_value
 from quorate.sim.options import FleetOptions, Options
 from quorate.sim.planted import BUGS
-from quorate.sim.stage import Done
+from quorate.sim.stage import DoneDeed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +66,7 @@ class Case:
     seed: int
     options: Options
     bug: str | None = None
-    deeds: tuple[Done, ...] | None = None
+    deeds: tuple[DoneDeed, ...] | None = None
     about: str = ""
 
     @property
@@ -86,7 +86,7 @@ def _do(stage: Stage, deed: Deed) -> None:
     stage.do(deed)
 
 
-def written_down(case: Case, deeds: Iterable[Done], about: str) -> Case:
+def written_down(case: Case, deeds: Iterable[DoneDeed], about: str) -> Case:
     """The case in which exactly this is done, whoever drew it."""
     unused = {
         name: default
@@ -134,7 +134,7 @@ class _Reading:
         self._seed: int | None = None
         self._bug: str | None = None
         self._options: Options | None = None
-        self._deeds: list[Done] = []
+        self._deeds: list[DoneDeed] = []
 
     def take(self, line: str) -> None:
         """The next line. Raises ValueError."""
@@ -154,7 +154,7 @@ class _Reading:
             case "world", words:
                 self._options = _options(words)
             case moment, (word, *words):
-                self._deeds.append(Done(_moment_us(moment), _deed(word, words)))
+                self._deeds.append(DoneDeed(_moment_us(moment), _deed(word, words)))
             case _:
                 raise ValueError(f"{first!r}: seed, bug, world or a moment and a deed are needed")
 

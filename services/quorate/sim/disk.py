@@ -61,7 +61,7 @@ class PendingEntry:
 
 
 @dataclass(slots=True)
-class Directory:
+class SimulatedDirectory:
     entries: dict[str, Inode] = field(default_factory=dict)
     durable: dict[str, Inode] = field(default_factory=dict)
     pending: list[PendingEntry] = field(default_factory=list)
@@ -82,7 +82,7 @@ class SimulatedDisk:
         self.sequence = 0
         self.fsyncs = 0
         self._has_rotted = False
-        self._directories: dict[str, Directory] = {"/": Directory()}
+        self._directories: dict[str, SimulatedDirectory] = {"/": SimulatedDirectory()}
 
     # --- the port -------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class SimulatedDisk:
         self.hook("make_dirs", path)
         parts = [part for part in path.split("/") if part]
         for depth in range(1, len(parts) + 1):
-            self._directories.setdefault("/" + "/".join(parts[:depth]), Directory())
+            self._directories.setdefault("/" + "/".join(parts[:depth]), SimulatedDirectory())
 
     def sync_dir(self, path: str) -> None:
         self.hook("sync_dir", path)
@@ -184,7 +184,7 @@ class SimulatedDisk:
 
     def wipe(self) -> None:
         """A new, empty disk in the place of the old."""
-        self._directories = {"/": Directory()}
+        self._directories = {"/": SimulatedDirectory()}
         self._has_rotted = False
 
     def aside(self, work: Callable[[], T]) -> T:
@@ -248,13 +248,13 @@ class SimulatedDisk:
         self.sequence += 1
         return self.sequence
 
-    def _directory(self, path: str) -> Directory:
+    def _directory(self, path: str) -> SimulatedDirectory:
         directory = self._directories.get(path.rstrip("/") or "/")
         if directory is None:
             raise FileNotFoundError(errno.ENOENT, "no such directory", path)
         return directory
 
-    def _locate(self, path: str) -> tuple[Directory, str]:
+    def _locate(self, path: str) -> tuple[SimulatedDirectory, str]:
         parent, _, name = path.rpartition("/")
         return self._directory(parent or "/"), name
 
@@ -265,7 +265,7 @@ class SimulatedDisk:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         return inode
 
-    def _change(self, directory: Directory, *names: tuple[str, Inode | None]) -> None:
+    def _change(self, directory: SimulatedDirectory, *names: tuple[str, Inode | None]) -> None:
         change = PendingEntry(self.next_sequence(), names)
         _apply_entry(directory.entries, change)
         directory.pending.append(change)

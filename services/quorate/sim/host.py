@@ -39,7 +39,7 @@ class ProcessDied(BaseException):
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class DiskCall:
     """A call to the disk: it promises the writes up to `written`, no later ones."""
 
     what: str
@@ -86,7 +86,7 @@ class SimulatedHost(Host):
 
     # --- threads ----------------------------------------------------------------------------------
 
-    def make(self, thread: SimulatedThread, call: Call) -> tuple[Any, Exception | None]:
+    def make(self, thread: SimulatedThread, call: DiskCall) -> tuple[Any, Exception | None]:
         """Have a thread do its work: what came of it. Raises ProcessDied, and what is a defect."""
         disk = self.node.disk
         before = self._working, disk.unpromised
@@ -152,7 +152,7 @@ class SimulatedHost(Host):
             limit_us = int(limit_ms * 1000) + options.disks.slow_fsync_us
             self.node.world.schedule(limit_us, partial(self._is_late, flush))
 
-    def _is_late(self, flush: Call) -> None:
+    def _is_late(self, flush: DiskCall) -> None:
         """Rule 24: nobody leads whose disk hangs, unless there is nobody else."""
         node = self.node
         if self.loop.is_closed() or flush is not self._threads["flush"].first:
@@ -176,10 +176,10 @@ class SimulatedThread:
         self._host = host
         self._name = name
         self._calls = calls
-        self._waiting: deque[Call] = deque()
+        self._waiting: deque[DiskCall] = deque()
 
     @property
-    def first(self) -> Call | None:
+    def first(self) -> DiskCall | None:
         """The call under way."""
         return self._waiting[0] if self._waiting else None
 
@@ -191,7 +191,7 @@ class SimulatedThread:
     def run(self, what: str, work: Callable[[], T], *, wait_s: float = 0.0) -> asyncio.Future[T]:
         """Make a call after those before it. No time passes where the loop waits for it."""
         loop = self._host.loop
-        call = Call(what, self._calls.begin(what), work, loop.create_future())
+        call = DiskCall(what, self._calls.begin(what), work, loop.create_future())
         if loop.is_closed():
             # What is left of a process that is gone asks, and must not wait.
             call.future.set_result(None)
@@ -204,7 +204,7 @@ class SimulatedThread:
     def close(self) -> None:
         """Its calls end with the process."""
 
-    def _begin(self, call: Call, patience_us: int = 0) -> None:
+    def _begin(self, call: DiskCall, patience_us: int = 0) -> None:
         host = self._host
         world = host.node.world
         is_quick = self._name == "read" or call.what == WRITING_CHUNK
@@ -217,7 +217,7 @@ class SimulatedThread:
             host.time_flush()
         world.schedule(call.duration_us, partial(self._over, call))
 
-    def _over(self, call: Call) -> None:
+    def _over(self, call: DiskCall) -> None:
         host = self._host
         if host.loop.is_closed() or call is not self.first:
             return
@@ -226,7 +226,7 @@ class SimulatedThread:
         else:
             self.end(call)
 
-    def end(self, call: Call) -> None:
+    def end(self, call: DiskCall) -> None:
         """The call under way is made now, and who waits for it hears of it."""
         try:
             self._make(call)
@@ -234,7 +234,7 @@ class SimulatedThread:
             return
         self._host.loop.turn()
 
-    def _make(self, call: Call) -> None:
+    def _make(self, call: DiskCall) -> None:
         result, error = self._host.make(self, call)
         self._calls.end(call.number)
         self._waiting.popleft()

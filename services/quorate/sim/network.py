@@ -30,7 +30,7 @@ class NetworkOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class PeerCaller:
     """Who waits for an answer: one call of one life of one node."""
 
     node_id: NodeId

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from quorate.records.ids import DirectoryId, Epoch, NodeId, OffsetAndEpoch, ReplyToken
     from quorate.sim.application import Application
     from quorate.sim.host import SimulatedHost
-    from quorate.sim.network import Caller
+    from quorate.sim.network import PeerCaller
     from quorate.sim.seen import Node
     from quorate.sim.sides import WorldAround
     from quorate.sim.storage import WatchedStore
-    from quorate.sim.waiting import Waiting
+    from quorate.sim.waiting import WaitingRequest
     from quorate.storage.meta import MetaProperties
 
 
@@ -62,7 +62,7 @@ class SimulatedNode(Hardware):
         self.was_harmed = self.is_healing = self._is_harmed = False
         self.led_epoch: Epoch | None = None
         self.progress: PublishProgress | None = None
-        self.callers: dict[ReplyToken, Caller] = {}
+        self.callers: dict[ReplyToken, PeerCaller] = {}
         self.newest_snapshot: OffsetAndEpoch | None = None
         self.checked: set[OffsetAndEpoch] = set()
         self.config: ControllerConfig
@@ -125,7 +125,7 @@ class SimulatedNode(Hardware):
         return self.application.controller.epoch
 
     @property
-    def waiting(self) -> Iterable[Waiting]:
+    def waiting(self) -> Iterable[WaitingRequest]:
         """The clients whose writes have no answer yet."""
         return self.application.waiting
 
@@ -231,7 +231,7 @@ class SimulatedNode(Hardware):
         callers = self._end(Status.FAILED)
         self.world.process_ended(self, callers)
 
-    def _end(self, status: Status) -> dict[ReplyToken, Caller]:
+    def _end(self, status: Status) -> dict[ReplyToken, PeerCaller]:
         was_running = self.status is Status.RUNNING
         self.status = status
         self.is_paused = False

@@ -58,7 +58,7 @@ class WatchedDriver(RaftDriver):
         super()._reply(token, response)
 
 
-class Witness(Observers):
+class DriverWitness(Observers):
     """Tells transcript and invariants what a driver does. Unlike production's it may raise."""
 
     def __init__(self, node: MachineBelow) -> None:
@@ -123,7 +123,7 @@ class Process:
 
     def _begin(self) -> None:
         node = self._node
-        witness = Witness(node)
+        witness = DriverWitness(node)
         self.driver = WatchedDriver(node.core, node.store, self._ended, witness, self.host)
         self.driver.node = node
         self._has_begun = True

@@ -16,7 +16,7 @@ from quorate.sim.fields import flat, with_fields
 from quorate.sim.options import Options
 from quorate.sim.shrinking import OutOfTime, least, smallest, without_groups
 from quorate.sim.simulation import play
-from quorate.sim.stage import LEADER, Done
+from quorate.sim.stage import LEADER, DoneDeed
 from quorate.sim.world import World
 
 if TYPE_CHECKING:
@@ -97,10 +97,10 @@ class Reducer:
         smallest(deeds, self._with_deeds)
 
     @property
-    def _deeds(self) -> Sequence[Done]:
+    def _deeds(self) -> Sequence[DoneDeed]:
         return self._case.deeds or ()
 
-    def _with_deeds(self, deeds: Sequence[Done]) -> bool:
+    def _with_deeds(self, deeds: Sequence[DoneDeed]) -> bool:
         return self.fails(replace(self._case, deeds=tuple(deeds)))
 
     def _plain_deeds(self) -> None:
@@ -109,7 +109,7 @@ class Reducer:
             plain = _plain(deed)
             if plain != deed and index < len(self._deeds):
                 deeds = list(self._deeds)
-                deeds[index] = Done(at_us, plain)
+                deeds[index] = DoneDeed(at_us, plain)
                 self._with_deeds(deeds)
 
     def _plain_settings(self) -> None:
@@ -147,7 +147,7 @@ class Reducer:
     def _with_earlier(self, index: int, by_us: int) -> bool:
         """All deeds from that one on, and the end, come so much earlier."""
         case, deeds = self._case, list(self._deeds)
-        deeds[index:] = [Done(at_us - by_us, deed) for at_us, deed in deeds[index:]]
+        deeds[index:] = [DoneDeed(at_us - by_us, deed) for at_us, deed in deeds[index:]]
         duration_ms = max(1, case.options.duration_ms - by_us // 1000)
         options = replace(case.options, duration_ms=duration_ms)
         return self.fails(replace(case, options=options, deeds=tuple(deeds)))
@@ -168,7 +168,7 @@ def _ended(case: Case, at_us: int, about: str) -> Case:
     return replace(case, options=options, deeds=deeds, about=about)
 
 
-def _is_of(kind: type[Deed]) -> Callable[[Done], bool]:
+def _is_of(kind: type[Deed]) -> Callable[[DoneDeed], bool]:
     return lambda done: type(done.deed) is kind
 
 
@@ -199,7 +199,7 @@ def _without_node(case: Case, node_id: int) -> Case | None:
     else:
         return None
     renamed = ((at_us, _renamed(deed, node_id)) for at_us, deed in case.deeds or ())
-    deeds = tuple(Done(at_us, deed) for at_us, deed in renamed if deed is not None)
+    deeds = tuple(DoneDeed(at_us, deed) for at_us, deed in renamed if deed is not None)
     return replace(case, options=options, deeds=deeds)
 
 

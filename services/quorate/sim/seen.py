@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quorate.sim.logview import LogView
     from quorate.sim.options import Options
     from quorate.sim.oracle import Oracle
-    from quorate.sim.waiting import Waiting
+    from quorate.sim.waiting import WaitingRequest
     from quorate.storage.store import LogStore
 
 
@@ -115,7 +115,7 @@ class Node(Protocol):
         ...
 
     @property
-    def waiting(self) -> Iterable[Waiting]:
+    def waiting(self) -> Iterable[WaitingRequest]:
         """The clients whose writes have no answer yet."""
         ...
 

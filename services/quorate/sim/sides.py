@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quorate.sim.disk import SimulatedDisk
     from quorate.sim.fates import Fates
     from quorate.sim.invariants.invariant import Invariant
-    from quorate.sim.network import Caller
+    from quorate.sim.network import PeerCaller
     from quorate.sim.transcript import Transcript
     from quorate.storage.meta import MetaProperties
 
@@ -104,7 +104,7 @@ class WorldAround(World, Protocol):
 
     @property
     def endings(self) -> EndingsAround: ...
-    def process_ended(self, node: Node, callers: dict[ReplyToken, Caller]) -> None:
+    def process_ended(self, node: Node, callers: dict[ReplyToken, PeerCaller]) -> None:
         """It is gone, and its machine tells everybody who is connected to it."""
         ...
 
@@ -112,7 +112,7 @@ class WorldAround(World, Protocol):
 
     def send_request(self, source: Node, effect: SendRequest) -> None: ...
     def send_response(
-        self, source: Node, caller: Caller, response: PeerResponse | CallFailure
+        self, source: Node, caller: PeerCaller, response: PeerResponse | CallFailure
     ) -> None: ...
     def send_probe(self, source: Node, call: CallId, peer: Peer) -> None: ...
 
@@ -147,7 +147,7 @@ class MachineBelow(Node, Timeline, Protocol):
         ...
 
     @property
-    def callers(self) -> dict[ReplyToken, Caller]:
+    def callers(self) -> dict[ReplyToken, PeerCaller]:
         """Who waits for answers of this process."""
         ...
 

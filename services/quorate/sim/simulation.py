@@ -30,7 +30,7 @@ from quorate.sim.world import World
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from quorate.sim.stage import Done
+    from quorate.sim.stage import DoneDeed
 
 LINES: Final = 40
 ALL_LINES: Final = 1 << 30
@@ -82,7 +82,7 @@ class Ran(NamedTuple):
 
     failure: Failure | None
     at_us: int
-    done: list[Done]
+    done: list[DoneDeed]
 
 
 def run_seed(

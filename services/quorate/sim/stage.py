@@ -35,7 +35,7 @@ class Deed(Protocol):
         ...
 
 
-class Done(NamedTuple):
+class DoneDeed(NamedTuple):
     """A deed, and when it was done."""
 
     at_us: int
@@ -51,7 +51,7 @@ class Stage:
         self.sparing = Sparing(world, grows=grows)
         self.clients = Clients(world)
         self.pods = Pods(world, self.ask_to_stop)
-        self.done: list[Done] = []
+        self.done: list[DoneDeed] = []
         self.is_over = False
         # How a process dies whose death was decided on before.
         self.deaths: dict[NodeId, Callable[[], None]] = {}
@@ -66,7 +66,7 @@ class Stage:
 
     def remember(self, deed: Deed) -> None:
         """It happens just now."""
-        self.done.append(Done(self.world.now_us, deed))
+        self.done.append(DoneDeed(self.world.now_us, deed))
 
     def end(self) -> None:
         """Faults stop: the network heals, disks are repaired, everything runs again."""

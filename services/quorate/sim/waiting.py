@@ -18,7 +18,7 @@ Told: TypeAlias = "Callable[[WriteReply | ControllerApiError | None], None]"
 
 
 @dataclass(slots=True, eq=False)
-class Waiting:
+class WaitingRequest:
     """One request, taken at `since_ms` of the node's clock by the controller active in `epoch`.
 
     Until it is taken, by a process that may be paused, nothing is known of it.

@@ -19,11 +19,11 @@ from quorate.raft.messages import AddRaftVoterRequest
 from quorate.records.ids import UUID_BYTES, NodeId, ReplyToken, TopicId
 from quorate.records.voters import VoterSet
 from quorate.sim.actions import Actions
-from quorate.sim.addresses import Addresses
+from quorate.sim.addresses import AddressPool
 from quorate.sim.another_cluster import answer_of_another_cluster
 from quorate.sim.endings import Endings
 from quorate.sim.fates import Fates
-from quorate.sim.network import Caller, Network
+from quorate.sim.network import Network, PeerCaller
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.oracle import Oracle
 from quorate.sim.storage import LOG_DIR
@@ -64,7 +64,7 @@ class World:
         self.oracle = Oracle()
         self.watch = Watch(self)
         self.nodes: dict[NodeId, SimulatedNode] = {}
-        self.addresses = Addresses(self.fates)
+        self.addresses = AddressPool(self.fates)
         self.answers: dict[ReplyToken, MembershipResponse] = {}
         self.endings = Endings(self.actions, self.nodes)
         self.is_calm = False
@@ -193,7 +193,7 @@ class World:
         target = self._target(effect.to)
         if target is None:
             return
-        caller = Caller(source.node_id, source.incarnation, effect.call)
+        caller = PeerCaller(source.node_id, source.incarnation, effect.call)
         for delay in self.network.deliveries(source.node_id, target.node_id):
             self.schedule(delay, lambda: self._arrive(caller, target, effect.request))
 
@@ -201,7 +201,7 @@ class World:
         node_id = self.addresses.of(peer)
         return None if node_id is None else self.nodes[node_id]
 
-    def _arrive(self, caller: Caller, target: SimulatedNode, request: Request) -> None:
+    def _arrive(self, caller: PeerCaller, target: SimulatedNode, request: Request) -> None:
         if self.is_taken_over(target):
             answer = answer_of_another_cluster(target, request)
             self.send_response(target, caller, answer or CallFailure.DISCONNECTED)
@@ -213,13 +213,13 @@ class World:
             self.send_response(target, caller, CallFailure.DISCONNECTED)
 
     def send_response(
-        self, source: Node, caller: Caller, response: PeerResponse | CallFailure
+        self, source: Node, caller: PeerCaller, response: PeerResponse | CallFailure
     ) -> None:
         """Carry an answer, or the news that a connection broke, back to the caller."""
         for delay in self.network.deliveries(source.node_id, caller.node_id):
             self.schedule(delay, lambda: self._answer(caller, response))
 
-    def _answer(self, caller: Caller, response: PeerResponse | CallFailure) -> None:
+    def _answer(self, caller: PeerCaller, response: PeerResponse | CallFailure) -> None:
         node = self.nodes[caller.node_id]
         if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
             node.deliver(ResponseReceived(caller.call, response))
@@ -230,7 +230,7 @@ class World:
         Whether packets of a split network come through is decided when the connect begins.
         """
         target = self._target(peer)
-        caller = Caller(source.node_id, source.incarnation, call)
+        caller = PeerCaller(source.node_id, source.incarnation, call)
         if target is None or not self.network.is_open(source.node_id, target.node_id):
             self.schedule(CONNECT_TIMEOUT_US, lambda: self._probed(caller, refused=False))
             return
@@ -238,18 +238,18 @@ class World:
         delay = self.network.delay(*there) + self.network.delay(*back)
         self.schedule(delay, lambda: self._connect(caller, target))
 
-    def _connect(self, caller: Caller, target: SimulatedNode) -> None:
+    def _connect(self, caller: PeerCaller, target: SimulatedNode) -> None:
         if target.is_listening or target.refuses_connections:
             self._probed(caller, refused=target.refuses_connections)
         else:
             self.schedule(CONNECT_TIMEOUT_US, lambda: self._probed(caller, refused=False))
 
-    def _probed(self, caller: Caller, *, refused: bool) -> None:
+    def _probed(self, caller: PeerCaller, *, refused: bool) -> None:
         node = self.nodes[caller.node_id]
         if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
             node.deliver(ProbeAnswered(caller.call, refused))
 
-    def process_ended(self, node: Node, callers: dict[ReplyToken, Caller]) -> None:
+    def process_ended(self, node: Node, callers: dict[ReplyToken, PeerCaller]) -> None:
         """A process is gone, its machine lives: connections break, on both ends."""
         for caller in callers.values():
             self.send_response(node, caller, CallFailure.DISCONNECTED)

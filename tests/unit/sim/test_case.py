@@ -14,7 +14,7 @@ from quorate.sim.fields import with_fields
 from quorate.sim.mix import draw_mix
 from quorate.sim.network import PartitionShape
 from quorate.sim.options import Options
-from quorate.sim.stage import Done
+from quorate.sim.stage import DoneDeed
 
 TEXT = """\
 # Oracle: operation 3 is lost
@@ -36,9 +36,9 @@ def test_a_case_is_read_as_it_was_written() -> None:
     )
     assert case.options.network.loss_rate == 0.1
     assert case.deeds == (
-        Done(0, Kill(who=1, down_us=500_000)),
-        Done(1_203_445, Split(shape=PartitionShape.HALVES, those=(1, 2), for_us=900_000)),
-        Done(
+        DoneDeed(0, Kill(who=1, down_us=500_000)),
+        DoneDeed(1_203_445, Split(shape=PartitionShape.HALVES, those=(1, 2), for_us=900_000)),
+        DoneDeed(
             1_300_001,
             Die(who=0, step=1, down_us=7, is_dark=True, survival=Survival.SECTORS, salt=12),
         ),
@@ -54,7 +54,7 @@ def test_deeds_that_somebody_wrote_in_any_order_come_in_the_order_of_their_momen
 
 def test_what_was_drawn_is_written_down_without_what_it_was_drawn_from() -> None:
     drawn = Case(5, draw_mix(5))
-    case = written_down(drawn, [Done(7, Kill(who=1, down_us=2))], "Oracle: lost")
+    case = written_down(drawn, [DoneDeed(7, Kill(who=1, down_us=2))], "Oracle: lost")
     assert case.options.network == drawn.options.network
     assert not case.options.processes.crash_every_effects
     assert "every_ms" not in format_case(case)
@@ -70,7 +70,7 @@ def test_brokers_go_on_drawing_for_themselves() -> None:
 def test_a_quorum_grows_where_somebody_asks_for_more_voters() -> None:
     assert Case(1, with_fields(Options(), voters_every_ms=900)).grows
     assert not Case(1, with_fields(Options(), voters_every_ms=900), deeds=()).grows
-    assert Case(1, Options(), deeds=(Done(1, Add(whom=4)),)).grows
+    assert Case(1, Options(), deeds=(DoneDeed(1, Add(whom=4)),)).grows
 
 
 def test_each_deed_has_a_word_of_its_own() -> None:

@@ -10,7 +10,7 @@ from quorate.sim.deeds.using import Write
 from quorate.sim.options import Options, ProcessOptions
 from quorate.sim.reducing import reduce_case
 from quorate.sim.simulation import drawn_case, play, run_case
-from quorate.sim.stage import Done
+from quorate.sim.stage import DoneDeed
 from quorate.sim.world import World
 
 BUG = "answers-before-commit"
@@ -62,9 +62,9 @@ def test_of_a_clean_seed_there_is_no_case() -> None:
 
 def test_a_case_becomes_smaller_still() -> None:
     deeds = (
-        Done(5 * SECOND_US, Kill(who=3, down_us=1)),
-        Done(20 * SECOND_US, Write(count=3)),
-        Done(21 * SECOND_US, Write(count=3)),
+        DoneDeed(5 * SECOND_US, Kill(who=3, down_us=1)),
+        DoneDeed(20 * SECOND_US, Write(count=3)),
+        DoneDeed(21 * SECOND_US, Write(count=3)),
     )
     options = Options(voters=5, duration_ms=22_000, processes=ProcessOptions(drift_ppm=1000))
     case = reduce_case(Case(1, options, BUG, deeds), never)

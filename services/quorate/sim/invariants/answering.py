@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import FetchSnapshotRequest
     from quorate.records.ids import Millis, NodeId, ReplicaKey
     from quorate.sim.seen import Node, World
-    from quorate.sim.waiting import Waiting
+    from quorate.sim.waiting import WaitingRequest
 
 # How long an answer that is due may take all the same, of the node's own time.
 SLACK_MS: Final = 500
@@ -74,7 +74,7 @@ class EverybodyIsAnswered(Invariant):
                 f"{node.local_ms - since_ms} ms ago"
             )
 
-    def _why_due(self, node: Node, waiting: Waiting) -> str | None:
+    def _why_due(self, node: Node, waiting: WaitingRequest) -> str | None:
         progress = node.progress
         if waiting.since_ms is None:
             return None
@@ -91,7 +91,7 @@ class EverybodyIsAnswered(Invariant):
             return f"a majority has fetched {FETCHES} times since"
         return None
 
-    def _has_word(self, node: Node, waiting: Waiting) -> bool:
+    def _has_word(self, node: Node, waiting: WaitingRequest) -> bool:
         """Whether a majority has told since then that this node leads."""
         now = self._fetches.get((node.node_id, node.incarnation), {})
         if waiting.fetches is None:

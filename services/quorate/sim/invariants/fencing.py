@@ -32,7 +32,7 @@ _FENCES: Final = 1
 
 
 @dataclass(slots=True)
-class _Active:
+class _ActiveTerm:
     """What an active controller decided in its epoch, and when, by its own clock.
 
     Sessions count from `since_ms`. `awaited` is where the last decision that nobody asked for ends:
@@ -60,7 +60,7 @@ class SessionsEndInTime(Invariant):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._active: dict[NodeId, _Active] = {}
+        self._active: dict[NodeId, _ActiveTerm] = {}
         self._troubles: dict[NodeId, int] = {}
 
     def stopped(self, node: Node) -> None:
@@ -83,14 +83,14 @@ class SessionsEndInTime(Invariant):
             active.heard_ms[broker_id] = node.local_ms
             active.is_fenced[broker_id] = is_fenced
 
-    def _note(self, node: Node) -> _Active | None:
+    def _note(self, node: Node) -> _ActiveTerm | None:
         """Whether it is active; in a new epoch all sessions begin."""
         epoch, known = node.active_epoch, self._active.get(node.node_id)
         if epoch is None:
             self.stopped(node)
             return None
         if known is None or (known.incarnation, known.epoch) != (node.incarnation, epoch):
-            known = _Active(node.incarnation, epoch, node.local_ms)
+            known = _ActiveTerm(node.incarnation, epoch, node.local_ms)
             self._active[node.node_id] = known
         return known
 
@@ -127,7 +127,7 @@ class SessionsEndInTime(Invariant):
             else:
                 self._judge(node, active)
 
-    def _judge(self, node: Node, active: _Active) -> None:
+    def _judge(self, node: Node, active: _ActiveTerm) -> None:
         if active.awaited is not None:
             progress = node.progress
             if progress is None or (progress.high_watermark or 0) < active.awaited:

@@ -14,10 +14,10 @@ from quorate.sim.week.options import DAY_MS, MINUTE_MS, START_MS
 
 if TYPE_CHECKING:
     from quorate.sim.week.agenda import Agenda
-    from quorate.sim.week.leading import Leading
+    from quorate.sim.week.leading import WeekLeader
     from quorate.sim.week.options import WeekOptions
     from quorate.sim.week.security import Security
-    from quorate.sim.week.topics import Topics
+    from quorate.sim.week.topics import WeekTopics
 
 # Records a minute and broker, when nothing else is wished for.
 _NATURAL: Final = 0.3
@@ -48,9 +48,9 @@ class Background:
     def __init__(
         self,
         options: WeekOptions,
-        leading: Leading,
+        leading: WeekLeader,
         agenda: Agenda,
-        topics: Topics,
+        topics: WeekTopics,
         security: Security,
     ) -> None:
         self._options = options

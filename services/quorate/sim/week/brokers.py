@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from quorate.records.ids import TopicId
     from quorate.sim.week.agenda import Agenda
-    from quorate.sim.week.leading import Leading
+    from quorate.sim.week.leading import WeekLeader
     from quorate.sim.week.options import WeekOptions
 
 RACKS: Final = ("eu-1a", "eu-1b", "eu-1c")
@@ -51,7 +51,7 @@ _CATCH_UP_ROUNDS: Final = 4
 
 
 @dataclass(slots=True)
-class Process:
+class BrokerProcess:
     """One broker's process; `life` counts its starts, so that what was planned for an old one ends.
 
     It is heard while it is alive and not cut off.
@@ -66,14 +66,14 @@ class Process:
     life: int = 0
 
 
-class Brokers:
+class WeekBrokers:
     """All brokers that are or were part of the cluster."""
 
-    def __init__(self, options: WeekOptions, leading: Leading, agenda: Agenda) -> None:
+    def __init__(self, options: WeekOptions, leading: WeekLeader, agenda: Agenda) -> None:
         self._leading = leading
         self._agenda = agenda
         self._draws = Draws(options.seed, "brokers")
-        self._processes: dict[int, Process] = {}
+        self._processes: dict[int, BrokerProcess] = {}
         self._heard_ms = 0
         self._is_imbalanced = False
         for broker in broker_ids(options):
@@ -82,7 +82,7 @@ class Brokers:
     def add(self, broker: int) -> None:
         """A machine with an empty disk."""
         rack = RACKS[broker % len(RACKS)]
-        self._processes[broker] = Process(broker, rack, self._draws.uuid())
+        self._processes[broker] = BrokerProcess(broker, rack, self._draws.uuid())
 
     @property
     def able(self) -> frozenset[int]:
@@ -104,7 +104,7 @@ class Brokers:
         process.life += 1
         self._register(process, self._draws.uuid())
 
-    def _register(self, process: Process, incarnation_id: bytes) -> None:
+    def _register(self, process: BrokerProcess, incarnation_id: bytes) -> None:
         host = f"broker-{process.broker}.kafka.internal"
         request = RegisterBroker(
             broker_id=process.broker,
@@ -126,10 +126,10 @@ class Brokers:
         process.is_heard = True
         self._unfence_after(process, self._draws.between(800, 4000))
 
-    def _unfence_after(self, process: Process, wait_ms: int) -> None:
+    def _unfence_after(self, process: BrokerProcess, wait_ms: int) -> None:
         self._agenda.after(wait_ms, self._for_life(process, lambda: self._unfence(process)))
 
-    def _unfence(self, process: Process) -> None:
+    def _unfence(self, process: BrokerProcess) -> None:
         if not process.is_heard:
             return
         reply = self._beat(process)
@@ -140,7 +140,9 @@ class Brokers:
         behind = partitions_where(self._leading.image, is_behind(process.broker))
         self._catch_up(process, behind, _CATCH_UP_ROUNDS)
 
-    def _catch_up(self, process: Process, behind: list[tuple[TopicId, int]], rounds: int) -> None:
+    def _catch_up(
+        self, process: BrokerProcess, behind: list[tuple[TopicId, int]], rounds: int
+    ) -> None:
         """Its replicas get in sync again, in a few rounds as they have more or less to fetch."""
         wait_ms = self._draws.between(2 * SECOND_MS, 20 * SECOND_MS)
         count = -(-len(behind) // rounds)
@@ -155,7 +157,7 @@ class Brokers:
 
         self._agenda.after(wait_ms, self._for_life(process, catch_up))
 
-    def _for_life(self, process: Process, act: Callable[[], None]) -> Callable[[], None]:
+    def _for_life(self, process: BrokerProcess, act: Callable[[], None]) -> Callable[[], None]:
         life = process.life
 
         def act_if_same() -> None:
@@ -166,7 +168,9 @@ class Brokers:
 
     # --- heartbeats -------------------------------------------------------------------------------
 
-    def _beat(self, process: Process, *, want_shut_down: bool = False) -> BrokerHeartbeatReply:
+    def _beat(
+        self, process: BrokerProcess, *, want_shut_down: bool = False
+    ) -> BrokerHeartbeatReply:
         request = BrokerHeartbeat(
             broker_id=process.broker,
             broker_epoch=process.broker_epoch,
@@ -244,7 +248,7 @@ class Brokers:
         self.look_at_sessions()
         del self._processes[broker]
 
-    def _end(self, process: Process) -> None:
+    def _end(self, process: BrokerProcess) -> None:
         process.is_alive = process.is_heard = False
         process.life += 1
 

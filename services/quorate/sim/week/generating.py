@@ -9,12 +9,12 @@ from quorate.sim.draws import Draws
 from quorate.sim.week import scenario
 from quorate.sim.week.agenda import Agenda
 from quorate.sim.week.background import Background
-from quorate.sim.week.brokers import REBALANCE_MS, Brokers
-from quorate.sim.week.leading import Leading
+from quorate.sim.week.brokers import REBALANCE_MS, WeekBrokers
+from quorate.sim.week.leading import WeekLeader
 from quorate.sim.week.options import HOUR_MS, MINUTE_MS, SECOND_MS, START_MS
 from quorate.sim.week.scenario import SESSION_MS, broker_ids, plan
 from quorate.sim.week.security import Security
-from quorate.sim.week.topics import Topics
+from quorate.sim.week.topics import WeekTopics
 from quorate.sim.week.unsynced import UnsyncedFileSystem, sync_tree
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ def generate(root: str, options: WeekOptions, progress: Progress) -> Generated:
 
 class _Week:
     def __init__(self, root: str, options: WeekOptions, progress: Progress) -> None:
-        self.leading = leading = Leading(options, UnsyncedFileSystem(), root)
+        self.leading = leading = WeekLeader(options, UnsyncedFileSystem(), root)
         self._options = options
         self._progress = progress
         self._agenda = agenda = Agenda(lambda: leading.now_ms)
-        self._brokers = Brokers(options, leading, agenda)
-        self._topics = Topics(options, leading, self._brokers, agenda)
+        self._brokers = WeekBrokers(options, leading, agenda)
+        self._topics = WeekTopics(options, leading, self._brokers, agenda)
         self._security = Security(options, leading, self._brokers)
         self._background = Background(options, leading, agenda, self._topics, self._security)
 

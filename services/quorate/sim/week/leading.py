@@ -70,7 +70,7 @@ def bootstrap_records() -> tuple[FeatureLevelRecord, ...]:
     )
 
 
-class Leading:
+class WeekLeader:
     """Whoever leads: one controller stands for all of them, since all replay the same."""
 
     def __init__(self, options: WeekOptions, fs: FileSystem, root: str) -> None:

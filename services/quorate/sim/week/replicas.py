@@ -39,7 +39,7 @@ _SPREAD: Final = 0.3
 _FETCHED_BYTES: Final = 1024 * 1024
 
 
-class Replica:
+class ReplicaDirectory:
     """One controller's directory, open."""
 
     def __init__(
@@ -97,7 +97,7 @@ class Replica:
             ticket.run()
             self._store.log.finish_flush(ticket)
 
-    def catch_up(self, leader: Replica) -> None:
+    def catch_up(self, leader: ReplicaDirectory) -> None:
         """Fetch what another one has: its newest snapshot if it has one, then the log."""
         theirs, ours = leader._store, self._store
         newest = theirs.log.state.newest_snapshot
@@ -141,7 +141,7 @@ class Replicas:
         self._options = options
         self._cluster_id = cluster_id
         self._bootstrap = bootstrap
-        self._replicas: dict[NodeId, Replica] = {}
+        self._replicas: dict[NodeId, ReplicaDirectory] = {}
 
     def found(self, key: ReplicaKey, voters: VoterSet, *, now_ms: int) -> None:
         """Format the directory of one of the first voters."""
@@ -154,13 +154,13 @@ class Replicas:
         replica.save_election(epoch, leader, has_voted=False)
         self._replicas[key.node_id] = replica
 
-    def _format(self, key: ReplicaKey, voters: VoterSet | None, now_ms: int) -> Replica:
+    def _format(self, key: ReplicaKey, voters: VoterSet | None, now_ms: int) -> ReplicaDirectory:
         assert key.directory_id is not None, "a directory has an id"
         is_only = self._options.voters == 1
         path = self._root if is_only else f"{self._root}/{key.node_id}"
         meta = MetaProperties(key.node_id, self._cluster_id, key.directory_id)
         formatting = Formatting(meta=meta, records=self._bootstrap, voters=voters)
-        return Replica(self._fs, path, formatting, self._options, now_ms)
+        return ReplicaDirectory(self._fs, path, formatting, self._options, now_ms)
 
     def append(self, data: bytes, end: OffsetAndEpoch, *, now_ms: int) -> None:
         """A batch, by whoever is there."""

@@ -23,8 +23,8 @@ from quorate.sim.draws import Draws
 from quorate.sim.week.options import DAY_MS
 
 if TYPE_CHECKING:
-    from quorate.sim.week.brokers import Brokers
-    from quorate.sim.week.leading import Leading
+    from quorate.sim.week.brokers import WeekBrokers
+    from quorate.sim.week.leading import WeekLeader
     from quorate.sim.week.options import WeekOptions
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ _QUOTAS: Final = (
 class Security:
     """What was granted so far, so that some of it is taken back."""
 
-    def __init__(self, options: WeekOptions, leading: Leading, brokers: Brokers) -> None:
+    def __init__(self, options: WeekOptions, leading: WeekLeader, brokers: WeekBrokers) -> None:
         self._leading = leading
         self._brokers = brokers
         self._draws = Draws(options.seed, "security")

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from quorate.controller.partitions import Partition
     from quorate.records.ids import TopicId
     from quorate.sim.week.agenda import Agenda
-    from quorate.sim.week.brokers import Brokers
-    from quorate.sim.week.leading import Leading
+    from quorate.sim.week.brokers import WeekBrokers
+    from quorate.sim.week.leading import WeekLeader
     from quorate.sim.week.options import WeekOptions
 
 _Settings: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
@@ -56,11 +56,11 @@ _MOVED_TOGETHER: Final = 50
 _GROWN_MAX: Final = 96
 
 
-class Topics:
+class WeekTopics:
     """The topics that there are, in an order in which one is drawn quickly."""
 
     def __init__(
-        self, options: WeekOptions, leading: Leading, brokers: Brokers, agenda: Agenda
+        self, options: WeekOptions, leading: WeekLeader, brokers: WeekBrokers, agenda: Agenda
     ) -> None:
         self._leading = leading
         self._brokers = brokers
