@@ -37,7 +37,7 @@ def bootstrap_name(node: Node) -> tuple[str, int]:
 def is_lost(world: World, node: Node) -> bool:
     """Whether only its settings can lead this node to the others.
 
-    Nobody calls who is no voter, and a log that is gone names none that have moved.
+    Nobody calls a node that is no voter, and a log that is gone names none that have moved.
     """
     is_voter = any(node.is_voter(voter) for voter in world.oracle.voters_at(world.oracle.end))
     return not world.options.reach.has_bootstrap_names and (node.is_healing or not is_voter)
@@ -46,8 +46,8 @@ def is_lost(world: World, node: Node) -> bool:
 def bootstrap_server(world: World, node: Node, other: Node) -> tuple[str, int]:
     """What the settings of a node have for another: its name, or where it was at first.
 
-    Whoever mends a quorum after all faults writes into the settings of a lost one where the others
-    are then.
+    An operator that mends a quorum after all faults writes into the settings of a lost node where
+    the others are then.
     """
     if world.options.reach.has_bootstrap_names:
         return bootstrap_name(other)

@@ -1,7 +1,7 @@
 """How processes end: chance or a deed dooms one, and somebody is told when one has ended.
 
-Who is told says what becomes of the node (`sim/keeping.py`); without anybody its process stays
-dead.
+The keeper of processes says what becomes of the node then (`sim/keeping.py`); in a world without
+one it stays dead.
 """
 
 from __future__ import annotations

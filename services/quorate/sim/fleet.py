@@ -229,5 +229,5 @@ def _registration(broker: SimulatedBroker) -> RegisterBroker:
 
 
 def _forget(answer: WriteReply | ControllerApiError | None) -> None:
-    """Whoever asked looks at the metadata later."""
+    """The client looks at the metadata later."""
     del answer

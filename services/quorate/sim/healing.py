@@ -37,7 +37,7 @@ def check_healed(world: World, clients: Clients, fleet: Fleet) -> None:
     if not _settles(world, patience_ms):
         why = why_unsettled(world) or ""
         raise HealingFailed(f"after {patience_ms} ms without faults: {why}{_state(world)}")
-    # Who takes a write may be about to hand over, and then refuses it.
+    # A leader that takes a write may be about to hand over, and then refuses it.
     tries = (_write(world, clients, patience_ms) for _ in range(WRITES_MAX))
     if not any(_commits(world, operation, patience_ms) for operation in tries):
         raise HealingFailed(f"{WRITES_MAX} writes were refused: {_state(world)}")

@@ -1,8 +1,8 @@
 """The machine below one life of a process, as production's code sees it: clocks, chance, a disk.
 
 A call to the disk is made at the end of the time that it takes, by its thread and beside the loop;
-the calls of one thread one after the other. So whoever goes on before a call is over goes on before
-anything of it is on the disk. Now and then one thread comes between two steps of another.
+the calls of one thread one after the other. So a task that goes on before a call is over does so
+before anything of it is on the disk. Now and then one thread comes between two steps of another.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class SimulatedThread:
             self.end(call)
 
     def end(self, call: DiskCall) -> None:
-        """The call under way is made now, and who waits for it hears of it."""
+        """The call under way is made now, and the task that waits for it hears of it."""
         try:
             self._make(call)
         except ProcessDied:

@@ -1,4 +1,4 @@
-"""Whoever keeps processes running: it starts another where one has ended, however that came.
+"""A keeper of processes: it starts another where one has ended, however that came.
 
 What kills them between two steps is here, too: chance strikes a process that is about to do
 something, and only then it is known what was done to it.

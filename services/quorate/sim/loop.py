@@ -174,7 +174,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        # As with any clock that runs, whoever waits for less than it can tell finds it gone on.
+        # As with any clock that runs, a task that waits for less than it can tell finds it gone on.
         delay_us = max(1, round(delay * MILLION)) if delay > 0 else 0
         when_us = self._timeline.now_us + delay_us
         return self._at(

@@ -218,7 +218,7 @@ class SimulatedNode(Hardware):
         self.disk.rot(f"{LOG_DIR}/{name}", position, mask)
 
     def replace_disk(self, directory_id: DirectoryId) -> None:
-        """A new, empty disk; whoever formats it next is another replica."""
+        """A new, empty disk; once it is formatted it is another replica."""
         self.lose_what_is_there()
         self.disk.wipe()
         self.directory_id = directory_id
@@ -281,7 +281,7 @@ class SimulatedNode(Hardware):
             self.process.receive(token, request)
 
     def hung_up(self, token: ReplyToken) -> None:
-        """Whoever called does not wait any more."""
+        """The caller does not wait any more."""
         if self.callers.pop(token, None) is not None and self.is_listening:
             self.process.hung_up(token)
 

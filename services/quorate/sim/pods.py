@@ -2,7 +2,7 @@
 
 The voter is removed, as its sidecar would ask; some time later its process is stopped, and then it
 is started again on the same disk. Whichever process says that it has left is stopped in the end,
-whether or not faults go on: whoever looks after a real one reads that in its remarks.
+whether or not faults go on: a human operator reads that in its remarks.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from quorate.sim.world import World
 
 LOOK_US: Final = 100_000
-# Of the fetch timeout: for how long a process may go on after its voter was removed. Whoever asked
-# to join at once would ask in the first half of it.
+# Of the fetch timeout: for how long a process may go on after its voter was removed. A node that
+# asked to join at once would ask in the first half of it.
 LINGERS: Final = 2
 
 

@@ -139,7 +139,7 @@ class Process:
     # --- callers ----------------------------------------------------------------------------------
 
     def receive(self, token: ReplyToken, request: Request) -> None:
-        """A request came; whoever waits for its answer is among the node's callers."""
+        """A request came; the caller that waits for its answer is among those of the node."""
         self.host.loop.run(self._submit, token, request)
 
     def _submit(self, token: ReplyToken, request: Request) -> None:

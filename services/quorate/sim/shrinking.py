@@ -2,7 +2,7 @@
 
 Large parts are left out first, then smaller ones, at last one element after the other, again and
 again until nothing can go (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing
-Input"). Whoever asks says what has to stay true, and when there is no time left.
+Input"). The caller says what has to stay true, and when there is no time left.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class Stage:
         return node if node is not None and node.status is Status.RUNNING else None
 
     def start_later(self, node: SimulatedNode, delay_us: int) -> None:
-        """Whoever looks after a process starts another one."""
+        """The keeper of a process starts another one."""
         self.world.schedule(0 if self.is_over else delay_us, node.start)
 
     def ask_to_stop(self, node: SimulatedNode) -> None:

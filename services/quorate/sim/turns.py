@@ -1,7 +1,7 @@
 """Voters that are told to stop at one moment: each asks for leave, as its sidecar would.
 
-Whoever has leave stops and is started again after a while; a leader hands over before. Whoever is
-not given leave in its time stops without.
+A voter that has leave stops and is started again after a while; a leader hands over before. A voter
+that is not given leave in its time stops without.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def _heal(stage: Stage) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeOver:
-    """Whoever calls this node for a while reaches a controller of another cluster."""
+    """Callers of this node reach a controller of another cluster for a while."""
 
     who: int
     for_us: int

@@ -64,7 +64,7 @@ class OverlayDecidesAsImages(Invariant):
             self._sent[entry.end, entry.epoch] = batches
 
     def _lead(self, node_id: NodeId, epoch: Epoch) -> _Leading:
-        """Whoever takes writes knows that all below its epoch is committed."""
+        """A leader that takes writes knows that all below its epoch is committed."""
         ways = self._decisions.lead(self._standby.image, epoch, self.world.now_ms)
         self._leading[node_id] = leading = _Leading(epoch, ways, deque())
         return leading
@@ -93,7 +93,7 @@ class OverlayDecidesAsImages(Invariant):
             _, last = leading.sent.popleft()
         if last is not None:
             leading.ways.commit(last)
-            # Whoever does not know that it was replaced may be behind.
+            # A leader that does not know that it was replaced may be behind.
             if self._standby.end_offset == last.end_offset:
                 require_equal(leading.ways.image, self._standby.image, "that are replayed")
 

@@ -31,7 +31,7 @@ class MajoritiesHaveLeaders(Invariant):
 
     Well is a voter whose process runs, whose disk answers and is whole, and whom the others find
     where they look. The bound follows from the timeouts, the network and the disks of the world;
-    whoever else is there, cut off or deaf or dying again and again, may not hold up the others for
+    all other nodes, cut off or deaf or dying again and again, may not hold up that majority for
     longer. A leader leads once it has committed something, and before that as long as its voters
     fetch what comes before its epoch: that takes as long as there is of it. Sources: Raft paper,
     section 5.2; KIP-595, "Leader Election"; rules 9 to 11, 26.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class NewVotersHaveTheLog(Invariant):
-    """Whoever is added has on its platter what its leader knew committed a fetch timeout before.
+    """A voter that is added has on its platter what its leader knew committed a fetch timeout ago.
 
     And, if that is more, what it knew when it was elected. A voter that had to fetch all of that
     first would hold up every commit that needs it. Source: KIP-853, "AddVoter", with rule 4:

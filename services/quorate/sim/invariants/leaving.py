@@ -29,7 +29,7 @@ class Given:
 class LeavesKeepAMajority(Invariant):
     """With all else healthy, a majority of the voters is never away by leaves.
 
-    Whoever was given leave and has not been started since is away. Source: decision 0005.
+    A voter that was given leave and has not been started since is away. Source: decision 0005.
     """
 
     def __init__(self, world: World) -> None:

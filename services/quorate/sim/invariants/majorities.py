@@ -26,7 +26,7 @@ class MajoritiesMeet(Invariant):
     """
 
     def appended(self, node: Node, entry: Entry) -> None:
-        # Whoever catches up takes many batches at once, and only the latest set is in force then.
+        # A replica that catches up takes many batches at once, and only the latest set is in force.
         if entry.voters is None or entry.voters is not node.log.voters or not self._is_whole(node):
             return
         for owner, other in self._others(node):

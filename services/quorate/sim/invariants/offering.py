@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SnapshotsAreCheckedAndPinned(Invariant):
-    """No slice is sent of a file that its process has not read to the end; who fetches, finishes.
+    """No slice is sent of a file that its process has not read to the end; a fetcher finishes.
 
     Source: rule 30.
     """

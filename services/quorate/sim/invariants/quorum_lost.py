@@ -31,7 +31,7 @@ class _Leadership:
 
 
 class LeadersHearTheirVoters(Invariant):
-    """Nobody leads on who has not heard a majority of its voters for a check-quorum interval.
+    """No leader goes on that has not heard a majority of its voters for a check-quorum interval.
 
     The interval is one and a half fetch timeouts, and begins anew when a majority has fetched since
     it began: with more than one voter to hear, a leader may be that much older than what it heard

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RemovedLeadersResign(Invariant):
-    """Nobody leads on who knows that its own removal is committed.
+    """No leader goes on that knows that its own removal is committed.
 
     Sources: KIP-853, "Removing Voters"; rule 1.
     """

@@ -27,7 +27,7 @@ def _by_the_set(self: Addresses, voter: Voter) -> list[Peer]:
 BUGS: Final = (
     Bug(
         "dead-leader-is-believed",
-        "whoever knows a leader's name asks nobody else, whether it answers or not (rule 26)",
+        "a node that knows a leader's name asks nobody else, whether it answers or not (rule 26)",
         (83,),
         (Patch(Finding, "is_lost", _believe_the_dead),),
     ),

@@ -71,7 +71,7 @@ BUGS: Final = (
     ),
     Bug(
         "pre-vote-asked-once",
-        "who has lost a pre-vote asks for no other one",
+        "a voter that has lost a pre-vote asks for no other one",
         (28,),
         (Patch(Elections, "_draw_retry", _ask_once),),
     ),

@@ -262,14 +262,14 @@ BUGS: Final = (
     ),
     Bug(
         "leave-not-counted",
-        "who was given leave to stop is forgotten when the next one asks (decision 0005)",
+        "a voter that was given leave to stop is forgotten when the next one asks (decision 0005)",
         (1, 3),
         (Patch(Leaving, "_is_here", _forget_leaves),),
         world=_STOPPED_TOGETHER,
     ),
     Bug(
         "change-answered-when-appended",
-        "whoever asks for a change is told that it is done before it is committed",
+        "an operator is told that a change is done before it is committed",
         (6,),
         (Patch(Changes, "append", _answer_at_once),),
     ),

@@ -160,7 +160,7 @@ BUGS: Final = (
     ),
     Bug(
         "stopping-voter-campaigns",
-        "who was asked to stop, and has no successor yet, asks for votes again (rule 25)",
+        "a leader that was asked to stop, and has no successor yet, asks for votes again (rule 25)",
         (91,),
         (Patch(Replica, "may_campaign", property(_campaign_while_stopping)),),
     ),

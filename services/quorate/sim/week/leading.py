@@ -71,7 +71,7 @@ def bootstrap_records() -> tuple[FeatureLevelRecord, ...]:
 
 
 class WeekLeader:
-    """Whoever leads: one controller stands for all of them, since all replay the same."""
+    """The leader: one controller stands for all of them, since all replay the same."""
 
     def __init__(self, options: WeekOptions, fs: FileSystem, root: str) -> None:
         """Format the directories; nobody leads yet."""
@@ -113,7 +113,7 @@ class WeekLeader:
 
     @property
     def replayed(self) -> Offset:
-        """How far everybody has come who keeps up."""
+        """How far all that keep up have come."""
         return Offset(self._end - 1)
 
     def at(self, now_ms: int) -> None:

@@ -1,6 +1,6 @@
 """The controllers' directories while a week is written: each through the production storage code.
 
-All of them get the same batches. They differ as those of a real quorum do: who joined later begins
+All of them get the same batches. They differ as those of a real quorum do: a late one begins
 at the snapshot that it fetched, each takes its own snapshots at its own moments, and the last one
 died as the leader shortly before the end, with a batch that was never committed.
 """
@@ -169,7 +169,7 @@ class Replicas:
                 replica.append(data, end, now_ms=now_ms)
 
     def maybe_snapshot(self, image: MetadataImage, *, now_ms: int) -> None:
-        """Whoever is due takes one of the committed image, which is that of the log's end."""
+        """Each that is due takes one of the committed image, which is that of the log's end."""
         for replica in self._replicas.values():
             if not replica.is_cut_off:
                 replica.maybe_snapshot(image, now_ms=now_ms)

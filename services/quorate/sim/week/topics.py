@@ -156,7 +156,7 @@ class WeekTopics:
         return self._lasting[at][0] if at < lasting else self._passing[at - lasting][0]
 
     def _draw_large(self) -> TopicId | None:
-        """The larger of two: whoever has more partitions has more to do."""
+        """The larger of two: a topic of more partitions has more to do."""
         drawn = [topic_id for topic_id in (self._draw(), self._draw()) if topic_id is not None]
         image = self._leading.image
         return max(drawn, key=lambda topic_id: _partition_count(image, topic_id), default=None)
@@ -220,7 +220,7 @@ class WeekTopics:
     def _move(
         self, places: list[tuple[TopicId, int]], *, leaving: int | None, to: int | None
     ) -> None:
-        """In rounds, as whoever moves much does: the next one begins when the last is done."""
+        """In rounds, as operators move much: the next one begins when the last is done."""
         now, later = places[:_MOVED_TOGETHER], places[_MOVED_TOGETHER:]
         image, able = self._leading.image, sorted(self._brokers.able)
         records = []
