@@ -28,7 +28,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	touch $@
 
 pythons:  ## for tests that compare versions of Python: an environment for each of PYTHONS='python3.12 python3.13'
-	$(foreach it,$(PYTHONS),$(it) -m venv .venv-$(notdir $(it)) && .venv-$(notdir $(it))/bin/python -m pip install --quiet --no-deps --require-hashes --requirement requirements.lock &&) true
+	$(foreach it,$(PYTHONS),$(it) -m venv .venv-$(notdir $(it)) && .venv-$(notdir $(it))/bin/python -m pip install --quiet --no-compile --no-deps --require-hashes --requirement requirements.lock &&) true
 
 pipeline: $(PIPELINE)  ## add Spark to .venv, for quorate pipeline and its tests; needs Java 17
 
