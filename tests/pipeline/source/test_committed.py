@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from quorate.pipeline.source.committed import committed_end
 from quorate.pipeline.source.directories import find_directory
 from tests.pipeline.source.logs import LogWriter, partition
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from quorate.pipeline.source.directories import Directory
 
 
@@ -46,3 +47,17 @@ def test_logs_that_parted_agree_up_to_there(tmp_path: Path) -> None:
 def test_four_need_three(tmp_path: Path) -> None:
     logs = [voter(tmp_path / str(end), {0: 1}, end) for end in (9, 7, 5, 3)]
     assert committed_end(logs) == 5
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_log_whose_epochs_cannot_be_read_counts_by_its_offsets(
+    tmp_path: Path, *, is_there: bool
+) -> None:
+    logs = [voter(tmp_path / str(end), {0: 1, 5: 2}, end) for end in (9, 7, 3)]
+    checkpoint = Path(logs[0].path) / "leader-epoch-checkpoint"
+    checkpoint.unlink()
+    if is_there:
+        checkpoint.mkdir()
+    assert committed_end(logs) == 7
+    told = [(damage.file, damage.error.partition(",")[0]) for damage in logs[0].damages]
+    assert told == [(str(checkpoint), "the log's epochs cannot be read")] * is_there

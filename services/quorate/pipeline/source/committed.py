@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.seeking import log_end
 from quorate.storage import layout
 from quorate.storage.epoch_checkpoint import read_epochs
@@ -45,8 +46,10 @@ def _agreed_end(
     """Up to where both hold the same: the end of the last epoch that both have."""
     ends = []
     for end, epochs in (one, other):
-        behind = [*(start.start_offset for start in epochs[1:]), end]
-        ends.append({start.epoch: stop for start, stop in zip(epochs, behind, strict=True)})
+        starts = [start.start_offset for start in epochs]
+        # Of a log whose epochs are not known there are no ends either.
+        stops = [*starts[1:], end][: len(starts)]
+        ends.append({start.epoch: stop for start, stop in zip(epochs, stops, strict=True)})
     shared = ends[0].keys() & ends[1].keys()
     if not shared:
         return min(one[0], other[0]) if not ends[0] or not ends[1] else 0
@@ -55,8 +58,10 @@ def _agreed_end(
 
 
 def _epochs(directory: Directory) -> Sequence[EpochStart]:
+    path = f"{directory.path}/{layout.EPOCH_CHECKPOINT}"
     try:
-        found = read_epochs(OsFileSystem(), f"{directory.path}/{layout.EPOCH_CHECKPOINT}")
-    except (OSError, StorageError):
+        return read_epochs(OsFileSystem(), path) or ()
+    except (OSError, StorageError) as error:
+        reason = f"the log's epochs cannot be read, its offsets have to do: {words_of(error)}"
+        directory.damages.append(Damage(reason, path, 0, 0))
         return ()
-    return found or ()
