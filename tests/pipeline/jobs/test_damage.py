@@ -10,7 +10,9 @@ from pyspark.sql import functions as F
 
 from quorate.pipeline.command import main
 from quorate.pipeline.jobs import compare, health, running
+from quorate.pipeline.jobs.registry import JOBS
 from tests.pipeline.every_job import words_of
+from tests.pipeline.log_frames import SMALL_FRAMES
 from tests.pipeline.source.logs import LogWriter, small_log, topic
 
 if TYPE_CHECKING:
@@ -48,18 +50,77 @@ def test_jobs_about_logs_tell_of_it_in_their_tables(
     assert errors.what.startswith(f"first of what is damaged: {begin}")
 
 
-@pytest.mark.parametrize("narrowing", [["--rows", "1"], ["--where", "1 = 0"]])
-def test_a_narrow_answer_tells_it_where_the_log_was_read(
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["elections", "--rows", "1"],
+        ["elections", "--where", "1 = 0"],
+        ["partitions", "--table", "churn", "--where", "1 = 0"],
+        ["health", "--where", "1 = 0"],
+        ["compare", "--table", "epochs"],
+    ],
+)
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_a_narrow_answer_tells_it_although_nothing_was_read(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     damaged: tuple[LogWriter, int],
-    narrowing: list[str],
+    words: list[str],
+    adaptive: str,
 ) -> None:
     monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
-    log, _ = damaged
-    assert main(["elections", "--path", str(log.root), *narrowing]) == 0
-    assert len(capsys.readouterr().err.splitlines()) == ("1 = 0" not in narrowing)
+    log, position = damaged
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    try:
+        assert main([*words, "--path", str(log.root)]) == 0
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", SMALL_FRAMES["spark.sql.adaptive.enabled"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"pipeline {words[0]}: 1 damaged place is left out of the answer, the first at " in line
+    assert f": byte {position}, offset 4: CRC is " in line
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("name", [name for name, job in JOBS.items() if job.tables])
+def test_a_log_that_cannot_be_read_at_all_has_an_answer_that_says_so(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    name: str,
+    adaptive: str,
+) -> None:
+    """Where nothing comes of a part of a plan Spark leaves it out while it runs."""
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    unread = tmp_path / f"{0:020}.log"
+    unread.mkdir()
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    words = ["--from", "0"] if name == "diff" else []
+    try:
+        assert main([name, *words, "--path", str(tmp_path), "--format", "json"]) == 0
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", SMALL_FRAMES["spark.sql.adaptive.enabled"])
+    said = capsys.readouterr()
+    told = said.out if JOBS[name].reads_all_logs else said.err
+    assert f"{unread}: byte 0" in told
+    assert "cannot be opened: " in told
+
+
+def test_of_several_directories_damage_is_told_of_each(
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    damaged: tuple[LogWriter, int],
+    tmp_path: Path,
+) -> None:
+    """What is committed hangs on all of them."""
+    monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
+    whole = small_log(tmp_path / "whole")
+    whole.write([topic(9)])
+    words = ["elections", "--path", str(whole.root), "--path", str(damaged[0].root)]
+    assert main(words) == 0
+    assert ": 1 damaged place is left out " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("job", SHAPES)

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from quorate.pipeline.command import add_jobs, main
 from quorate.pipeline.jobs import running
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
-from quorate.pipeline.jobs.running import furthest_log, read_log, source_options, what_was_said
+from quorate.pipeline.jobs.running import furthest_log, read_log, source_options
 from tests.pipeline.log_frames import Log, frame, rows_as_dicts
 
 if TYPE_CHECKING:
@@ -141,16 +141,6 @@ def test_one_log_of_equals_is_taken(spark: SparkSession) -> None:
 def test_logs_that_nobody_owns_are_one(spark: SparkSession) -> None:
     rows = [row._replace(source_node=None) for row in log_of(1, 1, 1).rows]
     assert furthest_log(frame(spark, rows)).count() == len(rows)
-
-
-def test_the_sentence_is_found_in_a_traceback() -> None:
-    said = (
-        "[PYTHON_DATA_SOURCE_ERROR] Failed when Python data source instance creation: Traceback\n"
-        '  File "worker.py", line 1, in f\n'
-        "quorate.pipeline.source.options.OptionError: path: x cannot be listed\n"
-    )
-    assert what_was_said(ValueError(said)) == "path: x cannot be listed"
-    assert what_was_said(ValueError("one thing\nand more")) == "one thing"
 
 
 def test_an_error_is_read_before_the_session_ends(

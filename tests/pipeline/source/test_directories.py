@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 import pytest
 
 from quorate.pipeline.source.directories import find_directory
 from quorate.pipeline.source.options import OptionError
+from quorate.storage.files import OsFileSystem
 from tests.pipeline.source.logs import small_log, topic
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -60,4 +63,32 @@ def test_a_file_that_cannot_be_opened_is_damage_beside_the_others(tmp_path: Path
     log.file.mkdir()
     found = find_directory(str(log.root))
     assert [segment.base_offset for segment in found.segments] == [0]
-    assert [damage.file for damage in found.damages] == [str(log.file)]
+    assert [(damage.file, damage.offset) for damage in found.damages] == [(str(log.file), 10)]
+
+
+def test_a_file_without_permission_is_damage_with_its_offset_and_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for a user that is not root, whom nothing is forbidden."""
+    log = small_log(tmp_path / "c")
+    meta = log.root / "meta.properties"
+    closed = {str(log.file), str(meta)}
+
+    def refusing(of_file: Callable[..., object]) -> Callable[..., object]:
+        def opened(fs: OsFileSystem, path: str) -> object:
+            if path in closed:
+                raise PermissionError(errno.EACCES, "Permission denied", path)
+            return of_file(fs, path)
+
+        return opened
+
+    monkeypatch.setattr(OsFileSystem, "open", refusing(OsFileSystem.open))
+    monkeypatch.setattr(OsFileSystem, "read", refusing(OsFileSystem.read))
+    found = find_directory(str(log.root))
+    assert [segment.base_offset for segment in found.segments] == [0]
+    told = {damage.file: (damage.offset, damage.error) for damage in found.damages}
+    denied = "Permission denied; let this user read it, or run as its owner"
+    assert told == {
+        str(log.file): (10, f"cannot be opened: {denied}"),
+        str(meta): (None, f"whose directory this is cannot be read: {denied}"),
+    }

@@ -13,7 +13,7 @@ from quorate.pipeline.jobs.log_rows import is_damaged
 from quorate.pipeline.jobs.observing import figures_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming import StreamingQuery
@@ -36,10 +36,15 @@ def told_damage(first: str) -> Column:
 
 
 class DamageSeen:
-    """What of a frame's rows is about damage, once a query has gone through them."""
+    """What of a frame's rows is about damage, once a query has gone through them.
 
-    def __init__(self) -> None:
+    A query whose answer is known to be empty goes through nothing. Then `read` gives the frame once
+    more, which need have no more than what is told of damage.
+    """
+
+    def __init__(self, read: Callable[[], DataFrame]) -> None:
         self._seen = Observation()
+        self._read = read
 
     def watched(self, log: DataFrame) -> DataFrame:
         """The frame, which is looked at on the way."""
@@ -47,13 +52,22 @@ class DamageSeen:
 
     def warn(self, job: str) -> None:
         """Say so if the answer lacks something."""
-        _warn(job, figures_of(self._seen), "left out of the answer")
+        figures = figures_of(self._seen)
+        if figures.get("count") is None:
+            found = self._read().agg(*_figures()).first()
+            assert found is not None
+            figures = found.asDict()
+        _warn(job, figures, "left out of the answer")
 
 
 def observed(log: DataFrame, seen: Observation | str = _NAME) -> DataFrame:
     """A frame on whose way damage is counted; of a stream, for `DamagedBatches`."""
+    return log.observe(seen, *_figures())
+
+
+def _figures() -> tuple[Column, Column]:
     first = F.min(F.when(is_damaged(), F.struct("offset", "payload")))
-    return log.observe(seen, F.count_if(is_damaged()).alias("count"), first.alias("first"))
+    return F.count_if(is_damaged()).alias("count"), first.alias("first")
 
 
 class DamagedBatches:
@@ -84,7 +98,8 @@ def _warn(job: str, figures: Mapping[str, Any], where: str) -> None:
     if first["offset"] is not None:
         at += f", offset {first['offset']}"
     many = "1 damaged place is" if count == 1 else f"{count} damaged places are"
+    more = "--table logs" if job == "compare" else "quorate pipeline compare"
     sys.stderr.write(
         f"quorate pipeline {job}: {many} {where}, the first at {at}: {said['error']};"
-        " quorate pipeline compare tells more, --on-damage fail stops at the first\n"
+        f" {more} tells more, --on-damage fail stops at the first\n"
     )

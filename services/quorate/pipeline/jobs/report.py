@@ -16,6 +16,7 @@ from quorate.pipeline.jobs.progress import progress
 from quorate.pipeline.jobs.registry import JOBS, PipelineError
 from quorate.pipeline.jobs.running import (
     UNCOMMITTED,
+    damage_options,
     furthest_log,
     opened,
     read_log,
@@ -40,28 +41,36 @@ def run(arguments: argparse.Namespace) -> int:
     place: str = arguments.html
     if os.path.isdir(place):
         raise PipelineError(f"--html: {place} is a directory; name a file")
-    if not os.path.isdir(os.path.dirname(os.path.abspath(place))):
+    folder = os.path.dirname(os.path.abspath(place))
+    if not os.path.isdir(folder):
         raise PipelineError(
             f"--html: the directory of {place} does not exist; make it, or name another"
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PipelineError(
+            f"--html: {folder} cannot be written; let this user write there, or name another"
         )
     options = source_options(JOBS["report"], arguments)
     paths: list[str] = arguments.path or []
     with opened(arguments.master) as spark, progress(spark):
-        log = read_log(spark, options)
+        seen = DamageSeen(lambda: read_log(spark, damage_options(options)))
+        log = seen.watched(read_log(spark, options))
         every = None
         if len(paths) > 1:
             log = furthest_log(log)
             every = read_log(spark, options | UNCOMMITTED)
-        seen = DamageSeen()
-        text = report(
-            seen.watched(log), ", ".join(paths or [arguments.bootstrap_controller]), every
-        )
+        text = report(log, ", ".join(paths or [arguments.bootstrap_controller]), every)
         seen.warn("report")
     # A reader never sees half a page, and a page of before stays where this one fails.
     unfinished = f"{place}.unfinished"
-    with open(unfinished, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(unfinished, place)
+    try:
+        with open(unfinished, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(unfinished, place)
+    except OSError as error:
+        raise PipelineError(
+            f"--html: {unfinished} cannot be written: {error.strerror}; mend that, or name another"
+        ) from error
     sys.stdout.write(f"{place}\n")
     return 0
 

@@ -6,7 +6,6 @@ then the last offset, as voters judge each other (Raft). Jobs that compare logs 
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import contextmanager
 from importlib import import_module
@@ -20,6 +19,7 @@ from quorate.pipeline.jobs.damage import DamageSeen
 from quorate.pipeline.jobs.narrowing import narrowed, narrowing_of
 from quorate.pipeline.jobs.output import check_output, write_tables
 from quorate.pipeline.jobs.progress import progress
+from quorate.pipeline.jobs.raised import what_was_said
 from quorate.pipeline.jobs.registry import PipelineError
 from quorate.pipeline.session import session
 
@@ -40,8 +40,12 @@ _TYPED_OPTIONS: Final = {
 }
 # A comparison of directories wants all that they hold. A live quorum gives what is committed only.
 UNCOMMITTED: Final = {"isolation": "read_uncommitted"}
-# What Python said last in the traceback of a worker: the error's class and its sentence.
-_RAISED: Final = re.compile(r"^(?:[\w.]*\.)?\w*(?:Error|Exception): (.+)$", re.MULTILINE)
+# What it takes to tell of damage: such rows are read with everything that they say.
+_DAMAGE_ONLY: Final = {
+    "payload": "control",
+    "columns": "offset,record_type,payload,crc_valid",
+    "includeControlRecords": "false",
+}
 
 
 def run_job(job: Job, arguments: argparse.Namespace) -> int:
@@ -57,16 +61,17 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
         check_output(names, arguments.format, arguments.output)
         narrowing = narrowing_of(arguments, {name: module.SCHEMAS[name] for name in names})
         with opened(arguments.master) as spark, progress(spark):
-            log = read_log(spark, options)
+            seen = DamageSeen(lambda: read_log(spark, damage_options(options)))
+            log = seen.watched(read_log(spark, options))
             if not job.reads_all_logs and len(arguments.path or ()) > 1:
                 log = furthest_log(log)
-            seen = DamageSeen()
             values = {option.name: getattr(arguments, option.name) for option in job.options}
-            tables = module.tables(seen.watched(log), values)
+            tables = module.tables(log, values)
             chosen = {name: narrowed(tables[name], narrowing) for name in names}
             write_tables(chosen, arguments.format, arguments.output, arguments.rows)
-            if not job.reads_all_logs:
-                # Those that are about the logs themselves have it in their tables.
+            # Those that are about the logs themselves have it in their first table.
+            is_told = job.reads_all_logs and job.tables[0] in names and narrowing.where is None
+            if not is_told:
                 seen.warn(job.name)
     except PipelineError as error:
         return _fail(job, str(error))
@@ -82,7 +87,8 @@ def opened(master: str | None) -> Iterator[SparkSession]:
         except (PySparkException, Py4JJavaError) as error:
             # Java has to be there still when it is asked what the error says. What fails below a
             # join comes as Java's own, with the same text in it.
-            raise PipelineError(what_was_said(error)) from error
+            python = spark.sparkContext.pythonExec
+            raise PipelineError(what_was_said(error, python)) from error
 
 
 def chosen_tables(job: Job, arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -134,6 +140,11 @@ def source_options(job: Job, arguments: argparse.Namespace) -> dict[str, str]:
     return options
 
 
+def damage_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The source's options for the damage alone in what others read."""
+    return {name: said for name, said in options.items() if name != "recordTypes"} | _DAMAGE_ONLY
+
+
 def furthest_log(log: DataFrame) -> DataFrame:
     """The rows of the one directory whose log reaches furthest."""
     reach = F.max(F.struct("leader_epoch", "offset")).alias("reach")
@@ -145,12 +156,6 @@ def furthest_log(log: DataFrame) -> DataFrame:
     if furthest is None or furthest.best is None or furthest.best.minus_node is None:
         return log
     return log.where(F.col("source_node") == -furthest.best.minus_node)
-
-
-def what_was_said(error: Exception) -> str:
-    """The sentence in an error of Spark, which quotes the traceback of the source's process."""
-    raised = _RAISED.findall(str(error))
-    return raised[-1] if raised else str(error).strip().splitlines()[0]
 
 
 def _fail(job: Job, message: str) -> int:

@@ -39,5 +39,13 @@ class Damage:
         return f"{self.file}: byte {self.position}: {self.error}"
 
 
+def words_of(error: Exception) -> str:
+    """Why a file or a directory cannot be read, and what to do where that is a permission."""
+    said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if isinstance(error, PermissionError):
+        said += "; let this user read it, or run as its owner"
+    return said
+
+
 class DamageError(RuntimeError):
     """Damage was found, and the reader was asked to fail (`onDamage=fail`)."""

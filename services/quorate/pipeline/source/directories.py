@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.source.damage import Damage
+from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.options import OptionError
 from quorate.records.batch import HEADER_BYTES, CorruptBatchError, check_batch, read_header
 from quorate.records.control import SnapshotFooter, control_records
@@ -63,7 +63,6 @@ def find_directory(path: str) -> Directory:
     Raises OptionError where there is no metadata log.
     """
     fs = OsFileSystem()
-    given = path
     path = path.removeprefix(_FILE_URL).rstrip("/") or "/"
     try:
         names = fs.list_dir(path)
@@ -71,14 +70,15 @@ def find_directory(path: str) -> Directory:
             path = f"{path}/{layout.LOG_DIR}"
             names = fs.list_dir(path)
     except (OSError, StorageError) as error:
-        raise OptionError(f"path: {given} cannot be listed: {_words(error)}") from error
+        raise OptionError(f"path: {path} cannot be listed: {words_of(error)}") from error
     _refuse_other_partition(fs, path, names)
-    found = Directory(path, _node_id(fs, path))
+    found = Directory(path, node_id=None)
+    _take_node_id(fs, found)
     for name in names:
         _take(fs, found, name)
     if not found.segments and not found.snapshots and not found.damages:
         raise OptionError(
-            f"path: {given} holds no segment and no snapshot of a metadata log; name the "
+            f"path: {path} holds no segment and no snapshot of a metadata log; name the "
             f"{layout.LOG_DIR} of a controller, or the metadata.log.dir that it is in"
         )
     return found
@@ -111,7 +111,7 @@ def _take(fs: OsFileSystem, found: Directory, name: str) -> None:
     try:
         file = fs.open(path)
     except (OSError, StorageError) as error:
-        found.damages.append(Damage(f"cannot be opened: {_words(error)}", path, 0, 0))
+        found.damages.append(Damage(f"cannot be opened: {words_of(error)}", path, 0, 0, base))
         return
     try:
         size_bytes = file.size()
@@ -126,7 +126,7 @@ def _take(fs: OsFileSystem, found: Directory, name: str) -> None:
             reason = "half-written: a snapshot without a footer, so its end is missing"
             found.damages.append(Damage(reason, path, size_bytes, 0))
     except OSError as error:
-        found.damages.append(Damage(f"cannot be read: {_words(error)}", path, 0, 0))
+        found.damages.append(Damage(f"cannot be read: {words_of(error)}", path, 0, 0, base))
     finally:
         file.close()
 
@@ -145,17 +145,23 @@ def _has_footer(file: File, size_bytes: int) -> bool:
     return False
 
 
-def _node_id(fs: OsFileSystem, path: str) -> int | None:
+def _take_node_id(fs: OsFileSystem, found: Directory) -> None:
     """Whose directory this is, where meta.properties beside the log tells."""
-    above = path.rpartition("/")[0] or "."
-    for place in (above, path):
+    above = found.path.rpartition("/")[0] or "."
+    for place in (above, found.path):
+        path = f"{place}/{layout.META_PROPERTIES}"
         try:
-            meta = read_meta(fs, f"{place}/{layout.META_PROPERTIES}")
-        except (OSError, StorageError):
+            meta = read_meta(fs, path)
+        except StorageError:
+            continue
+        except OSError as error:
+            # Two directories of nobody would count as one log.
+            reason = f"whose directory this is cannot be read: {words_of(error)}"
+            found.damages.append(Damage(reason, path, 0, 0))
             continue
         if meta is not None:
-            return meta.node_id
-    return None
+            found.node_id = meta.node_id
+            return
 
 
 def _refuse_other_partition(fs: OsFileSystem, path: str, names: list[str]) -> None:
@@ -170,7 +176,3 @@ def _refuse_other_partition(fs: OsFileSystem, path: str, names: list[str]) -> No
             f"path: {path} is the directory of another partition, as its "
             f"{layout.PARTITION_METADATA} says; name a {layout.LOG_DIR}"
         )
-
-
-def _words(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.committed import committed_end
-from quorate.pipeline.source.damage import Damage
+from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.directories import find_directory
 from quorate.pipeline.source.options import AtOffset, AtTime, SnapshotAt
 from quorate.pipeline.source.seeking import log_end, offset_at
@@ -69,7 +69,7 @@ def snapshot_splits(directory: Directory, snapshot: SnapshotFile, split_bytes: i
     try:
         places = boundaries(snapshot.path, snapshot.size_bytes, split_bytes, first=0, last=None)
     except (OSError, StorageError) as error:
-        directory.damages.append(Damage(f"cannot be read: {error}", snapshot.path, 0, 0))
+        directory.damages.append(Damage(f"cannot be read: {words_of(error)}", snapshot.path, 0, 0))
         return []
     ends = [*places[1:], (snapshot.size_bytes, None)]
     return [
@@ -102,7 +102,9 @@ def _segment_splits(
             segment.path, segment.size_bytes, split_bytes, first=first, last=following
         )
     except (OSError, StorageError) as error:
-        lost = Damage(f"cannot be read: {error}", segment.path, 0, segment.size_bytes, first)
+        lost = Damage(
+            f"cannot be read: {words_of(error)}", segment.path, 0, segment.size_bytes, first
+        )
         directory.damages.append(lost)
         return []
     ends = [*places[1:], (segment.size_bytes, following)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.pipeline.source.damage import Damage
+from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.directories import header_at
 from quorate.raft.fitting import begins_epoch
 from quorate.records.batch import CorruptBatchError
@@ -49,8 +49,7 @@ def read_split(split: Split) -> Iterator[FileBatch | Damage]:
 
 
 def _unreadable(split: Split, position: int, error: Exception) -> Damage:
-    words = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    reason = f"cannot be read: {words}"
+    reason = f"cannot be read: {words_of(error)}"
     return Damage(reason, split.path, position, split.end - position, split.first_offset)
 
 
