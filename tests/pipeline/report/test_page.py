@@ -76,7 +76,14 @@ def test_a_verdict_has_room_for_a_path_and_what_is_wrong_there_and_no_more() -> 
 
 
 def test_a_flag_in_a_verdict_is_not_broken_and_the_metric_is_named() -> None:
-    verdict = Verdict("unknown", "Lag", "name it with --path, twice --a-b or a--b", "LogLag")
+    words = "name it with --path, twice --a-b or a--b; --a snapshot reads"
+    verdict = Verdict("unknown", "Lag", words, "LogLag")
     text = page("t", (), (verdict,), ())
     assert "<code>--path</code>, twice <code>--a-b</code> or a--b" in text
+    assert "<code>--a snapshot</code> reads" in text
     assert "<small>LogLag</small>" in text
+
+
+def test_a_moment_in_a_verdict_is_not_broken_and_written_as_all_others() -> None:
+    verdict = Verdict("warning", "Elections", "2: in the hour before 2026-01-06T23:30:01Z")
+    assert "before <time>2026-01-06 23:30:01</time></span>" in page("t", (), (verdict,), ())

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
-# A flag of a command in a sentence, which is not to be broken after its hyphens.
-_FLAG: Final = re.compile(r"(?<!\S)--[a-z-]+")
+# A flag of a command in a sentence, with its value: it is not to be broken after its hyphens.
+_FLAG: Final = re.compile(r"(?<!\S)--[a-z-]+(?: snapshot(?!\S))?")
+# A moment as health tells it; the page has it as it has all others, and whole.
+_MOMENT: Final = re.compile(r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)Z")
 # The path of a damaged file, and behind it what is wrong there.
 _VERDICT_CHARACTERS_MAX: Final = 1000
 
@@ -93,6 +95,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
 def _verdict(verdict: Verdict) -> str:
     words = escaped(verdict.words, _VERDICT_CHARACTERS_MAX)
     words = _FLAG.sub(lambda flag: f"<code>{flag[0]}</code>", words)
+    words = _MOMENT.sub(r"<time>\1 \2</time>", words)
     metric = f" <small>{escaped(verdict.metric)}</small>" if verdict.metric else ""
     return (
         f'<li class="{escaped(verdict.status)}"><b>{escaped(verdict.status)}</b> '

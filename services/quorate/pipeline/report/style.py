@@ -18,7 +18,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; margin:
 dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
 .verdicts { list-style: none; padding: 0; margin: .5rem 0; }
 .verdicts li { display: flex; gap: .6rem; padding: .35rem 0; border-bottom: 1px solid var(--rule); }
-.verdicts small { color: var(--faint); } .verdicts code { white-space: nowrap; }
+.verdicts small { color: var(--faint); } .verdicts :is(code, time) { white-space: nowrap; }
 .verdicts span { min-width: 0; overflow-wrap: anywhere; }
 .verdicts b { flex: 0 0 5.2rem; align-self: start; text-align: center; border-radius: .25rem;
   font-size: .8rem; line-height: 1.5rem; color: #fff; background: var(--faint); }
