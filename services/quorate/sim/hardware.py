@@ -41,6 +41,7 @@ FAULTS: Final = {
     "short of descriptors": (errno.EMFILE, _OPENING),
 }
 SHORT: Final = "short of descriptors"
+ROTTEN: Final = "rotten"
 
 
 class Hardware:
@@ -55,6 +56,8 @@ class Hardware:
         self.moves = 0
         self.disk = SimulatedDisk(self._before_disk_call)
         self.disk_fault: str | None = None
+        # Which of these, and of rot, this life of its process has met.
+        self.faults_met: dict[str, None] = {}
         self.log = LogView()
         self.losses = Losses()
         self.drift_ppm = 0
@@ -96,6 +99,7 @@ class Hardware:
         if self.disk_fault is not None:
             number, operations = FAULTS[self.disk_fault]
             if operation in operations:
+                self.faults_met[self.disk_fault] = None
                 raise OSError(number, f"the simulated disk is {self.disk_fault}", path)
 
     @property

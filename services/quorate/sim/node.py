@@ -16,7 +16,7 @@ from quorate.raft.core import RaftCore
 from quorate.raft.messages import LogRange
 from quorate.sim.configuring import controller_config
 from quorate.sim.disk import Survival
-from quorate.sim.hardware import Hardware
+from quorate.sim.hardware import ROTTEN, Hardware
 from quorate.sim.host import ProcessDied
 from quorate.sim.logview import LogView
 from quorate.sim.process import Process
@@ -150,6 +150,7 @@ class SimulatedNode(Hardware):
         except (OSError, StorageError) as error:
             self.status = Status.STOPPED
             self.world.remark(f"node {self.node_id} does not start: {error}")
+            self.world.watch.refused(self, error)
             self.world.endings.refused(self, error)
             return
         self.status = Status.RUNNING
@@ -159,6 +160,9 @@ class SimulatedNode(Hardware):
         self.process.begin()
 
     def _recover(self) -> RecoveredState:
+        self.faults_met.clear()
+        if self.is_rotten or self._is_harmed:
+            self.faults_met[ROTTEN] = None
         # A recovery that does not end may have done with the damage, and the next one finds none.
         self._is_harmed = self._is_harmed or self.is_rotten or self.is_healing
         if self.is_rotten:
@@ -215,6 +219,7 @@ class SimulatedNode(Hardware):
     def rot(self, name: str, position: int, mask: int) -> None:
         """Bits of one byte of a file of the log flip, and nobody has noticed yet."""
         self.lose_what_is_there()
+        self.faults_met[ROTTEN] = None
         self.disk.rot(f"{LOG_DIR}/{name}", position, mask)
 
     def replace_disk(self, directory_id: DirectoryId) -> None:

@@ -194,6 +194,12 @@ class Process:
 
     def _ended(self, ending: Ending, message: str) -> None:
         node = self._node
+        try:
+            node.world.watch.ended(node, ending, message)
+        except Violation as error:
+            # Whatever is on the stack would take it for a failure of the disk.
+            self.host.loop.fail(error)
+            return
         match ending:
             case Ending.STOPPED | Ending.LATE:
                 node.world.endings.stopped(node)
@@ -206,8 +212,8 @@ class Process:
                 node.world.remark(f"node {node.node_id}: {message}")
                 node.world.endings.ran_short(node)
             case _:
-                error = sys.exc_info()[1]
-                self.host.loop.fail(Violation(message) if error is None else error)
+                crash = sys.exc_info()[1]
+                self.host.loop.fail(Violation(message) if crash is None else crash)
 
 
 def _changes_voters(effect: api.Effect) -> bool:

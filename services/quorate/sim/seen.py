@@ -78,6 +78,14 @@ class Node(Protocol):
         ...
 
     @property
+    def faults_met(self) -> Collection[str]:
+        """What its disk or its machine has refused to this process, and whether bits have rotted.
+
+        They rotted in this life, or before, and its recovery came upon them.
+        """
+        ...
+
+    @property
     def is_healing(self) -> bool: ...
     @property
     def is_stepped(self) -> bool:

@@ -8,6 +8,7 @@ from quorate.sim.invariants import ALL
 from quorate.sim.invariants.invariant import Invariant
 
 if TYPE_CHECKING:
+    from quorate.consensus.driver import Ending
     from quorate.controller.decision import Decision
     from quorate.controller.requests import WriteRequest
     from quorate.raft.api import LogCleaned, PublishProgress, RecoveredState
@@ -47,6 +48,14 @@ class Watch(Invariant):
     def stopped(self, node: Node) -> None:
         for watcher in self._listening["stopped"]:
             watcher.stopped(node)
+
+    def ended(self, node: Node, ending: Ending, message: str) -> None:
+        for watcher in self._listening["ended"]:
+            watcher.ended(node, ending, message)
+
+    def refused(self, node: Node, error: Exception) -> None:
+        for watcher in self._listening["refused"]:
+            watcher.refused(node, error)
 
     def published(self, node: Node, progress: PublishProgress) -> None:
         for watcher in self._listening["published"]:

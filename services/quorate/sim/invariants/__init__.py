@@ -12,6 +12,7 @@ from quorate.sim.invariants.deciding import OverlayDecidesAsImages
 from quorate.sim.invariants.decommissioned import DecommissionedStayAway
 from quorate.sim.invariants.electing import MajoritiesHaveLeaders
 from quorate.sim.invariants.election_safety import ElectionSafety
+from quorate.sim.invariants.ending import EndingsHaveCauses
 from quorate.sim.invariants.epoch_start import CommitsOwnEpochFirst
 from quorate.sim.invariants.epochs import EpochsRiseByElections
 from quorate.sim.invariants.fencing import SessionsEndInTime
@@ -75,4 +76,5 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     EverybodyIsAnswered,
     SessionsEndInTime,
     HistoryIsReplayedAlike,
+    EndingsHaveCauses,
 )

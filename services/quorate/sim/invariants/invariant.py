@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from quorate.consensus.driver import Ending
     from quorate.controller.decision import Decision
     from quorate.controller.requests import WriteRequest
     from quorate.raft.api import LogCleaned, PublishProgress, RecoveredState
@@ -39,6 +40,12 @@ class Invariant:
 
     def stopped(self, node: Node) -> None:
         """A process has ended, or its machine has lost power."""
+
+    def ended(self, node: Node, ending: Ending, message: str) -> None:
+        """A process has ended by itself, and says why."""
+
+    def refused(self, node: Node, error: Exception) -> None:
+        """A process does not begin on what its disk holds."""
 
     def published(self, node: Node, progress: PublishProgress) -> None:
         """A core has told a change of role, epoch, leader or high watermark."""
