@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.sim.churn import Churn
 from quorate.sim.deeds.disks import BreakDisk, Hang, Rot, Wipe
+from quorate.sim.deeds.in_vain import AskPeerInVain, WriteGarbled, WriteInVain
 from quorate.sim.deeds.network import Claim, Lie, Move, Split, TakeOver
 from quorate.sim.deeds.processes import FallBehind, Kill, LosePower, Pause, Stop
 from quorate.sim.draws import Draws
@@ -54,6 +55,7 @@ class Chaos:
         self._repeat("move", options.reach.move_every_ms, self.move)
         self._repeat("hand-over", options.membership.hand_over_every_ms, self.churn.hand_over)
         self._repeat("strangers", options.reach.strangers_every_ms, self.meet_strangers)
+        self._repeat("vain requests", options.peers.in_vain_every_ms, self.ask_in_vain)
         self._repeat("turns", options.processes.turns_every_ms, self.turns.begin)
         if options.auto_join:
             self._repeat("scaling", options.membership.scale_every_ms, self.churn.scale_away)
@@ -112,6 +114,20 @@ class Chaos:
             return
         liar, claim = self._pick(draws).node_id, draws.one(tuple(Claim))
         self.stage.do(Lie(who=who, liar=liar, claim=claim, is_last=draws.chance(0.5)))
+
+    def ask_in_vain(self, draws: Draws) -> None:
+        """A peer, a client or a broker asks for what nobody may grant, or nobody understands."""
+        node = self._pick_running(draws)
+        if node is None:
+            return
+        who, salt = node.node_id, draws.between(0, SALTS)
+        match draws.one(("peer", "client", "garbled")):
+            case "peer":
+                self.stage.do(AskPeerInVain(who=who, salt=salt))
+            case "client":
+                self.stage.do(WriteInVain(who=who, salt=salt))
+            case _:
+                self.stage.do(WriteGarbled(who=who, salt=salt))
 
     # --- processes --------------------------------------------------------------------------------
 

@@ -42,6 +42,7 @@ def draw_mix(seed: int) -> Options:
     # A generator of its own, so that a new option leaves the events of others alone.
     options = draw_options(random.Random(seed * 2 + 1))
     options = _with_brokers(options, Draws(seed, "brokers"))
+    options = _with_bad_peers(options, Draws(seed, "bad peers"))
     return _with_other_settings(options, Draws(seed, "settings"))
 
 
@@ -61,6 +62,17 @@ def _with_brokers(options: Options, draws: Draws) -> Options:
         silence_every_ms=draws.between(2000, 12_000),
         topics_every_ms=draws.between(500, 4000),
         oddities_every_ms=draws.one((0, draws.between(50, 1000))),
+    )
+
+
+def _with_bad_peers(options: Options, draws: Draws) -> Options:
+    """Peers and clients that are broken, of another cluster, or up to something."""
+    if not draws.chance(0.25):
+        return options
+    return with_fields(
+        options,
+        in_vain_every_ms=draws.one((0, draws.wide(100, 2000))),
+        spoilt_answer_rate=draws.one((0.0, 0.005, 0.05)),
     )
 
 

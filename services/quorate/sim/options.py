@@ -33,6 +33,17 @@ class ReachOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PeerOptions:
+    """Peers and clients that are broken, of another cluster, or up to something.
+
+    `spoilt_answer_rate` is how often a peer's answer is none that may be taken for what it says.
+    """
+
+    in_vain_every_ms: int = 0
+    spoilt_answer_rate: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimeoutOptions:
     """The timeouts of all controllers; 0 for the default, which goes with the others."""
 
@@ -153,6 +164,7 @@ class Options:
     duration_ms: int = 30_000
     network: NetworkOptions = field(default_factory=NetworkOptions)
     reach: ReachOptions = field(default_factory=ReachOptions)
+    peers: PeerOptions = field(default_factory=PeerOptions)
     timeouts: TimeoutOptions = field(default_factory=TimeoutOptions)
     disks: DiskOptions = field(default_factory=DiskOptions)
     processes: ProcessOptions = field(default_factory=ProcessOptions)

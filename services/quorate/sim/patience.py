@@ -74,7 +74,7 @@ def _rounds(options: Options) -> int:
     """How many rounds may be lost to what is late or lost; none where nothing is."""
     network, disks = options.network, options.disks
     in_time_us = options.timeouts.election_timeout_ms * 500
-    lost = network.loss_rate
+    lost = network.loss_rate + options.peers.spoilt_answer_rate
     if network.slow_us > in_time_us:
         lost += network.slow_rate
     late = disks.slow_fsync_rate if disks.slow_fsync_us > in_time_us else 0.0

@@ -7,16 +7,13 @@ answers, and those who look on. A process may die before whatever leaves it or r
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from quorate.consensus.driver import Ending, RaftDriver
 from quorate.consensus.observing import Observers
 from quorate.raft import api
-from quorate.raft.batches import batch_infos
 from quorate.raft.messages import (
-    FetchedBatches,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
@@ -30,6 +27,7 @@ from quorate.raft.messages import (
 )
 from quorate.records.control import KRaftVoters
 from quorate.sim.application import Application
+from quorate.sim.garbling import on_its_way
 from quorate.sim.host import SimulatedHost
 from quorate.sim.oracle import Violation
 
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from quorate.raft.messages import Request, Response
-    from quorate.records.ids import ReplyToken
+    from quorate.records.ids import Millis, ReplyToken
     from quorate.sim.sides import MachineBelow
 
 
@@ -65,6 +63,7 @@ class DriverWitness(Observers):
         super().__init__()
         self._node = node
         self._saving: api.SaveElection | None = None
+        self._wake_at_ms: Millis | None = None
 
     def submitted(self, token: ReplyToken, request: Request) -> None:
         """Its step comes, too."""
@@ -72,8 +71,11 @@ class DriverWitness(Observers):
     def stepped(self, event: api.Event | None, update: api.Update) -> None:
         node, world = self._node, self._node.world
         watch = world.watch
+        is_due = self._wake_at_ms is not None and self._wake_at_ms <= node.local_ms
+        self._wake_at_ms = update.wake_at_ms
         if isinstance(event, api.RequestReceived):
             request = event.request
+            watch.handled(node, event, update, is_due=is_due)
             if isinstance(request, FetchRequest | FetchSnapshotRequest):
                 watch.fetching(node, request)
             elif isinstance(request, MembershipRequest):
@@ -163,6 +165,7 @@ class Process:
                 world.send_response(node, caller, api.CallFailure.DISCONNECTED)
             return
         response = answer.result()
+        world.watch.answered(node, token, request, response)
         is_granted = isinstance(response, VoteResponse) and response.vote_granted
         if isinstance(request, VoteRequest) and is_granted:
             tell = world.watch.promised if request.pre_vote else world.watch.voted
@@ -170,7 +173,9 @@ class Process:
         if isinstance(response, MembershipResponse) and caller is None:
             world.answers[token] = response
         if caller is not None:
-            world.send_response(node, caller, _parsed(response))
+            assert isinstance(response, PeerResponse), "peers are sent nothing else"
+            arriving = on_its_way(world, response, node.node_id, caller.node_id)
+            world.send_response(node, caller, arriving)
 
     # --- peers ------------------------------------------------------------------------------------
 
@@ -221,12 +226,3 @@ def _changes_voters(effect: api.Effect) -> bool:
         case api.AppendToLog(payload=api.ControlBatch(records=records)):
             return any(isinstance(record, KRaftVoters) for record in records)
     return False
-
-
-def _parsed(response: Response) -> PeerResponse:
-    """As the client of production hands it to the core: with what the batches are."""
-    assert isinstance(response, PeerResponse), "peers are sent nothing else"
-    match response:
-        case FetchResponse(records=FetchedBatches(data=data)):
-            return replace(response, records=batch_infos(data) if data else None)
-    return response

@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from quorate.consensus.driver import Ending
     from quorate.controller.decision import Decision
     from quorate.controller.requests import WriteRequest
-    from quorate.raft.api import LogCleaned, PublishProgress, RecoveredState
+    from quorate.raft.api import (
+        LogCleaned,
+        PublishProgress,
+        RecoveredState,
+        RequestReceived,
+        Update,
+    )
     from quorate.raft.messages import (
         AddRaftVoterRequest,
         ElectionState,
@@ -19,6 +25,8 @@ if TYPE_CHECKING:
         FetchSnapshotRequest,
         MembershipRequest,
         MembershipResponse,
+        Request,
+        Response,
         SnapshotRange,
     )
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
@@ -116,6 +124,28 @@ class Watch(Invariant):
     def asked(self, node: Node, token: ReplyToken, request: MembershipRequest) -> None:
         for watcher in self._listening["asked"]:
             watcher.asked(node, token, request)
+
+    def asking_in_vain(self, token: ReplyToken) -> None:
+        for watcher in self._listening["asking_in_vain"]:
+            watcher.asking_in_vain(token)
+
+    def writing_in_vain(self, request: WriteRequest) -> None:
+        for watcher in self._listening["writing_in_vain"]:
+            watcher.writing_in_vain(request)
+
+    def handled(
+        self, node: Node, request: RequestReceived, update: Update, *, is_due: bool
+    ) -> None:
+        for watcher in self._listening["handled"]:
+            watcher.handled(node, request, update, is_due=is_due)
+
+    def answered(self, node: Node, token: ReplyToken, request: Request, response: Response) -> None:
+        for watcher in self._listening["answered"]:
+            watcher.answered(node, token, request, response)
+
+    def told(self, request: WriteRequest, reply: object) -> None:
+        for watcher in self._listening["told"]:
+            watcher.told(request, reply)
 
     def answering(self, node: Node, token: ReplyToken, response: MembershipResponse) -> None:
         for watcher in self._listening["answering"]:

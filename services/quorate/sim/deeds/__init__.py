@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.deeds import asking, disks, network, processes, using
+from quorate.sim.deeds import asking, disks, in_vain, network, processes, using
 
 if TYPE_CHECKING:
     from quorate.sim.stage import Deed
@@ -18,4 +18,5 @@ KINDS: Final[dict[str, type[Deed]]] = {
     **network.KINDS,
     **asking.KINDS,
     **using.KINDS,
+    **in_vain.KINDS,
 }

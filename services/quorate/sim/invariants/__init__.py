@@ -29,6 +29,7 @@ from quorate.sim.invariants.monotonic import Monotonic
 from quorate.sim.invariants.offering import SnapshotsAreCheckedAndPinned
 from quorate.sim.invariants.pre_vote import HealthyLeaderKeepsEpoch
 from quorate.sim.invariants.quorum_lost import LeadersHearTheirVoters
+from quorate.sim.invariants.refusing import WhatMustBeRefusedIs
 from quorate.sim.invariants.removed import RemovedLeadersResign
 from quorate.sim.invariants.replaying import HistoryIsReplayedAlike
 from quorate.sim.invariants.snapshots import SnapshotEqualsPrefix
@@ -77,4 +78,5 @@ ALL: Final[tuple[type[Invariant], ...]] = (
     SessionsEndInTime,
     HistoryIsReplayedAlike,
     EndingsHaveCauses,
+    WhatMustBeRefusedIs,
 )

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from quorate.consensus.driver import Ending
     from quorate.controller.decision import Decision
     from quorate.controller.requests import WriteRequest
-    from quorate.raft.api import LogCleaned, PublishProgress, RecoveredState
+    from quorate.raft.api import (
+        LogCleaned,
+        PublishProgress,
+        RecoveredState,
+        RequestReceived,
+        Update,
+    )
     from quorate.raft.messages import (
         AddRaftVoterRequest,
         ElectionState,
@@ -20,6 +26,8 @@ if TYPE_CHECKING:
         FetchSnapshotRequest,
         MembershipRequest,
         MembershipResponse,
+        Request,
+        Response,
         SnapshotRange,
     )
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
@@ -91,6 +99,23 @@ class Invariant:
 
     def asked(self, node: Node, token: ReplyToken, request: MembershipRequest) -> None:
         """A process is about to handle a request for a change of the quorum."""
+
+    def asking_in_vain(self, token: ReplyToken) -> None:
+        """A process is about to get a request of a peer that nobody may grant."""
+
+    def writing_in_vain(self, request: WriteRequest) -> None:
+        """A controller is about to get a request of a client that nobody may grant."""
+
+    def handled(
+        self, node: Node, request: RequestReceived, update: Update, *, is_due: bool
+    ) -> None:
+        """A core has handled a request; `is_due` is whether a timer acted in the same step."""
+
+    def answered(self, node: Node, token: ReplyToken, request: Request, response: Response) -> None:
+        """A request has its answer, whether or not somebody still waits for it."""
+
+    def told(self, request: WriteRequest, reply: object) -> None:
+        """A client that asked for what nobody may grant has a reply, or an error, or nothing."""
 
     def answering(self, node: Node, token: ReplyToken, response: MembershipResponse) -> None:
         """The answer to such a request is about to leave the process."""

@@ -1,0 +1,51 @@
+"""Answers that are garbled on their way now and then, as the seed's options say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quorate.raft.api import CallFailure
+from quorate.raft.batches import batch_infos
+from quorate.raft.messages import FetchedBatches, FetchResponse
+from quorate.sim.draws import Draws
+from quorate.sim.nonsense import spoilt
+
+if TYPE_CHECKING:
+    from quorate.raft.messages import PeerResponse
+    from quorate.records.ids import NodeId
+    from quorate.sim.sides import WorldAround
+
+_SALTS = 1 << 32
+
+
+def on_its_way(
+    world: WorldAround, response: PeerResponse, source: NodeId, target: NodeId
+) -> PeerResponse | CallFailure:
+    """What the client of production makes of what arrives."""
+    rate = world.options.peers.spoilt_answer_rate
+    if world.is_calm or not world.fates.happens(rate, "spoilt answers", source, target):
+        return _parsed(response)
+    salt = int(world.fates.of("spoilt answers", source, target).random() * _SALTS)
+    garbled = spoilt(response, world.nodes[target], Draws(salt, "answer"))
+    world.remark(f"an answer of node {source} to node {target} is garbled: {_told(garbled)}")
+    try:
+        return _parsed(garbled)
+    except ValueError:
+        return CallFailure.UNREADABLE
+
+
+def _parsed(response: PeerResponse) -> PeerResponse:
+    """As the client of production hands it to the core: with what the batches are."""
+    match response:
+        case FetchResponse(records=FetchedBatches(data=data)):
+            return replace(response, records=batch_infos(data) if data else None)
+    return response
+
+
+def _told(response: PeerResponse) -> str:
+    """Without the bytes."""
+    match response:
+        case FetchResponse(records=FetchedBatches()):
+            return str(replace(response, records=None))
+    return str(response)[:300]

@@ -1,0 +1,118 @@
+"""Messages as somebody sends them who is broken, of another release, or up to something.
+
+A message of protobuf is changed in a few fields, or says something that no receiver may take. What
+then arrives is what production's conversion makes of the bytes: a value, or a refusal at the door.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from google.protobuf.descriptor import FieldDescriptor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from google.protobuf.message import Message
+
+    from quorate.sim.draws import Draws
+
+M = TypeVar("M", bound="Message")
+T = TypeVar("T")
+
+_INT32: Final = (0, 1, -1, -2, 2, 255, 32_767, 32_768, 2**24, 2**31 - 1, -(2**31))
+_INT64: Final = (*_INT32, 2**31, 2**53 + 1, 2**63 - 1, -(2**63))
+_TEXTS: Final = (
+    *("", " ", ".", "..", "\0", "a/b", "ä" * 200, "a" * 249, "a" * 300, "x" * 40_000),
+    *("-1", "1e9", "nan", "null", "%s", "__cluster_metadata"),
+)
+_BYTES: Final = (b"", b"\0", bytes(16), b"\xff" * 16, bytes(range(17)), b"x" * 40_000)
+_MANY: Final = 1500
+_FIELDS_MAX: Final = 3
+_UNSIGNED: Final = (
+    FieldDescriptor.CPPTYPE_UINT32,
+    FieldDescriptor.CPPTYPE_UINT64,
+)
+_WIDE: Final = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)
+
+
+def mutated(message: M, draws: Draws) -> M:
+    """A copy with one to three of its fields changed, itself or in what it holds."""
+    changed = type(message)()
+    changed.CopyFrom(message)
+    for _ in range(draws.between(1, _FIELDS_MAX)):
+        owner, field = draws.one(list(_places(changed)))
+        _change(owner, field, draws)
+    return changed
+
+
+def received(message: Message, read: Callable[[Any], T]) -> T | None:
+    """What arrives of a message by way of its bytes; None where it is refused at the door."""
+    try:
+        return read(type(message).FromString(message.SerializeToString()))
+    except ValueError:
+        return None
+
+
+def _places(message: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - any message
+    """Each field, of the message itself and of all that it holds."""
+    for field in message.DESCRIPTOR.fields:
+        yield message, field
+        if field.message_type is None:
+            continue
+        if field.is_repeated:
+            for item in getattr(message, field.name)[:_FIELDS_MAX]:
+                yield from _places(item)
+        elif message.HasField(field.name):
+            yield from _places(getattr(message, field.name))
+
+
+def _change(owner: Any, field: Any, draws: Draws) -> None:  # noqa: ANN401
+    is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+    if draws.chance(0.1) or is_map:
+        owner.ClearField(field.name)
+    elif field.is_repeated:
+        _change_many(owner, field, draws)
+    elif field.message_type is not None:
+        getattr(owner, field.name).SetInParent()
+    else:
+        setattr(owner, field.name, _value(field, getattr(owner, field.name), draws))
+
+
+def _change_many(owner: Any, field: Any, draws: Draws) -> None:  # noqa: ANN401
+    """What is in a list once too often, or far too often, or no more."""
+    items = getattr(owner, field.name)
+    if not items:
+        if field.message_type is not None:
+            items.add()
+        else:
+            items.append(_value(field, None, draws))
+        return
+    match draws.one(("twice", "many", "less", "other")):
+        case "twice":
+            items.extend(items[:1])
+        case "many":
+            items.extend(items[:1] * (_MANY - len(items)))
+        case "less":
+            del items[draws.between(0, len(items) - 1) :]
+        case _ if field.message_type is None:
+            items[0] = _value(field, items[0], draws)
+
+
+def _value(field: Any, before: Any, draws: Draws) -> Any:  # noqa: ANN401
+    match field.cpp_type:
+        case FieldDescriptor.CPPTYPE_BOOL:
+            return not before
+        case FieldDescriptor.CPPTYPE_STRING if field.type == FieldDescriptor.TYPE_BYTES:
+            return draws.one(_BYTES)
+        case FieldDescriptor.CPPTYPE_STRING:
+            return draws.one(_TEXTS)
+        case FieldDescriptor.CPPTYPE_DOUBLE | FieldDescriptor.CPPTYPE_FLOAT:
+            return draws.one((0.0, -1.0, 1e300, float("inf"), float("nan")))
+        case FieldDescriptor.CPPTYPE_ENUM:
+            return draws.one((0, 1, 99, -1))
+    number = (before or 0) + draws.one((-1, 1)) if draws.chance(0.3) else None
+    if number is None:
+        number = draws.one(_INT64 if field.cpp_type in _WIDE else _INT32)
+    limit = 2**63 - 1 if field.cpp_type in _WIDE else 2**31 - 1
+    return min(limit, max(0 if field.cpp_type in _UNSIGNED else -limit - 1, number))
