@@ -17,6 +17,7 @@ from quorate.sim.planted import (
     driving,
     liveness,
     membership,
+    refusing,
     replication,
     snapshots,
     votes,
@@ -40,6 +41,7 @@ BUGS: Final[dict[str, Bug]] = {
         *membership.BUGS,
         *addresses.BUGS,
         *deciding.BUGS,
+        *refusing.BUGS,
     )
 }
 
