@@ -42,6 +42,7 @@ _OF_DRAWS: Final = (
     "survivals",
     "pause_ms",
     "hang_ms",
+    "late_ms",
     "moves_together",
     "records_max",
     # Who died by them is among the deeds.

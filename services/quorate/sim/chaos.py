@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.sim.churn import Churn
 from quorate.sim.deeds.disks import BreakDisk, Hang, Rot, Wipe
 from quorate.sim.deeds.in_vain import AskPeerInVain, WriteGarbled, WriteInVain
+from quorate.sim.deeds.late import HELD_MAX, HoldBack, Of
 from quorate.sim.deeds.network import Claim, Lie, Move, Split, TakeOver
 from quorate.sim.deeds.processes import FallBehind, Kill, LosePower, Pause, Stop
 from quorate.sim.draws import Draws
@@ -55,6 +56,7 @@ class Chaos:
         self._repeat("move", options.reach.move_every_ms, self.move)
         self._repeat("hand-over", options.membership.hand_over_every_ms, self.churn.hand_over)
         self._repeat("strangers", options.reach.strangers_every_ms, self.meet_strangers)
+        self._repeat("late messages", options.reach.late_every_ms, self.hold_back)
         self._repeat("vain requests", options.peers.in_vain_every_ms, self.ask_in_vain)
         self._repeat("turns", options.processes.turns_every_ms, self.turns.begin)
         if options.auto_join:
@@ -114,6 +116,17 @@ class Chaos:
             return
         liar, claim = self._pick(draws).node_id, draws.one(tuple(Claim))
         self.stage.do(Lie(who=who, liar=liar, claim=claim, is_last=draws.chance(0.5)))
+
+    def hold_back(self, draws: Draws) -> None:
+        node = self._pick_running(draws)
+        if node is not None:
+            deed = HoldBack(
+                who=node.node_id,
+                of=draws.one(tuple(Of)),
+                count=draws.between(1, HELD_MAX),
+                for_us=exponential(draws.random, self.world.options.reach.late_ms * 1000),
+            )
+            self.stage.do(deed)
 
     def ask_in_vain(self, draws: Draws) -> None:
         """A peer, a client or a broker asks for what nobody may grant, or nobody understands."""

@@ -30,7 +30,7 @@ ROUND_TRIPS_OF_ELECTION: Final = 10
 ROUND_TRIPS_OF_FETCH: Final = 20
 SESSION_MAX_MS: Final = 20_000
 # What faults last, beside the intervals between them.
-_LENGTHS: Final = ("duration_ms", "partition_ms", "restart_ms", "pause_ms", "hang_ms")
+_LENGTHS: Final = ("duration_ms", "partition_ms", "restart_ms", "pause_ms", "hang_ms", "late_ms")
 # The timeouts, added up, of the worlds whose lengths are drawn in milliseconds.
 _USUAL_MS: Final = 2500
 _SLOWEST_PACE: Final = 10.0
@@ -43,6 +43,7 @@ def draw_mix(seed: int) -> Options:
     options = draw_options(random.Random(seed * 2 + 1))
     options = _with_brokers(options, Draws(seed, "brokers"))
     options = _with_bad_peers(options, Draws(seed, "bad peers"))
+    options = _with_late_messages(options, Draws(seed, "late messages"))
     return _with_other_settings(options, Draws(seed, "settings"))
 
 
@@ -73,6 +74,15 @@ def _with_bad_peers(options: Options, draws: Draws) -> Options:
         options,
         in_vain_every_ms=draws.one((0, draws.wide(100, 2000))),
         spoilt_answer_rate=draws.one((0.0, 0.005, 0.05)),
+    )
+
+
+def _with_late_messages(options: Options, draws: Draws) -> Options:
+    """Messages that arrive when what they say is over."""
+    if not draws.chance(0.2):
+        return options
+    return with_fields(
+        options, late_every_ms=draws.wide(300, 3000), late_ms=draws.between(1000, 6000)
     )
 
 

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from quorate.records.ids import CallId, NodeId
     from quorate.sim.fates import Fates
@@ -49,6 +49,16 @@ class PartitionShape(Enum):
     ONE_WAY_LINK = "one direction of one link"
 
 
+@dataclass(slots=True, eq=False)
+class Hold:
+    """Messages of some kinds that a node sends, held back: as many as are left to hold."""
+
+    source: NodeId
+    kinds: tuple[type, ...]
+    left: int
+    held: list[tuple[NodeId, Callable[[], None]]] = field(default_factory=list)
+
+
 @dataclass(slots=True)
 class Network:
     """Who can reach whom, and how long it takes."""
@@ -56,6 +66,7 @@ class Network:
     options: NetworkOptions
     fates: Fates
     blocked: dict[tuple[NodeId, NodeId], None] = field(default_factory=dict)
+    holds: list[Hold] = field(default_factory=list)
     _were_blocked: dict[tuple[NodeId, NodeId], None] = field(default_factory=dict)
 
     def can_reach(self, source: NodeId, target: NodeId) -> bool:
@@ -87,6 +98,25 @@ class Network:
         if self.fates.happens(self.options.duplication_rate, "copies", source, target):
             delays.append(self.delay(source, target) + self.delay(source, target))
         return delays
+
+    def holds_back(
+        self, source: NodeId, target: NodeId, message: object, arrive: Callable[[], None]
+    ) -> bool:
+        """Whether this message arrives later than its way takes: when its hold is released."""
+        for hold in self.holds:
+            if hold.left and hold.source == source and isinstance(message, hold.kinds):
+                hold.left -= 1
+                hold.held.append((target, arrive))
+                self._were_blocked[source, target] = None
+                return True
+        return False
+
+    def release(self, hold: Hold) -> None:
+        """All that it holds arrives, and it holds nothing any more."""
+        self.holds.remove(hold)
+        for target, arrive in hold.held:
+            self._were_blocked[hold.source, target] = None
+            arrive()
 
     def heal(self) -> None:
         """Every link works again."""

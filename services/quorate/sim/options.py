@@ -17,7 +17,7 @@ from quorate.sim.network import NetworkOptions, PartitionShape
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachOptions:
-    """Who is found and reached at all: partitions, other addresses, strangers.
+    """Who is found and reached, and when: partitions, other addresses, strangers, late messages.
 
     `moves_together` is how often several nodes move at one moment, which they may only where
     bootstrap servers are names that hold wherever a node is (`has_bootstrap_names`).
@@ -30,6 +30,8 @@ class ReachOptions:
     move_every_ms: int = 0
     moves_together: float = 0.0
     strangers_every_ms: int = 0
+    late_every_ms: int = 0
+    late_ms: int = 3000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

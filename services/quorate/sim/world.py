@@ -194,8 +194,19 @@ class World:
         if target is None:
             return
         caller = PeerCaller(source.node_id, source.incarnation, effect.call)
-        for delay in self.network.deliveries(source.node_id, target.node_id):
-            self.schedule(delay, lambda: self._arrive(caller, target, effect.request))
+        self._carry(
+            source.node_id,
+            target.node_id,
+            effect.request,
+            lambda: self._arrive(caller, target, effect.request),
+        )
+
+    def _carry(self, source: NodeId, target: NodeId, message: object, arrive: Action) -> None:
+        """Have the copies of a message arrive that are not lost."""
+        network = self.network
+        for delay in network.deliveries(source, target):
+            if not network.holds or not network.holds_back(source, target, message, arrive):
+                self.schedule(delay, arrive)
 
     def _target(self, peer: Peer) -> SimulatedNode | None:
         node_id = self.addresses.of(peer)
@@ -216,8 +227,9 @@ class World:
         self, source: Node, caller: PeerCaller, response: PeerResponse | CallFailure
     ) -> None:
         """Carry an answer, or the news that a connection broke, back to the caller."""
-        for delay in self.network.deliveries(source.node_id, caller.node_id):
-            self.schedule(delay, lambda: self._answer(caller, response))
+        self._carry(
+            source.node_id, caller.node_id, response, lambda: self._answer(caller, response)
+        )
 
     def _answer(self, caller: PeerCaller, response: PeerResponse | CallFailure) -> None:
         node = self.nodes[caller.node_id]

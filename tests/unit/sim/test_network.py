@@ -4,7 +4,7 @@ import pytest
 
 from quorate.records.ids import NodeId
 from quorate.sim.fates import Fates
-from quorate.sim.network import Network, NetworkOptions, PartitionShape
+from quorate.sim.network import Hold, Network, NetworkOptions, PartitionShape
 
 NODES = [NodeId(1), NodeId(2), NodeId(3), NodeId(4)]
 
@@ -76,3 +76,26 @@ def test_a_calm_network_loses_nothing() -> None:
     network.isolate(NODES[0], NODES)
     network.calm_down()
     assert network.deliveries(NODES[0], NODES[1]) == [100]
+
+
+def test_what_is_held_back_arrives_when_its_hold_is_released() -> None:
+    network, arrived = a_network(), list[str]()
+    network.holds.append(hold := Hold(NODES[0], (str,), left=1))
+    assert not network.holds_back(NODES[1], NODES[0], "of somebody else", lambda: None)
+    assert not network.holds_back(NODES[0], NODES[1], 17, lambda: None)
+    assert network.holds_back(NODES[0], NODES[1], "late", lambda: arrived.append("late"))
+    assert not network.holds_back(NODES[0], NODES[1], "one too many", lambda: None)
+    assert not arrived
+    network.release(hold)
+    assert arrived == ["late"]
+    assert not network.holds
+
+
+def test_whoever_judges_takes_a_way_for_cut_whose_messages_are_held_back() -> None:
+    network = a_network()
+    network.holds.append(hold := Hold(NODES[0], (str,), left=1))
+    network.holds_back(NODES[0], NODES[1], "late", lambda: None)
+    assert list(network.take_cut()) == [(NODES[0], NODES[1])]
+    assert not network.take_cut()
+    network.release(hold)
+    assert list(network.take_cut()) == [(NODES[0], NODES[1])]

@@ -7,6 +7,7 @@ import pytest
 from quorate.records.ids import NodeId
 from quorate.sim.deeds.asking import Remove
 from quorate.sim.deeds.disks import Rot, Wipe
+from quorate.sim.deeds.late import HoldBack, Of
 from quorate.sim.deeds.network import Split
 from quorate.sim.deeds.processes import Die, Kill, Pause
 from quorate.sim.deeds.using import Write
@@ -137,3 +138,17 @@ def test_no_change_leaves_a_set_without_a_majority(stage: Stage) -> None:
     for who in others:
         stage.do(Kill(who=who, down_us=60 * SECOND_US))
     assert stage.do(Remove(whom=others[0])) is None
+
+
+def test_votes_that_are_held_back_arrive_when_another_epoch_has_begun(stage: Stage) -> None:
+    leader = leader_of(stage)
+    epoch = leader.led_epoch
+    other = next(node for node in stage.world.running() if node is not leader)
+    stage.do(HoldBack(who=other.node_id, of=Of.ELECTION, count=3, for_us=HOUR_US))
+    stage.do(Kill(who=leader.node_id, down_us=0))
+    [hold] = stage.world.network.holds
+    assert stage.world.run(LIMIT_MS, stop=lambda: bool(hold.held))
+    assert stage.world.run(LIMIT_MS, stop=lambda: not stage.world.network.holds)
+    told = [node.progress.epoch for node in stage.world.running() if node.progress is not None]
+    assert epoch is not None
+    assert max(told) > epoch

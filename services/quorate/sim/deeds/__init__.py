@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.deeds import asking, disks, in_vain, network, processes, using
+from quorate.sim.deeds import asking, disks, in_vain, late, network, processes, using
 
 if TYPE_CHECKING:
     from quorate.sim.stage import Deed
@@ -19,4 +19,5 @@ KINDS: Final[dict[str, type[Deed]]] = {
     **asking.KINDS,
     **using.KINDS,
     **in_vain.KINDS,
+    **late.KINDS,
 }
