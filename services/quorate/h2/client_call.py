@@ -152,12 +152,13 @@ class ClientCall(
 
     def drained(self) -> None:
         """What waited for room has left."""
+        # It may be told of what left at once, before something else had to wait.
+        if self.link is None or self.link.connection.queued(self.stream_id):
+            return
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
-        hot, link = self._hot, self.link
-        # It may be told of what left at once, before something else had to wait.
-        if hot is not None and link is not None and not link.connection.queued(self.stream_id):
-            hot.drained()
+        if self._hot is not None:
+            self._hot.drained()
 
     def was_reset(self, code: int, words: str) -> None:
         """The stream was cut off."""

@@ -118,10 +118,12 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
 
     def drained(self) -> None:
         """What waited for room has left."""
+        # It may be told of what left at once, before something else had to wait.
+        if self._connection.queued(self._stream_id):
+            return
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
-        # It may be told of what left at once, before something else had to wait.
-        if self._hot is not None and not self._connection.queued(self._stream_id):
+        if self._hot is not None:
             self._hot.drained()
 
     def cut_off(self) -> None:

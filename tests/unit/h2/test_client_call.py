@@ -273,6 +273,10 @@ async def test_a_write_waits_for_room(server: Server) -> None:
     writing = asyncio.ensure_future(call.write(b"a"))
     await settle()
     assert not writing.done()
+    # As one is told late of what left at once before.
+    call.drained()
+    await settle()
+    assert not writing.done()
     server.send(peers.window(100, call.stream_id))
     await writing
 

@@ -222,6 +222,29 @@ async def _wait_for_room(_: Any, context: Any) -> None:  # noqa: ANN401
     await context.write(b"abc")
 
 
+async def test_what_left_at_once_is_no_room_for_a_write_that_waits() -> None:
+    written: list[bytes] = []
+
+    async def write(_: Any, context: Any) -> None:  # noqa: ANN401
+        for message in (b"abc", b"def"):
+            await context.write(message)
+            written.append(message)
+
+    wire = Wire(streaming(write))
+    wire.greet()
+    wire.send(peers.settings(INITIAL_WINDOW_SIZE=0))
+    wire.call(b"")
+    await wire.settle()
+    wire.link._calls[1].drained()
+    await wire.settle()
+    assert written == []
+    wire.send(peers.window(8, 1))
+    await wire.settle()
+    assert written == [b"abc"]
+    wire.link.connection_lost(None)
+    await wire.settle()
+
+
 @pytest.mark.parametrize("handler", [unary(_echo), streaming(_wait_for_room)])
 async def test_an_answer_that_has_not_left_at_the_deadline_is_dropped(handler: Any) -> None:  # noqa: ANN401
     wire = Wire(handler)
