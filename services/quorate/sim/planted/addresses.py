@@ -28,7 +28,7 @@ BUGS: Final = (
     Bug(
         "dead-leader-is-believed",
         "a node that knows a leader's name asks nobody else, whether it answers or not (rule 26)",
-        (83,),
+        (168,),
         (Patch(Finding, "is_lost", _believe_the_dead),),
     ),
     Bug(

@@ -294,7 +294,7 @@ BUGS: Final = (
     Bug(
         "change-during-hand-over",
         "the voters are changed while leadership is handed over",
-        (90,),
+        (193,),
         (Patch(Changes, "why_pending", _overlook_hand_over),),
         within=300,
     ),

@@ -150,7 +150,7 @@ BUGS: Final = (
     Bug(
         "stale-flush-counts",
         "a flush that began before the log was cut counts for what was appended since (rule 14)",
-        (41,),
+        (98,),
         (
             Patch(RaftCore, "is_current", always(answer=True)),
             # Our followers fetch only when nothing waits for a flush; one that claims no more than

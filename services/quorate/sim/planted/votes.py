@@ -128,7 +128,7 @@ BUGS: Final = (
     Bug(
         "rivals-split-votes",
         "two that ask for pre-votes at one moment grant each other's",
-        (126,),
+        (144,),
         (Patch(Voting, "_reason_to_refuse_pre_vote", _grant_to_rivals),),
     ),
     Bug(
