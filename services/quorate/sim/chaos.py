@@ -13,8 +13,8 @@ from quorate.sim.deeds.in_vain import AskPeerInVain, WriteGarbled, WriteInVain
 from quorate.sim.deeds.late import HELD_MAX, HoldBack, Of
 from quorate.sim.deeds.network import Claim, Lie, Move, Split, TakeOver
 from quorate.sim.deeds.processes import FallBehind, Kill, LosePower, Pause, Stop
-from quorate.sim.draws import Draws
-from quorate.sim.keeping import SALTS, exponential
+from quorate.sim.draws import SALTS, Draws
+from quorate.sim.keeping import exponential
 from quorate.sim.loop import MILLION
 from quorate.sim.network import PartitionShape
 from quorate.sim.node import SimulatedNode, Status

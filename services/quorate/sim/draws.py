@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.records.ids import UUID_BYTES, ClusterId, TopicId, format_uuid
 
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 T = TypeVar("T")
+
+# So many streams a deed may name by its salt.
+SALTS: Final = 1 << 32
 
 
 class Draws:

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 from quorate.raft.api import CallFailure
 from quorate.raft.batches import batch_infos
 from quorate.raft.messages import FetchedBatches, FetchResponse
-from quorate.sim.draws import Draws
+from quorate.sim.draws import SALTS, Draws
 from quorate.sim.nonsense import spoilt
 
 if TYPE_CHECKING:
     from quorate.raft.messages import PeerResponse
     from quorate.records.ids import NodeId
     from quorate.sim.sides import WorldAround
-
-_SALTS = 1 << 32
 
 
 def on_its_way(
@@ -26,7 +24,7 @@ def on_its_way(
     rate = world.options.peers.spoilt_answer_rate
     if world.is_calm or not world.fates.happens(rate, "spoilt answers", source, target):
         return _parsed(response)
-    salt = int(world.fates.of("spoilt answers", source, target).random() * _SALTS)
+    salt = int(world.fates.of("spoilt answers", source, target).random() * SALTS)
     garbled = spoilt(response, world.nodes[target], Draws(salt, "answer"))
     world.remark(f"an answer of node {source} to node {target} is garbled: {_told(garbled)}")
     try:

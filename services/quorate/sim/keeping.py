@@ -7,9 +7,10 @@ something, and only then it is known what was done to it.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from quorate.sim.deeds.processes import Die
+from quorate.sim.draws import SALTS
 
 if TYPE_CHECKING:
     from random import Random
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from quorate.sim.endings import Doom
     from quorate.sim.node import SimulatedNode
     from quorate.sim.stage import Stage
-
-SALTS: Final = 1 << 32
 
 
 class Keeper:
