@@ -90,7 +90,7 @@ async def test_little_room_is_warned_about_at_first_and_then_each_minute(
     with caplog.at_level(logging.WARNING):
         for looks in range(1, 26):
             await beside.sees(MINIMUM * 4 - 1)
-            warnings = [record for record in caplog.records if WARNING in record.message]
+            warnings = [message for message in caplog.messages if WARNING in message]
             assert len(warnings) == 1 + (looks - 1) // 12
 
 
