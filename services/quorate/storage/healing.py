@@ -1,8 +1,9 @@
 """What a voter must not forget while its log is behind what it once had (rules 8, 16).
 
 The remembered end is durable before a damaged log is touched, and goes only when the log has
-reached it again. `abstains` marks a directory of kraft.version 0 that came up empty without the
-mark of a first bootstrap: nobody can tell it from one that lost its disk and with it a vote.
+reached it again; a checksum tells a flipped bit, which could lower it. `abstains` marks a directory
+of kraft.version 0 that came up empty without the mark of a first bootstrap: nobody can tell it from
+one that lost its disk and with it a vote.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from quorate.records.crc import crc32c
 from quorate.records.ids import (
     DirectoryId,
     Epoch,
@@ -26,6 +28,8 @@ from quorate.storage.files import remove_durably, write_atomically
 
 if TYPE_CHECKING:
     from quorate.storage.files import FileSystem
+
+_CHECKSUM = "checksum"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ def encode_healing(healing: Healing) -> bytes:
         ],
         "abstains": healing.abstains,
     }
+    fields[_CHECKSUM] = _checksum(fields)
     return json.dumps(fields, indent=2).encode() + b"\n"
 
 
@@ -84,6 +89,10 @@ def decode_healing(data: bytes) -> Healing:
     fields = json.loads(data)
     if fields["version"] != 1:
         raise ValueError(f"version {fields['version']}, known is 1")
+    # Releases before wrote none.
+    checksum = fields.pop(_CHECKSUM, None)
+    if checksum is not None and checksum != _checksum(fields):
+        raise ValueError(f"the checksum is {checksum}, its content has {_checksum(fields)}")
     end = fields["rememberedEnd"]
     remembered = None
     if end is not None:
@@ -95,6 +104,11 @@ def decode_healing(data: bytes) -> Healing:
         for voter in fields["voters"]
     )
     return Healing(remembered, voters, bool(fields["abstains"]))
+
+
+def _checksum(fields: dict[str, Any]) -> int:
+    """CRC-32C of what the file says, however it is laid out."""
+    return crc32c(json.dumps(fields, sort_keys=True).encode())
 
 
 def _directory(text: str | None) -> DirectoryId | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -39,6 +41,26 @@ def test_what_is_remembered_is_durable(healing: Healing) -> None:
     disk = Replica().disk
     write_healing(disk, PATH, healing)
     assert disk.first_unsafe("/data", "healing") is None
+    assert read_healing(disk, PATH) == healing
+
+
+def test_a_flipped_bit_changes_nothing_of_what_is_remembered() -> None:
+    healing = Healing(at(1018, 14), KEYS)
+    disk, data = Replica().disk, encode_healing(healing)
+    for position in range(len(data)):
+        for bit in range(8):
+            flipped = bytearray(data)
+            flipped[position] ^= 1 << bit
+            write_atomically(disk, PATH, bytes(flipped))
+            with suppress(StorageError):
+                assert read_healing(disk, PATH) == healing
+
+
+def test_a_file_of_an_earlier_release_has_no_checksum() -> None:
+    disk, healing = Replica().disk, Healing(at(10, 2), KEYS)
+    fields = json.loads(encode_healing(healing))
+    del fields["checksum"]
+    write_atomically(disk, PATH, json.dumps(fields).encode())
     assert read_healing(disk, PATH) == healing
 
 
