@@ -104,6 +104,9 @@ def check_history(
     if not entries:
         return
     log_start = entries[0].start_offset
+    if flushed is not None and len(entries) == 1 and log_start >= flushed:
+        # That of an empty log, which names the epoch below it: whatever is there came since.
+        return
     seen = entries_between(scanned, log_start=log_start, end=end)
     newest = entries[-1].start_offset
     limit = newest + 1 if flushed is None else max(flushed, newest + 1)

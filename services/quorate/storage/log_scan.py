@@ -78,6 +78,14 @@ class Boundary(NamedTuple):
     controls: int
 
 
+class _Disputed(NamedTuple):
+    """A batch that begins an epoch, which the epoch history has as another."""
+
+    epoch: int
+    before: Boundary
+    problem: Problem
+
+
 @dataclass(slots=True)
 class ScannedLog:
     """What holds together: everything below `end`, which is `position` in segment `segment`.
@@ -134,6 +142,7 @@ class _Scanner:
         self.is_epoch_known = base_epoch is not None
         self.may_be_wrong = False
         self.last_position = 0
+        self.disputed: _Disputed | None = None
         self.before = self._boundary()
 
     def run(self) -> ScannedLog:
@@ -154,8 +163,18 @@ class _Scanner:
                 self.log.problem = Problem(index, position, reason, may_be_torn=False)
             if self.log.problem is not None:
                 break
+        self._give_up_disputed()
         self._doubt_last()
         return self.log
+
+    def _give_up_disputed(self) -> None:
+        """End the log before a batch that is alone with an epoch other than the history has.
+
+        One of the two has flipped, and a log with a wrong epoch would win elections.
+        """
+        if self.disputed is not None:
+            self._cut(self.disputed.before)
+            self.log.problem = self.disputed.problem
 
     def _doubt_last(self) -> None:
         """Take back a last epoch that begins with the last batch and that nothing else knows of.
@@ -188,8 +207,17 @@ class _Scanner:
                 "checks, so a newer release may have written it: start that release here"
             ) from error
         starts_epoch = begins_epoch(controls)
-        self._check_epoch(header.base_offset, header.epoch, starts_epoch=starts_epoch)
+        self._settle_dispute(header.epoch, starts_epoch=starts_epoch)
+        self._check_epoch(header.epoch, starts_epoch=starts_epoch)
         self.before = self._boundary()
+        recorded = self.recorded.get(Offset(header.base_offset), header.epoch)
+        if starts_epoch and header.epoch != recorded:
+            reason = (
+                f"epoch {header.epoch}, but {recorded} in the epoch history, where the log goes on "
+                f"at {log.end}"
+            )
+            problem = Problem(index, batch.position, reason, may_be_torn=False)
+            self.disputed = _Disputed(header.epoch, self.before, problem)
         self.may_be_wrong = not log.epochs or header.epoch != log.epochs[-1].epoch
         if self.may_be_wrong:
             log.epochs.append(EpochStart(Epoch(header.epoch), Offset(header.base_offset)))
@@ -205,16 +233,24 @@ class _Scanner:
         log.segments[index].index(header.base_offset, batch.position)
         self._check_flushed(header.base_offset)
 
-    def _check_epoch(self, offset: int, epoch: int, *, starts_epoch: bool) -> None:
+    def _check_epoch(self, epoch: int, *, starts_epoch: bool) -> None:
         last = self.log.end.epoch
-        recorded, known = self.recorded.get(Offset(offset), epoch), self.epoch_max
+        known = self.epoch_max
         if epoch > max(known, last) and not starts_epoch:
             raise _Unfit(f"epoch {epoch}, above {known}, without a LeaderChange")
         problem = epoch_misfit(last, epoch, begins_epoch=starts_epoch)
         if self.is_epoch_known and problem is not None:
             raise _WrongEpoch(problem)
-        if starts_epoch and epoch != recorded:
-            raise _Unfit(f"epoch {epoch}, but {recorded} in the epoch history")
+
+    def _settle_dispute(self, epoch: int, *, starts_epoch: bool) -> None:
+        """Another batch comes: where it is of the same epoch, the epoch history is wrong.
+
+        Whoever compares the two as a whole then refuses that.
+        """
+        if self.disputed is not None:
+            if starts_epoch or epoch != self.disputed.epoch:
+                raise _Unfit(f"epoch {epoch}")
+            self.disputed = None
 
     def _check_flushed(self, base_offset: int) -> None:
         """The batch below the flushed end is the one that was flushed."""
@@ -227,6 +263,7 @@ class _Scanner:
             raise _Unfit(f"a batch that ends at {end}, but {flushed.end} was flushed")
         # The flushed end has confirmed this batch: what contradicts it is wrong itself.
         self.may_be_wrong = False
+        self.disputed = None
 
     def _cut(self, to: Boundary) -> None:
         log = self.log

@@ -96,6 +96,7 @@ LOG = ((1, 0), (2, 5), (4, 9))
         (((1, 0), (2, 5)), 0, 9),  # ours, killed before the flush of epoch 4 was over
         ((*LOG, (5, 12)), 0, 12),  # the log was cut at 12
         (((1, 0), (3, 7)), 12, 12),  # the log restarted at 12
+        (((3, 9),), 9, 9),  # the log restarted at 9, and went on with epoch 4
         ((), 0, 12),
     ],
 )
@@ -113,6 +114,7 @@ def test_a_history_that_a_crash_can_leave_is_accepted(
         (((1, 0), (2, 5)), 12),
         (((1, 0), (4, 9)), None),
         (((3, 0),), None),
+        (((3, 9),), 10),
     ],
 )
 def test_a_history_that_the_log_contradicts_is_refused(
@@ -120,3 +122,18 @@ def test_a_history_that_the_log_contradicts_is_refused(
 ) -> None:
     with pytest.raises(StorageError, match=r"x: says that epochs begin at .*remove the file"):
         check_history("x", epochs(*recorded), epochs(*LOG), first=0, end=12, flushed=flushed)
+
+
+def test_a_restarted_log_is_opened_whatever_it_went_on_with(veteran: Replica) -> None:
+    """Killed before the flush, after which the epoch history is written."""
+    info = veteran.snapshot(veteran.end)
+    data = veteran.disk.read(veteran.store.snapshots.path(info.snapshot_id))
+    replica = Replica()
+    replica.open()
+    replica.save(7)
+    replica.install(info.snapshot_id, data)
+    replica.begin_epoch(7)
+    replica.append(b"behind the snapshot")
+    end = replica.end
+    assert not replica.open().is_damaged
+    assert replica.end == end

@@ -123,6 +123,30 @@ def test_a_wrong_epoch_ends_the_log_before_it(
     assert (log.end, log.problem.may_be_torn) == (end, False)
 
 
+def test_two_batches_of_an_epoch_prove_that_the_history_is_wrong() -> None:
+    for wrong in (epochs((1, 0), (2, 5), (3, 6)), epochs((1, 0), (2, 5), (5, 6))):
+        log = scan(BATCHES, replace(WITNESSES, epochs=wrong))
+        assert (log.end, log.problem) == (END, None)
+        assert tuple(log.epochs) == HISTORY
+
+
+@pytest.mark.parametrize("behind", [[], [leader(7, 5)], [b"torn"]])
+def test_one_batch_against_the_history_proves_nothing(behind: list[bytes]) -> None:
+    wrong = replace(WITNESSES, quorum_epoch=Epoch(5), epochs=epochs((1, 0), (2, 5), (3, 6)))
+    log = scan([*BATCHES[:5], *behind], wrong)
+    assert log.end == at(6, 2)
+    assert log.problem is not None
+    assert not log.problem.may_be_torn
+    assert "epoch 4, but 3 in the epoch history" in log.problem.reason
+
+
+def test_the_flushed_end_settles_who_is_wrong() -> None:
+    wrong = replace(WITNESSES, epochs=epochs((1, 0), (2, 5), (3, 6)))
+    crc = scan(BATCHES[:5]).last_crc
+    log = scan(BATCHES[:5], replace(wrong, flushed=flushed_at(at(7, 4), crc)))
+    assert (log.end, log.problem) == (at(7, 4), None)
+
+
 def test_what_the_history_or_the_flushed_end_confirm_is_not_doubted() -> None:
     batches = [*BATCHES[:1], stamp(BATCHES[1], 1, 0)]
     assert scan(batches).end == at(0, 0)
