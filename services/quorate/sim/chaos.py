@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.sim.ageing import FILES, SMALL_FILES
 from quorate.sim.churn import Churn
 from quorate.sim.deeds.disks import BreakDisk, Hang, Rot, Wipe
+from quorate.sim.deeds.files import PutBack, RotSmall
 from quorate.sim.deeds.in_vain import AskPeerInVain, WriteGarbled, WriteInVain
 from quorate.sim.deeds.late import HELD_MAX, HoldBack, Of
 from quorate.sim.deeds.network import Claim, Lie, Move, Split, TakeOver
@@ -19,6 +21,7 @@ from quorate.sim.loop import MILLION
 from quorate.sim.network import PartitionShape
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.turns import Turns
+from quorate.storage.layout import HEALING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 TAKEN_OVER_US: Final = 3_000_000
 BEHIND_US: Final = 3_000_000
 BROKEN_US: Final = 4_000_000
+AGE_US: Final = 2_000_000
 
 
 class Chaos:
@@ -47,6 +51,8 @@ class Chaos:
         self._repeat("blackout", options.processes.blackout_every_ms, self.black_out)
         self._repeat("pause", options.processes.pause_every_ms, self.pause)
         self._repeat("rot", options.disks.rot_every_ms, self.rot)
+        self._repeat("small rot", options.disks.small_rot_every_ms, self.rot_small)
+        self._repeat("put back", options.disks.put_back_every_ms, self.put_back)
         self._repeat("broken disk", options.disks.disk_fault_every_ms, self.break_disk)
         self._repeat("hang", options.disks.hang_every_ms, self.hang_disk)
         self._repeat("wipe", options.disks.wipe_every_ms, self.wipe)
@@ -222,6 +228,33 @@ class Chaos:
         self.stage.do(Rot(who=node.node_id, at_ppm=at_ppm, bit=draws.between(0, 7)))
         if leader is not None and draws.chance(0.5):
             self._lose_power(leader, draws)
+
+    def rot_small(self, draws: Draws) -> None:
+        """Mostly another process reads it soon."""
+        node, file = self._pick(draws), draws.one(tuple(SMALL_FILES))
+        healing = [other for other in self.world.nodes.values() if other.is_healing]
+        if healing and draws.chance(0.5):
+            # Few are at any time, and not for long.
+            node, file = draws.one(healing), HEALING
+        rot = RotSmall(
+            who=node.node_id,
+            file=file,
+            at_ppm=int(draws.random.random() * MILLION),
+            bit=draws.between(0, 7),
+        )
+        self.stage.do(rot)
+        if draws.chance(0.7):
+            self.stage.do(Kill(who=node.node_id, down_us=self._down_us(draws)))
+
+    def put_back(self, draws: Draws) -> None:
+        """Mostly little has happened since: what is noticed least."""
+        deed = PutBack(
+            who=self._pick(draws).node_id,
+            file=draws.one(FILES),
+            after_us=exponential(draws.random, AGE_US),
+            down_us=self._down_us(draws),
+        )
+        self.stage.do(deed)
 
     def wipe(self, draws: Draws) -> None:
         """Half of the time it is back at once, while its old disk still counts as a voter."""

@@ -14,13 +14,10 @@ from quorate.sim.disk import SimulatedDisk
 from quorate.sim.logview import LogView
 from quorate.sim.loop import MILLION
 from quorate.sim.losses import Losses
+from quorate.sim.spoiling import Spoiling
 from quorate.sim.storage import LOG_DIR
-from quorate.storage.layout import (
-    DAMAGED_SUFFIX,
-    PART_SUFFIX,
-    TEMPORARY_SUFFIX,
-    checkpoint_name,
-)
+from quorate.storage.flushed_end import newest_slot
+from quorate.storage.layout import CHECKPOINT_SUFFIX, FLUSHED_END, LOG_SUFFIX, checkpoint_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +27,8 @@ if TYPE_CHECKING:
     from quorate.records.voters import Endpoint, Voter
     from quorate.sim.sides import WorldAround
 
-# What a start removes, or leaves for people to look at.
-_UNREAD: Final = (DAMAGED_SUFFIX, PART_SUFFIX, TEMPORARY_SUFFIX)
+# What holds records, and is read by a start.
+_WITH_RECORDS: Final = (LOG_SUFFIX, CHECKPOINT_SUFFIX)
 _OPENING: Final = ("open", "read", "list_dir", "sync_dir")
 # What is wrong with a disk, or with the process's share of the machine: the error, and of what.
 FAULTS: Final = {
@@ -60,6 +57,9 @@ class Hardware:
         self.faults_met: dict[str, None] = {}
         self.log = LogView()
         self.losses = Losses()
+        self.spoiling = Spoiling(self.disk)
+        # Whether the next start finds damage, or one that was cut short has found it.
+        self.is_harmed = False
         self.drift_ppm = 0
         self.base_ms = 0
         # How often something has befallen it, so that whoever looks sees what came in between.
@@ -104,12 +104,22 @@ class Hardware:
 
     @property
     def is_rotten(self) -> bool:
-        """Whether bits have flipped in a file that the next start reads."""
-        return any(
-            not name.endswith(_UNREAD)
-            for directory in (DATA_DIR, LOG_DIR)
-            for name in self.disk.rotten_files(directory)
-        )
+        """Whether bits have flipped in the log or in a snapshot, and the next start reads them."""
+        return any(name.endswith(_WITH_RECORDS) for name in self.disk.rotten_files(LOG_DIR))
+
+    @property
+    def has_lost_flushed_end(self) -> bool:
+        """Whether bits have flipped in flushed-end, and no slot of it is left."""
+        if FLUSHED_END not in self.disk.rotten_files(DATA_DIR):
+            return False
+        return newest_slot(self.spoiling.content(f"{DATA_DIR}/{FLUSHED_END}") or b"") is None
+
+    def age(self, path: str, data: bytes | None, *, harms: bool) -> None:
+        """Somebody puts an old file back; where that `harms`, what is there is there no more."""
+        if harms:
+            self.lose_what_is_there()
+            self.is_harmed = True
+        self.spoiling.put_back(path, data)
 
     def is_on_platter(self, snapshot_id: OffsetAndEpoch) -> bool:
         """Whether no power cut can take that snapshot."""

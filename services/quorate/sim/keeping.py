@@ -7,10 +7,14 @@ something, and only then it is known what was done to it.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
+from quorate.sim.deeds.disks import Wipe
 from quorate.sim.deeds.processes import Die
 from quorate.sim.draws import SALTS
+from quorate.sim.oracle import Violation
+from quorate.storage.layout import EPOCH_CHECKPOINT
 
 if TYPE_CHECKING:
     from random import Random
@@ -28,6 +32,7 @@ class Keeper:
         self.world = stage.world
         self.world.endings.when_dies = self.died
         self.world.endings.when_stops = self.stopped
+        self.world.endings.when_refused = self.refused
 
     def begin(self) -> None:
         """From now on chance may strike."""
@@ -50,6 +55,36 @@ class Keeper:
         node.kill()
         stream = self.world.fates.of("stops", node.node_id)
         self.stage.start_later(node, self._draw_down_us(stream))
+
+    def refused(self, node: SimulatedNode, error: Exception) -> None:
+        """A process could not begin: somebody mends what is wrong with the directory."""
+        stream = self.world.fates.of("mending", node.node_id)
+        down_us = self._draw_down_us(stream)
+        if isinstance(error, OSError):
+            self.stage.start_later(node, down_us)
+        elif node.spoiling.paths:
+            is_new = stream.random() < 0.5
+            delay_us = 0 if self.stage.is_over else down_us
+            self.world.schedule(delay_us, partial(self._mend, node, is_new=is_new))
+        else:
+            raise Violation(f"node {node.node_id} refuses a directory that nothing harmed: {error}")
+
+    def _mend(self, node: SimulatedNode, *, is_new: bool) -> None:
+        """Do what the refusal asks for: restore the file, give it up, or give up the directory."""
+        paths = node.spoiling.paths
+        if node.is_listening or not paths:
+            return
+        is_spare = not self.stage.is_over and self.world.options.kraft_version > 0
+        if is_new and is_spare and self.stage.sparing.can_spare(node):
+            Wipe(who=node.node_id, down_us=0).do(self.stage)
+            return
+        for path in paths:
+            if path.endswith(EPOCH_CHECKPOINT):
+                node.spoiling.remove(path)
+            else:
+                node.spoiling.mend(path)
+        self.world.remark(f"node {node.node_id} is mended")
+        node.start()
 
     def _draw_death(self, node: SimulatedNode, doom: Doom) -> Die:
         stream = self.world.fates.of("deaths", node.node_id)

@@ -44,6 +44,7 @@ def draw_mix(seed: int) -> Options:
     options = _with_brokers(options, Draws(seed, "brokers"))
     options = _with_bad_peers(options, Draws(seed, "bad peers"))
     options = _with_late_messages(options, Draws(seed, "late messages"))
+    options = _with_spoiled_files(options, Draws(seed, "files"))
     return _with_other_settings(options, Draws(seed, "settings"))
 
 
@@ -84,6 +85,23 @@ def _with_late_messages(options: Options, draws: Draws) -> Options:
     return with_fields(
         options, late_every_ms=draws.wide(300, 3000), late_ms=draws.between(1000, 6000)
     )
+
+
+def _with_spoiled_files(options: Options, draws: Draws) -> Options:
+    """Bits that rot in the small files, and files that are put back from before."""
+    if not draws.chance(0.15):
+        return options
+    return with_fields(
+        options,
+        small_rot_every_ms=_now_and_then(draws, 1000, 6000, 0.5),
+        put_back_every_ms=_now_and_then(draws, 1000, 6000, 0.5),
+    )
+
+
+def _now_and_then(draws: Draws, low_ms: int, high_ms: int, share: float) -> int:
+    """A mean interval, or never."""
+    every_ms = draws.between(low_ms, high_ms)
+    return every_ms if draws.chance(share) else 0
 
 
 def _with_other_settings(options: Options, draws: Draws) -> Options:

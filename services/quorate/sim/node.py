@@ -16,6 +16,7 @@ from quorate.raft.core import RaftCore
 from quorate.raft.messages import LogRange
 from quorate.sim.configuring import controller_config
 from quorate.sim.disk import Survival
+from quorate.sim.forgetting import is_in_dispute, tell_what_is_forgotten
 from quorate.sim.hardware import ROTTEN, Hardware
 from quorate.sim.host import ProcessDied
 from quorate.sim.logview import LogView
@@ -59,7 +60,7 @@ class SimulatedNode(Hardware):
         self.status = Status.STOPPED
         self.incarnation = 0
         self.is_paused = False
-        self.was_harmed = self.is_healing = self._is_harmed = False
+        self.was_harmed = self.is_healing = False
         self.led_epoch: Epoch | None = None
         self.progress: PublishProgress | None = None
         self.callers: dict[ReplyToken, PeerCaller] = {}
@@ -104,7 +105,7 @@ class SimulatedNode(Hardware):
 
         A recovery that was cut short may have set aside what was damaged: nothing tells it then.
         """
-        return not (self.is_rotten or self.is_healing or self._is_harmed)
+        return not (self.is_rotten or self.is_healing or self.is_harmed or self.spoiling.paths)
 
     def is_found_by(self, other: Node) -> bool:
         """Whether that one looks for this voter where it is."""
@@ -161,19 +162,23 @@ class SimulatedNode(Hardware):
 
     def _recover(self) -> RecoveredState:
         self.faults_met.clear()
-        if self.is_rotten or self._is_harmed:
+        is_in_doubt = is_in_dispute(self)
+        self.is_harmed |= self.is_rotten or is_in_doubt or self.has_lost_flushed_end
+        if self.is_harmed or self.spoiling.paths:
             self.faults_met[ROTTEN] = None
         # A recovery that does not end may have done with the damage, and the next one finds none.
-        self._is_harmed = self._is_harmed or self.is_rotten or self.is_healing
-        if self.is_rotten:
+        self.is_harmed |= self.is_healing
+        if self.is_rotten or is_in_doubt:
             # What it flushed after the bits rotted goes with them, and others were told of it.
             self.lose_what_is_there()
+        tell_what_is_forgotten(self, self.world.watch)
         self.config = controller_config(self.world, self, self.world.static_voters)
         self.store, found = open_storage(self.disk, self.config)
         self.store.node = self
         self.meta = found.meta
         recovered = found.state
-        self.was_harmed, self._is_harmed = self._is_harmed, False
+        self.was_harmed, self.is_harmed = self.is_harmed, False
+        self.spoiling.forget()
         for finding in found.findings:
             self.world.remark(f"node {self.node_id} finds: {finding}")
         self.is_healing = recovered.remembered_end is not None
@@ -228,7 +233,8 @@ class SimulatedNode(Hardware):
         self.disk.wipe()
         self.directory_id = directory_id
         self.log = LogView()
-        self.is_healing = self._is_harmed = False
+        self.is_healing = self.is_harmed = False
+        self.spoiling.forget()
 
     def fail(self, message: str) -> None:
         """The disk failed (rule 17): the core is never stepped again, the listener closes."""

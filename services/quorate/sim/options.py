@@ -70,6 +70,8 @@ class DiskOptions:
     slow_fsync_us: int = 0
     survivals: tuple[Survival, ...] = tuple(Survival)
     rot_every_ms: int = 0
+    small_rot_every_ms: int = 0
+    put_back_every_ms: int = 0
     disk_fault_every_ms: int = 0
     hang_every_ms: int = 0
     hang_ms: int = 4000

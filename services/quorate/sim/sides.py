@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from quorate.sim.fates import Fates
     from quorate.sim.invariants.invariant import Invariant
     from quorate.sim.network import PeerCaller
+    from quorate.sim.spoiling import Spoiling
     from quorate.sim.transcript import Transcript
     from quorate.storage.meta import MetaProperties
 
@@ -128,6 +129,11 @@ class MachineBelow(Node, Timeline, Protocol):
     def random(self) -> Random: ...
     @property
     def disk(self) -> SimulatedDisk: ...
+    @property
+    def spoiling(self) -> Spoiling:
+        """What was done to its files since its last sound start."""
+        ...
+
     @property
     def driver(self) -> RaftDriver:
         """The driver of the process of now."""

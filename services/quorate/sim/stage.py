@@ -83,7 +83,8 @@ class Stage:
             if node.is_paused:
                 node.resume()
             is_stopping = self._stopping.get(node.node_id) == node.incarnation
-            if node.is_rotten or is_stopping or is_lost(world, node):
+            is_spoiled = node.is_rotten or bool(node.spoiling.paths)
+            if is_spoiled or is_stopping or is_lost(world, node):
                 # A stop under way would end the process, and what it serves, later.
                 node.kill()
             node.start()

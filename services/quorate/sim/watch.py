@@ -93,6 +93,10 @@ class Watch(Invariant):
         for watcher in self._listening["saving"]:
             watcher.saving(node, state)
 
+    def forgot(self, node: Node, state: ElectionState) -> None:
+        for watcher in self._listening["forgot"]:
+            watcher.forgot(node, state)
+
     def decided(self, node: Node, request: WriteRequest, decision: Decision) -> None:
         for watcher in self._listening["decided"]:
             watcher.decided(node, request, decision)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from quorate.records.ids import NodeId
+from quorate.sim.ageing import SEGMENT, SMALL_FILES
 from quorate.sim.deeds.asking import Remove
 from quorate.sim.deeds.disks import Rot, Wipe
+from quorate.sim.deeds.files import PutBack, RotSmall
 from quorate.sim.deeds.late import HoldBack, Of
 from quorate.sim.deeds.network import Split
 from quorate.sim.deeds.processes import Die, Kill, Pause
@@ -16,9 +18,12 @@ from quorate.sim.keeping import Keeper
 from quorate.sim.network import PartitionShape
 from quorate.sim.node import SimulatedNode, Status
 from quorate.sim.options import Options
+from quorate.sim.oracle import Violation
 from quorate.sim.quorum import build
 from quorate.sim.stage import LEADER, Stage
 from quorate.sim.world import World
+from quorate.storage.errors import StorageError
+from quorate.storage.layout import EPOCH_CHECKPOINT, FLUSHED_END, QUORUM_STATE
 
 LIMIT_MS = 60_000
 SECOND_US = 1_000_000
@@ -152,3 +157,106 @@ def test_votes_that_are_held_back_arrive_when_another_epoch_has_begun(stage: Sta
     told = [node.progress.epoch for node in stage.world.running() if node.progress is not None]
     assert epoch is not None
     assert max(told) > epoch
+
+
+def rot_all(stage: Stage, node: SimulatedNode, file: str) -> list[str]:
+    """Flip each bit of a small file, a start each; the refusals."""
+    said: list[str] = []
+    stage.world.endings.when_refused = lambda _, error: said.append(str(error))
+    for bit in range(8 * len(node.spoiling.content(SMALL_FILES[file]) or b"")):
+        size_bytes = len(node.spoiling.content(SMALL_FILES[file]) or b"")
+        node.kill()
+        at_ppm = -(-(bit // 8) * 1_000_000 // size_bytes)
+        stage.do(RotSmall(who=node.node_id, file=file, at_ppm=at_ppm, bit=bit % 8))
+        node.start()
+        for path in node.spoiling.paths:
+            node.spoiling.mend(path)
+        node.start()
+        assert node.status is Status.RUNNING
+    return said
+
+
+@pytest.mark.parametrize("file", [QUORUM_STATE, EPOCH_CHECKPOINT])
+def test_rot_in_small_files_is_refused_or_harms_nobody(stage: Stage, file: str) -> None:
+    """Where it is neither, an invariant raises."""
+    node = stage.world.nodes[NodeId(1)]
+    assert any(file in said for said in rot_all(stage, node, file))
+    assert not node.is_healing
+
+
+def test_a_directory_that_is_refused_is_mended(stage: Stage) -> None:
+    node = stage.world.nodes[NodeId(1)]
+    stage.do(RotSmall(who=1, file=QUORUM_STATE, at_ppm=0, bit=0))
+    assert not node.is_whole
+    stage.do(Kill(who=1, down_us=SECOND_US))
+    assert stage.world.run(LIMIT_MS, stop=lambda: node.status is Status.RUNNING)
+    assert node.is_whole
+    assert not node.spoiling.paths
+
+
+def test_a_directory_is_not_refused_without_a_cause(stage: Stage) -> None:
+    with pytest.raises(Violation, match="nothing harmed"):
+        stage.world.endings.refused(stage.world.nodes[NodeId(1)], StorageError("no"))
+
+
+def test_small_files_rot_one_at_a_time(stage: Stage) -> None:
+    node = stage.world.nodes[NodeId(1)]
+    for file in (QUORUM_STATE, EPOCH_CHECKPOINT):
+        stage.do(RotSmall(who=1, file=file, at_ppm=0, bit=0))
+    assert node.spoiling.paths == [SMALL_FILES[QUORUM_STATE]]
+
+
+def test_a_small_file_is_named() -> None:
+    with pytest.raises(ValueError, match="file 'odd': one of quorum-state"):
+        RotSmall(who=1, file="odd", at_ppm=0, bit=0)
+
+
+def outdated(stage: Stage, file: str) -> SimulatedNode:
+    """A follower, a file of which is put back as it was before somebody else led."""
+    node = next(n for n in stage.world.nodes.values() if n is not leader_of(stage))
+    stage.do(PutBack(who=node.node_id, file=file, after_us=10 * SECOND_US, down_us=SECOND_US))
+    stage.do(Write(count=3))
+    stage.do(Kill(who=LEADER, down_us=SECOND_US))
+    run(stage, 8 * SECOND_US)
+    assert stage.world.run(LIMIT_MS, stop=lambda: node.status is not Status.RUNNING)
+    return node
+
+
+@pytest.mark.parametrize("file", [QUORUM_STATE, EPOCH_CHECKPOINT])
+def test_an_old_file_that_the_log_contradicts_is_refused(stage: Stage, file: str) -> None:
+    said: list[str] = []
+    stage.world.endings.when_refused = lambda _, error: said.append(str(error))
+    node = outdated(stage, file)
+    run(stage, 2 * SECOND_US)
+    assert node.status is Status.STOPPED
+    assert file in said[0]
+
+
+def test_an_old_segment_heals(stage: Stage) -> None:
+    node = outdated(stage, SEGMENT)
+    assert stage.world.run(LIMIT_MS, stop=lambda: node.is_healing)
+    assert stage.world.run(LIMIT_MS, stop=lambda: is_caught_up(stage.world))
+    assert node.is_whole
+
+
+def test_an_old_flushed_end_only_says_less(stage: Stage) -> None:
+    node = outdated(stage, FLUSHED_END)
+    assert not node.is_whole
+    assert stage.world.run(LIMIT_MS, stop=lambda: node.status is Status.RUNNING)
+    assert node.is_whole
+
+
+def test_an_only_voter_keeps_its_log() -> None:
+    world = World(1, Options(voters=1))
+    build(world)
+    assert world.run(LIMIT_MS, stop=lambda: is_caught_up(world))
+    stage = Stage(world)
+    stage.do(PutBack(who=1, file=SEGMENT, after_us=SECOND_US, down_us=SECOND_US))
+    stage.do(Write(count=3))
+    run(stage, 2 * SECOND_US)
+    assert world.nodes[NodeId(1)].is_whole
+
+
+def test_a_file_that_is_put_back_is_named() -> None:
+    with pytest.raises(ValueError, match="file 'odd': one of quorum-state"):
+        PutBack(who=1, file="odd", after_us=0, down_us=0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.sim.deeds import asking, disks, in_vain, late, network, processes, using
+from quorate.sim.deeds import asking, disks, files, in_vain, late, network, processes, using
 
 if TYPE_CHECKING:
     from quorate.sim.stage import Deed
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 KINDS: Final[dict[str, type[Deed]]] = {
     **processes.KINDS,
     **disks.KINDS,
+    **files.KINDS,
     **network.KINDS,
     **asking.KINDS,
     **using.KINDS,

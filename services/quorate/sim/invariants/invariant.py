@@ -76,6 +76,9 @@ class Invariant:
     def saving(self, node: Node, state: ElectionState) -> None:
         """Epoch, leader and vote are about to be made durable."""
 
+    def forgot(self, node: Node, state: ElectionState) -> None:
+        """A process is about to start with this quorum-state, and nobody can tell the loss."""
+
     def decided(self, node: Node, request: WriteRequest, decision: Decision) -> None:
         """A controller has decided on a request."""
 

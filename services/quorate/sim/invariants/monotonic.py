@@ -9,6 +9,7 @@ from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress, RecoveredState
+    from quorate.raft.messages import ElectionState
     from quorate.records.ids import Epoch, Offset, ReplicaKey
     from quorate.sim.seen import Node, World
 
@@ -36,6 +37,9 @@ class Monotonic(Invariant):
                 f"node {node.node_id} starts with a log that ends at {recovered.end}, "
                 f"before its snapshot at {newest}"
             )
+
+    def forgot(self, node: Node, state: ElectionState) -> None:
+        self._epochs[node.key] = state.epoch
 
     def published(self, node: Node, progress: PublishProgress) -> None:
         epoch = self._epochs.get(node.key)

@@ -9,6 +9,7 @@ from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
+    from quorate.raft.messages import ElectionState
     from quorate.records.ids import Epoch, ReplicaKey
     from quorate.sim.seen import Node, World
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 class OneVotePerEpoch(Invariant):
     """A replica votes for one candidate an epoch, and a restart does not make it forget.
 
+    What rotted or was put back counts as it stands there, where nobody can tell that it is wrong.
     Source: Raft paper, section 5.2 (votedFor is persistent); seed 000, quorum-state.
     """
 
@@ -32,6 +34,16 @@ class OneVotePerEpoch(Invariant):
                 f"after it voted for {first.node_id}"
             )
         self._newest[node.key] = max(epoch, self._newest.get(node.key, epoch))
+
+    def forgot(self, node: Node, state: ElectionState) -> None:
+        for key, epoch in list(self._votes):
+            is_other = epoch == state.epoch and self._votes[key, epoch] != state.voted
+            if key == node.key and (epoch > state.epoch or is_other):
+                del self._votes[key, epoch]
+        known = [epoch for key, epoch in self._votes if key == node.key]
+        self._newest.pop(node.key, None)
+        if known:
+            self._newest[node.key] = max(known)
 
     def started(self, node: Node, recovered: RecoveredState) -> None:
         epoch = self._newest.get(node.key)
