@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.sim.ageing import FILES, SMALL_FILES
 from quorate.sim.churn import Churn
-from quorate.sim.deeds.disks import BreakDisk, Hang, Rot, Wipe
+from quorate.sim.deeds.disks import BreakDisk, Fail, Hang, Rot, Wipe
 from quorate.sim.deeds.files import PutBack, RotSmall
 from quorate.sim.deeds.in_vain import AskPeerInVain, WriteGarbled, WriteInVain
 from quorate.sim.deeds.late import HELD_MAX, HoldBack, Of
 from quorate.sim.deeds.network import Claim, Lie, Move, Split, TakeOver
 from quorate.sim.deeds.processes import FallBehind, Kill, LosePower, Pause, Stop
 from quorate.sim.draws import SALTS, Draws
+from quorate.sim.hardware import SHORT, UNREADABLE
 from quorate.sim.keeping import exponential
 from quorate.sim.loop import MILLION
 from quorate.sim.network import PartitionShape
@@ -53,6 +54,8 @@ class Chaos:
         self._repeat("rot", options.disks.rot_every_ms, self.rot)
         self._repeat("small rot", options.disks.small_rot_every_ms, self.rot_small)
         self._repeat("put back", options.disks.put_back_every_ms, self.put_back)
+        self._repeat("unreadable", options.disks.unreadable_every_ms, self.fail_reads)
+        self._repeat("short", options.disks.short_every_ms, self.run_short)
         self._repeat("broken disk", options.disks.disk_fault_every_ms, self.break_disk)
         self._repeat("hang", options.disks.hang_every_ms, self.hang_disk)
         self._repeat("wipe", options.disks.wipe_every_ms, self.wipe)
@@ -204,6 +207,22 @@ class Chaos:
                 salt=draws.between(0, SALTS),
             )
             self.stage.do(deed)
+
+    def fail_reads(self, draws: Draws) -> None:
+        self._fail(draws, UNREADABLE)
+
+    def run_short(self, draws: Draws) -> None:
+        self._fail(draws, SHORT)
+
+    def _fail(self, draws: Draws, fault: str) -> None:
+        """Half of the time it is a process that has just begun, and reads all that there is."""
+        node = self._pick_running(draws)
+        if node is not None:
+            for_us = exponential(draws.random, BROKEN_US)
+            is_anew = draws.chance(0.5)
+            self.stage.do(Fail(who=node.node_id, fault=fault, for_us=for_us))
+            if is_anew:
+                self.stage.do(Kill(who=node.node_id, down_us=draws.between(0, BROKEN_US)))
 
     def hang_disk(self, draws: Draws) -> None:
         node = self._pick_running(draws)

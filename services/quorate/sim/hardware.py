@@ -37,6 +37,7 @@ FAULTS: Final = {
     "unreadable": (errno.EIO, ("read", "read_at")),
     "short of descriptors": (errno.EMFILE, _OPENING),
 }
+UNREADABLE: Final = "unreadable"
 SHORT: Final = "short of descriptors"
 ROTTEN: Final = "rotten"
 

@@ -32,6 +32,7 @@ class Keeper:
         self.world = stage.world
         self.world.endings.when_dies = self.died
         self.world.endings.when_stops = self.stopped
+        self.world.endings.when_runs_short = self.stopped
         self.world.endings.when_refused = self.refused
 
     def begin(self) -> None:

@@ -88,13 +88,15 @@ def _with_late_messages(options: Options, draws: Draws) -> Options:
 
 
 def _with_spoiled_files(options: Options, draws: Draws) -> Options:
-    """Bits that rot in the small files, and files that are put back from before."""
+    """Bits that rot in the small files, files that are put back from before, calls that fail."""
     if not draws.chance(0.15):
         return options
     return with_fields(
         options,
         small_rot_every_ms=_now_and_then(draws, 1000, 6000, 0.5),
         put_back_every_ms=_now_and_then(draws, 1000, 6000, 0.5),
+        unreadable_every_ms=_now_and_then(draws, 2000, 10_000, 0.5),
+        short_every_ms=_now_and_then(draws, 2000, 10_000, 0.5),
     )
 
 

@@ -72,6 +72,8 @@ class DiskOptions:
     rot_every_ms: int = 0
     small_rot_every_ms: int = 0
     put_back_every_ms: int = 0
+    unreadable_every_ms: int = 0
+    short_every_ms: int = 0
     disk_fault_every_ms: int = 0
     hang_every_ms: int = 0
     hang_ms: int = 4000

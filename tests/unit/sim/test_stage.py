@@ -7,12 +7,13 @@ import pytest
 from quorate.records.ids import NodeId
 from quorate.sim.ageing import SEGMENT, SMALL_FILES
 from quorate.sim.deeds.asking import Remove
-from quorate.sim.deeds.disks import Rot, Wipe
+from quorate.sim.deeds.disks import Fail, Rot, Wipe
 from quorate.sim.deeds.files import PutBack, RotSmall
 from quorate.sim.deeds.late import HoldBack, Of
 from quorate.sim.deeds.network import Split
 from quorate.sim.deeds.processes import Die, Kill, Pause
 from quorate.sim.deeds.using import Write
+from quorate.sim.hardware import SHORT, UNREADABLE
 from quorate.sim.healing import is_caught_up
 from quorate.sim.keeping import Keeper
 from quorate.sim.network import PartitionShape
@@ -260,3 +261,40 @@ def test_an_only_voter_keeps_its_log() -> None:
 def test_a_file_that_is_put_back_is_named() -> None:
     with pytest.raises(ValueError, match="file 'odd': one of quorum-state"):
         PutBack(who=1, file="odd", after_us=0, down_us=0)
+
+
+@pytest.mark.parametrize("fault", [SHORT, UNREADABLE])
+def test_calls_fail_for_a_while_and_nothing_is_lost(stage: Stage, fault: str) -> None:
+    node = stage.world.nodes[NodeId(1)]
+    end = node.log.end
+    stage.do(Fail(who=1, fault=fault, for_us=5 * SECOND_US))
+    stage.do(Kill(who=1, down_us=0))
+    run(stage, 4 * SECOND_US)
+    assert node.status is Status.STOPPED
+    assert stage.world.run(LIMIT_MS, stop=lambda: node.status is Status.RUNNING)
+    assert node.is_whole
+    assert node.log.end >= end
+
+
+def test_a_process_that_ran_short_is_started_anew(stage: Stage) -> None:
+    node = stage.world.nodes[NodeId(1)]
+    life = node.incarnation
+    stage.do(Fail(who=1, fault=SHORT, for_us=5 * SECOND_US))
+    stage.do(Kill(who=2, down_us=SECOND_US))
+    stage.do(Kill(who=LEADER, down_us=SECOND_US))
+    assert stage.world.run(LIMIT_MS, stop=lambda: node.incarnation > life)
+    assert stage.world.run(LIMIT_MS, stop=lambda: is_caught_up(stage.world))
+
+
+def test_a_process_whose_disk_failed_is_started_when_it_can_be_read(stage: Stage) -> None:
+    node = stage.world.nodes[NodeId(1)]
+    life = node.incarnation
+    stage.do(Fail(who=1, fault=UNREADABLE, for_us=SECOND_US))
+    node.fail("the disk failed")
+    run(stage, 2 * SECOND_US)
+    assert (node.status, node.incarnation) == (Status.RUNNING, life + 1)
+
+
+def test_a_fault_of_a_disk_is_named() -> None:
+    with pytest.raises(ValueError, match="fault 'odd': one of full"):
+        Fail(who=1, fault="odd", for_us=0)

@@ -9,11 +9,17 @@ from quorate.records.ids import DirectoryId
 from quorate.sim.disk import Survival
 from quorate.sim.hardware import FAULTS
 from quorate.sim.loop import MILLION
+from quorate.sim.node import Status
 from quorate.sim.quorum import replace_disk
 from quorate.sim.storage import rottable
 
 if TYPE_CHECKING:
     from quorate.sim.stage import Deed, Stage
+
+
+def _check_fault(fault: str) -> None:
+    if fault not in FAULTS:
+        raise ValueError(f"fault {fault!r}: one of {', '.join(FAULTS)} is needed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +36,7 @@ class BreakDisk:
     salt: int = 0
 
     def __post_init__(self) -> None:
-        if self.fault not in FAULTS:
-            raise ValueError(f"fault {self.fault!r}: one of {', '.join(FAULTS)} is needed")
+        _check_fault(self.fault)
 
     def do(self, stage: Stage) -> None:
         node = stage.find_running(self.who)
@@ -47,6 +52,39 @@ class BreakDisk:
                 node.start()
 
         stage.world.schedule(self.for_us, repair)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fail:
+    """Calls to a disk fail for a while, and then no more: nothing is replaced or lost.
+
+    A process that has ended or stands by then is started anew.
+    """
+
+    who: int
+    fault: str
+    for_us: int
+
+    def __post_init__(self) -> None:
+        _check_fault(self.fault)
+
+    def do(self, stage: Stage) -> None:
+        node = stage.find_running(self.who)
+        if node is None or node.disk_fault is not None:
+            return
+        node.disk_fault = self.fault
+        stage.world.remark(f"the disk of node {node.node_id} is {node.disk_fault}")
+
+        def end() -> None:
+            if stage.is_over or node.disk_fault != self.fault:
+                return
+            stage.world.remark(f"the disk of node {node.node_id} is no more {self.fault}")
+            node.disk_fault = None
+            if node.status is Status.FAILED:
+                node.kill()
+                node.start()
+
+        stage.world.schedule(self.for_us, end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +156,7 @@ class Wipe:
 
 KINDS: Final[dict[str, type[Deed]]] = {
     "break-disk": BreakDisk,
+    "fail": Fail,
     "hang": Hang,
     "rot": Rot,
     "wipe": Wipe,
