@@ -40,7 +40,7 @@ def is_lost(world: World, node: Node) -> bool:
     Nobody calls a node that is no voter, and a log that is gone names none that have moved.
     """
     is_voter = any(node.is_voter(voter) for voter in world.oracle.voters_at(world.oracle.end))
-    return not world.options.reach.has_bootstrap_names and (node.is_healing or not is_voter)
+    return not world.options.reach.has_bootstrap_names and not (node.is_whole and is_voter)
 
 
 def bootstrap_server(world: World, node: Node, other: Node) -> tuple[str, int]:

@@ -88,6 +88,11 @@ class Node(Protocol):
     @property
     def is_healing(self) -> bool: ...
     @property
+    def is_whole(self) -> bool:
+        """Whether its log has all that it ever had, and no damage that is still to be found."""
+        ...
+
+    @property
     def is_stepped(self) -> bool:
         """Whether its core hears of what happens: it is not paused, nor behind a call to a disk."""
         ...
