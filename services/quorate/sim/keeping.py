@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from quorate.sim.deeds.disks import Wipe
 from quorate.sim.deeds.processes import Die

@@ -79,9 +79,11 @@ class SnapshotWriter:
         return SnapshotInfo(self._snapshot_id, self._size_bytes)
 
     def abandon(self) -> None:
-        """Drop what has been written."""
+        """Drop what has been written, unless it has its name already."""
         self._file.close()
-        self._fs.remove(self._path + PART_SUFFIX)
+        part = self._path + PART_SUFFIX
+        if self._fs.exists(part):
+            self._fs.remove(part)
 
     def _write_values(self) -> None:
         if self._values:

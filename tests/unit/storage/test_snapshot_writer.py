@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -105,3 +107,18 @@ def test_an_abandoned_snapshot_leaves_nothing() -> None:
     snapshot.append([b"a"])
     snapshot.abandon()
     assert replica.files() == before
+
+
+def test_a_snapshot_that_has_its_name_may_be_given_up() -> None:
+    """Else what kept the directory from being flushed would be told as another failure."""
+    replica = Replica()
+    snapshot = writer(replica)
+
+    def refuse(operation: str, path: str) -> None:
+        if operation == "sync_dir":
+            raise OSError(errno.EMFILE, "too many open files", path)
+
+    replica.disk.hook = refuse
+    with pytest.raises(OSError, match="too many"):
+        snapshot.freeze()
+    snapshot.abandon()
