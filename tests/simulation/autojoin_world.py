@@ -15,9 +15,9 @@ from quorate.autojoin.state import Desired, Memory, Observed
 from quorate.autojoin.steps import (
     Action,
     AddVoter,
-    Decision,
     DeletePod,
     HandOver,
+    NextStep,
     RemoveVoter,
     Wait,
     WriteRecord,
@@ -189,7 +189,7 @@ class World:
     def desired(self) -> Desired:
         return Desired(stateful_set="q", replicas=self.replicas, revision=self.revision)
 
-    def operate(self, *, forgets: bool = False, loses: bool = False) -> Decision:
+    def operate(self, *, forgets: bool = False, loses: bool = False) -> NextStep:
         """One reconcile: it may die before the action (`loses`), or before its note (`forgets`)."""
         decision = decide(self.desired(), self.look())
         if forgets:

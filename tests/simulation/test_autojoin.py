@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from quorate.autojoin.steps import Cause, HandOver, Wait, Waiting
+from quorate.autojoin.steps import HandOver, StepCause, Wait, Waiting
 from tests.simulation.autojoin_world import CALM_TICKS, World, drawn
 from tests.unit.autojoin.looks import key
 
@@ -48,7 +48,7 @@ def calm(world: World) -> Wait:
     for _ in range(CALM_TICKS):
         world.tick()
         step = world.operate().step
-        hand_overs += isinstance(step, HandOver) and step.cause is Cause.LEADER_BEFORE_ROLL
+        hand_overs += isinstance(step, HandOver) and step.cause is StepCause.LEADER_BEFORE_ROLL
         said.append(step)
     assert hand_overs <= 1, "a roll hands over once"
     last = said[-1]

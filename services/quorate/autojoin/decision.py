@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from quorate.autojoin.membership import membership_steps, remembered, with_lost
 from quorate.autojoin.rolling import broken_steps, roll_steps
 from quorate.autojoin.state import BootstrapRecord
-from quorate.autojoin.steps import Action, Cause, Decision, Wait, Waiting, WriteRecord
+from quorate.autojoin.steps import Action, NextStep, StepCause, Wait, Waiting, WriteRecord
 from quorate.autojoin.view import View
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import DescribeQuorumResponse
 
 
-def decide(desired: Desired, seen: Observed) -> Decision:
+def decide(desired: Desired, seen: Observed) -> NextStep:
     """What to do now, and everything that is waited for."""
     memory = seen.memory
     if seen.quorum is not None:
@@ -28,13 +28,13 @@ def decide(desired: Desired, seen: Observed) -> Decision:
     waits: list[Wait] = []
     for step in _steps(desired, seen, memory):
         if not isinstance(step, Wait):
-            return Decision(step, tuple(waits), with_lost(memory, step))
+            return NextStep(step, tuple(waits), with_lost(memory, step))
         if step not in waits:
             waits.append(step)
     if not waits:
         voters = 0 if seen.quorum is None else len(seen.quorum.voters)
         waits = [Wait(Waiting.IN_STEP, f"{voters} voters, {desired.replicas} replicas")]
-    return Decision(waits[0], tuple(waits), memory)
+    return NextStep(waits[0], tuple(waits), memory)
 
 
 def _steps(desired: Desired, seen: Observed, memory: Memory) -> Iterator[Action | Wait]:
@@ -107,4 +107,4 @@ def _first_record(seen: Observed, quorum: DescribeQuorumResponse) -> Action | Wa
     cluster_id = next(pod.cluster_id for pod in seen.pods if pod.cluster_id is not None)
     first = min((state.key for state in quorum.voters), key=lambda key: key.node_id)
     text = f"cluster {cluster_id} exists, and {first} is a voter of it"
-    return WriteRecord(BootstrapRecord(cluster_id, first), Cause.FIRST_VOTER, text)
+    return WriteRecord(BootstrapRecord(cluster_id, first), StepCause.FIRST_VOTER, text)

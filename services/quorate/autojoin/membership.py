@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.autojoin.state import LOST_MAX, Memory
-from quorate.autojoin.steps import Action, AddVoter, Cause, HandOver, RemoveVoter, Wait, Waiting
+from quorate.autojoin.steps import Action, AddVoter, HandOver, RemoveVoter, StepCause, Wait, Waiting
 from quorate.autojoin.view import View, majority
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def remembered(desired: Desired, seen: Observed, quorum: DescribeQuorumResponse)
 
 def with_lost(memory: Memory, step: Action | Wait) -> Memory:
     """The memory that this step needs before it is done: its disk never comes back."""
-    if not isinstance(step, RemoveVoter) or step.cause is not Cause.DISK_REPLACED:
+    if not isinstance(step, RemoveVoter) or step.cause is not StepCause.DISK_REPLACED:
         return memory
     lost = [key for key in memory.lost if key != step.key]
     return replace(memory, lost=(*lost, step.key)[-LOST_MAX:])
@@ -54,7 +54,7 @@ def membership_steps(view: View, memory: Memory) -> Iterator[Action | Wait]:
     yield from _arrivals(view, memory)
 
 
-def _removal(view: View, state: ReplicaState, cause: Cause, text: str) -> RemoveVoter | Wait:
+def _removal(view: View, state: ReplicaState, cause: StepCause, text: str) -> RemoveVoter | Wait:
     """The removal, where those that are left can go on without it."""
     left = view.without(state.key)
     if not left:
@@ -91,7 +91,7 @@ def _replaced_disks(view: View, memory: Memory) -> Iterator[Action | Wait]:
             yield why
         else:
             text = f"pod {pod.name} has a new disk, {pod.key}"
-            yield _removal(view, old, Cause.DISK_REPLACED, text)
+            yield _removal(view, old, StepCause.DISK_REPLACED, text)
 
 
 def _returned(pod: Pod) -> Wait:
@@ -140,7 +140,7 @@ def _departures(view: View, memory: Memory) -> Iterator[Action | Wait]:
                 Waiting.ADD_FIRST, f"voter {state.key} goes when those that replace it are voters"
             )
             continue
-        cause = Cause.GHOST if pod is None else Cause.SCALE_DOWN
+        cause = StepCause.GHOST if pod is None else StepCause.SCALE_DOWN
         removal = _removal(view, state, cause, f"{view.desired.replicas} replicas are wanted")
         # Its own hook hands over while it ends; a leader that does not end yet has to be told.
         if isinstance(removal, RemoveVoter) and leads and pod is not None and not pod.is_deleting:
@@ -165,7 +165,7 @@ def _hand_over_from(view: View, leader: ReplicaState) -> HandOver | None:
         stays = ordinal is None or ordinal < view.desired.replicas
         if state.key != leader.key and stays and view.is_caught_up(state):
             text = f"the leader {leader.key} is beyond the {view.desired.replicas} replicas"
-            return HandOver(state.key, Cause.LEADER_BEFORE_SCALE_DOWN, text)
+            return HandOver(state.key, StepCause.LEADER_BEFORE_SCALE_DOWN, text)
     return None
 
 
@@ -217,4 +217,4 @@ def _arrival(view: View, memory: Memory, pod: Pod) -> Action | Wait:
             f"follow the leader and {needed} are needed",
         )
     text = f"pod {pod.name} has caught up, and {view.desired.replicas} replicas are wanted"
-    return AddVoter(pod.key, Cause.SCALE_UP, text)
+    return AddVoter(pod.key, StepCause.SCALE_UP, text)

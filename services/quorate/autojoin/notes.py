@@ -17,7 +17,7 @@ from quorate.records.ids import NodeId, ReplicaKey, parse_directory_id
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quorate.autojoin.steps import Action, Decision
+    from quorate.autojoin.steps import Action, NextStep
 
 HEALTHY = "QuorumHealthy"
 IN_STEP = "MembersInStep"
@@ -92,7 +92,7 @@ def read_conditions(text: str) -> dict[str, Condition]:
 
 
 def conditions_of(
-    decision: Decision, before: dict[str, Condition], *, has_leader: bool, now: str
+    decision: NextStep, before: dict[str, Condition], *, has_leader: bool, now: str
 ) -> tuple[Condition, ...]:
     """What to say after this decision; a status that stays keeps its time."""
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from quorate.autojoin.state import BootstrapRecord, Desired, Pod
-    from quorate.autojoin.steps import Decision
+    from quorate.autojoin.steps import NextStep
     from quorate.raft.messages import DescribeQuorumResponse
     from quorate.records.ids import ReplicaKey
 
@@ -111,7 +111,7 @@ class Quorum(Protocol):
 class Pass:
     """What came of one pass. `error` is why the action was not done."""
 
-    decision: Decision | None
+    decision: NextStep | None
     seen: Observed | None = None
     desired: Desired | None = None
     error: str | None = None
@@ -175,7 +175,7 @@ class Reconciler:
             self._pass_over(decision.step, error)
         return Pass(decision, seen, found.desired, error)
 
-    async def _tell(self, found: StatefulSet, decision: Decision, *, has_leader: bool) -> None:
+    async def _tell(self, found: StatefulSet, decision: NextStep, *, has_leader: bool) -> None:
         """Conditions where they have changed, and an Event where the reason has."""
         before = read_conditions(found.conditions)
         conditions = conditions_of(decision, before, has_leader=has_leader, now=self._timestamp())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.autojoin.steps import Action, Cause, DeletePod, HandOver, Wait, Waiting
+from quorate.autojoin.steps import Action, DeletePod, HandOver, StepCause, Wait, Waiting
 from quorate.autojoin.view import View, majority
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def broken_steps(desired: Desired, seen: Observed) -> Iterator[Action]:
     """Pods of an old revision that do not run; they need no quorum's leave."""
     for pod in stale_pods(desired, seen):
         if not pod.is_running:
-            yield _deletion(pod, Cause.NOT_RUNNING, "it does not run, and a new revision may")
+            yield _deletion(pod, StepCause.NOT_RUNNING, "it does not run, and a new revision may")
 
 
 def roll_steps(view: View) -> Iterator[Action | Wait]:
@@ -89,7 +89,7 @@ def _is_sound(view: View, voter: ReplicaState) -> bool:
     return pod.is_ready or pod.revision != view.desired.revision
 
 
-def _deletion(pod: Pod, cause: Cause, text: str) -> DeletePod:
+def _deletion(pod: Pod, cause: StepCause, text: str) -> DeletePod:
     return DeletePod(pod.name, pod.uid, pod.version, cause, text)
 
 
@@ -100,7 +100,7 @@ def _roll(view: View, pod: Pod) -> Action | Wait:
         return why
     if voter is not None and view.leads(voter) and len(view.quorum.voters) > 1:
         return _hand_over_from(view, voter, pod)
-    cause = Cause.NEW_REVISION if pod.is_ready else Cause.NOT_READY
+    cause = StepCause.NEW_REVISION if pod.is_ready else StepCause.NOT_READY
     return _deletion(pod, cause, f"its revision is {pod.revision}, not {view.desired.revision}")
 
 
@@ -137,4 +137,6 @@ def _hand_over_from(view: View, leader: ReplicaState, leaving: Pod) -> Action | 
     if not successors:
         return Wait(Waiting.NO_SUCCESSOR, f"nobody has caught up who could lead for {leaving.name}")
     text = f"pod {leaving.name} leads and has to be rolled"
-    return HandOver(min(successors, key=lambda each: each[:3])[3], Cause.LEADER_BEFORE_ROLL, text)
+    return HandOver(
+        min(successors, key=lambda each: each[:3])[3], StepCause.LEADER_BEFORE_ROLL, text
+    )

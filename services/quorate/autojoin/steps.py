@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import ReplicaKey
 
 
-class Cause(Enum):
+class StepCause(Enum):
     """Why something is done."""
 
     FIRST_VOTER = "FirstVoter"
@@ -60,7 +60,7 @@ class WriteRecord:
     """Note for good that the quorum exists, so that no empty disk begins a second one."""
 
     record: BootstrapRecord
-    cause: Cause
+    cause: StepCause
     text: str
 
 
@@ -69,7 +69,7 @@ class AddVoter:
     """Make a voter of an observer that has caught up."""
 
     key: ReplicaKey
-    cause: Cause
+    cause: StepCause
     text: str
 
 
@@ -78,7 +78,7 @@ class RemoveVoter:
     """Take a voter out of the set."""
 
     key: ReplicaKey
-    cause: Cause
+    cause: StepCause
     text: str
 
 
@@ -87,7 +87,7 @@ class HandOver:
     """Have another voter lead."""
 
     to: ReplicaKey
-    cause: Cause
+    cause: StepCause
     text: str
 
 
@@ -98,7 +98,7 @@ class DeletePod:
     name: str
     uid: str
     version: str
-    cause: Cause
+    cause: StepCause
     text: str
 
 
@@ -114,7 +114,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class NextStep:
     """One step, everything that is waited for beside it, and what to note before the step."""
 
     step: Action | Wait

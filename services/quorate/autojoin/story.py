@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from quorate.autojoin.state import Desired
-    from quorate.autojoin.steps import Action, Decision
+    from quorate.autojoin.steps import Action, NextStep
     from quorate.records.ids import ReplicaKey
     from quorate.telemetry.spans import Value
 
@@ -31,7 +31,7 @@ class Story:
         self._waited: frozenset[str] = frozenset()
 
     @contextmanager
-    def span(self, desired: Desired, decision: Decision, began_ns: int) -> Iterator[None]:
+    def span(self, desired: Desired, decision: NextStep, began_ns: int) -> Iterator[None]:
         """Around what a pass does that began at that wall-clock time and has decided."""
         waits = frozenset(wait.why.value for wait in decision.waits)
         is_news, self._waited = waits != self._waited, waits
@@ -44,7 +44,7 @@ class Story:
             yield
 
 
-def _told(desired: Desired, decision: Decision) -> dict[str, Value]:
+def _told(desired: Desired, decision: NextStep) -> dict[str, Value]:
     step = decision.step
     told: dict[str, Value] = {
         "k8s.statefulset.name": desired.stateful_set,

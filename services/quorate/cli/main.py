@@ -40,7 +40,7 @@ COMMANDS: Final = {
 }
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """Ends with status 1 on bad input, as Kafka's tools do."""
 
     def error(self, message: str) -> NoReturn:
@@ -63,9 +63,9 @@ def overview() -> str:
     return "\n".join(["commands:", *lines, "", "`quorate COMMAND --help` shows what each takes."])
 
 
-def make_parser(command: str | None) -> Parser:
+def make_parser(command: str | None) -> CommandParser:
     """The parser with the one command that is asked for, so that help is instant."""
-    parser = Parser(
+    parser = CommandParser(
         prog="quorate",
         description="A KRaft metadata quorum.",
         usage="quorate [--version] COMMAND ...",

@@ -143,7 +143,7 @@ def _run_seeds(arguments: argparse.Namespace) -> int:
         digest=arguments.digest,
         lines=_lines(arguments),
     )
-    tally = Tally()
+    tally = SeedTally()
     status = 0
     try:
         _show(results, tally, arguments)
@@ -209,7 +209,7 @@ def _shrink(case: Case, arguments: argparse.Namespace) -> None:
 
 
 @dataclass(slots=True)
-class Tally:
+class SeedTally:
     """What came of the seeds so far."""
 
     count: int = 0
@@ -237,7 +237,7 @@ class Tally:
         return " ".join([*words, "..."] if self.failed > NAMED_MAX else words)
 
 
-def _show(results: Iterable[SeedResult], tally: Tally, arguments: argparse.Namespace) -> None:
+def _show(results: Iterable[SeedResult], tally: SeedTally, arguments: argparse.Namespace) -> None:
     from quorate.sim.simulation import drawn_case
 
     for result in results:

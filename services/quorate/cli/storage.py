@@ -130,7 +130,7 @@ def random_uuid(arguments: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class FormatPlan:
     """What is to be written where; `kind` as Kafka's tool calls the directory."""
 
     directory: str
@@ -164,7 +164,7 @@ def format_storage(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _is_formatted(plan: Plan, *, may_be: bool) -> bool:
+def _is_formatted(plan: FormatPlan, *, may_be: bool) -> bool:
     path = f"{plan.directory}/{META_PROPERTIES}"
     present = read_meta(OsFileSystem(), path)
     if present is None:
@@ -184,7 +184,7 @@ def _is_formatted(plan: Plan, *, may_be: bool) -> bool:
     return True
 
 
-def make_plan(arguments: argparse.Namespace, config: ControllerConfig) -> Plan:
+def make_plan(arguments: argparse.Namespace, config: ControllerConfig) -> FormatPlan:
     """Make sense of the flags. Raises CommandError that names the flag and the remedy."""
     cluster_id = parse_cluster_id("--cluster-id", arguments.cluster_id)
     levels = _levels(arguments.feature)
@@ -218,7 +218,7 @@ def make_plan(arguments: argparse.Namespace, config: ControllerConfig) -> Plan:
             " who votes first must be said, or two halves could found two clusters"
         )
     meta = MetaProperties(config.node_id, cluster_id, directory_id)
-    return Plan(
+    return FormatPlan(
         directory=config.log.directory,
         kind=kind,
         formatting=Formatting(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.client.calls import Address
     from quorate.consensus.config import ControllerConfig
     from quorate.rpc.channels import ChannelKind
-    from quorate.storage.backup import Source
+    from quorate.storage.backup import BackupSource
 
 _LEADER_TIMEOUT_MS: Final = 3_000
 _POLL_S: Final = 0.05
@@ -123,7 +123,7 @@ def _await_local(directory: str, goal: OffsetAndEpoch, timeout_ms: int) -> None:
         time.sleep(_POLL_S)
 
 
-def _write(source: Source, output: str, *, is_committed: bool) -> str:
+def _write(source: BackupSource, output: str, *, is_committed: bool) -> str:
     """The file under its name, durable; its SHA-256."""
     unfinished = output + layout.TEMPORARY_SUFFIX
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC

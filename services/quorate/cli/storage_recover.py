@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class NamedDirectory:
     """A directory that was named, with its properties where those were."""
 
     directory: str
@@ -118,13 +118,13 @@ def _now_ms() -> int:
 # --- what is given --------------------------------------------------------------------------------
 
 
-def find_sources(arguments: argparse.Namespace) -> list[Source]:
+def find_sources(arguments: argparse.Namespace) -> list[NamedDirectory]:
     """The directories that the flags name. Raises CommandError, ConfigError."""
     sources = []
     for path in arguments.config:
         config = load_config(path, os.environ)
-        sources.append(Source(config.log.directory, config))
-    sources += [Source(os.path.abspath(path)) for path in arguments.directory]
+        sources.append(NamedDirectory(config.log.directory, config))
+    sources += [NamedDirectory(os.path.abspath(path)) for path in arguments.directory]
     if not sources:
         raise CommandError(
             "no directory is named: give --config of each controller whose disk is left, or"
@@ -152,7 +152,7 @@ def parse_ignored(texts: Sequence[str]) -> list[Address]:
         raise CommandError(f"--ignore-server: {error}") from error
 
 
-def _interrupted(sources: Sequence[Source]) -> tuple[Source, RescuePlan] | None:
+def _interrupted(sources: Sequence[NamedDirectory]) -> tuple[NamedDirectory, RescuePlan] | None:
     fs = OsFileSystem()
     found = [(source, read_plan(fs, source.directory)) for source in sources]
     plans = [(source, plan) for source, plan in found if plan is not None]
@@ -172,7 +172,7 @@ def _interrupted(sources: Sequence[Source]) -> tuple[Source, RescuePlan] | None:
     return source, plan
 
 
-def _survey(source: Source) -> Survivor:
+def _survey(source: NamedDirectory) -> Survivor:
     fs = OsFileSystem()
     config = source.config
     if config is not None:
@@ -187,7 +187,7 @@ def _survey(source: Source) -> Survivor:
     return survey(fs, source.directory, StorageConfig(node_id=meta.node_id))
 
 
-def _make_report(sources: Sequence[Source], cluster_id: ClusterId | None) -> Report:
+def _make_report(sources: Sequence[NamedDirectory], cluster_id: ClusterId | None) -> Report:
     survivors = []
     for source in sources:
         try:
@@ -227,7 +227,7 @@ def _make_report(sources: Sequence[Source], cluster_id: ClusterId | None) -> Rep
     return Report(plan, chosen.directory, tuple(survivors))
 
 
-def _servers(sources: Sequence[Source], report: Report) -> list[Address]:
+def _servers(sources: Sequence[NamedDirectory], report: Report) -> list[Address]:
     """Everybody who may lead: bootstrap servers, the controllers named, the voters of every log."""
     servers: list[Address] = []
     for source in sources:

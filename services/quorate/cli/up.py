@@ -113,7 +113,7 @@ async def _run(quorum: LocalQuorum) -> None:
 
                 await _watch(supervisor, client, stopped, show, say)
         else:
-            changes = Changes(_print_line)
+            changes = ControllerNews(_print_line)
             supervisor = Supervisor(quorum.nodes, _print_line)
             await _watch(supervisor, client, stopped, changes.show, _print_line)
 
@@ -227,7 +227,7 @@ def table_of(rows: Sequence[Row], quorum: LocalQuorum) -> Table:
     return table
 
 
-class Changes:
+class ControllerNews:
     """Says only what changed, a line for each controller in a new state or epoch."""
 
     def __init__(self, say: Callable[[str], None]) -> None:

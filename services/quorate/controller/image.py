@@ -84,7 +84,7 @@ _COUNTING: Final = [name for name in _NAMES if hasattr(getattr(MetadataImage(), 
 _counting_of: Final[Callable[[MetadataImage], tuple[Any, ...]]] = attrgetter(*_COUNTING)
 
 
-class _Part(Generic[P, D]):
+class _DeltaPart(Generic[P, D]):
     """A part of a delta, made of the image's when it is first asked for: few change at a time."""
 
     def __init__(self, begin: Callable[[P], D], finish: Callable[[D], P]) -> None:
@@ -109,12 +109,12 @@ def _itself(part: P) -> P:
 class MetadataDelta:
     """What has changed since `image`: the same parts, as replay changes them and decisions see."""
 
-    features = _Part[Map[str, int], Map[str, int]](_itself, _itself)
-    brokers = _Part[Brokers, Brokers](_itself, _itself)
-    topics = _Part(Topics.mutate, TopicsDelta.finish)
-    configs = _Part(Configs.mutate, ConfigsDelta.finish)
-    client_quotas = _Part(ClientQuotas.mutate, ClientQuotasDelta.finish)
-    opaque = _Part(Opaque.mutate, OpaqueDelta.finish)
+    features = _DeltaPart[Map[str, int], Map[str, int]](_itself, _itself)
+    brokers = _DeltaPart[Brokers, Brokers](_itself, _itself)
+    topics = _DeltaPart(Topics.mutate, TopicsDelta.finish)
+    configs = _DeltaPart(Configs.mutate, ConfigsDelta.finish)
+    client_quotas = _DeltaPart(ClientQuotas.mutate, ClientQuotasDelta.finish)
+    opaque = _DeltaPart(Opaque.mutate, OpaqueDelta.finish)
 
     def __init__(self, image: MetadataImage) -> None:
         self.image = image

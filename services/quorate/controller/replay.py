@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.controller.errors import ReplayError
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
-from quorate.controller.runs import Run
+from quorate.controller.runs import RecordRun
 from quorate.controller.slices import finish
 from quorate.controller.subjects import SUBJECTS
 from quorate.records.ids import Offset
@@ -89,7 +89,7 @@ def replay_record_in_slices(
         raise _named(error, record, offset) from error
 
 
-def replay_run(delta: MetadataDelta, run: Run, base_offset: Offset) -> bool:
+def replay_run(delta: MetadataDelta, run: RecordRun, base_offset: Offset) -> bool:
     """All records of a run at once, or none of them: they are to be replayed one by one then."""
 
     def replay_one(record: MetadataRecord, place: int) -> None:
@@ -138,12 +138,12 @@ class Replayer:
         state = _Following(self.image, self._newest, is_open=self._is_in_transaction)
         offset = base_offset
         for item in records:
-            if isinstance(item, Run):
+            if isinstance(item, RecordRun):
                 yield
                 if replay_run(state.delta, item, offset):
                     offset = Offset(offset + len(item))
                     continue
-            for record in item.records() if isinstance(item, Run) else (item,):
+            for record in item.records() if isinstance(item, RecordRun) else (item,):
                 if (offset - base_offset) % SLICE_RECORDS == SLICE_RECORDS - 1:
                     yield
                 if type(record) in _BY_ITSELF:

@@ -48,7 +48,7 @@ SPREAD_MIN: Final = 4
 _OTHER, _CREATION, _CHANGE = range(3)
 
 
-class Run:
+class RecordRun:
     """Neighbouring records of a piece that may be taken at once."""
 
     def __init__(self, piece: Piece, start: int, stop: int, kind: int) -> None:
@@ -130,7 +130,7 @@ class Run:
         topics.put_rows(changes.taken(order).applied(old), old)
 
 
-Item: TypeAlias = MetadataRecord | Run
+Item: TypeAlias = MetadataRecord | RecordRun
 
 
 def items_in(buffer: bytes, position: int, header: BatchHeader) -> Iterator[Item]:
@@ -163,6 +163,6 @@ def items_of(pieces: Iterable[Piece]) -> Iterator[Item]:
         for (start, before), (stop, behind) in pairwise(zip(bounds, many, strict=True)):
             if behind - before >= RUN_MIN:
                 yield from piece.records(alone, start)
-                yield Run(piece, start, stop, int(kinds[start]))
+                yield RecordRun(piece, start, stop, int(kinds[start]))
                 alone = stop
         yield from piece.records(alone, len(piece))

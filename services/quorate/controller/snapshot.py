@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.controller.features.levels import encode_at, metadata_version
 from quorate.controller.image import LogPosition, MetadataDelta, MetadataImage
 from quorate.controller.replay import replay_record
-from quorate.controller.runs import Run
+from quorate.controller.runs import RecordRun
 from quorate.controller.slices import finish
 from quorate.controller.subjects import SUBJECTS
 from quorate.records.ids import Offset
@@ -68,7 +68,7 @@ class SnapshotLoader:
         offset = Offset(self._position.end_offset - 1)
         delta = self._delta
         for item in items:
-            if not isinstance(item, Run):
+            if not isinstance(item, RecordRun):
                 replay_record(delta, item, offset)
                 yield
             elif item.replay(delta, lambda record, _: replay_record(delta, record, offset)):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from quorate.h2 import frames
 from quorate.h2.checks import BreachError, unpadded
-from quorate.h2.frames import ErrorCode
+from quorate.h2.frames import H2ErrorCode
 from quorate.h2.headers import BlockReader
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ class Blocks:
         Raises BreachError, and BlockError for what cannot be read.
         """
         if stream_id == 0:
-            raise BreachError(ErrorCode.PROTOCOL_ERROR, "HEADERS on stream 0")
+            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "HEADERS on stream 0")
         if flags & frames.PADDED:
             payload = unpadded(payload)
         depends_on = None
         if flags & frames.WITH_PRIORITY:
             if len(payload) < 5:
-                raise BreachError(ErrorCode.FRAME_SIZE_ERROR, "HEADERS without their priority")
+                raise BreachError(H2ErrorCode.FRAME_SIZE_ERROR, "HEADERS without their priority")
             depends_on = frames.WORD.unpack_from(payload)[0] & frames.STREAM_ID_MAX
             payload = payload[5:]
         self.stream_id, self.is_last = stream_id, bool(flags & frames.END_STREAM)
@@ -58,13 +58,13 @@ class Blocks:
     def go_on(self, flags: int, payload: bytes) -> Fields | None:
         """A CONTINUATION frame; the fields, if it is the last. Raises as `begin` does."""
         if not self.is_open:
-            raise BreachError(ErrorCode.PROTOCOL_ERROR, "CONTINUATION of nothing")
+            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "CONTINUATION of nothing")
         self._frames += 1
         limits = self._limits
         size = len(self._bytes) + len(payload)
         if size > limits.block_bytes_max or self._frames > limits.block_frames_max:
             words = f"a header block of {size} bytes in {self._frames} frames"
-            raise BreachError(ErrorCode.ENHANCE_YOUR_CALM, words)
+            raise BreachError(H2ErrorCode.ENHANCE_YOUR_CALM, words)
         self._bytes += payload
         if not flags & frames.END_HEADERS:
             return None

@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 
 from quorate.h2 import wire
-from quorate.h2.frames import ErrorCode
+from quorate.h2.frames import H2ErrorCode
 from quorate.h2.headers import block_of
 from quorate.h2.hot_stream import HandsOver, HotStream
 from quorate.h2.inbox import Inbox
@@ -162,7 +162,7 @@ class ClientCall(
 
     def was_reset(self, code: int, words: str) -> None:
         """The stream was cut off."""
-        if code == ErrorCode.CANCEL and self.time_remaining() == 0:
+        if code == H2ErrorCode.CANCEL and self.time_remaining() == 0:
             # The server has the same deadline, and was quicker.
             self._finish(_Code.DEADLINE_EXCEEDED, _EXPIRED)
             return
@@ -172,7 +172,7 @@ class ClientCall(
         """End the call from this side, also where the server said that all was well."""
         if not self.done():
             if self.link is not None:
-                self.link.connection.reset(self.stream_id, ErrorCode.CANCEL)
+                self.link.connection.reset(self.stream_id, H2ErrorCode.CANCEL)
                 self.link.flush_soon()
             self._finish(code, words)
         else:

@@ -178,7 +178,7 @@ class ClientLink(asyncio.Protocol):
             # Nobody may wait for it any more.
             self.ready.exception()
         for call in list(self._calls.values()):
-            call.was_reset(frames.ErrorCode.REFUSED_STREAM, why)
+            call.was_reset(frames.H2ErrorCode.REFUSED_STREAM, why)
         self._calls.clear()
         self._gone(self)
 

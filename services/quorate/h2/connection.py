@@ -17,7 +17,7 @@ from quorate.h2.events import (
     DataReceived,
     HeadersReceived,
 )
-from quorate.h2.frames import ErrorCode
+from quorate.h2.frames import H2ErrorCode
 from quorate.h2.headers import (
     BlockError,
     fault_of_request,
@@ -60,7 +60,7 @@ class Connection(Control):
             self._fail(error.code, str(error))
         return self.take_events()
 
-    def _fail(self, code: ErrorCode, words: str) -> None:
+    def _fail(self, code: H2ErrorCode, words: str) -> None:
         self.go_away(code, words)
         self.is_over = True
         self._events.append(ConnectionFailed(code, words))
@@ -70,7 +70,7 @@ class Connection(Control):
         if self._preface:
             at = len(self._preface)
             if data[:at] != self._preface[:end]:
-                raise BreachError(ErrorCode.PROTOCOL_ERROR, "this is no preface of HTTP/2")
+                raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "this is no preface of HTTP/2")
             if end < at:
                 self._in = data
                 return
@@ -81,7 +81,7 @@ class Connection(Control):
             size = high << 16 | low
             if size > size_max:
                 words = f"a frame of {size} bytes: {size_max} are the most"
-                raise BreachError(ErrorCode.FRAME_SIZE_ERROR, words)
+                raise BreachError(H2ErrorCode.FRAME_SIZE_ERROR, words)
             begin = at + frames.HEAD_BYTES
             if end - begin < size:
                 break
@@ -91,10 +91,10 @@ class Connection(Control):
 
     def _frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
         if not self._had_settings and (kind != frames.SETTINGS or flags & frames.ACK):
-            raise BreachError(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
+            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
         blocks = self._blocks
         if blocks.is_open and (kind != frames.CONTINUATION or stream_id != blocks.stream_id):
-            raise BreachError(ErrorCode.PROTOCOL_ERROR, "a frame within a header block")
+            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "a frame within a header block")
         if kind == frames.DATA:
             self._data(flags, stream_id, payload)
         elif kind == frames.HEADERS:
@@ -118,7 +118,7 @@ class Connection(Control):
             if stream is None:
                 return
         elif not stream.can_receive:
-            self._break(stream, ErrorCode.STREAM_CLOSED, "HEADERS after the end of the stream")
+            self._break(stream, H2ErrorCode.STREAM_CLOSED, "HEADERS after the end of the stream")
             return
         wrong = self._fault(stream, fields, is_last=is_last)
         if wrong is None and self._blocks.is_circular:
@@ -150,14 +150,14 @@ class Connection(Control):
             self._spend()
             return None
         if was_ours is not None:
-            raise BreachError(ErrorCode.STREAM_CLOSED, "HEADERS on a stream that has ended")
+            raise BreachError(H2ErrorCode.STREAM_CLOSED, "HEADERS on a stream that has ended")
         if self._is_client or not stream_id & 1 or stream_id <= self._last_peer_id:
             words = f"stream {stream_id} may not be opened, after {self._last_peer_id}"
-            raise BreachError(ErrorCode.PROTOCOL_ERROR, words)
+            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, words)
         self._last_peer_id = stream_id
         if stream_id > self._last_answered_id or len(self._streams) >= self._limits.streams_max:
             self._spend()
-            self.refuse(stream_id, ErrorCode.REFUSED_STREAM)
+            self.refuse(stream_id, H2ErrorCode.REFUSED_STREAM)
             self._remember(stream_id, is_ours=True)
             return None
         return self._add(stream_id)
@@ -168,7 +168,7 @@ class Connection(Control):
         size = len(payload)
         self._in_window -= size
         if self._in_window < 0:
-            raise BreachError(ErrorCode.FLOW_CONTROL_ERROR, "more bytes than the window has")
+            raise BreachError(H2ErrorCode.FLOW_CONTROL_ERROR, "more bytes than the window has")
         self._ungranted += size
         if flags & frames.PADDED:
             payload = unpadded(payload)
@@ -181,9 +181,9 @@ class Connection(Control):
         if stream is None:
             self._data_on_ended(stream_id)
         elif not stream.can_receive:
-            self._break(stream, ErrorCode.STREAM_CLOSED, "DATA after the end of the stream")
+            self._break(stream, H2ErrorCode.STREAM_CLOSED, "DATA after the end of the stream")
         elif not stream.had_headers:
-            self._break(stream, ErrorCode.PROTOCOL_ERROR, "DATA before a response")
+            self._break(stream, H2ErrorCode.PROTOCOL_ERROR, "DATA before a response")
         else:
             self._data_on(stream, payload, size, is_last=is_last)
         self._grant()
@@ -192,7 +192,7 @@ class Connection(Control):
         stream.in_window -= size
         if stream.in_window < 0:
             words = "more bytes than the stream's window has"
-            self._break(stream, ErrorCode.FLOW_CONTROL_ERROR, words)
+            self._break(stream, H2ErrorCode.FLOW_CONTROL_ERROR, words)
             return
         # What fills a frame up is read at once.
         stream.read += size - len(payload)
@@ -201,7 +201,8 @@ class Connection(Control):
         if stream.body_left is not None:
             stream.body_left -= len(payload)
             if stream.body_left < 0:
-                self._break(stream, ErrorCode.PROTOCOL_ERROR, "more bytes than content-length says")
+                words = "more bytes than content-length says"
+                self._break(stream, H2ErrorCode.PROTOCOL_ERROR, words)
                 return
         if is_last and not self._peer_ended(stream):
             return
@@ -213,7 +214,7 @@ class Connection(Control):
         self._check_opened(stream_id, "DATA")
         self._spend()
         if not self._ended.get(stream_id):
-            self.refuse(stream_id, ErrorCode.STREAM_CLOSED)
+            self.refuse(stream_id, H2ErrorCode.STREAM_CLOSED)
 
     def close(self) -> None:
         """The connection is gone: nobody will read what has come on it."""
@@ -225,7 +226,7 @@ class Connection(Control):
         """The peer sends no more on a stream; False where that is too early."""
         if stream.body_left:
             words = "fewer bytes than content-length says"
-            self._break(stream, ErrorCode.PROTOCOL_ERROR, words)
+            self._break(stream, H2ErrorCode.PROTOCOL_ERROR, words)
             return False
         stream.can_receive = False
         return True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from quorate.h2 import frames
 from quorate.h2.checks import BreachError, check_place, check_size
 from quorate.h2.events import GoneAway, PingAnswered, StreamEnded, StreamsAllowed
-from quorate.h2.frames import ErrorCode
+from quorate.h2.frames import H2ErrorCode
 from quorate.h2.limits import Patience, Unread
 from quorate.h2.sending import Sender
 
@@ -51,7 +51,7 @@ class Control(Sender):
     def _spend(self, idle_frames: int = 1) -> None:
         if not self._patience.spend(self._now_s, idle_frames):
             words = "too many frames that carry nothing"
-            raise BreachError(ErrorCode.ENHANCE_YOUR_CALM, words)
+            raise BreachError(H2ErrorCode.ENHANCE_YOUR_CALM, words)
 
     # --- frames -----------------------------------------------------------------------------------
 
@@ -78,23 +78,23 @@ class Control(Sender):
             check_place(stream_id, on_stream=True)
             depends_on = frames.WORD.unpack_from(payload)[0] if size == 5 else 0
             if size != 5:
-                self._break_or_refuse(stream_id, ErrorCode.FRAME_SIZE_ERROR)
+                self._break_or_refuse(stream_id, H2ErrorCode.FRAME_SIZE_ERROR)
             elif depends_on & frames.STREAM_ID_MAX == stream_id:
-                self._break_or_refuse(stream_id, ErrorCode.PROTOCOL_ERROR)
+                self._break_or_refuse(stream_id, H2ErrorCode.PROTOCOL_ERROR)
         elif kind == frames.GOAWAY:
             check_place(stream_id, on_stream=False)
             if size < 8:
-                raise BreachError(ErrorCode.FRAME_SIZE_ERROR, f"GOAWAY of {size} bytes")
+                raise BreachError(H2ErrorCode.FRAME_SIZE_ERROR, f"GOAWAY of {size} bytes")
             last, code = frames.WORD.unpack_from(payload)[0], frames.WORD.unpack_from(payload, 4)[0]
             words = payload[8 : 8 + _WORDS_MAX].decode(errors="replace")
             self._events.append(GoneAway(last & frames.STREAM_ID_MAX, code, words))
         elif kind == frames.PUSH_PROMISE:
-            raise BreachError(ErrorCode.PROTOCOL_ERROR, "nobody wants PUSH_PROMISE")
+            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, "nobody wants PUSH_PROMISE")
 
     def _settings(self, flags: int, payload: bytes) -> None:
         self._had_settings = True
         if len(payload) % 6 or (flags & frames.ACK and payload):
-            raise BreachError(ErrorCode.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes")
+            raise BreachError(H2ErrorCode.FRAME_SIZE_ERROR, f"SETTINGS of {len(payload)} bytes")
         if flags & frames.ACK:
             return
         # Of several values for one setting the last holds: the streams are visited once.
@@ -102,11 +102,11 @@ class Control(Sender):
         push, window = values.get(frames.ENABLE_PUSH, 0), values.get(frames.INITIAL_WINDOW_SIZE)
         frame_bytes = values.get(frames.MAX_FRAME_SIZE)
         if push > 1 or (push and self._is_client):
-            raise BreachError(ErrorCode.PROTOCOL_ERROR, f"SETTINGS: ENABLE_PUSH is {push}")
+            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, f"SETTINGS: ENABLE_PUSH is {push}")
         if frame_bytes is not None:
             if not frames.FRAME_BYTES <= frame_bytes <= frames.FRAME_BYTES_MAX:
                 words = f"SETTINGS: MAX_FRAME_SIZE is {frame_bytes}"
-                raise BreachError(ErrorCode.PROTOCOL_ERROR, words)
+                raise BreachError(H2ErrorCode.PROTOCOL_ERROR, words)
             self._frame_bytes = min(frame_bytes, self._limits.frame_bytes_max)
         if frames.MAX_CONCURRENT_STREAMS in values:
             self._events.append(StreamsAllowed(values[frames.MAX_CONCURRENT_STREAMS]))
@@ -114,7 +114,7 @@ class Control(Sender):
             self._spend(self.stream_count // _STREAMS_OF_A_FRAME)
         if window is not None and not self._set_initial_window(window):
             words = f"SETTINGS: INITIAL_WINDOW_SIZE is {window}"
-            raise BreachError(ErrorCode.FLOW_CONTROL_ERROR, words)
+            raise BreachError(H2ErrorCode.FLOW_CONTROL_ERROR, words)
         self._put(frames.SETTINGS, frames.ACK, 0, b"")
         # Behind the acknowledgement: before it a peer need not know what its new window lets come.
         if window is not None and self._waiting:
@@ -126,7 +126,7 @@ class Control(Sender):
             return
         if self._widen(stream_id, size):
             return
-        code = ErrorCode.FLOW_CONTROL_ERROR if size else ErrorCode.PROTOCOL_ERROR
+        code = H2ErrorCode.FLOW_CONTROL_ERROR if size else H2ErrorCode.PROTOCOL_ERROR
         words = f"WINDOW_UPDATE by {size}"
         if stream_id == 0:
             raise BreachError(code, words)
@@ -178,14 +178,14 @@ class Control(Sender):
 
     # --- streams that come to an end --------------------------------------------------------------
 
-    def reset(self, stream_id: int, code: ErrorCode) -> None:
+    def reset(self, stream_id: int, code: H2ErrorCode) -> None:
         """Cut a stream off; nothing that waits for it is sent."""
         stream = self._streams.get(stream_id)
         if stream is not None:
             self.refuse(stream_id, code)
             self._forget(stream, is_ours=True)
 
-    def go_away(self, code: ErrorCode, words: str = "") -> None:
+    def go_away(self, code: H2ErrorCode, words: str = "") -> None:
         """Take no stream any more that the peer opens from now on."""
         self._last_answered_id = min(self._last_answered_id, self._last_peer_id)
         head = frames.WORD.pack(self._last_answered_id) + frames.WORD.pack(code)
@@ -194,14 +194,14 @@ class Control(Sender):
     def _moved(self) -> None:
         self._patience.earn()
 
-    def _break(self, stream: Stream, code: ErrorCode, words: str) -> None:
+    def _break(self, stream: Stream, code: H2ErrorCode, words: str) -> None:
         """End a stream for what the peer has done on it."""
         self._spend()
         self.refuse(stream.id, code)
         self._forget(stream, is_ours=True)
         self._events.append(StreamEnded(stream.id, code, words, is_peers=False))
 
-    def _break_or_refuse(self, stream_id: int, code: ErrorCode) -> None:
+    def _break_or_refuse(self, stream_id: int, code: H2ErrorCode) -> None:
         stream = self._streams.get(stream_id)
         if stream is not None:
             self._break(stream, code, "PRIORITY that may not be")
@@ -213,7 +213,7 @@ class Control(Sender):
         last = self._last_peer_id if is_peers else self._next_id - 2
         if stream_id == 0 or stream_id > last:
             words = f"{what} on stream {stream_id}, which nobody has opened"
-            raise BreachError(ErrorCode.PROTOCOL_ERROR, words)
+            raise BreachError(H2ErrorCode.PROTOCOL_ERROR, words)
 
     def _finished(self, stream: Stream) -> None:
         """Our end of a stream is closed."""
@@ -221,7 +221,7 @@ class Control(Sender):
             self._forget(stream, is_ours=False)
         elif not self._is_client:
             # The answer is complete: what the peer still sends would be read by nobody.
-            self.refuse(stream.id, ErrorCode.NO_ERROR)
+            self.refuse(stream.id, H2ErrorCode.NO_ERROR)
             self._forget(stream, is_ours=True)
 
     def _forget(self, stream: Stream, *, is_ours: bool) -> None:

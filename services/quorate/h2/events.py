@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from quorate.h2.frames import ErrorCode
+    from quorate.h2.frames import H2ErrorCode
     from quorate.h2.headers import Fields
 
 
@@ -61,7 +61,7 @@ class GoneAway(NamedTuple):
 class ConnectionFailed(NamedTuple):
     """The peer broke a rule. A GOAWAY is the last that is sent; then the connection is closed."""
 
-    code: ErrorCode
+    code: H2ErrorCode
     words: str
 
 

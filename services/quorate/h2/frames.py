@@ -44,7 +44,7 @@ FRAME_BYTES_MAX: Final = 2**24 - 1
 STREAM_ID_MAX: Final = 2**31 - 1
 
 
-class ErrorCode(IntEnum):
+class H2ErrorCode(IntEnum):
     """Why a stream or a connection ends."""
 
     NO_ERROR = 0

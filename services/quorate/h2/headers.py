@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hpack import Decoder, Encoder
 from hpack.exceptions import HPACKError, OversizedHeaderListError
 
-from quorate.h2.frames import ErrorCode
+from quorate.h2.frames import H2ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +40,7 @@ _OF_CONNECTIONS: Final = frozenset(
 class BlockError(Exception):
     """A block that ends the connection, since what the next one means is unknown."""
 
-    def __init__(self, code: ErrorCode, words: str) -> None:
+    def __init__(self, code: H2ErrorCode, words: str) -> None:
         super().__init__(words)
         self.code = code
 
@@ -55,7 +55,7 @@ class Fields:
         self.pairs = pairs
         self.content_length: int | None = None
         self.wrong: str | None = None
-        self.code = ErrorCode.PROTOCOL_ERROR
+        self.code = H2ErrorCode.PROTOCOL_ERROR
         # Whatever a reader makes of the fields, for the next one with the same.
         self.meaning: Any = None
 
@@ -75,15 +75,15 @@ class BlockReader:
             return known
         if _SIZE_UPDATES.match(block):
             words = "a block changes the size of the table more than twice"
-            raise BlockError(ErrorCode.COMPRESSION_ERROR, words)
+            raise BlockError(H2ErrorCode.COMPRESSION_ERROR, words)
         table = self._decoder.header_table.dynamic_entries
         count, newest = len(table), table[0] if table else None
         try:
             pairs = [(bytes(name), bytes(value)) for name, value in self._decode(block)]
         except OversizedHeaderListError as error:
-            raise BlockError(ErrorCode.ENHANCE_YOUR_CALM, str(error)) from error
+            raise BlockError(H2ErrorCode.ENHANCE_YOUR_CALM, str(error)) from error
         except HPACKError as error:
-            raise BlockError(ErrorCode.COMPRESSION_ERROR, str(error)) from error
+            raise BlockError(H2ErrorCode.COMPRESSION_ERROR, str(error)) from error
         fields = judged(pairs, self._limits)
         # The newest entry is in front: it is another one after any that was put in.
         if len(table) != count or (count and table[0] is not newest):
@@ -107,7 +107,7 @@ def judged(pairs: list[tuple[bytes, bytes]], limits: Limits) -> Fields:
     fields = Fields([pair for pair in pairs if not pair[0].startswith(b":")])
     size = sum(len(name) + len(value) + _FIELD_OVERHEAD for name, value in pairs)
     if size > limits.header_bytes_max or len(pairs) > limits.header_count_max:
-        fields.code = ErrorCode.ENHANCE_YOUR_CALM
+        fields.code = H2ErrorCode.ENHANCE_YOUR_CALM
         fields.wrong = (
             f"{len(pairs)} headers with {size} bytes: {limits.header_count_max} with "
             f"{limits.header_bytes_max} are the most"

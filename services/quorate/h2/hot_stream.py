@@ -98,7 +98,7 @@ class HandsOverSome(HandsOver):
         """End before the first message of which this is false."""
 
 
-class Call(Protocol):
+class HotCall(Protocol):
     """What a stream needs of its call."""
 
     def send(self, message: Any) -> bool: ...  # noqa: ANN401 - a message of any service
@@ -125,7 +125,7 @@ class HotStream:
 
     def __init__(
         self,
-        call: Call,
+        call: HotCall,
         inbox: Inbox,
         taker: Taker,
         decode: Callable[[bytes], Any] | None,

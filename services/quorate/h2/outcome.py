@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 
 from quorate.h2 import wire
-from quorate.h2.frames import ErrorCode
+from quorate.h2.frames import H2ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 _Code = grpc.StatusCode
 _OF_RESETS: Final = {
-    ErrorCode.REFUSED_STREAM: (_Code.UNAVAILABLE, "the server refused the stream"),
-    ErrorCode.CANCEL: (_Code.CANCELLED, "the server cancelled the call"),
-    ErrorCode.ENHANCE_YOUR_CALM: (_Code.RESOURCE_EXHAUSTED, "the server wants fewer calls"),
-    ErrorCode.INADEQUATE_SECURITY: (_Code.PERMISSION_DENIED, "the server wants better security"),
+    H2ErrorCode.REFUSED_STREAM: (_Code.UNAVAILABLE, "the server refused the stream"),
+    H2ErrorCode.CANCEL: (_Code.CANCELLED, "the server cancelled the call"),
+    H2ErrorCode.ENHANCE_YOUR_CALM: (_Code.RESOURCE_EXHAUSTED, "the server wants fewer calls"),
+    H2ErrorCode.INADEQUATE_SECURITY: (_Code.PERMISSION_DENIED, "the server wants better security"),
 }
 _OF_HTTP: Final = {
     b"400": _Code.INTERNAL,

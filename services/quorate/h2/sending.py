@@ -10,7 +10,7 @@ from quorate.h2.streams import Stream
 
 if TYPE_CHECKING:
     from quorate.h2.events import Event
-    from quorate.h2.frames import ErrorCode
+    from quorate.h2.frames import H2ErrorCode
     from quorate.h2.limits import Limits
 
 PING_BYTES: Final = bytes(8)
@@ -136,7 +136,7 @@ class Sender:
         """Ask the peer for a sign of life."""
         self._put(frames.PING, 0, 0, PING_BYTES)
 
-    def refuse(self, stream_id: int, code: ErrorCode) -> None:
+    def refuse(self, stream_id: int, code: H2ErrorCode) -> None:
         """RST_STREAM."""
         self._put(frames.RST_STREAM, 0, stream_id, frames.WORD.pack(code))
 

@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 
 from quorate.h2 import wire
-from quorate.h2.frames import ErrorCode
+from quorate.h2.frames import H2ErrorCode
 from quorate.h2.hot_stream import HandsOverSome, HotStream
 from quorate.h2.inbox import IN_A_TURN, Inbox
 from quorate.h2.server_answer import OK, ServerAnswer
@@ -173,7 +173,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             self._stop_clock()
             # What nobody waits for any more would stay as long as its client likes.
             if self._connection.queued(self._stream_id):
-                self._connection.reset(self._stream_id, ErrorCode.CANCEL)
+                self._connection.reset(self._stream_id, H2ErrorCode.CANCEL)
                 self._link.flush_soon()
             self._tell_done()
 

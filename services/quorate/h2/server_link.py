@@ -17,7 +17,7 @@ from quorate.h2.events import (
     PingAnswered,
     StreamEnded,
 )
-from quorate.h2.frames import ErrorCode
+from quorate.h2.frames import H2ErrorCode
 from quorate.h2.limits import IDLE_S, PING_EVERY_S, PING_PATIENCE_S, PREFACE_S, UNREAD_S
 from quorate.h2.requests import request_of
 from quorate.h2.server_call import ServerCall
@@ -85,7 +85,7 @@ class ServerLink(asyncio.Protocol):
             return
         session = transport.get_extra_info("ssl_object")
         if session is not None and session.selected_alpn_protocol() != ALPN:
-            self._end(ErrorCode.INADEQUATE_SECURITY, "the client does not offer h2 by ALPN")
+            self._end(H2ErrorCode.INADEQUATE_SECURITY, "the client does not offer h2 by ALPN")
             return
         self.connection.start()
         self.flush_soon()
@@ -166,7 +166,7 @@ class ServerLink(asyncio.Protocol):
         if call is None:
             if len(self._calls) >= self._calls_max:
                 # Streams that were reset are gone, while their handlers may not be yet.
-                self.connection.reset(stream_id, ErrorCode.REFUSED_STREAM)
+                self.connection.reset(stream_id, H2ErrorCode.REFUSED_STREAM)
                 return
             call = self._calls[stream_id] = ServerCall(self, stream_id, request_of(event.fields))
             call.begin()
@@ -200,7 +200,7 @@ class ServerLink(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def _end(self, code: ErrorCode, words: str) -> None:
+    def _end(self, code: H2ErrorCode, words: str) -> None:
         self.connection.go_away(code, words)
         self._failed(ConnectionFailed(code, words))
 
@@ -236,7 +236,7 @@ class ServerLink(asyncio.Protocol):
         """End a connection that is idle, half-open, or never was one of HTTP/2; ask who is left."""
         if not self._is_known:
             if now_s - self._begun_s > PREFACE_S:
-                self._end(ErrorCode.SETTINGS_TIMEOUT, "nothing was sent")
+                self._end(H2ErrorCode.SETTINGS_TIMEOUT, "nothing was sent")
             return
         if self._paused_s is not None and now_s - self._paused_s > UNREAD_S:
             self._give_up("reads nothing")
@@ -258,7 +258,7 @@ class ServerLink(asyncio.Protocol):
         """Take no call any more, and close the connection behind the last."""
         if not self._is_leaving:
             self._is_leaving = True
-            self.connection.go_away(ErrorCode.NO_ERROR, words)
+            self.connection.go_away(H2ErrorCode.NO_ERROR, words)
             self.flush_soon()
 
     def abandon(self) -> list[asyncio.Task[None]]:

@@ -23,7 +23,7 @@ INSTALL: Final = "python -m pip install 'quorate[pipeline]'"
 ROWS_DEFAULT: Final = 200
 
 
-class Parser(argparse.ArgumentParser):
+class JobParser(argparse.ArgumentParser):
     """Ends with status 1 on bad input, as the other commands do."""
 
     def error(self, message: str) -> NoReturn:
@@ -56,7 +56,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one job from its words, under spark-submit or without; returns the exit status."""
-    parser = Parser(
+    parser = JobParser(
         prog="quorate pipeline",
         description="Questions about the past of a quorum, answered from its log by Spark.",
         epilog=overview(),

@@ -14,7 +14,7 @@ from quorate.raft.leaves import has_leave, leaving
 from quorate.raft.messages import MembershipResponse, Reason, TransferLeadershipRequest
 from quorate.raft.notes import Cause, NoteKind
 from quorate.raft.obstacles import Obstacle
-from quorate.raft.roles import HandOver, Leader
+from quorate.raft.roles import Leader, PendingHandOver
 from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class HandingOver:
             assert obstacle is not None
             self.changes.refuse(token, obstacle)
             return
-        role.hand_over = HandOver(token, voter.key, r.timers.after(r.config.election_timeout_ms))
+        deadline = r.timers.after(r.config.election_timeout_ms)
+        role.hand_over = PendingHandOver(token, voter.key, deadline)
         role.begin_epoch_deadline = r.timers.now
         r.out.note(NoteKind.HAND_OVER_BEGUN, f"hands over to {voter.key}", to=voter.key.node_id)
         self.advance()
@@ -102,7 +103,7 @@ class HandingOver:
         for event in hand_over.held:
             self.leading.propose(event)
 
-    def _why_late(self, role: Leader, hand_over: HandOver) -> str:
+    def _why_late(self, role: Leader, hand_over: PendingHandOver) -> str:
         r = self.r
         within = f"within {r.config.election_timeout_ms} ms: this leader goes on; see that"
         if not self._has_whole_log(role, hand_over.to):

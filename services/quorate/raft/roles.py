@@ -164,7 +164,7 @@ class PendingChange:
 
 
 @dataclass(slots=True)
-class HandOver:
+class PendingHandOver:
     """Leadership goes to `to` once it has the whole log and has answered this leader.
 
     Proposals are held back until then. `is_answered` is whether it answered since this began.
@@ -211,7 +211,7 @@ class Leader:
     read_round_is_sent: bool = False
     read_rounds_echoed: dict[ReplicaKey, int] = field(default_factory=dict)
     pending: PendingChange | None = None
-    hand_over: HandOver | None = None
+    hand_over: PendingHandOver | None = None
     updates: dict[NodeId, Voter] = field(default_factory=dict)
     leaves: dict[ReplicaKey, Leave] = field(default_factory=dict)
     unanswered: set[ReplicaKey] = field(default_factory=set)

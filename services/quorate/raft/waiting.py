@@ -22,7 +22,7 @@ from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
     from quorate.raft.replica import Replica
-    from quorate.raft.roles import HandOver, Leader, PendingChange
+    from quorate.raft.roles import Leader, PendingChange, PendingHandOver
 
 
 def settle(replica: Replica, role: Leader) -> None:
@@ -60,7 +60,7 @@ def _end_change(replica: Replica, pending: PendingChange, info: LeaderInfo) -> N
     replica.out.reply(pending.token, obstacle.response(info))
 
 
-def _end_hand_over(replica: Replica, hand_over: HandOver, info: LeaderInfo) -> None:
+def _end_hand_over(replica: Replica, hand_over: PendingHandOver, info: LeaderInfo) -> None:
     """To lead no more is what a hand-over is about; what it held back was never appended."""
     replica.out.reply(hand_over.token, MembershipResponse(ErrorCode.NONE, "", info))
     for event in hand_over.held:

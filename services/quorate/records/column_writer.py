@@ -47,7 +47,7 @@ def write_columns(
     schema = schema_of(record_type)
     if version not in schema.versions or version not in schema.flexible:
         raise SchemaError(f"{schema.name}: version {version} has no columns")
-    writer = _Writer(version, count)
+    writer = _RowWriter(version, count)
     writer.constant(head)
     writer.struct(schema.body, columns)
     return writer.rows()
@@ -59,7 +59,7 @@ def values_of(rows: Rows) -> list[bytes]:
     return [data[at : at + size] for at in range(0, len(data), size)] if size else [b""] * len(rows)
 
 
-class _Writer:
+class _RowWriter:
     """Writes the rows of one shape from left to right."""
 
     def __init__(self, version: int, count: int) -> None:
@@ -108,7 +108,7 @@ class _Writer:
                 tagged.append((field.tag, field, column))
         self.constant(encode_uvarint(len(tagged)))
         for tag, field, column in sorted(tagged, key=lambda each: each[0]):
-            inner = _Writer(self.version, self.count)
+            inner = _RowWriter(self.version, self.count)
             inner.field(field, column)
             self.constant(encode_uvarint(tag) + encode_uvarint(inner.size))
             self._parts += inner._parts

@@ -54,7 +54,7 @@ class UnsupportedFeatureError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _NestedField:
     """How a field of a request is told in a message that has the field `inside`."""
 
     inside: str
@@ -62,13 +62,15 @@ class _Part:
     write: Callable[[Any, Any], object]
 
 
-def _plain(name: str) -> _Part:
-    return _Part(name, attrgetter(name), lambda message, value: setattr(message, name, value))
+def _plain(name: str) -> _NestedField:
+    return _NestedField(
+        name, attrgetter(name), lambda message, value: setattr(message, name, value)
+    )
 
 
-def _checked(name: str, check: Callable[[Any], Any]) -> _Part:
+def _checked(name: str, check: Callable[[Any], Any]) -> _NestedField:
     plain = _plain(name)
-    return _Part(name, lambda message: check(getattr(message, name)), plain.write)
+    return _NestedField(name, lambda message: check(getattr(message, name)), plain.write)
 
 
 def _read_voter(message: Any) -> ReplicaKey:
@@ -83,7 +85,7 @@ def _write_voter(message: Any, key: ReplicaKey) -> None:
         message.voter_directory_id = key.directory_id
 
 
-def _bound(name: str, which: int) -> _Part:
+def _bound(name: str, which: int) -> _NestedField:
     """One end of the range of kraft.versions that a voter supports."""
 
     def read(message: Any) -> int:
@@ -91,7 +93,7 @@ def _bound(name: str, which: int) -> _Part:
         low, high = feature.min_supported_version, feature.max_supported_version
         return versions_of(low, high, "k_raft_version_feature")[which]
 
-    return _Part(
+    return _NestedField(
         "k_raft_version_feature",
         read,
         lambda message, value: setattr(message.k_raft_version_feature, name, value),
@@ -122,8 +124,8 @@ def _write_level(message: Any, level: int) -> None:
 # Every other field is there under its own name.
 _PARTS: Final = {
     "cluster_id": _checked("cluster_id", cluster_of),
-    "voter": _Part("voter_id", _read_voter, _write_voter),
-    "listeners": _Part(
+    "voter": _NestedField("voter_id", _read_voter, _write_voter),
+    "listeners": _NestedField(
         "listeners",
         lambda message: endpoints_of(message.listeners, "listeners"),
         lambda message, value: message.listeners.extend(pb_endpoints(value)),
@@ -134,17 +136,17 @@ _PARTS: Final = {
     ),
     "kraft_version_min": _bound("min_supported_version", 0),
     "kraft_version_max": _bound("max_supported_version", 1),
-    "kraft_version": _Part("feature_updates", _read_level, _write_level),
+    "kraft_version": _NestedField("feature_updates", _read_level, _write_level),
 }
 
 
-def _parts(descriptor: Any) -> dict[str, _Part]:
+def _parts(descriptor: Any) -> dict[str, _NestedField]:
     """What a message has of the request of its name, by that one's fields."""
     return _parts_of(descriptor.name, frozenset(descriptor.fields_by_name))
 
 
 @cache
-def _parts_of(name: str, known: frozenset[str]) -> dict[str, _Part]:
+def _parts_of(name: str, known: frozenset[str]) -> dict[str, _NestedField]:
     names = [field.name for field in fields(_SHAPES[name])]
     parts = {each: _PARTS.get(each) or _plain(each) for each in names}
     return {each: part for each, part in parts.items() if part.inside in known}

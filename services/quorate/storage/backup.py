@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.storage import layout
-from quorate.storage.backup_file import Manifest, Part
+from quorate.storage.backup_file import BackupPart, Manifest
 from quorate.storage.errors import DamagedSnapshotError, StorageError
 from quorate.storage.flushed_end import FlushedEndFile
 from quorate.storage.judgement import EMPTY
@@ -38,14 +38,14 @@ class ChangingError(Exception):
 
 
 @dataclass(slots=True)
-class Source:
+class BackupSource:
     """A directory that is about to be backed up, its files open."""
 
     meta: MetaProperties
     epoch: Epoch = field(default=Epoch(0))
     end: OffsetAndEpoch = field(default=EMPTY)
     snapshot: OffsetAndEpoch | None = None
-    parts: list[Part] = field(default_factory=list)
+    parts: list[BackupPart] = field(default_factory=list)
     files: list[File] = field(default_factory=list)
 
     def open(self, fs: FileSystem, path: str) -> File:
@@ -54,7 +54,7 @@ class Source:
 
     def add_whole(self, fs: FileSystem, path: str, name: str) -> None:
         file = self.open(fs, path)
-        self.parts.append(Part(name, file, 0, file.size()))
+        self.parts.append(BackupPart(name, file, 0, file.size()))
 
     def manifest(self, *, taken_ms: int, is_committed: bool) -> Manifest:
         """What the backup says of itself."""
@@ -72,7 +72,7 @@ class Source:
             file.close()
 
 
-def open_source(fs: FileSystem, directory: str, *, below: Offset | None = None) -> Source:
+def open_source(fs: FileSystem, directory: str, *, below: Offset | None = None) -> BackupSource:
     """Open what a backup of `directory` consists of, up to `below` or to the end of the log.
 
     Raises StorageError where the directory cannot be backed up: damaged, unformatted, empty.
@@ -102,12 +102,14 @@ def local_end(fs: FileSystem, directory: str) -> OffsetAndEpoch | None:
     return None if entry is None else entry.end
 
 
-def _open(fs: FileSystem, directory: str, meta: MetaProperties, below: Offset | None) -> Source:
+def _open(
+    fs: FileSystem, directory: str, meta: MetaProperties, below: Offset | None
+) -> BackupSource:
     log_dir = f"{directory}/{layout.LOG_DIR}"
     if not fs.exists(log_dir):
         raise StorageError(f"{log_dir} is missing: there is nothing to back up here")
     flushed = local_end(fs, directory)
-    source = Source(meta)
+    source = BackupSource(meta)
     try:
         segments = []
         for name in fs.list_dir(log_dir):
@@ -179,7 +181,7 @@ def _end(
     return end
 
 
-def _log_parts(log: ScannedLog, start: Offset, end: OffsetAndEpoch) -> Iterator[Part]:
+def _log_parts(log: ScannedLog, start: Offset, end: OffsetAndEpoch) -> Iterator[BackupPart]:
     """The batches from the one that holds `start` up to `end`, a part for each segment."""
     if not log.has_batches:
         return
@@ -197,4 +199,4 @@ def _log_parts(log: ScannedLog, start: Offset, end: OffsetAndEpoch) -> Iterator[
         if first is not None:
             base, position = first
             name = f"{layout.LOG_DIR}/{layout.segment_name(base)}"
-            yield Part(name, segment.file, position, stop - position)
+            yield BackupPart(name, segment.file, position, stop - position)

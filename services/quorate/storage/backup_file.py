@@ -59,7 +59,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BackupPart:
     """Bytes of an open file, and what they are called in the backup."""
 
     name: str
@@ -71,7 +71,7 @@ class Part:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def write_backup(manifest: Manifest, parts: Iterable[Part], output: IO[bytes]) -> None:
+def write_backup(manifest: Manifest, parts: Iterable[BackupPart], output: IO[bytes]) -> None:
     """Write the tar file. Raises StorageError where a part has become shorter, OSError."""
     sums: list[tuple[str, str]] = []
     with tarfile.open(fileobj=output, mode="w:", format=tarfile.USTAR_FORMAT) as tar:
@@ -99,7 +99,7 @@ def _checksum_line(digest: str, name: str) -> str:
 class _PartReader:
     """A part as tarfile reads it."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: BackupPart) -> None:
         self._part = part
         self._done = 0
 

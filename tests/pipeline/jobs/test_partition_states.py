@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from quorate.pipeline.jobs.partition_states import TOPIC, Lists, elements_of, states_of
+from quorate.pipeline.jobs.partition_states import TOPIC, SortedLists, elements_of, states_of
 from tests.pipeline.log_frames import clock_seed
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def test_the_last_state_of_a_topic_that_is_removed_ends_there() -> None:
 
 def test_lists_differ_by_their_elements_whatever_their_order() -> None:
     rows = [[1, 2], [2, 1], [2, 3], [2], [2], None, None, [], [-7], [7], [1, 1, 2], [1, 2, 2]]
-    lists = Lists(pa.array(rows, IDS))
+    lists = SortedLists(pa.array(rows, IDS))
     differs = lists.differs()
     assert differs.tolist() == [
         *[False, False, True, True, False],
@@ -176,7 +176,7 @@ def test_lists_differ_by_their_elements_whatever_their_order() -> None:
 
 
 def test_elements_that_another_list_lacks() -> None:
-    replicas = Lists(pa.array([[3, 1, 2], [1], None], IDS))
-    isr = Lists(pa.array([[2], [1], [1]], IDS))
+    replicas = SortedLists(pa.array([[3, 1, 2], [1], None], IDS))
+    isr = SortedLists(pa.array([[2], [1], [1]], IDS))
     missing = replicas.without(isr, replicas.lengths >= 0)
     assert ((missing >> 32).tolist(), elements_of(missing).tolist()) == ([0, 0], [1, 3])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from quorate.pipeline.report.page import Amount, Section, Table, Verdict, page
+from quorate.pipeline.report.page import Amount, HealthVerdict, Section, Table, page
 
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -34,7 +34,7 @@ class Seen(HTMLParser):
 
 def a_page(rows: tuple[tuple[object, ...], ...], row_count: int) -> Seen:
     section = Section("s", "w", (), (Table(EVIL, (EVIL, "n"), rows, row_count),), "quorate x")
-    return Seen(page(EVIL, ((EVIL, EVIL),), (Verdict("ok", EVIL, EVIL),), (section,)))
+    return Seen(page(EVIL, ((EVIL, EVIL),), (HealthVerdict("ok", EVIL, EVIL),), (section,)))
 
 
 def test_text_of_a_log_stays_text() -> None:
@@ -68,7 +68,7 @@ def test_what_is_not_known_stands_where_the_numbers_of_its_column_do() -> None:
 
 def test_a_verdict_has_room_for_a_path_and_what_is_wrong_there_and_no_more() -> None:
     def shown(words: str) -> str:
-        return Seen(page("t", (), (Verdict("critical", "Damage", words),), ())).text
+        return Seen(page("t", (), (HealthVerdict("critical", "Damage", words),), ())).text
 
     told = f"/{'d' * 300}/x.log: byte 431: CRC"
     assert told in shown(told)
@@ -77,7 +77,7 @@ def test_a_verdict_has_room_for_a_path_and_what_is_wrong_there_and_no_more() -> 
 
 def test_a_flag_in_a_verdict_is_not_broken_and_the_metric_is_named() -> None:
     words = "name it with --path, twice --a-b or a--b; --a snapshot reads"
-    verdict = Verdict("unknown", "Lag", words, "LogLag")
+    verdict = HealthVerdict("unknown", "Lag", words, "LogLag")
     text = page("t", (), (verdict,), ())
     assert "<code>--path</code>, twice <code>--a-b</code> or a--b" in text
     assert "<code>--a snapshot</code> reads" in text
@@ -85,5 +85,5 @@ def test_a_flag_in_a_verdict_is_not_broken_and_the_metric_is_named() -> None:
 
 
 def test_a_moment_in_a_verdict_is_not_broken_and_written_as_all_others() -> None:
-    verdict = Verdict("warning", "Elections", "2: in the hour before 2026-01-06T23:30:01Z")
+    verdict = HealthVerdict("warning", "Elections", "2: in the hour before 2026-01-06T23:30:01Z")
     assert "before <time>2026-01-06 23:30:01</time></span>" in page("t", (), (verdict,), ())

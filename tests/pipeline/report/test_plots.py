@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree as ET
 
-from quorate.pipeline.report.plots import Bar, Lane, Mark, Span, bars, lanes, line
+from quorate.pipeline.report.plots import Bar, Interval, Lane, Span, bars, lanes, line
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SPAN = Span(START, START + timedelta(hours=10))
@@ -20,8 +20,8 @@ def parsed(figure: str) -> ET.Element:
 
 def test_an_interval_is_where_it_was_and_can_be_seen() -> None:
     marks = (
-        Mark(START + timedelta(hours=5), START + timedelta(hours=6), EVIL),
-        Mark(SPAN.end, SPAN.end, "at the very end"),
+        Interval(START + timedelta(hours=5), START + timedelta(hours=6), EVIL),
+        Interval(SPAN.end, SPAN.end, "at the very end"),
     )
     figure = lanes(EVIL, SPAN, [Lane(EVIL, marks)])
     rects = parsed(figure).iter("rect")

@@ -30,7 +30,7 @@ from quorate.records.ids import (
 from quorate.records.voters import Endpoint
 
 if TYPE_CHECKING:
-    from quorate.autojoin.steps import Decision
+    from quorate.autojoin.steps import NextStep
 
 CLUSTER = ClusterId("quorum-of-q")
 NOW_MS = 1_000_000
@@ -145,7 +145,7 @@ def look(
     )
 
 
-def later(desired: Desired, seen: Observed, first: Decision, after_ms: int) -> Decision:
+def later(desired: Desired, seen: Observed, first: NextStep, after_ms: int) -> NextStep:
     """The decision of a second look, with what the first one noted."""
     return decide(desired, replace(seen, memory=first.memory, now_ms=seen.now_ms + after_ms))
 

@@ -10,9 +10,9 @@ from quorate.autojoin.decision import decide
 from quorate.autojoin.state import Memory, Observed
 from quorate.autojoin.steps import (
     AddVoter,
-    Cause,
     HandOver,
     RemoveVoter,
+    StepCause,
     Waiting,
     WriteRecord,
 )
@@ -37,16 +37,16 @@ from tests.unit.autojoin.looks import (
 )
 
 ADDING = m.VoterChange(m.ChangeKind.ADD, Voter(key(3)))
-UP = Cause.SCALE_UP
-DOWN = Cause.SCALE_DOWN
-LOST = Cause.DISK_REPLACED
+UP = StepCause.SCALE_UP
+DOWN = StepCause.SCALE_DOWN
+LOST = StepCause.DISK_REPLACED
 
 MEMBERSHIP = {
     "at rest": (3, look(pods(3), quorum(0, 1, 2)), (Waiting.IN_STEP,)),
     "the first voter is recorded before anything else": (
         3,
         look(pods(3), quorum(0, observers=(1, 2)), record=None),
-        (WriteRecord, CLUSTER, key(0), Cause.FIRST_VOTER),
+        (WriteRecord, CLUSTER, key(0), StepCause.FIRST_VOTER),
     ),
     "scale up adds one, from the lowest ordinal": (
         3,
@@ -131,7 +131,7 @@ MEMBERSHIP = {
     "a leader that has to go hands over": (
         3,
         look(pods(3, pod(3)), quorum(0, 1, 2, 3, leader=3)),
-        (HandOver, key(0), Cause.LEADER_BEFORE_SCALE_DOWN),
+        (HandOver, key(0), StepCause.LEADER_BEFORE_SCALE_DOWN),
     ),
     "a leader whose hook is at work is removed": (
         3,
@@ -166,7 +166,7 @@ MEMBERSHIP = {
     "a ghost is removed when it is seen again": (
         3,
         look(pods(3), quorum(0, 1, 2, dead(3)), memory=ghosts(3)),
-        (RemoveVoter, key(3), Cause.GHOST),
+        (RemoveVoter, key(3), StepCause.GHOST),
     ),
     "a ghost does not hold up an add": (
         3,
@@ -283,7 +283,7 @@ def test_a_ghost_is_noted_and_removed_a_minute_later() -> None:
     second = later(asked, seen, first, 59_000)
     assert summary(second.step) == (Waiting.GHOST_SEEN_ONCE,)
     third = later(asked, seen, second, 60_000)
-    assert summary(third.step) == (RemoveVoter, key(3), Cause.GHOST)
+    assert summary(third.step) == (RemoveVoter, key(3), StepCause.GHOST)
 
 
 def test_a_ghost_that_is_wanted_again_is_forgotten() -> None:

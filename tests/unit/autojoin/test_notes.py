@@ -16,7 +16,14 @@ from quorate.autojoin.notes import (
     words,
 )
 from quorate.autojoin.state import BootstrapRecord, Memory
-from quorate.autojoin.steps import AddVoter, Cause, DeletePod, HandOver, RemoveVoter, WriteRecord
+from quorate.autojoin.steps import (
+    AddVoter,
+    DeletePod,
+    HandOver,
+    RemoveVoter,
+    StepCause,
+    WriteRecord,
+)
 from tests.unit.autojoin.looks import CLUSTER, dead, desired, key, look, pods, quorum
 
 
@@ -76,7 +83,7 @@ def test_conditions_that_make_no_sense_are_written_anew(text: str) -> None:
 
 
 def test_actions_are_sentences() -> None:
-    why = Cause.SCALE_UP
+    why = StepCause.SCALE_UP
     assert words(AddVoter(key(1), why, "because")) == f"adds voter {key(1)}: because"
     assert words(RemoveVoter(key(1), why, "because")) == f"removes voter {key(1)}: because"
     assert words(HandOver(key(1), why, "because")) == f"has {key(1)} lead: because"

@@ -10,9 +10,9 @@ import pytest
 from quorate.autojoin.decision import decide
 from quorate.autojoin.steps import (
     AddVoter,
-    Cause,
     DeletePod,
     HandOver,
+    StepCause,
     Waiting,
 )
 from quorate.raft import messages as m
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from quorate.autojoin.state import Observed
 
 ADDING = m.VoterChange(m.ChangeKind.ADD, Voter(key(3)))
-UP = Cause.SCALE_UP
-NEW = Cause.NEW_REVISION
+UP = StepCause.SCALE_UP
+NEW = StepCause.NEW_REVISION
 ALL_OLD = tuple(pod(each, revision="old") for each in range(3))
 
 ROLLS = {
@@ -48,7 +48,7 @@ ROLLS = {
     "the leader hands over to a voter that was rolled": (
         3,
         look(pods(3, pod(0, revision="old")), quorum(0, 1, 2)),
-        (HandOver, key(1), Cause.LEADER_BEFORE_ROLL),
+        (HandOver, key(1), StepCause.LEADER_BEFORE_ROLL),
     ),
     "who led is rolled when it follows": (
         3,
@@ -58,12 +58,12 @@ ROLLS = {
     "the unready one goes before the others": (
         3,
         look((*ALL_OLD[:1], pod(1, ready=False, revision="old"), ALL_OLD[2]), quorum(0, 1, 2)),
-        (DeletePod, "q-1", Cause.NOT_READY),
+        (DeletePod, "q-1", StepCause.NOT_READY),
     ),
     "one that does not run needs no quorum": (
         3,
         look((ALL_OLD[0], ALL_OLD[1], pod(2, runs=False, revision="old")), None),
-        (DeletePod, "q-2", Cause.NOT_RUNNING),
+        (DeletePod, "q-2", StepCause.NOT_RUNNING),
     ),
     "a pod that was rolled and is not ready stops the roll": (
         3,
@@ -116,7 +116,7 @@ ROLLS = {
     "of two the leader hands over": (
         2,
         look((ALL_OLD[0], pod(1)), quorum(0, 1)),
-        (HandOver, key(1), Cause.LEADER_BEFORE_ROLL),
+        (HandOver, key(1), StepCause.LEADER_BEFORE_ROLL),
     ),
     "an add comes before a roll": (
         3,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from quorate.autojoin.steps import Cause, Waiting
+from quorate.autojoin.steps import StepCause, Waiting
 
 
 def test_reasons_are_words_as_kubernetes_wants_them() -> None:
-    words = [each.value for each in (*Cause, *Waiting)]
+    words = [each.value for each in (*StepCause, *Waiting)]
     assert all(re.fullmatch(r"[A-Z][A-Za-z]{0,127}", word) for word in words)
     assert len(set(words)) == len(words)

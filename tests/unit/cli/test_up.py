@@ -9,7 +9,7 @@ from quorate.cli import up
 from quorate.cli.local_quorum import NodePlan
 from quorate.cli.main import main
 from quorate.cli.supervisor import Child
-from quorate.cli.up import Changes, Row, leader_of, rows_of
+from quorate.cli.up import ControllerNews, Row, leader_of, rows_of
 from quorate.raft.messages import DescribeQuorumResponse, LeaderInfo, ReplicaState
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset, ReplicaKey
@@ -80,7 +80,7 @@ def test_every_controller_has_a_row() -> None:
 
 def test_without_a_terminal_only_changes_are_said() -> None:
     said: list[str] = []
-    changes = Changes(said.append)
+    changes = ControllerNews(said.append)
     following = Row(2, "h:2", 12, "Follower", 4, 7, 2)
     changes.show([Row(1, "h:1", 11, "Leader", 4, 9, 0), following])
     changes.show([Row(1, "h:1", 11, "Leader", 4, 12, 0), following])

@@ -15,7 +15,7 @@ from quorate.controller.errors import ReplayError
 from quorate.controller.image import LogPosition, MetadataImage
 from quorate.controller.partitions import NO_LEADER, UNASSIGNED_DIR
 from quorate.controller.replay import Replayer
-from quorate.controller.runs import COLUMNS_MIN, Run, items_in, items_of
+from quorate.controller.runs import COLUMNS_MIN, RecordRun, items_in, items_of
 from quorate.controller.snapshot import SnapshotLoader
 from quorate.records.batch import encode_batch, read_header, read_records
 from quorate.records.ids import DirectoryId, Epoch, Offset, TopicId
@@ -201,14 +201,14 @@ def replayed(replayer: Replayer, items: Iterator[Item], count: int) -> type | No
 def taken(monkeypatch: pytest.MonkeyPatch) -> Counter[bool]:
     """How many runs were replayed at once, and how many were left to be taken one by one."""
     counted: Counter[bool] = Counter()
-    replay = Run.replay
+    replay = RecordRun.replay
 
-    def counting(run: Run, *arguments: object) -> bool:
+    def counting(run: RecordRun, *arguments: object) -> bool:
         is_taken = replay(run, *arguments)  # type: ignore[arg-type]
         counted[is_taken] += 1
         return is_taken
 
-    monkeypatch.setattr(Run, "replay", counting)
+    monkeypatch.setattr(RecordRun, "replay", counting)
     return counted
 
 
@@ -324,7 +324,7 @@ def test_only_a_batch_of_many_records_is_looked_through_for_runs(
     if count < COLUMNS_MIN:
         assert items == list(one_by_one(batch))
     else:
-        assert [type(item) for item in items] == [Run]
+        assert [type(item) for item in items] == [RecordRun]
 
 
 def test_few_partitions_among_other_records_are_no_run(taken: Counter[bool]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from quorate.h2 import frames
 from quorate.h2.connection import Connection
 from quorate.h2.events import ConnectionFailed, StreamEnded
-from quorate.h2.frames import ErrorCode, frame
+from quorate.h2.frames import H2ErrorCode, frame
 from quorate.h2.headers import block_of
 from quorate.h2.limits import Limits
 
@@ -97,7 +97,7 @@ def kinds(connection: Connection) -> list[int]:
     return [one.kind for one in sent(connection)]
 
 
-def failed_with(connection: Connection, events: list[Event]) -> ErrorCode:
+def failed_with(connection: Connection, events: list[Event]) -> H2ErrorCode:
     """The code with which the connection has ended, as the peer is told it, too."""
     assert connection.is_over
     (failure,) = [event for event in events if isinstance(event, ConnectionFailed)]

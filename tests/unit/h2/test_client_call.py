@@ -10,7 +10,7 @@ import pytest
 
 from quorate.h2 import frames
 from quorate.h2.client_call import ClientCall, Method
-from quorate.h2.frames import ErrorCode
+from quorate.h2.frames import H2ErrorCode
 from quorate.h2.headers import BlockReader, block_of
 from quorate.h2.inbox import IN_A_TURN
 from quorate.h2.limits import Limits
@@ -84,10 +84,10 @@ async def test_an_answer_that_is_no_grpc_is_an_error(
 @pytest.mark.parametrize(
     ("reset", "code"),
     [
-        (ErrorCode.REFUSED_STREAM, Code.UNAVAILABLE),
-        (ErrorCode.CANCEL, Code.CANCELLED),
-        (ErrorCode.ENHANCE_YOUR_CALM, Code.RESOURCE_EXHAUSTED),
-        (ErrorCode.PROTOCOL_ERROR, Code.INTERNAL),
+        (H2ErrorCode.REFUSED_STREAM, Code.UNAVAILABLE),
+        (H2ErrorCode.CANCEL, Code.CANCELLED),
+        (H2ErrorCode.ENHANCE_YOUR_CALM, Code.RESOURCE_EXHAUSTED),
+        (H2ErrorCode.PROTOCOL_ERROR, Code.INTERNAL),
     ],
 )
 async def test_a_reset_is_an_error(server: Server, reset: int, code: grpc.StatusCode) -> None:
@@ -162,7 +162,7 @@ async def test_an_answer_over_the_bound_cancels_the_call(server: Server) -> None
     server.begin(call)
     server.send(peers.data(b"\0\0\0\x10\0", call.stream_id))
     assert (await failure_of(call)).code() is Code.RESOURCE_EXHAUSTED
-    assert server.received()[-1].payload == word(ErrorCode.CANCEL)
+    assert server.received()[-1].payload == word(H2ErrorCode.CANCEL)
 
 
 async def test_the_deadline_ends_a_call(server: Server) -> None:
@@ -172,7 +172,7 @@ async def test_the_deadline_ends_a_call(server: Server) -> None:
 
 
 async def test_a_server_that_cancels_at_the_deadline_has_found_it_exceeded(server: Server) -> None:
-    cancel = word(ErrorCode.CANCEL)
+    cancel = word(H2ErrorCode.CANCEL)
     for timeout_s, code in ((0.0, Code.DEADLINE_EXCEEDED), (50.0, Code.CANCELLED)):
         call = server.call(timeout_s=timeout_s)
         # Before the loop has come to look at its own clock.
@@ -201,7 +201,7 @@ async def test_who_stops_waiting_cancels_the_call(server: Server) -> None:
     waiting.cancel()
     await settle()
     assert call.cancelled()
-    assert server.received()[-1].payload == word(ErrorCode.CANCEL)
+    assert server.received()[-1].payload == word(H2ErrorCode.CANCEL)
     with pytest.raises(asyncio.CancelledError):
         await call
 
@@ -372,7 +372,7 @@ async def test_what_a_call_ends_with_is_raised_behind_its_answers(server: Server
     if end == "status":
         server.end(call, status=b"14")
     elif end == "reset":
-        code = word(ErrorCode.REFUSED_STREAM)
+        code = word(H2ErrorCode.REFUSED_STREAM)
         server.send(frames.frame(frames.RST_STREAM, 0, call.stream_id, code))
     else:
         server.link.connection_lost(None)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from quorate.h2 import frames
 from quorate.h2.connection import Connection
 from quorate.h2.events import DataReceived, HeadersReceived
-from quorate.h2.frames import ErrorCode, frame
+from quorate.h2.frames import H2ErrorCode, frame
 from quorate.h2.headers import block_of
 from quorate.h2.limits import Limits
 from tests.unit.h2 import peers
@@ -46,81 +46,85 @@ def test_who_is_answered_before_the_end_of_the_request_is_told_to_stop() -> None
     connection.receive(headers(flags=WHOLE), 0.0)
     connection.send_headers(1, peers.TRAILERS_BLOCK, is_last=True)
     reset = peers.sent(connection)[-1]
-    assert (reset.kind, reset.payload) == (frames.RST_STREAM, word(ErrorCode.NO_ERROR))
+    assert (reset.kind, reset.payload) == (frames.RST_STREAM, word(H2ErrorCode.NO_ERROR))
     # What was on its way by then disturbs nobody.
     assert connection.receive(data(b"late"), 0.0) == []
     assert not connection.is_over
 
 
-WRONG_CONNECTIONS: list[tuple[str, bytes, ErrorCode]] = [
-    ("DATA on stream 0", data(b"a", 0), ErrorCode.PROTOCOL_ERROR),
-    ("DATA on an idle stream", data(b"a", 5), ErrorCode.PROTOCOL_ERROR),
-    ("HEADERS on stream 0", headers(0), ErrorCode.PROTOCOL_ERROR),
-    ("HEADERS on an even stream", headers(2), ErrorCode.PROTOCOL_ERROR),
-    ("HEADERS on a lower stream", headers(5) + headers(3), ErrorCode.PROTOCOL_ERROR),
-    ("CONTINUATION of nothing", frame(frames.CONTINUATION, 4, 1, b""), ErrorCode.PROTOCOL_ERROR),
+WRONG_CONNECTIONS: list[tuple[str, bytes, H2ErrorCode]] = [
+    ("DATA on stream 0", data(b"a", 0), H2ErrorCode.PROTOCOL_ERROR),
+    ("DATA on an idle stream", data(b"a", 5), H2ErrorCode.PROTOCOL_ERROR),
+    ("HEADERS on stream 0", headers(0), H2ErrorCode.PROTOCOL_ERROR),
+    ("HEADERS on an even stream", headers(2), H2ErrorCode.PROTOCOL_ERROR),
+    ("HEADERS on a lower stream", headers(5) + headers(3), H2ErrorCode.PROTOCOL_ERROR),
+    ("CONTINUATION of nothing", frame(frames.CONTINUATION, 4, 1, b""), H2ErrorCode.PROTOCOL_ERROR),
     (
         "a frame within a block",
         headers(flags=0) + frame(frames.PING, 0, 0, bytes(8)),
-        ErrorCode.PROTOCOL_ERROR,
+        H2ErrorCode.PROTOCOL_ERROR,
     ),
     (
         "CONTINUATION of another stream",
         headers(flags=0) + frame(frames.CONTINUATION, 4, 3, b""),
-        ErrorCode.PROTOCOL_ERROR,
+        H2ErrorCode.PROTOCOL_ERROR,
     ),
-    ("a block that is none", headers(block=b"\xff\xff\xff"), ErrorCode.COMPRESSION_ERROR),
-    ("too much padding", data(b"\x05abc", flags=PADDED), ErrorCode.PROTOCOL_ERROR),
-    ("no padding", data(b"", flags=PADDED), ErrorCode.PROTOCOL_ERROR),
+    ("a block that is none", headers(block=b"\xff\xff\xff"), H2ErrorCode.COMPRESSION_ERROR),
+    ("too much padding", data(b"\x05abc", flags=PADDED), H2ErrorCode.PROTOCOL_ERROR),
+    ("no padding", data(b"", flags=PADDED), H2ErrorCode.PROTOCOL_ERROR),
     (
         "HEADERS without a priority",
         headers(flags=END | WHOLE | WITH_PRIORITY, block=b"\0"),
-        ErrorCode.FRAME_SIZE_ERROR,
+        H2ErrorCode.FRAME_SIZE_ERROR,
     ),
-    ("a large frame", headers(flags=WHOLE) + data(bytes(16385)), ErrorCode.FRAME_SIZE_ERROR),
-    ("PING on a stream", frame(frames.PING, 0, 1, bytes(8)), ErrorCode.PROTOCOL_ERROR),
-    ("a short PING", frame(frames.PING, 0, 0, bytes(7)), ErrorCode.FRAME_SIZE_ERROR),
-    ("SETTINGS on a stream", frame(frames.SETTINGS, 0, 1, b""), ErrorCode.PROTOCOL_ERROR),
-    ("broken SETTINGS", frame(frames.SETTINGS, 0, 0, bytes(5)), ErrorCode.FRAME_SIZE_ERROR),
-    ("an answer with SETTINGS", frame(frames.SETTINGS, 1, 0, bytes(6)), ErrorCode.FRAME_SIZE_ERROR),
-    ("ENABLE_PUSH of 2", settings(ENABLE_PUSH=2), ErrorCode.PROTOCOL_ERROR),
-    ("a small MAX_FRAME_SIZE", settings(MAX_FRAME_SIZE=16383), ErrorCode.PROTOCOL_ERROR),
-    ("a large MAX_FRAME_SIZE", settings(MAX_FRAME_SIZE=1 << 24), ErrorCode.PROTOCOL_ERROR),
+    ("a large frame", headers(flags=WHOLE) + data(bytes(16385)), H2ErrorCode.FRAME_SIZE_ERROR),
+    ("PING on a stream", frame(frames.PING, 0, 1, bytes(8)), H2ErrorCode.PROTOCOL_ERROR),
+    ("a short PING", frame(frames.PING, 0, 0, bytes(7)), H2ErrorCode.FRAME_SIZE_ERROR),
+    ("SETTINGS on a stream", frame(frames.SETTINGS, 0, 1, b""), H2ErrorCode.PROTOCOL_ERROR),
+    ("broken SETTINGS", frame(frames.SETTINGS, 0, 0, bytes(5)), H2ErrorCode.FRAME_SIZE_ERROR),
+    (
+        "an answer with SETTINGS",
+        frame(frames.SETTINGS, 1, 0, bytes(6)),
+        H2ErrorCode.FRAME_SIZE_ERROR,
+    ),
+    ("ENABLE_PUSH of 2", settings(ENABLE_PUSH=2), H2ErrorCode.PROTOCOL_ERROR),
+    ("a small MAX_FRAME_SIZE", settings(MAX_FRAME_SIZE=16383), H2ErrorCode.PROTOCOL_ERROR),
+    ("a large MAX_FRAME_SIZE", settings(MAX_FRAME_SIZE=1 << 24), H2ErrorCode.PROTOCOL_ERROR),
     (
         "a large INITIAL_WINDOW_SIZE",
         settings(INITIAL_WINDOW_SIZE=1 << 31),
-        ErrorCode.FLOW_CONTROL_ERROR,
+        H2ErrorCode.FLOW_CONTROL_ERROR,
     ),
-    ("a window that is too wide", window((1 << 31) - 1), ErrorCode.FLOW_CONTROL_ERROR),
-    ("WINDOW_UPDATE by 0", window(0), ErrorCode.PROTOCOL_ERROR),
-    ("WINDOW_UPDATE on an idle stream", window(1, 7), ErrorCode.PROTOCOL_ERROR),
+    ("a window that is too wide", window((1 << 31) - 1), H2ErrorCode.FLOW_CONTROL_ERROR),
+    ("WINDOW_UPDATE by 0", window(0), H2ErrorCode.PROTOCOL_ERROR),
+    ("WINDOW_UPDATE on an idle stream", window(1, 7), H2ErrorCode.PROTOCOL_ERROR),
     (
         "a short WINDOW_UPDATE",
         frame(frames.WINDOW_UPDATE, 0, 0, bytes(3)),
-        ErrorCode.FRAME_SIZE_ERROR,
+        H2ErrorCode.FRAME_SIZE_ERROR,
     ),
     (
         "RST_STREAM on an idle stream",
         frame(frames.RST_STREAM, 0, 9, word(8)),
-        ErrorCode.PROTOCOL_ERROR,
+        H2ErrorCode.PROTOCOL_ERROR,
     ),
-    ("RST_STREAM on stream 0", frame(frames.RST_STREAM, 0, 0, word(8)), ErrorCode.PROTOCOL_ERROR),
+    ("RST_STREAM on stream 0", frame(frames.RST_STREAM, 0, 0, word(8)), H2ErrorCode.PROTOCOL_ERROR),
     (
         "a short RST_STREAM",
         headers() + frame(frames.RST_STREAM, 0, 1, b""),
-        ErrorCode.FRAME_SIZE_ERROR,
+        H2ErrorCode.FRAME_SIZE_ERROR,
     ),
-    ("PRIORITY on stream 0", frame(frames.PRIORITY, 0, 0, bytes(5)), ErrorCode.PROTOCOL_ERROR),
-    ("PUSH_PROMISE", frame(frames.PUSH_PROMISE, 4, 1, word(2)), ErrorCode.PROTOCOL_ERROR),
-    ("GOAWAY on a stream", frame(frames.GOAWAY, 0, 1, bytes(8)), ErrorCode.PROTOCOL_ERROR),
-    ("a short GOAWAY", frame(frames.GOAWAY, 0, 0, bytes(7)), ErrorCode.FRAME_SIZE_ERROR),
+    ("PRIORITY on stream 0", frame(frames.PRIORITY, 0, 0, bytes(5)), H2ErrorCode.PROTOCOL_ERROR),
+    ("PUSH_PROMISE", frame(frames.PUSH_PROMISE, 4, 1, word(2)), H2ErrorCode.PROTOCOL_ERROR),
+    ("GOAWAY on a stream", frame(frames.GOAWAY, 0, 1, bytes(8)), H2ErrorCode.PROTOCOL_ERROR),
+    ("a short GOAWAY", frame(frames.GOAWAY, 0, 0, bytes(7)), H2ErrorCode.FRAME_SIZE_ERROR),
 ]
 
 
 @pytest.mark.parametrize(
     ("frames_of_peer", "code"), [row[1:] for row in WRONG_CONNECTIONS], ids=lambda value: None
 )
-def test_what_breaks_the_connection_ends_it(frames_of_peer: bytes, code: ErrorCode) -> None:
+def test_what_breaks_the_connection_ends_it(frames_of_peer: bytes, code: H2ErrorCode) -> None:
     connection = peers.server()
     assert peers.failed_with(connection, connection.receive(frames_of_peer, 0.0)) is code
     assert connection.receive(headers(11), 0.0) == []
@@ -131,35 +135,37 @@ def request_with(*pairs: tuple[bytes, bytes], without: bytes = b"") -> bytes:
     return headers(block=block_of([*kept, *pairs]))
 
 
-WRONG_STREAMS: list[tuple[bytes, ErrorCode]] = [
-    (request_with(without=b":method"), ErrorCode.PROTOCOL_ERROR),
-    (request_with(without=b":scheme"), ErrorCode.PROTOCOL_ERROR),
-    (request_with(without=b":path"), ErrorCode.PROTOCOL_ERROR),
-    (request_with((b":path", b""), without=b":path"), ErrorCode.PROTOCOL_ERROR),
-    (request_with((b":status", b"200")), ErrorCode.PROTOCOL_ERROR),
-    (request_with((b"Upper", b"case")), ErrorCode.PROTOCOL_ERROR),
-    (request_with((b"connection", b"close")), ErrorCode.PROTOCOL_ERROR),
-    (request_with((b"te", b"gzip")), ErrorCode.PROTOCOL_ERROR),
-    (request_with((b"x", b"line\nfeed")), ErrorCode.PROTOCOL_ERROR),
-    (request_with((b"x", b" space")), ErrorCode.PROTOCOL_ERROR),
-    (request_with((b"content-length", b"1")), ErrorCode.PROTOCOL_ERROR),
-    (request_with((b"content-length", b"one")), ErrorCode.PROTOCOL_ERROR),
-    (request_with(*[(b"x", b"")] * 128), ErrorCode.ENHANCE_YOUR_CALM),
-    (request_with(*[(b"x", b"a" * 8100)] * 2), ErrorCode.ENHANCE_YOUR_CALM),
-    (headers(flags=END | WHOLE | WITH_PRIORITY, block=word(1) + b"\0" + BLOCK), ErrorCode(1)),
-    (headers() + data(b"a"), ErrorCode.STREAM_CLOSED),
-    (headers() + headers(), ErrorCode.STREAM_CLOSED),
-    (headers(flags=WHOLE) + headers(flags=WHOLE), ErrorCode.PROTOCOL_ERROR),
-    (headers(flags=WHOLE) + headers(), ErrorCode.PROTOCOL_ERROR),
-    (headers() + window(0, 1), ErrorCode.PROTOCOL_ERROR),
-    (headers() + window((1 << 31) - 1, 1), ErrorCode.FLOW_CONTROL_ERROR),
-    (headers() + frame(frames.PRIORITY, 0, 1, bytes(4)), ErrorCode.FRAME_SIZE_ERROR),
-    (headers() + frame(frames.PRIORITY, 0, 1, word(1) + b"\0"), ErrorCode.PROTOCOL_ERROR),
+WRONG_STREAMS: list[tuple[bytes, H2ErrorCode]] = [
+    (request_with(without=b":method"), H2ErrorCode.PROTOCOL_ERROR),
+    (request_with(without=b":scheme"), H2ErrorCode.PROTOCOL_ERROR),
+    (request_with(without=b":path"), H2ErrorCode.PROTOCOL_ERROR),
+    (request_with((b":path", b""), without=b":path"), H2ErrorCode.PROTOCOL_ERROR),
+    (request_with((b":status", b"200")), H2ErrorCode.PROTOCOL_ERROR),
+    (request_with((b"Upper", b"case")), H2ErrorCode.PROTOCOL_ERROR),
+    (request_with((b"connection", b"close")), H2ErrorCode.PROTOCOL_ERROR),
+    (request_with((b"te", b"gzip")), H2ErrorCode.PROTOCOL_ERROR),
+    (request_with((b"x", b"line\nfeed")), H2ErrorCode.PROTOCOL_ERROR),
+    (request_with((b"x", b" space")), H2ErrorCode.PROTOCOL_ERROR),
+    (request_with((b"content-length", b"1")), H2ErrorCode.PROTOCOL_ERROR),
+    (request_with((b"content-length", b"one")), H2ErrorCode.PROTOCOL_ERROR),
+    (request_with(*[(b"x", b"")] * 128), H2ErrorCode.ENHANCE_YOUR_CALM),
+    (request_with(*[(b"x", b"a" * 8100)] * 2), H2ErrorCode.ENHANCE_YOUR_CALM),
+    (headers(flags=END | WHOLE | WITH_PRIORITY, block=word(1) + b"\0" + BLOCK), H2ErrorCode(1)),
+    (headers() + data(b"a"), H2ErrorCode.STREAM_CLOSED),
+    (headers() + headers(), H2ErrorCode.STREAM_CLOSED),
+    (headers(flags=WHOLE) + headers(flags=WHOLE), H2ErrorCode.PROTOCOL_ERROR),
+    (headers(flags=WHOLE) + headers(), H2ErrorCode.PROTOCOL_ERROR),
+    (headers() + window(0, 1), H2ErrorCode.PROTOCOL_ERROR),
+    (headers() + window((1 << 31) - 1, 1), H2ErrorCode.FLOW_CONTROL_ERROR),
+    (headers() + frame(frames.PRIORITY, 0, 1, bytes(4)), H2ErrorCode.FRAME_SIZE_ERROR),
+    (headers() + frame(frames.PRIORITY, 0, 1, word(1) + b"\0"), H2ErrorCode.PROTOCOL_ERROR),
 ]
 
 
 @pytest.mark.parametrize(("frames_of_peer", "code"), WRONG_STREAMS, ids=lambda value: None)
-def test_what_breaks_a_stream_ends_the_stream_alone(frames_of_peer: bytes, code: ErrorCode) -> None:
+def test_what_breaks_a_stream_ends_the_stream_alone(
+    frames_of_peer: bytes, code: H2ErrorCode
+) -> None:
     connection = peers.server()
     events = connection.receive(frames_of_peer, 0.0)
     assert peers.ended_with(connection, events) == code
@@ -171,20 +177,21 @@ def test_headers_after_the_end_of_a_call_break_the_connection() -> None:
     connection = peers.server()
     connection.receive(headers() + frame(frames.RST_STREAM, 0, 1, word(8)), 0.0)
     events = connection.receive(headers(), 0.0)
-    assert peers.failed_with(connection, events) is ErrorCode.STREAM_CLOSED
+    assert peers.failed_with(connection, events) is H2ErrorCode.STREAM_CLOSED
 
 
 def test_data_after_a_reset_is_answered_with_one() -> None:
     connection = peers.server()
     connection.receive(headers(flags=WHOLE) + frame(frames.RST_STREAM, 0, 1, word(8)), 0.0)
     assert connection.receive(data(b"a"), 0.0) == []
-    assert peers.sent(connection)[-1].payload == word(ErrorCode.STREAM_CLOSED)
+    assert peers.sent(connection)[-1].payload == word(H2ErrorCode.STREAM_CLOSED)
 
 
 @pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\n\r\n", frames.PREFACE + data(b"")])
 def test_a_beginning_without_preface_and_settings_is_none(first: bytes) -> None:
     connection = Connection(Limits(), is_client=False)
-    assert peers.failed_with(connection, connection.receive(first, 0.0)) is ErrorCode.PROTOCOL_ERROR
+    code = peers.failed_with(connection, connection.receive(first, 0.0))
+    assert code is H2ErrorCode.PROTOCOL_ERROR
 
 
 # --- windows --------------------------------------------------------------------------------------
@@ -194,7 +201,7 @@ def test_more_than_a_streams_window_ends_the_stream() -> None:
     connection = peers.server(Limits(window_bytes=200_000))
     chunk = data(bytes(16384))
     events = connection.receive(headers(flags=WHOLE) + chunk * 4, 0.0)
-    assert peers.ended_with(connection, events) == ErrorCode.FLOW_CONTROL_ERROR
+    assert peers.ended_with(connection, events) == H2ErrorCode.FLOW_CONTROL_ERROR
 
 
 def test_more_than_the_connections_window_ends_the_connection() -> None:
@@ -202,7 +209,7 @@ def test_more_than_the_connections_window_ends_the_connection() -> None:
     calls = headers(1, flags=WHOLE) + headers(3, flags=WHOLE)
     body = data(bytes(16000)) * 3 + data(bytes(16000), 3) * 2
     events = connection.receive(calls + body, 0.0)
-    assert peers.failed_with(connection, events) is ErrorCode.FLOW_CONTROL_ERROR
+    assert peers.failed_with(connection, events) is H2ErrorCode.FLOW_CONTROL_ERROR
 
 
 # --- bounds ---------------------------------------------------------------------------------------
@@ -212,7 +219,7 @@ def test_streams_over_the_bound_are_refused() -> None:
     connection = peers.server(Limits(streams_max=2))
     connection.receive(headers(1) + headers(3) + headers(5), 0.0)
     (reset,) = peers.sent(connection)
-    assert (reset.stream_id, reset.payload) == (5, word(ErrorCode.REFUSED_STREAM))
+    assert (reset.stream_id, reset.payload) == (5, word(H2ErrorCode.REFUSED_STREAM))
     assert connection.stream_count == 2
 
 
@@ -237,7 +244,7 @@ def test_frames_that_carry_nothing_are_counted(make: Any) -> None:  # noqa: ANN4
     events = []
     for number in range(98, 110):
         events += connection.receive(make(number), 0.0)
-    assert peers.failed_with(connection, events) is ErrorCode.ENHANCE_YOUR_CALM
+    assert peers.failed_with(connection, events) is H2ErrorCode.ENHANCE_YOUR_CALM
 
 
 # --- any bytes ------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from quorate.h2 import frames
 from quorate.h2.connection import Connection
 from quorate.h2.events import GoneAway, PingAnswered, StreamEnded
-from quorate.h2.frames import ErrorCode, frame
+from quorate.h2.frames import H2ErrorCode, frame
 from quorate.h2.limits import Limits, Unread
 from tests.unit.h2 import peers
 from tests.unit.h2.peers import WHOLE, data, headers, settings, word
@@ -60,7 +60,7 @@ def test_the_bytes_of_a_stream_that_ends_are_waited_for_no_more() -> None:
     connection = peers.server()
     connection.receive(headers(flags=WHOLE) + data(bytes(1000)), 0.0)
     assert connection.unread == 1000
-    connection.reset(1, ErrorCode.CANCEL)
+    connection.reset(1, H2ErrorCode.CANCEL)
     assert connection.unread == 0
 
 
@@ -89,7 +89,7 @@ def test_connections_share_a_bound_of_what_is_unread() -> None:
 def test_who_goes_away_refuses_what_begins_later() -> None:
     connection = peers.server()
     connection.receive(headers(1), 0.0)
-    connection.go_away(ErrorCode.NO_ERROR)
+    connection.go_away(H2ErrorCode.NO_ERROR)
     connection.receive(headers(3), 0.0)
     last = peers.sent(connection)[-1]
-    assert (last.stream_id, last.payload) == (3, word(ErrorCode.REFUSED_STREAM))
+    assert (last.stream_id, last.payload) == (3, word(H2ErrorCode.REFUSED_STREAM))

@@ -6,7 +6,7 @@ import pytest
 from hpack import Decoder, Encoder
 
 from quorate.h2 import headers as h
-from quorate.h2.frames import ErrorCode
+from quorate.h2.frames import H2ErrorCode
 from quorate.h2.limits import Limits
 from tests.unit.h2.peers import BLOCK, REQUEST
 
@@ -44,7 +44,7 @@ def test_a_block_that_empties_the_table_is_noticed() -> None:
     reader.read(b"\x20\x82")
     with pytest.raises(h.BlockError) as raised:
         reader.read(b"\xbe")
-    assert raised.value.code is ErrorCode.COMPRESSION_ERROR
+    assert raised.value.code is H2ErrorCode.COMPRESSION_ERROR
 
 
 def test_a_block_changes_the_size_of_the_table_twice_at_most() -> None:
@@ -53,7 +53,7 @@ def test_a_block_changes_the_size_of_the_table_twice_at_most() -> None:
     for updates in (b"\x20" * 3, b"\x3f\xe1\x1f" * 3, b"\x20\x3f\xe1\x1f\x3e", b"\x20" * 60_000):
         with pytest.raises(h.BlockError) as raised:
             reader.read(updates + b"\x82")
-        assert raised.value.code is ErrorCode.COMPRESSION_ERROR
+        assert raised.value.code is H2ErrorCode.COMPRESSION_ERROR
 
 
 def test_few_and_small_blocks_are_kept() -> None:

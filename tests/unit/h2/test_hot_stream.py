@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from quorate.h2 import frames, hot_stream
-from quorate.h2.frames import ErrorCode, frame
+from quorate.h2.frames import H2ErrorCode, frame
 from quorate.h2.headers import block_of
 from quorate.h2.inbox import IN_A_TURN
 from quorate.h2.wire import frame_message
@@ -281,7 +281,7 @@ async def test_a_call_that_is_cut_off_frees_everything(end: str, is_blocked: boo
         wire.send(peers.settings(INITIAL_WINDOW_SIZE=0))
     put(wire, b"abc")
     if end == "cancel":
-        wire.send(frame(frames.RST_STREAM, 0, 1, word(ErrorCode.CANCEL)))
+        wire.send(frame(frames.RST_STREAM, 0, 1, word(H2ErrorCode.CANCEL)))
     elif end == "loss":
         wire.link.connection_lost(None)
     else:

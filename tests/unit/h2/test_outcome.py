@@ -7,7 +7,7 @@ import asyncio
 import grpc
 import pytest
 
-from quorate.h2.frames import ErrorCode
+from quorate.h2.frames import H2ErrorCode
 from quorate.h2.headers import BlockReader, Fields, block_of
 from quorate.h2.limits import Limits
 from quorate.h2.outcome import CallOutcome, status_of_reset
@@ -83,7 +83,7 @@ async def test_who_cancelled_the_call_is_told_that() -> None:
 
 
 def test_a_reset_says_more_in_its_own_words() -> None:
-    assert status_of_reset(ErrorCode.REFUSED_STREAM, "it goes away") == (
+    assert status_of_reset(H2ErrorCode.REFUSED_STREAM, "it goes away") == (
         grpc.StatusCode.UNAVAILABLE,
         "it goes away",
     )

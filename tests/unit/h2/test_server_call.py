@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from quorate.h2 import frames
-from quorate.h2.frames import ErrorCode, frame
+from quorate.h2.frames import H2ErrorCode, frame
 from quorate.h2.headers import block_of
 from quorate.h2.inbox import IN_A_TURN
 from tests.unit.h2 import peers
@@ -167,7 +167,7 @@ async def test_a_call_that_ends_before_it_was_served_leaves_nothing_behind() -> 
     wire = Wire(unary(_echo))
     wire.greet()
     block = block_of([*REQUEST, (b"grpc-timeout", b"99999999H")])
-    reset = frame(frames.RST_STREAM, 0, 1, word(ErrorCode.CANCEL))
+    reset = frame(frames.RST_STREAM, 0, 1, word(H2ErrorCode.CANCEL))
     wire.send(peers.headers(flags=WHOLE, block=block))
     (call,) = (weakref.ref(call) for call in wire.link._calls.values())
     wire.send(reset)
@@ -257,7 +257,7 @@ async def test_an_answer_that_has_not_left_at_the_deadline_is_dropped(handler: A
     await wire.settle()
     assert (wire.link.tasks, wire.link.connection.stream_count) == ([], 0)
     last = wire.answers()[-1]
-    assert (last.kind, last.payload) == (frames.RST_STREAM, word(ErrorCode.CANCEL))
+    assert (last.kind, last.payload) == (frames.RST_STREAM, word(H2ErrorCode.CANCEL))
 
 
 async def test_a_call_that_is_aborted_lasts_until_its_answer_has_left() -> None:
@@ -288,7 +288,7 @@ async def test_what_is_no_grpc_is_read_to_its_end_before() -> None:
     assert frames.DATA not in [one.kind for one in wire.answers()]
     wire.send(peers.headers(flags=WHOLE, block=block_of(pairs)))
     await wire.settle()
-    assert wire.answers()[-1].payload == word(ErrorCode.PROTOCOL_ERROR)
+    assert wire.answers()[-1].payload == word(H2ErrorCode.PROTOCOL_ERROR)
 
 
 async def test_metadata_and_identity_are_told() -> None:

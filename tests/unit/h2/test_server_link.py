@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from quorate.h2 import frames
-from quorate.h2.frames import ErrorCode, frame
+from quorate.h2.frames import H2ErrorCode, frame
 from quorate.h2.limits import (
     IDLE_S,
     PING_EVERY_S,
@@ -212,11 +212,11 @@ async def test_calls_whose_handlers_go_on_count_after_they_were_reset() -> None:
     for stream_id in (1, 3, 5):
         wire.call(b"", stream_id=stream_id)
         await wire.settle()
-        wire.send(frame(frames.RST_STREAM, 0, stream_id, word(ErrorCode.CANCEL)))
+        wire.send(frame(frames.RST_STREAM, 0, stream_id, word(H2ErrorCode.CANCEL)))
     assert len(wire.link.tasks) == 2
     refused = [one for one in wire.answers() if one.kind == frames.RST_STREAM]
     assert [(one.stream_id, one.payload) for one in refused] == [
-        (5, word(ErrorCode.REFUSED_STREAM))
+        (5, word(H2ErrorCode.REFUSED_STREAM))
     ]
     over.set()
     await wire.settle()

@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from quorate.h2 import frames
-from quorate.h2.frames import ErrorCode, frame
+from quorate.h2.frames import H2ErrorCode, frame
 from quorate.h2.headers import BlockReader
 from quorate.h2.limits import Limits
 from quorate.h2.wire import OF_NUMBERS, PREFIX_BYTES, frame_message
@@ -180,7 +180,7 @@ class World:
                 stream.wire.send(peers.data(b"", stream.id, flags=peers.END))
             case 2:
                 stream.is_whole = stream.is_reset = True
-                code = peers.word(ErrorCode.CANCEL)
+                code = peers.word(H2ErrorCode.CANCEL)
                 stream.wire.send(frame(frames.RST_STREAM, 0, stream.id, code))
             case 3:
                 stream.is_whole = True

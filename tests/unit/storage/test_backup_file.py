@@ -15,8 +15,8 @@ from quorate.sim.disk import SimulatedDisk
 from quorate.storage.backup_file import (
     CHECKSUMS,
     MANIFEST,
+    BackupPart,
     Manifest,
-    Part,
     check_backup,
     decode_manifest,
     digest_of,
@@ -52,7 +52,7 @@ def a_backup(content: dict[str, bytes] | None = None) -> io.BytesIO:
     parts = []
     for number, (name, data) in enumerate((content or CONTENT).items()):
         write_durably(disk, f"/d/{number}", b"before" + data + b"behind")
-        parts.append(Part(name, disk.open(f"/d/{number}"), len(b"before"), len(data)))
+        parts.append(BackupPart(name, disk.open(f"/d/{number}"), len(b"before"), len(data)))
     output = io.BytesIO()
     write_backup(MANIFEST_OF_IT, parts, output)
     return output
@@ -163,6 +163,6 @@ def test_a_part_that_became_shorter_is_noticed() -> None:
     disk = SimulatedDisk()
     disk.make_dirs("/d")
     write_durably(disk, "/d/log", b"short")
-    part = Part(LOG, disk.open("/d/log"), 0, 9)
+    part = BackupPart(LOG, disk.open("/d/log"), 0, 9)
     with pytest.raises(StorageError, match="has become shorter while it was read"):
         write_backup(MANIFEST_OF_IT, [part], io.BytesIO())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.brokers.messages import BrokerHeartbeatReply
-from quorate.controller.brokers.sessions import Heard, Left, Session, Sessions
+from quorate.controller.brokers.sessions import BrokerHeard, BrokerLeft, Session, Sessions
 from quorate.controller.decision import Context, Outcome, Proposal
 from quorate.controller.features.levels import metadata_version
 from quorate.controller.mass_elections import Elected
@@ -85,7 +85,7 @@ class _Heartbeat:
             should_shut_down=should_shut_down,
         )
 
-    def _heard(self, shutdown_offset: Offset | None = None) -> Heard:
+    def _heard(self, shutdown_offset: Offset | None = None) -> BrokerHeard:
         request = self._request
         session = Session(
             broker_epoch=request.broker_epoch,
@@ -93,7 +93,7 @@ class _Heartbeat:
             metadata_offset=request.current_metadata_offset,
             shutdown_offset=shutdown_offset,
         )
-        return Heard(request.broker_id, session)
+        return BrokerHeard(request.broker_id, session)
 
     def _stay(self, *, is_fenced: bool, shutdown_offset: Offset | None = None) -> Outcome:
         return Outcome(
@@ -128,9 +128,9 @@ class _Heartbeat:
         broker_id = self._request.broker_id
         reply = self._reply(is_fenced=True, should_shut_down=True)
         if self._broker.registration.fenced:
-            return Outcome(_nothing(self._context), reply, (Left(broker_id),))
+            return Outcome(_nothing(self._context), reply, (BrokerLeft(broker_id),))
         proposal, settling = self._without(fenced=FENCE)
-        return Outcome(proposal, reply, (settling, Left(broker_id)))
+        return Outcome(proposal, reply, (settling, BrokerLeft(broker_id)))
 
     def _begin_shutting_down(self) -> Outcome:
         """It may go at once where it is known to lead nothing."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.brokers.messages import RegisterBrokerReply, UnregisterBrokerReply
-from quorate.controller.brokers.sessions import Heard, Left, Session, Sessions
+from quorate.controller.brokers.sessions import BrokerHeard, BrokerLeft, Session, Sessions
 from quorate.controller.decision import Context, Outcome, Proposal
 from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import (
@@ -65,7 +65,8 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
     except RefusedError as refused:
         return Outcome(proposal, RegisterBrokerReply(refused.error, refused.message))
     session = Session(broker_epoch=record.broker_epoch, contact_ms=context.now_ms)
-    reply, heard = RegisterBrokerReply(broker_epoch=record.broker_epoch), Heard(broker_id, session)
+    reply = RegisterBrokerReply(broker_epoch=record.broker_epoch)
+    heard = BrokerHeard(broker_id, session)
     if outdated is None:
         return Outcome(proposal, reply, (heard,))
     active = view.brokers.active - {broker_id}
@@ -224,4 +225,4 @@ def decide_unregister(context: Context, request: UnregisterBroker) -> Outcome:
     )
     active = view.brokers.active - {request.broker_id}
     proposal, settling = settle(context, (record,), (request.broker_id,), active)
-    return Outcome(proposal, UnregisterBrokerReply(), (settling, Left(request.broker_id)))
+    return Outcome(proposal, UnregisterBrokerReply(), (settling, BrokerLeft(request.broker_id)))

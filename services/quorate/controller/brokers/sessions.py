@@ -37,7 +37,7 @@ class Session:
 
 
 @value
-class Heard:
+class BrokerHeard:
     """A broker was heard: its session is this one now. A `SoftChange`."""
 
     broker_id: int
@@ -48,7 +48,7 @@ class Heard:
 
 
 @value
-class Left:
+class BrokerLeft:
     """A broker went, and its next incarnation may register at once. A `SoftChange`."""
 
     broker_id: int

@@ -35,7 +35,7 @@ _ROW: Final = 1 << _ROW_BITS
 _INT32_MIN: Final = -(1 << 31)
 
 
-class Lists:
+class SortedLists:
     """A column of lists of 32-bit numbers, as sets: each row's elements in ascending order.
 
     `keys` has the elements of all rows, row by row, with the row's number above the element.
@@ -86,14 +86,14 @@ class Lists:
         losses[rows[before][lost] + 1] = True
         return gains, losses
 
-    def without(self, others: Lists, chosen: Flags) -> Index:
+    def without(self, others: SortedLists, chosen: Flags) -> Index:
         """The keys in the rows `chosen` that the same row of `others` lacks."""
         keys = self.keys[chosen[self.rows]]
         return keys[~_is_in(keys, others.keys)]
 
 
 def elements_of(keys: Index) -> NDArray[np.int32]:
-    """The elements in keys of `Lists`."""
+    """The elements in keys of `SortedLists`."""
     return ((keys & (_ROW - 1)) + _INT32_MIN).astype(np.int32)
 
 
@@ -124,16 +124,16 @@ class States:
         """A column of `filled`: topic, topic_id, offset, timestamp, ..."""
         return self.filled.column(name)
 
-    def lists(self, name: str) -> Lists:
+    def lists(self, name: str) -> SortedLists:
         """A column of lists."""
-        return Lists(self.column(name))
+        return SortedLists(self.column(name))
 
     @cached_property
-    def isr(self) -> Lists:
+    def isr(self) -> SortedLists:
         return self.lists("isr")
 
     @cached_property
-    def replicas(self) -> Lists:
+    def replicas(self) -> SortedLists:
         return self.lists("replicas")
 
     @cached_property

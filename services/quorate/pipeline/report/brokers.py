@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, StructType
 
-from quorate.pipeline.report.page import Amount, Section, Table, Verdict
-from quorate.pipeline.report.plots import Lane, Mark, Span, lanes
+from quorate.pipeline.report.page import Amount, HealthVerdict, Section, Table
+from quorate.pipeline.report.plots import Interval, Lane, Span, lanes
 from quorate.pipeline.report.shown import (
     LANES_MAX,
     MARKS_MAX,
@@ -109,18 +109,18 @@ def brokers_section(
     )
 
 
-def broker_verdicts(totals: DataFrame) -> list[Verdict]:
+def broker_verdicts(totals: DataFrame) -> list[HealthVerdict]:
     """Who is fenced at the end of the log, and who flapped in it."""
     fenced = top(totals.where("is_fenced"), _IDS_MAX, "broker_id")
     flapped = top(totals.where("flaps > 0"), _IDS_MAX, F.col("fences").desc(), "broker_id")
     return [
-        Verdict(
+        HealthVerdict(
             "warning" if fenced.rows else "ok",
             "Fenced brokers",
             f"{grouped(fenced.row_count)} at the end of the log"
             f"{_named(fenced.rows, fenced.row_count)}",
         ),
-        Verdict(
+        HealthVerdict(
             "warning" if flapped.rows else "ok",
             "Brokers that flapped",
             f"{grouped(flapped.row_count)} in the whole log"
@@ -144,7 +144,7 @@ def _timeline(tables: Mapping[str, DataFrame], totals: DataFrame, span: Span) ->
         top(in_millis(tables[name].where(F.col("broker_id").isin(ids))), MARKS_MAX, *longest)
         for name in ("sessions", "fencing")
     )
-    marks: dict[int, list[Mark]] = {broker_id: [] for broker_id in ids}
+    marks: dict[int, list[Interval]] = {broker_id: [] for broker_id in ids}
     for row in _by_start(sessions.rows):
         words = f"broker {row.broker_id}: registered for {duration(row.duration_ms)}"
         marks[row.broker_id].append(_mark(row, span, words, "good"))
@@ -162,9 +162,9 @@ def _by_start(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row.start_ms or 0)
 
 
-def _mark(row: Row, span: Span, words: str, kind: str) -> Mark:
+def _mark(row: Row, span: Span, words: str, kind: str) -> Interval:
     start = span.start if row.start_ms is None else utc(row.start_ms)
-    return Mark(start, start + timedelta(milliseconds=row.duration_ms), words, kind)
+    return Interval(start, start + timedelta(milliseconds=row.duration_ms), words, kind)
 
 
 def _totals(totals: DataFrame) -> Table:

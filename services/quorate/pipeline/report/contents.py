@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs import health
 from quorate.pipeline.jobs.intervals import counts_over_time
-from quorate.pipeline.report.page import Amount, Section, Table, Verdict
-from quorate.pipeline.report.plots import Bar, Lane, Mark, Span, bars, lanes, line
+from quorate.pipeline.report.page import Amount, HealthVerdict, Section, Table
+from quorate.pipeline.report.plots import Bar, Interval, Lane, Span, bars, lanes, line
 from quorate.pipeline.report.shown import (
     BARS_MAX,
     LANES_MAX,
@@ -56,7 +56,7 @@ def elections_section(elections: DataFrame, span: Span) -> Section:
         F.col("leaderless_ms").desc(),
         "epoch",
     )
-    by_leader: dict[str, list[Mark]] = {}
+    by_leader: dict[str, list[Interval]] = {}
     for row in sorted(longest.rows, key=lambda row: row.epoch):
         if not row.record_count:
             continue
@@ -64,7 +64,7 @@ def elections_section(elections: DataFrame, span: Span) -> Section:
         end = start + timedelta(milliseconds=row.duration_ms or 0)
         label = "unknown" if row.leader_id is None else f"controller {row.leader_id}"
         words = f"epoch {row.epoch}: {label} for {duration(row.duration_ms or 0)}"
-        by_leader.setdefault(label, []).append(Mark(start, end, words))
+        by_leader.setdefault(label, []).append(Interval(start, end, words))
     shown = [Lane(label, tuple(marks)) for label, marks in sorted(by_leader.items())[:LANES_MAX]]
     pauses = [
         Bar(f"before epoch {row.epoch}", row.leaderless_ms, duration(row.leaderless_ms), "bad")
@@ -176,10 +176,10 @@ def records_section(by_type: DataFrame) -> Section:
     )
 
 
-def health_verdicts(table: DataFrame) -> list[Verdict]:
+def health_verdicts(table: DataFrame) -> list[HealthVerdict]:
     """The table of the job `health`, a verdict each."""
     return [
-        Verdict(
+        HealthVerdict(
             "warning" if row.verdict == "warn" else row.verdict,
             _TITLES.get(row.metric, row.metric),
             row.what if row.value is None else f"{told(_whole(row.value))}: {row.what}",
@@ -189,24 +189,24 @@ def health_verdicts(table: DataFrame) -> list[Verdict]:
     ]
 
 
-def partition_verdicts(partitions: Mapping[str, DataFrame]) -> list[Verdict]:
+def partition_verdicts(partitions: Mapping[str, DataFrame]) -> list[HealthVerdict]:
     """How partitions stand at the end of the log."""
     offline = partitions["offline"].where("open").count()
     under = partitions["under_replicated"].where("open").count()
     sums = partitions["churn"].agg(F.sum("unclean_elections").alias("count")).first()
     unclean = (sums["count"] if sums is not None else None) or 0
     return [
-        Verdict(
+        HealthVerdict(
             "critical" if offline else "ok",
             "Partitions without a leader",
             f"{grouped(offline)} at the end of the log",
         ),
-        Verdict(
+        HealthVerdict(
             "warning" if under else "ok",
             "Under-replicated partitions",
             f"{grouped(under)} at the end of the log",
         ),
-        Verdict(
+        HealthVerdict(
             "critical" if unclean else "ok",
             "Unclean elections",
             f"{grouped(unclean)} in the whole log; each may have lost records",
@@ -214,7 +214,7 @@ def partition_verdicts(partitions: Mapping[str, DataFrame]) -> list[Verdict]:
     ]
 
 
-def worst_first(verdicts: list[Verdict]) -> list[Verdict]:
+def worst_first(verdicts: list[HealthVerdict]) -> list[HealthVerdict]:
     """What has to be done something about comes first."""
     return sorted(verdicts, key=lambda verdict: _STATUSES.index(verdict.status))
 

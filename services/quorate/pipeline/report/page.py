@@ -55,7 +55,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HealthVerdict:
     """A judgement: `status` is `ok`, `warning`, `critical` or `unknown`.
 
     `metric` is the name by which a program knows it, where it has one.
@@ -70,7 +70,7 @@ class Verdict:
 def page(
     title: str,
     facts: Sequence[tuple[str, str]],
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[HealthVerdict],
     sections: Sequence[Section],
 ) -> str:
     """The whole document."""
@@ -87,12 +87,12 @@ def page(
     )
 
 
-def _verdicts(verdicts: Sequence[Verdict]) -> str:
+def _verdicts(verdicts: Sequence[HealthVerdict]) -> str:
     items = "".join(map(_verdict, verdicts))
     return f'<section><h2>Verdicts</h2>\n<ul class="verdicts">{items}</ul></section>\n'
 
 
-def _verdict(verdict: Verdict) -> str:
+def _verdict(verdict: HealthVerdict) -> str:
     words = escaped(verdict.words, _VERDICT_CHARACTERS_MAX)
     words = _FLAG.sub(lambda flag: f"<code>{flag[0]}</code>", words)
     words = _MOMENT.sub(r"<time>\1 \2</time>", words)

@@ -35,7 +35,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Interval:
     """An interval in a lane; `kind` is `good`, `bad` or `plain`, `title` is shown on pointing."""
 
     start: datetime
@@ -49,7 +49,7 @@ class Lane:
     """A label and its intervals, of which later ones are drawn above earlier ones."""
 
     label: str
-    marks: tuple[Mark, ...]
+    marks: tuple[Interval, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _lane(span: Span, lane: Lane) -> str:
     )
 
 
-def _mark(span: Span, mark: Mark) -> str:
+def _mark(span: Span, mark: Interval) -> str:
     x = span.place(mark.start)
     width = max(span.place(mark.end) - x, _WIDTH_MIN)
     return (

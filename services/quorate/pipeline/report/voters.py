@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from quorate.pipeline.report.page import Section, Table, Verdict
+from quorate.pipeline.report.page import HealthVerdict, Section, Table
 from quorate.pipeline.report.plots import Bar, bars
 from quorate.pipeline.report.shown import BARS_MAX, ROWS_MAX, identifier, top
 from quorate.pipeline.report.text import grouped
@@ -64,21 +64,21 @@ def voters_section(tables: Mapping[str, DataFrame]) -> Section:
     )
 
 
-def voter_verdict(divergence: DataFrame) -> Verdict:
+def voter_verdict(divergence: DataFrame) -> HealthVerdict:
     """Whether two logs part. Those of one epoch cannot: its leader wrote each offset once."""
     parting = divergence.where("first_offset is not null")
     in_one_epoch = F.col("epoch") == F.col("other_epoch")
     first = parting.orderBy(in_one_epoch.desc(), "first_offset", "node_id", "other_id").first()
     title = "Voters' logs beside each other"
     if first is None:
-        return Verdict("ok", title, "what two of them have, they have alike")
+        return HealthVerdict("ok", title, "what two of them have, they have alike")
     place = (
         f"nodes {first.node_id} and {first.other_id} part at offset {grouped(first.first_offset)}"
     )
     if first.epoch == first.other_epoch:
         words = f"{place} within epoch {first.epoch}: one of them is not what its leader wrote"
-        return Verdict("critical", title, words)
-    return Verdict(
+        return HealthVerdict("critical", title, words)
+    return HealthVerdict(
         "warning", title, f"{place}; usual above what is committed, where the next leader mends it"
     )
 

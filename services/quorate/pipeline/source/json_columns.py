@@ -42,14 +42,14 @@ def json_strings(columns: Structs, struct: Struct, version: int, count: int) -> 
 
     These are records that spell out the default of a tagged field, which JSON leaves out.
     """
-    writer = _Writer(version, count)
+    writer = _JsonWriter(version, count)
     texts = _concatenated(writer.struct(columns, struct), count)
     if not writer.spells_default.any():
         return texts
     return pc.if_else(pa.array(writer.spells_default), pa.scalar(None, pa.string()), texts)
 
 
-class _Writer:
+class _JsonWriter:
     """Writes rows of one version from left to right."""
 
     def __init__(self, version: int, count: int) -> None:

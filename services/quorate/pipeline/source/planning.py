@@ -26,14 +26,14 @@ NO_END: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReadingPlan:
     """What is to be read of one directory, and what was found that cannot be."""
 
     splits: tuple[Split, ...]
     damages: tuple[tuple[Damage, int | None], ...]
 
 
-def plan_batch(options: Options) -> Plan:
+def plan_batch(options: Options) -> ReadingPlan:
     """All that the options ask for, of every directory. Raises OptionError."""
     directories = [find_directory(path) for path in options.paths]
     high = NO_END
@@ -45,7 +45,7 @@ def plan_batch(options: Options) -> Plan:
         planner = _Planner(directory, options)
         splits += planner.plan(high)
         damages += [(damage, directory.node_id) for damage in directory.damages]
-    return Plan(tuple(splits), tuple(damages))
+    return ReadingPlan(tuple(splits), tuple(damages))
 
 
 def log_splits(directory: Directory, low: int, high: int, split_bytes: int) -> list[Split]:

@@ -6,7 +6,7 @@ from immutables import Map
 
 from quorate.controller.brokers import sessions as module
 from quorate.controller.brokers.image import Broker, Brokers
-from quorate.controller.brokers.sessions import Heard, Left, Session, Sessions
+from quorate.controller.brokers.sessions import BrokerHeard, BrokerLeft, Session, Sessions
 from quorate.controller.decision import SoftState
 from quorate.records.ids import Offset
 from quorate.records.metadata import (
@@ -135,7 +135,7 @@ def test_the_lowest_offset_is_known_without_looking_at_all_brokers() -> None:
 
 def test_what_is_decided_on_a_broker_begins_and_ends_its_session() -> None:
     soft, session = SoftState((Sessions(9000),)), Session(broker_epoch=10, contact_ms=5)
-    Heard(1, session).apply(soft)
+    BrokerHeard(1, session).apply(soft)
     assert soft.of(Sessions).get(1) is session
-    Left(1).apply(soft)
+    BrokerLeft(1).apply(soft)
     assert soft.of(Sessions).get(1) is None
