@@ -152,7 +152,7 @@ def _check_own(config: ControllerConfig, tls: TlsFiles | None) -> None:
         return
     pair = None if tls is None else tls.current().pair
     own = ANONYMOUS if pair is None or tls is None or not tls.asks_clients else pair.principal
-    if not config.access.allows(Caller(own, ""), PEER):
+    if not config.access.allows(Caller(own), PEER):
         log.warning(
             "this node calls its peers as %s, which may not do so by its own settings: add it to "
             "super.users or authorizer.allow.cluster.action",

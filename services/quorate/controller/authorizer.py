@@ -25,10 +25,9 @@ EVERY_NAME: Final = "*"
 
 @value
 class Caller:
-    """Who asks: a principal such as `User:alice`, and the address that it uses."""
+    """Who asks: a principal such as `User:alice`."""
 
     principal: str
-    host: str
 
 
 class Operation(StrEnum):

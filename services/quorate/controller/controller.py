@@ -54,7 +54,7 @@ _WRITES: Final[Mapping[type[WriteRequest], Write]] = {
 }
 # What is decided without a request, in that order.
 _TIMED: Final = tuple(subject.timed for subject in SUBJECTS if subject.timed is not None)
-_ITSELF = Caller("User:CONTROLLER", "")
+_ITSELF = Caller("User:CONTROLLER")
 
 
 class Controller:

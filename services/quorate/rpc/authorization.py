@@ -58,7 +58,7 @@ Answering: TypeAlias = "Callable[[Any, Context], AsyncGenerator[Any]]"
 Stream: TypeAlias = "Callable[[AsyncIterator[Any], Context], AsyncGenerator[Any]]"
 FORWARDED_PRINCIPAL: Final = "quorate-forwarded-principal"
 
-_NOBODY: Final = Caller(ANONYMOUS, "")
+_NOBODY: Final = Caller(ANONYMOUS)
 # Who calls, for the services behind the interceptor; without one everybody is anonymous.
 CALLER: ContextVar[Caller] = ContextVar("caller", default=_NOBODY)
 
@@ -303,24 +303,20 @@ class _Guard:
         return is_allowed
 
     async def _caller(self, context: Context) -> Caller:
-        """Who the call is made for. Ends it when the header may not be there.
-
-        From where somebody calls for whom another one calls nobody has said.
-        """
+        """The one that the call is made for. Ends it when the header may not be there."""
         certificates = tuple(context.auth_context().get("x509_pem_cert", ()))
         connected = _principal_of(certificates[0]) if certificates else ANONYMOUS
         if self._access is None:
-            return Caller(connected, "")
+            return Caller(connected)
         forwarded = _forwarded(context)
         if forwarded is None:
-            address = address_of(context.peer())
-            return Caller(connected, "" if address is None else address[0])
+            return Caller(connected)
         if connected not in self._access.forwarders:
             message = f"{connected} may not call for others: list it in authorizer.forwarders"
             metadata = {"principal": connected, "forwarded": forwarded}
             code = grpc.StatusCode.PERMISSION_DENIED
             await _refuse(context, CallRefusal(code, FORWARDING_NOT_ALLOWED, message, metadata))
-        return Caller(forwarded, "")
+        return Caller(forwarded)
 
     async def _refuse_caller(
         self, caller: Caller, needs: Iterable[Need], context: Context
@@ -352,6 +348,9 @@ def _in_words(needs: Iterable[Need]) -> str:
 async def _refuse(context: Context, refusal: CallRefusal) -> Never:
     # Where a bound is told, the words have numbers in them that differ from call to call.
     about = {"repeats": refusal.message if refusal.metadata else refusal.reason}
+    address = address_of(context.peer())
+    if address is not None:
+        about["host"] = address[0]
     log.info("refused: %s", refusal.message, extra=about)
     await abort(context, refusal)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from quorate.sim.sides import MachineBelow
     from quorate.sim.waiting import Told
 
-CLIENT: Final = Caller("User:client", "client")
+CLIENT: Final = Caller("User:client")
 TICK_S: Final = 1.0
 
 

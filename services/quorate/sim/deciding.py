@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch
     from quorate.records.metadata import MetadataRecord
 
-_SOMEBODY: Final = Caller("User:somebody", "10.0.0.1")
+_SOMEBODY: Final = Caller("User:somebody")
 _DECISIONS_MAX: Final = 20
 
 

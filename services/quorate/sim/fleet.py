@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from quorate.sim.node import SimulatedNode
     from quorate.sim.world import World
 
-BROKER: Final = Caller("User:broker", "broker")
-ADMIN: Final = Caller("User:admin", "admin")
+BROKER: Final = Caller("User:broker")
+ADMIN: Final = Caller("User:admin")
 # Of the session timeout: how often a broker is heard.
 BEATS: Final = 4
 RACKS: Final = (None, "r1", "r2")

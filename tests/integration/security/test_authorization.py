@@ -221,6 +221,7 @@ async def test_a_refusal_that_repeats_itself_is_logged_once(
         await refusal(stub.FetchOnce(convert_raft.pb_fetch_request(FETCH)))
     is_new = RepeatFilter().filter
     said = [record.getMessage() for record in caplog.records if is_new(record)]
+    assert {record.__dict__["host"] for record in caplog.records} == {"127.0.0.1"}
     assert [words.split("/")[1].split(":")[0] for words in said] == ["Vote", "FetchOnce"]
 
 

@@ -70,4 +70,4 @@ def test_a_process_without_peers_needs_no_list_of_them() -> None:
     properties = {"authorizer.class.name": STANDARD_AUTHORIZER, "authorizer.allow.alter": "User:a"}
     access = read_access(Settings(properties, {}), has_peers=False)
     assert access is not None
-    assert access.allows(Caller("User:a", ""), ALTER)
+    assert access.allows(Caller("User:a"), ALTER)

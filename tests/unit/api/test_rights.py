@@ -51,7 +51,7 @@ def test_the_right_to_read_is_implied_by_no_other_and_implies_none() -> None:
     identities = ListedIdentities(
         frozenset(), {**allowed, Operation.READ: frozenset({"User:reader"})}
     )
-    access, other, reader = Access(identities), Caller("User:other", ""), Caller("User:reader", "")
+    access, other, reader = Access(identities), Caller("User:other"), Caller("User:reader")
     assert not access.allows(other, PEER_OR_READ)
     assert access.allows(reader, PEER_OR_READ)
     for operation in others | {Operation.CLUSTER_ACTION}:
@@ -78,9 +78,9 @@ def test_any_one_of_the_operations_is_enough() -> None:
     allowed = {Operation.DELETE: frozenset({"User:a"})}
     access = Access(ListedIdentities(frozenset({"User:root"}), allowed))
     either = (Need((Operation.ALTER, Operation.DELETE), TOPICS),)
-    assert access.allows(Caller("User:a", ""), either)
-    assert access.allows(Caller("User:root", ""), either)
-    assert not access.allows(Caller("User:b", ""), either)
+    assert access.allows(Caller("User:a"), either)
+    assert access.allows(Caller("User:root"), either)
+    assert not access.allows(Caller("User:b"), either)
     alter = Need((Operation.ALTER,), TOPICS)
-    assert not access.allows(Caller("User:a", ""), (alter,))
-    assert access.allows(Caller("User:a", ""), (alter, Need((Operation.DELETE,))))
+    assert not access.allows(Caller("User:a"), (alter,))
+    assert access.allows(Caller("User:a"), (alter, Need((Operation.DELETE,))))

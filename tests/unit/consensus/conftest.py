@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 NODE = NodeId(1)
 DIRECTORY = DirectoryId(b"d" * UUID_BYTES)
 CLUSTER = ClusterId("cluster")
-CALLER = Caller("User:test", "127.0.0.1")
+CALLER = Caller("User:test")
 WAIT_S = 60
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quorate.controller.requests import ReadRequest, WriteRequest
     from quorate.records.metadata import MetadataRecord
 
-CALLER = Caller("User:test", "127.0.0.1")
+CALLER = Caller("User:test")
 SLICE = 4
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from quorate.records.metadata import MetadataRecord
     from tests.unit.controller.conftest import Cluster
 
-CALLER = Caller("User:test", "127.0.0.1")
+CALLER = Caller("User:test")
 LEVEL = FeatureLevelRecord(name="metadata.version", feature_level=30)
 MIN_ISR = ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1")
 

@@ -46,7 +46,7 @@ from tests.unit.controller.conftest import CALLER, Cluster, answer
 if TYPE_CHECKING:
     from quorate.controller.authorizer import Rights
 
-ALICE: Final = Caller("User:alice", "10.0.0.1")
+ALICE: Final = Caller("User:alice")
 REFUSED: Final = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 

@@ -24,7 +24,7 @@ def value_of(operation: int) -> bytes:
     )
     controller = Controller(settings)
     controller.activate(EPOCH, Offset(0), 0)
-    return controller.decide(request_of((operation,), 10), Caller("User:a", "b"), 0).values[0]
+    return controller.decide(request_of((operation,), 10), Caller("User:a"), 0).values[0]
 
 
 def a_history(*operations: int) -> Oracle:

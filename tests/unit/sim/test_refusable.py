@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TRIES = 400
 SETTLED_MS = 5000
-SOMEBODY = Caller("User:somebody", "10.0.0.1")
+SOMEBODY = Caller("User:somebody")
 
 
 def submit(node: SimulatedNode, request: Request, answers: list[asyncio.Future[Response]]) -> None:

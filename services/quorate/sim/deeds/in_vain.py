@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.controller.replies import WriteReply
     from quorate.sim.stage import Deed, Stage
 
-SOMEBODY: Final = Caller("User:somebody", "somewhere")
+SOMEBODY: Final = Caller("User:somebody")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

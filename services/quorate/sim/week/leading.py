@@ -58,7 +58,7 @@ _STEP_MS: Final = 2
 # The time without a leader after one has died.
 _GAP_MS: Final = 1800
 _TAKEN_TOGETHER: Final = 500
-_SOMEBODY: Final = Caller("User:admin", "10.0.0.5")
+_SOMEBODY: Final = Caller("User:admin")
 
 
 def bootstrap_records() -> tuple[FeatureLevelRecord, ...]:
