@@ -103,7 +103,7 @@ async def test_a_leader_whose_disk_hangs_makes_room_and_comes_back(
     hanging: HangingQuorum, calls: str
 ) -> None:
     await hanging.create(NewTopic("before"))
-    # Who leads and since when is one answer: between two of them another may be elected.
+    # One answer names the leader and its epoch: between two another may be elected.
     before = (await hanging.leader()).leader
     old = before.leader_id
     assert old is not None

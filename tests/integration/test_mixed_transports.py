@@ -1,4 +1,4 @@
-"""Controllers of one quorum that differ in who speaks gRPC for them."""
+"""Controllers of one quorum that differ in the code that speaks gRPC for them."""
 
 from __future__ import annotations
 

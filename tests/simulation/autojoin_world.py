@@ -93,7 +93,7 @@ class World:
         return sum(self.live(each) for each in voters)
 
     def elect(self) -> None:
-        """Somebody leads when a majority lives; who has everything is preferred."""
+        """Somebody leads when a majority lives; one that has everything is preferred."""
         leader = next((each for each in self.voters if each.node_id == self.leader), None)
         has_majority = self.count_live(self.voters) >= majority(len(self.voters))
         if leader is not None and self.live(leader) and has_majority:
@@ -281,7 +281,7 @@ class World:
         return len(kept) >= majority(len(self.voters))
 
     def heal(self) -> None:
-        """Faults end, hooks do their work again, and whoever stands starts again."""
+        """Faults end, hooks do their work again, and what stands starts again."""
         self.is_stormy, self.hooks_work = False, True
         for machine in self.machines.values():
             machine.runs = True

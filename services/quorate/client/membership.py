@@ -45,7 +45,7 @@ _DONE_BEFORE: Final = frozenset({ErrorCode.DUPLICATE_VOTER, ErrorCode.VOTER_NOT_
 
 
 class MembershipClient:
-    """Asks the leader, whoever it is; the first server of the client is the nearest controller."""
+    """Asks the leader of the moment; the first server of the client is the nearest controller."""
 
     def __init__(self, client: ControllerClient) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Servers that do not answer: who else leads meanwhile is asked, and they are remembered.
+"""Servers that do not answer: they are remembered, and others are asked who leads now.
 
 A process that stands still keeps its connections, and for as long as its voters wait for it they
 name it as the leader. So a call that has no answer after a second asks the other servers who leads,

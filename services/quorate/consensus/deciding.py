@@ -99,7 +99,7 @@ class Deciding:
         waiting, decide = self._waiting, self._controller.decide_in_slices
         now_ms = self._host.monotonic_ms()
         self._begun_s = now_s
-        # Whoever loses leadership meanwhile stops, and then none waits.
+        # A controller that loses leadership meanwhile stops, and then none waits.
         while waiting:
             asked = waiting.popleft()
             slices = decide(asked.request, asked.caller, now_ms)

@@ -1,4 +1,4 @@
-"""Whether the disk has room for what a leader appends: who has none hands over, once."""
+"""Whether the disk has room for what a leader appends: one that has none hands over, once."""
 
 from __future__ import annotations
 

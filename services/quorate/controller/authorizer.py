@@ -1,8 +1,8 @@
 """What callers may do: operations, what they are done to, and on which of those somebody may.
 
 Words and rules are Kafka's. An authoriser is a function over the image: what it grants depends on
-the metadata that it is shown and on who asks, and on nothing else. It grants an operation on a kind
-of things at a time, so that a thousand items of one request are a thousand look-ups of a name.
+the metadata that it is shown and on the caller, and on nothing else. It grants an operation on a
+kind of things at a time, so that a thousand items of one request are a thousand look-ups of a name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows of partitions in the order of their keys: immutable, a shallow tree.
 
 Nodes hold parts of up to ROWS_MAX rows. A change copies the parts and nodes that it touches, and
-nothing else; whoever has the tree of before sees what was there before. Topics are numbered as
+nothing else; a reader with the tree of before sees what was there before. Topics are numbered as
 they are made and numbers are not given twice, so that new partitions go to the end, where parts
 are full, and a key is a place to go on from whatever has changed meanwhile. What is removed leaves
 no hole: the parts beside it close up.
@@ -110,7 +110,7 @@ class PartitionTree:
     def rows_from(self, key: int, cells: int) -> PartitionRows | None:
         """Rows from that key on, so many that they have no more cells, or those of one part.
 
-        None where there are none. Who goes on behind the last key misses nobody.
+        None where there are none. A reader that goes on behind the last key misses nobody.
         """
         chosen: list[PartitionRows] = []
         count = width = 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Learning:
-    """Following whoever is said to lead, for one replica."""
+    """Following the replica that is said to lead, for one replica."""
 
     def __init__(self, replica: Replica, becoming: Becoming) -> None:
         self.r = replica

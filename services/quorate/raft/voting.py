@@ -173,7 +173,7 @@ class Voting:
         return request.last >= self.r.vote_bar
 
     def _reason_to_refuse_pre_vote(self, request: VoteRequest) -> WhyNot | None:
-        """KIP-996: refused by who leads, or hears the leader.
+        """KIP-996: refused by a replica that leads, or hears the leader.
 
         Of two nominees that ask each other the one with the longer log goes first, with equal logs
         the one with the higher id: two that had each other's pre-vote would split the votes. For

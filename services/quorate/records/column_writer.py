@@ -1,7 +1,7 @@
 """Columns as the bytes of messages: the reverse of `columns`, for messages of one shape.
 
 All rows get the same tags and the same lengths, so that each field stands at one place in all of
-them and is written in one go. Whoever has rows of several shapes parts them first. The rules are
+them and is written in one go. A caller with rows of several shapes parts them first. The rules are
 those of `codec` and `values`, for flexible versions.
 """
 

@@ -102,7 +102,7 @@ class AdminService:
         )
 
     async def _change(self, method: MethodDescriptor, message: Any, context: Context) -> Any:  # noqa: ANN401
-        """Whatever changes the quorum: it is answered with who leads now, and whom it was about."""
+        """Whatever changes the quorum: the answer names who leads now, and whom it was about."""
 
         def parse() -> tuple[m.MembershipRequest, float | None]:
             return request_of(message), _time(context, message.timeout_ms)

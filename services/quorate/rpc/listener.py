@@ -88,7 +88,7 @@ class GrpcListener:
 
         With one calls are taken, and refused by their services in words that clients know, until
         none comes any more or the grace is over; those under way may end within another.
-        Who stops it while it is being stopped waits for the first, with the grace of the first.
+        A second caller waits for the first, with the grace of the first.
         """
         if self._stopping is None:
             # Of two stops at once the second may cancel the calls of a server that the first has

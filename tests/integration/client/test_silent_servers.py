@@ -1,4 +1,4 @@
-"""Servers that take a call and never answer it: who else leads is found meanwhile."""
+"""Servers that take a call and never answer it: another leader is found meanwhile."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ IMPATIENT_S = 2.0
 
 @pytest.fixture(autouse=True)
 def _endless_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One server may take all the time, so that only who asks another in between succeeds."""
+    """One server may take all the time: only a client that asks another in between succeeds."""
     monkeypatch.setattr("quorate.client.controller_client.ATTEMPT_TIMEOUT_S", 10 * WAIT_S)
 
 

@@ -57,7 +57,7 @@ async def test_a_quorum_serves_tls_and_plaintext_beside_each_other(
         async with ControllerClient(
             [(HOST, quorum.local[follower])], timeout_ms=60_000, transport=chosen()
         ) as client:
-            # A follower names the leader's plaintext listener to who asks on its own.
+            # A follower names the leader's plaintext listener to a caller on its own.
             await client.write(set_config("2"))
             described = await client.describe_quorum()
             assert described.leader.endpoints[0].port == quorum.local[leader_id]

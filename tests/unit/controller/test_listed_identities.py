@@ -86,9 +86,7 @@ def test_a_rule_is_about_one_resource_or_those_that_begin_like_it() -> None:
     cluster = listed(Rule(frozenset({ALICE}), both, CLUSTER))
     assert may(cluster, ALICE, Operation.CREATE, CLUSTER)
     assert not may(cluster, ALICE, Operation.CREATE, TOPICS)
-    assert (
-        cluster.rights(None, Caller(ALICE)).grant(Operation.CREATE, ResourceKind.TOPIC).is_none
-    )
+    assert cluster.rights(None, Caller(ALICE)).grant(Operation.CREATE, ResourceKind.TOPIC).is_none
 
 
 def test_the_rights_of_few_callers_are_kept() -> None:

@@ -1,4 +1,4 @@
-"""The store keeps what was put into it, for whoever has it, and works it into rows when asked."""
+"""The store keeps what was put into it, for all that have it, and works it into rows when asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tree keeps what was put into it, for whoever has it, and leaves no holes."""
+"""A tree keeps what was put into it, for all that have it, and leaves no holes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who could not lead now leaves an election to others."""
+"""A replica that could not lead now leaves an election to others."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_request_is_of_the_kind_that_is_set() -> None:
     beat = controller_pb2.WriteRequest(broker_heartbeat=controller_pb2.BrokerHeartbeat())
     assert row.kind_of(beat) == "broker_heartbeat"
     assert row.needs_of(beat) == PEER
-    # The service refuses what is of no kind; who may not even ask is told so first.
+    # The service refuses what is of no kind; a caller that may not even ask is told so first.
     assert row.needs_of(controller_pb2.WriteRequest()) == ALTER
 
 

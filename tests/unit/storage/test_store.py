@@ -198,7 +198,7 @@ def test_cleaning_moves_the_start_to_the_oldest_snapshot_kept(veteran: Replica) 
 def test_a_snapshot_that_is_published_during_a_cleaning_stays(
     veteran: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever writes snapshots does so beside the thread that cleans."""
+    """One thread writes snapshots beside the one that cleans."""
     veteran.snapshot(at(5, 1))
     kept = veteran.snapshot(at(13, 4))
     veteran.config = replace(veteran.config, retention_bytes=0)

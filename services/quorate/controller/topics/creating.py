@@ -50,7 +50,7 @@ class _Creation:
         self._context = context
         self._settings = context.settings
         view = context.view
-        # Who is registered does not change while a request is decided.
+        # The registered brokers stay the same while a request is decided.
         self._brokers = view.brokers
         self._level = metadata_version(view.features)
         self._asked = Counter(topic.name for topic in request.topics)
