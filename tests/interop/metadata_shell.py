@@ -106,7 +106,8 @@ class _Shell:
                 return answers
             else:
                 answers.append([])
-        raise AssertionError(f"the shell ended: {answers[-1]}")
+        status = process.wait(DEADLINE_S)
+        raise AssertionError(f"the shell ended with status {status} after {answers[-1]}")
 
     def loaded_to(self) -> int:
         """The offset up to which the image goes now."""
