@@ -18,15 +18,18 @@ from tests.bench.raw_server import RawService
 if TYPE_CHECKING:
     from quorate.consensus.config import ControllerConfig
     from quorate.consensus.driver import RaftDriver
+    from quorate.records.metadata import MetadataRecord
     from quorate.storage.meta import MetaProperties
-    from quorate.storage.recovery import Recovered
 
 
 def host_records(
-    driver: RaftDriver, config: ControllerConfig, meta: MetaProperties, recovered: Recovered
+    driver: RaftDriver,
+    config: ControllerConfig,
+    meta: MetaProperties,
+    bootstrap: tuple[MetadataRecord, ...],
 ) -> Hosted:
     """Opaque records, whatever the log held before."""
-    del meta, recovered
+    del meta, bootstrap
     raw = RawApplication(driver, linger_ms=config.quorum.append_linger_ms)
     return Hosted(raw, lambda _listener: (RawService(raw),))
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from quorate.records.metadata import MetadataRecord
     from quorate.rpc.services import Service
     from quorate.storage.meta import MetaProperties
-    from quorate.storage.recovery import Recovered
     from quorate.telemetry.metrics import Value
 
 log = logging.getLogger(__name__)
@@ -76,23 +75,27 @@ class Hosted:
 
 
 class Hosting(Protocol):
-    """Makes what a controller runs on the log of a driver. Raises StorageError."""
+    """Makes what a controller runs on the log of a driver.
+
+    `bootstrap` are the records that `format` left for the first active controller.
+    """
 
     def __call__(
         self,
         driver: RaftDriver,
         config: ControllerConfig,
         meta: MetaProperties,
-        recovered: Recovered,
+        bootstrap: tuple[MetadataRecord, ...],
     ) -> Hosted: ...
 
 
 def host_metadata(
-    driver: RaftDriver, config: ControllerConfig, meta: MetaProperties, recovered: Recovered
+    driver: RaftDriver,
+    config: ControllerConfig,
+    meta: MetaProperties,
+    bootstrap: tuple[MetadataRecord, ...],
 ) -> Hosted:
     """The metadata of a cluster."""
-    is_needed = not recovered.state.snapshots and not driver.store.log.has_data
-    bootstrap = read_bootstrap(config.log.directory, is_needed=is_needed)
     metadata = MetadataApplication(
         driver,
         Controller(controller_settings(config, meta), bootstrap, gathers=True),

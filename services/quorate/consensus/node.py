@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import quorate
@@ -13,7 +14,7 @@ from quorate.consensus.disk_calls import DiskCalls, DiskThread, UnderWay
 from quorate.consensus.driver import Ending, RaftDriver
 from quorate.consensus.gauges import driver_numbers
 from quorate.consensus.host import Host
-from quorate.consensus.hosting import host_metadata
+from quorate.consensus.hosting import host_metadata, read_bootstrap
 from quorate.consensus.idleness import Idleness
 from quorate.consensus.listeners import Certificates, Listeners
 from quorate.consensus.metric_names import CONTROLLER_METERS
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from quorate.consensus.loop_watch import LoopWatch
     from quorate.consensus.raft_spans import RaftSpans
     from quorate.records.ids import Epoch, OffsetAndEpoch
+    from quorate.records.metadata import MetadataRecord
     from quorate.rpc.services import Service
     from quorate.storage.recovery import Recovered
     from quorate.telemetry.metrics import Value
@@ -51,6 +53,15 @@ _TICK_S: Final = 1.0
 _REMARKS_EVERY: Final = 60
 _SPACE_EVERY: Final = 5
 _STOP_GRACE_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """All that a directory told: its open store, and the records that `format` left in it."""
+
+    store: LogStore
+    recovered: Recovered
+    bootstrap: tuple[MetadataRecord, ...]
 
 
 class Node:
@@ -86,15 +97,23 @@ class Node:
         self._idleness = Idleness()
         self._meters = RaftMeters()
 
-    def open(self) -> asyncio.Future[tuple[LogStore, Recovered]]:
+    def open(self) -> asyncio.Future[Opened]:
         """Recover the directory, in a thread: the loop goes on to hear signals and probes.
 
         What is opened goes to `serve`, or is closed. Raises StorageError, OSError.
         """
         directory = self._config.log.directory
 
-        def recover() -> tuple[LogStore, Recovered]:
-            return LogStore.open(OsFileSystem(), directory, storage_config(self._config))
+        def recover() -> Opened:
+            store, recovered = LogStore.open(
+                OsFileSystem(), directory, storage_config(self._config)
+            )
+            try:
+                is_needed = not recovered.state.snapshots and not store.log.has_data
+                return Opened(store, recovered, read_bootstrap(directory, is_needed=is_needed))
+            except BaseException:
+                store.close()
+                raise
 
         thread = DiskThread("recovery", DiskCalls())
         recovery = thread.run("recovery", recover)
@@ -103,19 +122,19 @@ class Node:
 
     async def start(self) -> None:
         """Recover, then serve."""
-        await self.serve(*await self.open())
+        await self.serve(await self.open())
 
-    async def serve(self, store: LogStore, recovered: Recovered) -> None:
+    async def serve(self, opened: Opened) -> None:
         """Serve. Raises StorageError, OSError, and RuntimeError where a port is taken."""
         async with AsyncExitStack() as undo:
             # Another life may follow where this one cannot begin.
             undo.push_async_callback(self._end_background)
-            await self._serve(store, recovered, undo)
+            await self._serve(opened, undo)
             undo.pop_all()
         self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
 
-    async def _serve(self, store: LogStore, recovered: Recovered, undo: AsyncExitStack) -> None:
-        config = self._config
+    async def _serve(self, opened: Opened, undo: AsyncExitStack) -> None:
+        config, store, recovered = self._config, opened.store, opened.recovered
         for finding in recovered.findings:
             log.warning(finding)
         meta = recovered.meta
@@ -129,7 +148,7 @@ class Node:
             store.close()
             raise
         undo.push_async_callback(driver.close)
-        hosted = self._hosting(driver, config, meta, recovered)
+        hosted = self._hosting(driver, config, meta, opened.bootstrap)
         self._application = application = hosted.machine
         undo.push_async_callback(application.close)
         space = DiskSpace(config.log.directory, config.log.free_bytes_min)

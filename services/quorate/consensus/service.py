@@ -43,8 +43,7 @@ from quorate.telemetry.logs import LogFormat, configure_logs
 if TYPE_CHECKING:
     from quorate.consensus.config import ControllerConfig
     from quorate.consensus.hosting import Hosting
-    from quorate.storage.recovery import Recovered
-    from quorate.storage.store import LogStore
+    from quorate.consensus.node import Opened
 
 log = logging.getLogger(__name__)
 _ANY_HOST: Final = "0.0.0.0"  # noqa: S104 - probes and scrapes come from other machines
@@ -208,7 +207,7 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
     await _first(recovery, _event(stop))
     if stop.is_set():
         return await _stop_recovery(recovery, limit_s)
-    await node.serve(*await recovery)
+    await node.serve(await recovery)
     metrics = node.metrics_server()
     ending = Ending.CRASHED
     try:
@@ -234,15 +233,14 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
     return _stopped(ending)
 
 
-async def _stop_recovery(recovery: asyncio.Future[tuple[LogStore, Recovered]], s: float) -> Ending:
+async def _stop_recovery(recovery: asyncio.Future[Opened], limit_s: float) -> Ending:
     """A stop came before the core was started, and it is not: nobody is asked for anything."""
     log.info("stopping as soon as the directory is recovered")
-    await asyncio.wait([recovery], timeout=s)
+    await asyncio.wait([recovery], timeout=limit_s)
     if not recovery.done():
-        log.error("recovery did not end in %s s", s)
+        log.error("recovery did not end in %s s", limit_s)
         return Ending.LATE
-    store, _ = recovery.result()
-    store.close()
+    recovery.result().store.close()
     return _stopped(Ending.STOPPED)
 
 
