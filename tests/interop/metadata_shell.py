@@ -1,6 +1,12 @@
 """The metadata as stock Kafka reads it from a file: every leaf of kafka-metadata-shell.
 
 The shell answers while it still loads, so it is asked how far it is before it is asked for more.
+
+It may also wait for ever before that. It waits for the first image that its loader publishes on a
+commit (`MetadataShell.waitUntilCaughtUp`, 4.3.1), and the loader publishes none as long as the
+reader of the file, another thread, has not told where the file ends. If the loader is done with the
+last batch of records before the reader comes to the footer, no commit follows that would publish
+it. A shell to which that happened is killed, and another one is asked.
 """
 
 from __future__ import annotations
@@ -11,7 +17,7 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import IO, TYPE_CHECKING, Final, TypeAlias
 
 from quorate.records.batch import iter_batches
 from tests.interop.stock_kafka import DEADLINE_S, METADATA_SHELL
@@ -25,6 +31,10 @@ Image: TypeAlias = dict[str, str]
 """What `cat` prints of every leaf, by path."""
 
 POLL_S: Final = 0.02
+# A shell that reads a small file starts within two seconds on a machine that is not busy.
+STARTS_S: Final = 60.0
+STARTS_MAX: Final = 6
+_STARTS: Final = "Starting..."
 # So many commands fit into a pipe that nobody reads yet.
 TOGETHER: Final = 100
 _PROMPT: Final = ">> "
@@ -46,7 +56,8 @@ def show(kafka: StockKafka, path: Path) -> Shown:
     """
     data_ends = [h.last_offset for _, h in iter_batches(path.read_bytes()) if not h.is_control]
     with tempfile.TemporaryFile("w+") as messages:
-        shell = _Shell(kafka.command(METADATA_SHELL, "--snapshot", str(path)), messages.fileno())
+        command = kafka.command(METADATA_SHELL, "--snapshot", str(path))
+        shell = _started(command, messages)
         try:
             while data_ends and shell.loaded_to() < data_ends[-1]:
                 time.sleep(POLL_S)
@@ -74,6 +85,20 @@ def show(kafka: StockKafka, path: Path) -> Shown:
         return Shown(image, messages.read())
 
 
+def _started(command: list[str], messages: IO[str]) -> _Shell:
+    """A shell that has begun to answer; what those said that never did is forgotten."""
+    for _ in range(STARTS_MAX):
+        shell = _Shell(command, messages.fileno())
+        if shell.starts():
+            return shell
+        shell.close()
+        messages.seek(0)
+        said = messages.read()
+        messages.seek(0)
+        messages.truncate()
+    raise AssertionError(f"{STARTS_MAX} shells ended or did not start in {STARTS_S} s: {said}")
+
+
 class _Shell:
     """One interactive shell; it is killed when it takes too long."""
 
@@ -84,6 +109,16 @@ class _Shell:
         self._alarm = threading.Timer(DEADLINE_S, self._process.kill)
         self._alarm.start()
         self._asked = 0
+
+    def starts(self) -> bool:
+        """Wait until it is about to answer; False where it waits for what does not come."""
+        alarm = threading.Timer(STARTS_S, self._process.kill)
+        alarm.start()
+        try:
+            assert self._process.stdout is not None
+            return any(line.rstrip("\n") == _STARTS for line in self._process.stdout)
+        finally:
+            alarm.cancel()
 
     def ask(self, *commands: str) -> list[list[str]]:
         """The lines that each command prints. What ends them is an error that names a marker."""
