@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api
 from quorate.raft import messages as m
@@ -22,7 +22,16 @@ from quorate.records.ids import (
     ReplyToken,
 )
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from tests.unit.raft.expecting import WatchedCore
+from tests.unit.raft.expecting import (
+    WatchedCore,
+    flushed,
+    is_discovery,
+    log_end,
+    now_ms,
+    own_key,
+    told,
+    unanswered,
+)
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -124,7 +133,7 @@ def follower(node_id: int = 2, leader_id: int = 1, epoch: int = 1) -> RaftCore:
 
 def begin(core: RaftCore, leader_id: int, epoch: int, *, now_ms: int) -> api.Update:
     request = m.BeginQuorumEpochRequest(
-        CLUSTER, core.replica.key, NodeId(leader_id), Epoch(epoch), endpoints(leader_id)
+        CLUSTER, own_key(core), NodeId(leader_id), Epoch(epoch), endpoints(leader_id)
     )
     return ask(core, request, now_ms=now_ms)
 
@@ -180,11 +189,11 @@ def membership(update: api.Update) -> m.MembershipResponse:
 def heed(core: RaftCore, node_id: int, *, now_ms: int) -> api.Update:
     """A voter answers the last BeginQuorumEpoch that it was sent: it follows this leader."""
     *_, call = [
-        c.call
-        for c in core.replica.calls._by_id.values()
-        if c.kind is CallKind.BEGIN_QUORUM_EPOCH and c.to == node_id
+        sent.call
+        for sent in open_calls(core, CallKind.BEGIN_QUORUM_EPOCH)
+        if sent.to.node_id == node_id
     ]
-    response = m.BeginQuorumEpochResponse(ErrorCode.NONE, core.replica.leader_info)
+    response = m.BeginQuorumEpochResponse(ErrorCode.NONE, leader_info(core))
     return answer(core, call, response, now_ms=now_ms)
 
 
@@ -201,7 +210,34 @@ def granted(epoch: int) -> m.VoteResponse:
 
 def refused(core: RaftCore) -> m.VoteResponse:
     """What a voter that knows as much of the leader as this one says when it refuses its vote."""
-    return m.VoteResponse(ErrorCode.NONE, core.replica.leader_info, vote_granted=False)
+    return m.VoteResponse(ErrorCode.NONE, leader_info(core), vote_granted=False)
+
+
+def leader_info(core: RaftCore) -> m.LeaderInfo:
+    """The leader that this replica has told of, where such a node is."""
+    leader_id = told(core).leader_id
+    there = () if leader_id is None else endpoints(leader_id)
+    return m.LeaderInfo(leader_id, told(core).epoch, there)
+
+
+def lost_round(core: RaftCore) -> Millis:
+    """Let time pass until it asks for pre-votes, all of which are refused; when it asked."""
+    now, asked = now_ms(core), list[CallId]()
+    update = core.step(api.TimerFired(), now)
+    while not asked:
+        assert update.wake_at_ms is not None
+        now = max(update.wake_at_ms, now)
+        update = core.step(api.TimerFired(), now)
+        asked = [
+            effect.call
+            for effect in update.effects
+            if isinstance(effect, api.SendRequest) and isinstance(effect.request, m.VoteRequest)
+        ]
+    assert told(core).role == "prospective"
+    for call in asked:
+        answer(core, call, refused(core), now_ms=now)
+    assert told(core).role != "prospective"
+    return now
 
 
 def voted(update: api.Update) -> m.VoteResponse:
@@ -217,13 +253,17 @@ def part_of_election_timeout(share: int) -> int:
 
 def leader(node_id: int = 1, *node_ids: int) -> RaftCore:
     """The leader of epoch 1, elected at 2,000 ms, its first batch flushed."""
-    others = node_ids or (1, 2, 3)
-    core = unattached(node_id, *others)
+    return elected(unattached(node_id, *(node_ids or (1, 2, 3))))
+
+
+def elected(core: RaftCore) -> RaftCore:
+    """The replica leads the next epoch from 2,000 ms on, and its first batch is flushed."""
+    epoch = told(core).epoch
     update = core.step(api.TimerFired(), Millis(2000))
-    for epoch in (0, 1):
+    for asked_in in (epoch, epoch + 1):
         for _, (call, request) in sorted(calls(update).items()):
-            if isinstance(request, m.VoteRequest) and request.replica_epoch == epoch:
-                update = answer(core, call, granted(epoch), now_ms=2000)
+            if isinstance(request, m.VoteRequest) and request.replica_epoch == asked_in:
+                update = answer(core, call, granted(asked_in), now_ms=2000)
                 if calls(update):
                     # A majority has granted it, and the next thing is asked.
                     break
@@ -263,17 +303,21 @@ def grown_up_leader(*node_ids: int) -> RaftCore:
     They have answered its BeginQuorumEpoch, too.
     """
     ids = node_ids or (1, 2, 3)
-    core = leader(ids[0], *ids)
-    for token, node_id in enumerate(ids[1:], 100):
-        ask(core, fetch(node_id, 3, 1), now_ms=4400, token=token)
-    for node_id in ids[1:]:
+    return grown_up(leader(ids[0], *ids), *ids[1:])
+
+
+def grown_up(core: RaftCore, *others: int) -> RaftCore:
+    """This leader at 4,500 ms: these voters have all that it has, and have answered it."""
+    for token, node_id in enumerate(others, 100):
+        ask(core, fetch(node_id, log_end(core).offset, told(core).epoch), now_ms=4400, token=token)
+    for node_id in others:
         heed(core, node_id, now_ms=4400)
     return core
 
 
 def flush(core: RaftCore, *, now_ms: int) -> api.Update:
-    flushed = api.LogFlushed(core.replica.log.end, core.replica.log.generation)
-    return core.step(flushed, Millis(now_ms))
+    """The disk has confirmed all that it was given."""
+    return core.step(flushed(core), Millis(now_ms))
 
 
 def fetch(
@@ -336,15 +380,83 @@ def batches(*infos: m.BatchInfo) -> m.FetchedBatches:
     return m.FetchedBatches(b"b", infos)
 
 
+_KINDS: Final = {
+    CallKind.VOTE: m.VoteRequest,
+    CallKind.BEGIN_QUORUM_EPOCH: m.BeginQuorumEpochRequest,
+    CallKind.FETCH: m.FetchRequest,
+    CallKind.DISCOVERY: m.FetchRequest,
+    CallKind.FETCH_SNAPSHOT: m.FetchSnapshotRequest,
+}
+
+
+def open_calls(core: RaftCore, kind: CallKind) -> list[api.SendRequest]:
+    """The requests of that kind that have no answer yet."""
+    return [
+        sent
+        for sent in unanswered(core)
+        if isinstance(sent.request, _KINDS[kind])
+        and is_discovery(sent.request) == (kind is CallKind.DISCOVERY)
+    ]
+
+
+def fetch_sent(
+    call: int,
+    offset: int,
+    last_epoch: int,
+    *,
+    node_id: int = 2,
+    to: int = 1,
+    epoch: int = 1,
+    high_watermark: int = -1,
+) -> api.SendRequest:
+    """How a follower asks its leader for what follows its log."""
+    settings = config(node_id)
+    request = m.FetchRequest(
+        cluster_id=CLUSTER,
+        replica=key(node_id),
+        current_leader_epoch=Epoch(epoch),
+        fetch_offset=Offset(offset),
+        last_fetched_epoch=Epoch(last_epoch),
+        max_wait_ms=settings.fetch_max_wait_ms,
+        max_bytes=settings.fetch_max_bytes,
+        high_watermark=Offset(high_watermark),
+        replica_endpoints=endpoints(node_id),
+    )
+    return api.SendRequest(CallId(call), peer(to), request)
+
+
 def under_way(core: RaftCore, kind: CallKind = CallKind.FETCH) -> CallId:
     """The one request of that kind that has no answer yet."""
-    (call,) = [c.call for c in core.replica.calls._by_id.values() if c.kind is kind]
-    return call
+    (sent,) = open_calls(core, kind)
+    return sent.call
 
 
 def fetch_answer(**parts: object) -> m.FetchResponse:
     """What the leader of epoch 1 says to a Fetch."""
     return m.FetchResponse(error=ErrorCode.NONE, leader=LEADER, **parts)  # type: ignore[arg-type]
+
+
+def heard(node_id: int = 2) -> RaftCore:
+    """A follower without records whose leader has answered its Fetch at 1 ms."""
+    core = follower(node_id)
+    answer(core, under_way(core), fetch_answer(), now_ms=1)
+    return core
+
+
+def behind_its_disk(node_id: int = 2) -> RaftCore:
+    """A follower that has appended five records at 2 ms which its disk does not confirm."""
+    core = follower(node_id)
+    answer(core, under_way(core), fetch_answer(records=FIRST), now_ms=2)
+    return core
+
+
+def hearing_until(core: RaftCore, until_ms: int) -> list[api.Update]:
+    """A follower's leader answers each of its Fetches, with nothing new; what it does meanwhile."""
+    updates = []
+    for now in range(now_ms(core), until_ms, part_of_election_timeout(2)):
+        updates.append(core.step(api.TimerFired(), Millis(now)))
+        updates.append(answer(core, under_way(core), fetch_answer(), now_ms=now))
+    return updates
 
 
 def fed() -> RaftCore:

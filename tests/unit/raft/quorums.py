@@ -5,6 +5,7 @@ from __future__ import annotations
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import log_end
 
 FETCH_TIMEOUT_MS = cores.config().fetch_timeout_ms
 
@@ -34,7 +35,7 @@ class Quorum:
         said: list[str] = []
         for node_id in node_ids:
             self._token += 1
-            fetch = cores.fetch(node_id, self.core.replica.log.end.offset, 1)
+            fetch = cores.fetch(node_id, log_end(self.core).offset, 1)
             update = cores.ask(self.core, fetch, now_ms=self.now, token=self._token)
             said += cores.said(update)
         return said

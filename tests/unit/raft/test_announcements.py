@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.raft import api
+from quorate.raft import api, elections
 from quorate.raft import messages as m
-from quorate.raft.roles import Follower, Prospective, Resigned
+from quorate.raft.notes import NoteKind
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
+from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey, ReplyToken
 from tests.unit.raft import cores
-from tests.unit.raft.expecting import saved, told
+from tests.unit.raft.expecting import expect, saved, told
 
 
 def test_a_new_leader_announces_itself_to_every_other_voter() -> None:
@@ -68,7 +68,7 @@ def test_a_refusal_to_follow_is_told_once() -> None:
     said = []
     for now_ms in (5400, 6400, 7400):
         update = core.step(api.TimerFired(), Millis(now_ms))
-        refusal = m.BeginQuorumEpochResponse(ErrorCode.INVALID_VOTER_KEY, core.replica.leader_info)
+        refusal = m.BeginQuorumEpochResponse(ErrorCode.INVALID_VOTER_KEY, cores.LEADER)
         said += cores.said(cores.answer(core, cores.calls(update)[2][0], refusal, now_ms=now_ms))
         cores.ask(core, cores.fetch(3, 3, 1), now_ms=now_ms + 1)
     assert said == ["2 answers BeginQuorumEpoch with INVALID_VOTER_KEY"]
@@ -105,11 +105,14 @@ def test_the_first_successor_campaigns_at_once() -> None:
 
 
 def test_later_successors_leave_the_first_ones_time_but_grant_them_pre_votes() -> None:
-    core = cores.follower()
-    assert isinstance(core.replica.role, Follower)
-    core.replica.role.has_fetched = True
-    ended(core, cores.key(3), cores.key(2))
-    assert core.replica.role.fetch_deadline == 510
+    core = cores.heard()
+    update = ended(core, cores.key(3), cores.key(2))
+    expect(
+        update,
+        api.SendReply(ReplyToken(1), m.EndQuorumEpochResponse(ErrorCode.NONE, cores.LEADER)),
+        wake_at_ms=510,
+        notes=((NoteKind.LEADER_RESIGNED, "leader 1 resigned: may campaign after 500 ms"),),
+    )
     update = cores.ask(core, cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True), now_ms=11)
     (answer,) = cores.replies(update)
     assert isinstance(answer, m.VoteResponse)
@@ -142,8 +145,6 @@ def test_a_resigned_leader_tells_every_voter_until_each_has_acknowledged() -> No
     assert sorted(told) == [2, 3]
     info = m.LeaderInfo(NodeId(1), Epoch(1), ())
     cores.answer(core, told[2][0], m.EndQuorumEpochResponse(ErrorCode.NONE, info), now_ms=2002)
-    assert isinstance(core.replica.role, Resigned)
-    assert list(core.replica.role.unacknowledged) == [3]
     cores.answer(core, told[3][0], api.CallFailure.TIMED_OUT, now_ms=2003)
     again = cores.calls(core.step(api.TimerFired(), Millis(2103)))
     assert sorted(again) == [3]
@@ -176,7 +177,10 @@ def test_a_nominee_that_is_told_again_of_the_end_goes_on_with_its_round() -> Non
     )
     cores.ask(core, end, now_ms=10)
     core.step(api.TimerFired(), Millis(11))
-    nominee = core.replica.role
-    assert isinstance(nominee, Prospective)
-    cores.ask(core, end, now_ms=110)
-    assert core.replica.role is nominee
+    assert told(core).role == "prospective"
+    expect(
+        cores.ask(core, end, now_ms=110),
+        api.SendReply(ReplyToken(1), m.EndQuorumEpochResponse(ErrorCode.NONE, cores.LEADER)),
+        # Then those that have not answered are asked again.
+        wake_at_ms=11 + cores.part_of_election_timeout(elections.REPEAT_SHARE),
+    )

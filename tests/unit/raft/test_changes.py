@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.roles import Leader
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis
 from tests.unit.raft import cores
@@ -67,8 +68,8 @@ def test_a_set_without_a_live_majority_is_refused_unless_forced() -> None:
 
 
 def test_kraft_version_0_has_its_voters_in_the_settings() -> None:
-    core = cores.grown_up_leader()
-    core.replica.log.kraft_versions = []
+    static = replace(cores.recovered(1, 2, 3), kraft_versions=())
+    core = cores.grown_up(cores.elected(cores.started(1, static)), 2, 3)
     answer = cores.membership(cores.ask(core, remove(3), now_ms=4500))
     assert answer.error is ErrorCode.UNSUPPORTED_VERSION
     assert answer.reason is m.Reason.KRAFT_VERSION_TOO_OLD
@@ -80,11 +81,11 @@ def test_the_answer_comes_when_the_new_set_has_committed_the_change() -> None:
     assert not cores.memberships(update)
     cores.flush(core, now_ms=4501)
     update = cores.ask(core, cores.fetch(2, 4, 1), now_ms=4502, token=8)
-    assert cores.membership(update) == m.MembershipResponse(
-        ErrorCode.NONE, "", core.replica.leader_info
-    )
-    assert isinstance(core.replica.role, Leader)
-    assert core.replica.role.pending is None
+    assert cores.membership(update) == m.MembershipResponse(ErrorCode.NONE, "", cores.LEADER)
+    assert told(core).role == "leader"
+    # The next change may begin.
+    assert not cores.memberships(cores.ask(core, remove(2), now_ms=4503, token=9))
+    assert [voter.key.node_id for voter in appended_voters(core)] == [1]
 
 
 def test_who_waits_too_long_is_told_and_the_set_stays_in_force() -> None:

@@ -26,8 +26,7 @@ def info(leader_id: int, epoch: int) -> m.LeaderInfo:
 
 
 def answer(core: RaftCore, kind: CallKind, response: m.PeerResponse, now_ms: int) -> api.Update:
-    (call,) = [c for c in core.replica.calls._by_id.values() if c.kind is kind]
-    return cores.answer(core, call.call, response, now_ms=now_ms)
+    return cores.answer(core, cores.under_way(core, kind), response, now_ms=now_ms)
 
 
 def offer(core: RaftCore, leader: m.LeaderInfo, now_ms: int) -> api.Update:
@@ -93,7 +92,7 @@ def test_what_is_refused_each_time_is_fetched_ever_more_rarely() -> None:
     notes: list[str] = []
     while now_ms < 60_000:
         update = core.step(api.TimerFired(), Millis(now_ms))
-        if core.replica.calls.in_flight(CallKind.FETCH):
+        if cores.open_calls(core, CallKind.FETCH):
             fetches += 1
             offer(core, info(1, 1), now_ms)
             send(core, info(1, 1), 0, FILE, now_ms)
@@ -114,7 +113,7 @@ def test_a_leader_that_has_nothing_to_send_yet_is_heard_and_asked_more_rarely() 
     asked = 0
     for now_ms in range(3, 10_000):
         core.step(api.TimerFired(), Millis(now_ms))
-        if core.replica.calls.in_flight(CallKind.FETCH_SNAPSHOT):
+        if cores.open_calls(core, CallKind.FETCH_SNAPSHOT):
             asked += 1
             send(core, info(1, 1), 0, b"", now_ms)
     assert 10 < asked < 50

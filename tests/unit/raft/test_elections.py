@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -11,10 +12,12 @@ from quorate.raft import messages as m
 from quorate.raft.elections import REPEAT_SHARE, RETRY_SHARE
 from quorate.raft.notes import Cause, NoteKind
 from quorate.raft.promises import ASK_SHARE, PROMISE_SHARE, TURN_SHARE
-from quorate.raft.roles import Candidate, Follower, Leader, Prospective
 from quorate.records.ids import CallId, Epoch, Millis
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import expect, told
+
+# With every draw one half.
+ELECTION_TIMEOUT_MS = cores.config().election_timeout_ms * 3 // 2
 
 
 def test_an_election_timeout_asks_for_pre_votes_without_touching_the_epoch() -> None:
@@ -63,41 +66,59 @@ def test_a_majority_of_pre_votes_raises_the_epoch_and_saves_the_own_vote_first()
 
 def test_nobody_is_asked_for_votes_before_the_whole_log_is_on_the_disk() -> None:
     """What a vote was given for must not be shorter after a crash."""
-    core = cores.unattached()
-    core.replica.log.append(cores.end(1, 0))
-    update = core.step(api.TimerFired(), Millis(1500))
-    assert told(core).role == "prospective"
-    assert not cores.calls(update)
-    asked = cores.calls(cores.flush(core, now_ms=1501))
-    assert {request for _, request in asked.values()} == {
-        cores.vote(1, node, 0, cores.end(1, 0), pre_vote=True) for node in (2, 3)
-    }
+    core = cores.behind_its_disk()
+    expect(
+        core.step(api.TimerFired(), Millis(2002)),
+        cores.progress("prospective", 1, leader_id=1),
+        wake_at_ms=2002 + ELECTION_TIMEOUT_MS,
+        notes=(
+            (
+                NoteKind.ROLE_TAKEN,
+                "no fetch from leader 1 for 2000 ms: follower becomes prospective in epoch 1",
+            ),
+        ),
+    )
+    expect(
+        cores.flush(core, now_ms=2003),
+        *(
+            api.SendRequest(
+                CallId(call),
+                cores.peer(node),
+                cores.vote(2, node, 1, cores.end(5, 1), pre_vote=True),
+            )
+            for call, node in ((3, 1), (4, 3))
+        ),
+        wake_at_ms=2003 + cores.part_of_election_timeout(REPEAT_SHARE),
+    )
 
 
 def test_an_answer_of_an_older_epoch_counts_for_nothing() -> None:
     core = cores.unattached()
     core.becoming.unattached(Epoch(3), Cause.HIGHER_EPOCH, "test")
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
-    cores.answer(core, asked[2][0], cores.granted(2), now_ms=1501)
-    role = core.replica.role
-    assert isinstance(role, Prospective)
-    assert role.tally.granted == 1
+    update = cores.answer(core, asked[2][0], cores.granted(2), now_ms=1501)
+    # It is asked again after the shortest wait.
+    expect(update, wake_at_ms=1517)
+    cores.answer(core, asked[3][0], cores.granted(3), now_ms=1502)
+    assert (told(core).role, told(core).epoch) == ("candidate", 4)
 
 
 def test_rule_9_a_lost_election_waits_for_the_rest_of_its_timeout() -> None:
     core = cores.unattached()
     update = core.step(api.TimerFired(), Millis(1500))
     update = cores.answer(core, cores.calls(update)[2][0], cores.granted(0), now_ms=1500)
-    role = core.replica.role
-    assert isinstance(role, Candidate)
-    deadline = role.election_deadline
+    deadline = 1500 + ELECTION_TIMEOUT_MS
     refusal = replace(cores.granted(1), vote_granted=False)
     for call, _ in cores.calls(update).values():
-        cores.answer(core, call, refusal, now_ms=1501)
-    assert role.has_lost
-    core.step(api.TimerFired(), Millis(deadline - 1))
-    assert core.replica.role is role
-    core.step(api.TimerFired(), deadline)
+        update = cores.answer(core, call, refusal, now_ms=1501)
+    expect(
+        update,
+        # What was asked at the start has its timeout before.
+        wake_at_ms=cores.config().request_timeout_ms,
+        notes=((NoteKind.ELECTION_LOST, "election lost: waits for the rest of its timeout"),),
+    )
+    expect(core.step(api.TimerFired(), Millis(deadline - 1)), wake_at_ms=deadline)
+    core.step(api.TimerFired(), Millis(deadline))
     assert told(core).role == "prospective"
 
 
@@ -134,7 +155,7 @@ def test_a_voter_that_does_not_answer_is_asked_again_before_the_request_times_ou
     # Whichever of the two is answered counts.
     cores.answer(core, asked[4][0], cores.granted(epoch), now_ms=1800)
     update = cores.answer(core, again[5][0], cores.granted(epoch), now_ms=1800)
-    assert isinstance(core.replica.role, Leader if epoch else Candidate)
+    assert told(core).role == ("leader" if epoch else "candidate")
 
 
 def test_who_waits_for_answers_sleeps_although_what_it_asked_is_overdue() -> None:
@@ -155,8 +176,10 @@ def test_a_promise_that_is_not_renewed_counts_no_more() -> None:
     cores.answer(core, asked[1][0], cores.granted(0), now_ms=1501)
     over = 1501 + cores.part_of_election_timeout(PROMISE_SHARE)
     cores.answer(core, asked[3][0], cores.granted(0), now_ms=over)
-    assert isinstance(core.replica.role, Prospective)
-    assert core.replica.role.tally.votes == {1: None, 2: True, 3: True, 4: None}
+    assert told(core).role == "prospective"
+    # Two of four are not enough; with a third they are.
+    cores.answer(core, asked[4][0], cores.granted(0), now_ms=over)
+    assert told(core).role == "candidate"
 
 
 def test_a_round_that_only_rivals_spoil_goes_on() -> None:
@@ -165,10 +188,8 @@ def test_a_round_that_only_rivals_spoil_goes_on() -> None:
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     cores.ask(core, cores.vote(2, 3, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
     for node in (1, 2):
-        cores.answer(core, asked[node][0], cores.refused(core), now_ms=1502)
-    role = core.replica.role
-    assert isinstance(role, Prospective)
-    assert role.tally.is_lost
+        update = cores.answer(core, asked[node][0], cores.refused(core), now_ms=1502)
+    expect(update, wake_at_ms=1502 + cores.part_of_election_timeout(ASK_SHARE))
     again = cores.calls(core.step(api.TimerFired(), Millis(1600)))
     cores.answer(core, again[1][0], cores.granted(0), now_ms=1601)
     assert told(core).role == "candidate"
@@ -186,21 +207,8 @@ def test_a_round_is_lost_once_its_rivals_are_silent() -> None:
 
 def test_a_lost_round_is_repeated_soon_and_then_ever_later() -> None:
     core = cores.follower(2, 1)
-    refusal = cores.refused(core)
-    waits = []
-    for _ in range(6):
-        role = core.replica.role
-        assert isinstance(role, Follower)
-        begun = role.fetch_deadline
-        update = core.step(api.TimerFired(), begun)
-        # A discovery goes out beside them, to one or the other.
-        asked = [e for e in update.effects if isinstance(e, api.SendRequest)]
-        for effect in asked:
-            if isinstance(effect.request, m.VoteRequest):
-                cores.answer(core, effect.call, refusal, now_ms=begun)
-        role = core.replica.role
-        assert isinstance(role, Follower)
-        waits.append(role.fetch_deadline - begun)
+    begun = [cores.lost_round(core) for _ in range(7)]
+    waits = [later - earlier for earlier, later in pairwise(begun)]
     share = cores.part_of_election_timeout(RETRY_SHARE)
     assert waits[:3] == [share + share // 2, 2 * (share + share // 2), 4 * (share + share // 2)]
-    assert waits[-1] == core.replica.timers.draw_election_timeout()
+    assert waits[-1] == ELECTION_TIMEOUT_MS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.records.ids import (
-    Offset,
-)
+from quorate.raft.ends import Ends
+from quorate.raft.log_state import LogState
+from quorate.records.ids import Offset
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import expect, told
 
@@ -33,8 +33,10 @@ def test_the_leader_counts_itself_only_up_to_what_is_flushed() -> None:
 
 
 def test_the_high_watermark_never_goes_back_and_never_leaves_the_log() -> None:
-    core = cores.leader()
-    assert core.replica.ends.advance(Offset(2))
-    assert not core.replica.ends.advance(Offset(1))
+    log = LogState(cores.recovered(1, 2, 3, log_end=cores.end(3, 1)))
+    ends = Ends(log, cores.key(1))
+    assert ends.advance(Offset(2))
+    assert not ends.advance(Offset(1))
     with pytest.raises(AssertionError):
-        core.replica.ends.advance(Offset(4))
+        ends.advance(Offset(4))
+    assert ends.high_watermark == 2

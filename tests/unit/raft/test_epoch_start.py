@@ -5,51 +5,55 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quorate.raft import api
-from quorate.raft.epoch_start import append_epoch_start, drifted_entry
+from quorate.raft import messages as m
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
 from quorate.records.ids import Millis, NodeId, Offset
-from quorate.records.voters import Endpoint
+from quorate.records.voters import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, Endpoint, Voter
 from tests.unit.raft import cores
 from tests.unit.raft.expecting import WatchedCore
 
 
-def test_the_first_leader_writes_version_and_voters_too() -> None:
-    replica = cores.leader().replica
-    before = replica.log.end.offset
-    append_epoch_start(replica, (NodeId(1), NodeId(2)))
-    # The set stands in the log since the first time.
-    assert replica.log.end.offset == before + 1
-
-
-def test_who_has_moved_has_another_entry_with_the_listeners_of_others() -> None:
-    moved = (Endpoint("GRPC", "elsewhere", 9094),)
-    core = WatchedCore(
-        replace(cores.config(), endpoints=moved), cores.recovered(1, 2, 3), cores.Midway()
-    )
-    core.start(Millis(0))
-    entry = drifted_entry(core.replica)
-    assert entry is not None
-    assert entry.endpoints == moved
-    before = core.replica.log.end.offset
-    append_epoch_start(core.replica, ())
-    (append,), _ = core.replica.out.take()
-    assert isinstance(append, api.AppendToLog)
+def first_batch(state: api.RecoveredState, *, at: tuple[Endpoint, ...]) -> api.ControlBatch:
+    """What an only voter that listens there writes as it begins to lead."""
+    core = WatchedCore(replace(cores.config(), endpoints=at), state, cores.Midway())
+    update = core.start(Millis(0))
+    (append,) = [e for e in update.effects if isinstance(e, api.AppendToLog)]
+    assert append.base_offset == state.end.offset
     assert isinstance(append.payload, api.ControlBatch)
-    kinds = [type(record) for record in append.payload.records]
-    assert kinds == [LeaderChange, KRaftVersion, KRaftVoters]
-    assert core.replica.log.end.offset == before + 3
+    assert append.end.offset == append.base_offset + len(append.payload.records)
+    return append.payload
 
 
-def test_who_is_where_the_set_says_has_not_drifted() -> None:
-    assert drifted_entry(cores.unattached().replica) is None
+def led_before() -> api.RecoveredState:
+    """The disk of an only voter whose version and set stand in its log."""
+    return replace(
+        cores.recovered(1, log_end=cores.end(3, 1)),
+        voters=(m.VotersAt(Offset(2), cores.voters(1)),),
+        kraft_versions=(m.KRaftVersionAt(Offset(1), 1),),
+    )
+
+
+LEADS = LeaderChange(NodeId(1), (NodeId(1),), (NodeId(1),))
+
+
+def test_a_later_leader_that_is_where_the_set_says_writes_no_version_and_no_voters() -> None:
+    assert first_batch(led_before(), at=cores.endpoints(1)) == api.ControlBatch((LEADS,))
+
+
+def test_a_leader_that_has_moved_writes_the_set_anew() -> None:
+    moved = (Endpoint("GRPC", "elsewhere", 9094),)
+    entry = Voter(cores.key(1), moved, KRAFT_VERSION_MIN, KRAFT_VERSION_MAX)
+    anew = KRaftVoters(cores.voters(1).with_voter(entry))
+    assert first_batch(led_before(), at=moved) == api.ControlBatch((LEADS, anew))
+    first = first_batch(cores.recovered(1), at=moved)
+    assert first == api.ControlBatch((LEADS, KRaftVersion(1), anew))
 
 
 def test_the_epoch_start_batch_holds_the_votes() -> None:
     core = WatchedCore(cores.config(), cores.recovered(1), cores.Midway())
     update = core.start(Millis(0))
     (append,) = [e for e in update.effects if isinstance(e, api.AppendToLog)]
-    change = LeaderChange(NodeId(1), (NodeId(1),), (NodeId(1),))
     voters = KRaftVoters(cores.voters(1))
     assert append == api.AppendToLog(
-        Offset(0), cores.end(3, 1), api.ControlBatch((change, KRaftVersion(1), voters))
+        Offset(0), cores.end(3, 1), api.ControlBatch((LEADS, KRaftVersion(1), voters))
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
-from quorate.raft.roles import Follower
+from quorate.raft.notes import NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 from tests.unit.raft import cores
-from tests.unit.raft.expecting import told
+from tests.unit.raft.expecting import expect, told
 
 
 def test_a_snapshot_is_fetched_in_slices_and_installed() -> None:
@@ -35,11 +35,10 @@ def test_a_snapshot_is_fetched_in_slices_and_installed() -> None:
         ),
         Millis(4),
     )
-    assert core.replica.log.end == snapshot
     assert told(core).high_watermark == 9
     ((_, request),) = cores.calls(update).values()
     assert isinstance(request, m.FetchRequest)
-    assert request.fetch_offset == 9
+    assert (request.fetch_offset, request.last_fetched_epoch) == (9, 1)
 
 
 def test_a_snapshot_that_is_gone_or_does_not_check_is_begun_anew() -> None:
@@ -48,16 +47,43 @@ def test_a_snapshot_that_is_gone_or_does_not_check_is_begun_anew() -> None:
         core, cores.under_way(core), cores.fetch_answer(snapshot_id=cores.end(9, 1)), now_ms=2
     )
     gone = m.FetchSnapshotResponse(error=ErrorCode.SNAPSHOT_NOT_FOUND, leader=cores.LEADER)
-    cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), gone, now_ms=3)
-    assert isinstance(core.replica.role, Follower)
-    assert core.replica.role.download is None
-    assert core.replica.role.fetch_deadline == 3 + 2000
+    update = cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), gone, now_ms=3)
+    # A plain Fetch tells what there is, after a while.
+    expect(
+        update,
+        wake_at_ms=19,
+        notes=((NoteKind.DOWNLOAD, "1 answers FetchSnapshot with SNAPSHOT_NOT_FOUND"),),
+    )
     core.step(api.TimerFired(), Millis(499))
     cores.answer(
         core, cores.under_way(core), cores.fetch_answer(snapshot_id=cores.end(9, 1)), now_ms=500
     )
-    core.step(api.SnapshotRefused(cores.end(9, 1), "crc"), Millis(504))
-    assert core.replica.role.download is None
+    expect(
+        core.step(api.SnapshotRefused(cores.end(9, 1), "crc"), Millis(504)),
+        wake_at_ms=520,
+        notes=(
+            (
+                NoteKind.CONTRADICTED,
+                "does not believe leader 1: fetched snapshot 9@1: crc; nothing is changed",
+            ),
+        ),
+    )
+    update = core.step(api.TimerFired(), Millis(520))
+    expect(update, cores.fetch_sent(6, 0, 0), wake_at_ms=2000)
+
+
+def test_a_leader_whose_snapshot_is_gone_is_heard() -> None:
+    core = cores.follower()
+    cores.answer(
+        core, cores.under_way(core), cores.fetch_answer(snapshot_id=cores.end(9, 1)), now_ms=2
+    )
+    gone = m.FetchSnapshotResponse(error=ErrorCode.SNAPSHOT_NOT_FOUND, leader=cores.LEADER)
+    cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), gone, now_ms=3)
+    deadline = 3 + cores.config().fetch_timeout_ms
+    core.step(api.TimerFired(), Millis(deadline - 1))
+    assert told(core).role == "follower"
+    core.step(api.TimerFired(), Millis(deadline))
+    assert told(core).role == "prospective"
 
 
 def test_a_refused_snapshot_leaves_the_log_and_its_flushes_as_they_were() -> None:
@@ -78,8 +104,8 @@ def test_a_refused_snapshot_leaves_the_log_and_its_flushes_as_they_were() -> Non
     update = core.step(api.TimerFired(), Millis(400))
     assert isinstance(cores.calls(update).popitem()[1][1], m.FetchRequest)
     cores.answer(core, cores.under_way(core), cores.fetch_answer(records=cores.FIRST), now_ms=401)
-    core.step(api.LogFlushed(cores.end(5, 1), 0), Millis(402))
-    assert core.replica.log.flushed == 5
+    update = core.step(api.LogFlushed(cores.end(5, 1), 0), Millis(402))
+    assert fetch_offset(update) == 5
     late = core.step(
         api.SnapshotInstalled(
             snapshot=m.SnapshotInfo(snapshot, 3), generation=0, voters=None, kraft_version=1
@@ -87,7 +113,15 @@ def test_a_refused_snapshot_leaves_the_log_and_its_flushes_as_they_were() -> Non
         Millis(403),
     )
     assert late.effects == ()
-    assert core.replica.log.end == cores.end(5, 1)
+    update = cores.answer(core, cores.under_way(core), cores.fetch_answer(), now_ms=404)
+    assert fetch_offset(update) == 5
+
+
+def fetch_offset(update: api.Update) -> int:
+    """Where it fetches from next."""
+    ((_, request),) = cores.calls(update).values()
+    assert isinstance(request, m.FetchRequest)
+    return request.fetch_offset
 
 
 def test_rule_16_a_healed_voter_forgets_what_it_once_had() -> None:
@@ -95,6 +129,7 @@ def test_rule_16_a_healed_voter_forgets_what_it_once_had() -> None:
     core = cores.started(2, state)
     cores.begin(core, 1, 1, now_ms=1)
     cores.answer(core, cores.under_way(core), cores.fetch_answer(records=cores.FIRST), now_ms=2)
+    assert any("healing" in line for line in core.remarks())
     update = cores.flush(core, now_ms=3)
     assert api.ForgetRememberedEnd() in update.effects
-    assert core.replica.log.remembered_end is None
+    assert core.remarks() == []

@@ -13,6 +13,7 @@ from quorate.raft import messages as m
 from quorate.raft.parking import ANSWERS_PER_MS, ParkedFetch, Parking
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import log_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,9 +115,8 @@ def commit(core: RaftCore, *, now_ms: int) -> set[int]:
     """One record more, and whom it answers."""
     batch = api.ProposedBatch(b"x" * 70, 1)
     core.step(api.RecordsProposed(ReplyToken(1), Epoch(1), batch), Millis(now_ms))
-    end = core.replica.log.end
-    core.step(api.LogFlushed(end, core.replica.log.generation), Millis(now_ms))
-    request = cores.fetch(2, end.offset, 1, wait_ms=0)
+    cores.flush(core, now_ms=now_ms)
+    request = cores.fetch(2, log_end(core).offset, 1, wait_ms=0)
     return answered(cores.ask(core, request, now_ms=now_ms, token=2))
 
 

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.calls import CallKind
-from quorate.raft.roles import Follower
 from quorate.raft.suspecting import SUSPICION_DELAY_MS, SUSPICION_RETRY_MS
 from quorate.records.ids import Epoch, Millis, NodeId, OffsetAndEpoch
 from tests.unit.raft import cores
@@ -19,17 +17,14 @@ if TYPE_CHECKING:
 
 def broken_stream(core: RaftCore, now_ms: int = 10) -> list[api.ProbeLeader]:
     """The follower's Fetch stream breaks: whom it asks then for a sign of life."""
-    assert isinstance(core.replica.role, Follower)
-    core.replica.role.has_fetched = True
-    calls = core.replica.calls._by_id.values()
-    call = next(call for call in calls if call.kind is CallKind.FETCH)
-    update = cores.answer(core, call.call, api.CallFailure.DISCONNECTED, now_ms=now_ms)
+    call = cores.under_way(core)
+    update = cores.answer(core, call, api.CallFailure.DISCONNECTED, now_ms=now_ms)
     return [effect for effect in update.effects if isinstance(effect, api.ProbeLeader)]
 
 
 def refused_leader(now_ms: int = 10, core: RaftCore | None = None) -> RaftCore:
     """A follower whose stream broke, and whose connect to the leader was refused."""
-    core = core or cores.follower()
+    core = core or cores.heard()
     (probe,) = broken_stream(core, now_ms)
     core.step(api.ProbeAnswered(probe.call, refused=True), Millis(now_ms))
     return core
@@ -46,7 +41,7 @@ def test_rule_10_a_refused_connect_ends_the_wait_for_the_leader() -> None:
 
 
 def test_rule_10_a_connect_that_is_taken_leaves_the_leader_its_fetch_timeout() -> None:
-    core = cores.follower()
+    core = cores.heard()
     (probe,) = broken_stream(core)
     core.step(api.ProbeAnswered(probe.call, refused=False), Millis(10))
     core.step(api.TimerFired(), Millis(10 + SUSPICION_DELAY_MS))
@@ -57,16 +52,28 @@ def test_rule_10_a_connect_that_is_taken_leaves_the_leader_its_fetch_timeout() -
     assert not response.vote_granted
 
 
-def test_rule_10_a_lost_round_does_not_put_the_fetch_timeout_off() -> None:
+def lost_the_first_round() -> RaftCore:
+    """A follower that missed its leader early, and was refused by all at 36 ms."""
     core = refused_leader()
-    assert isinstance(core.replica.role, Follower)
-    deadline = core.replica.role.fetch_deadline
     asked = cores.calls(core.step(api.TimerFired(), Millis(35)))
     refusal = cores.refused(core)
     for node_id in (1, 3):
         cores.answer(core, asked[node_id][0], refusal, now_ms=36)
-    assert isinstance(core.replica.role, Follower)
-    assert core.replica.role.fetch_deadline == deadline
+    assert told(core).role == "follower"
+    return core
+
+
+def test_rule_10_a_lost_round_does_not_put_the_fetch_timeout_off() -> None:
+    deadline = 1 + cores.config().fetch_timeout_ms
+    core = lost_the_first_round()
+    core.step(api.TimerFired(), Millis(deadline - 1))
+    assert told(core).role == "follower"
+    core.step(api.TimerFired(), Millis(deadline))
+    assert told(core).role == "prospective"
+
+
+def test_rule_10_after_a_lost_round_the_leader_is_tried_again() -> None:
+    core = lost_the_first_round()
     again = core.step(api.TimerFired(), Millis(36 + SUSPICION_RETRY_MS))
     (probe,) = [effect for effect in again.effects if isinstance(effect, api.ProbeLeader)]
     core.step(api.ProbeAnswered(probe.call, refused=True), Millis(36 + SUSPICION_RETRY_MS))
@@ -84,6 +91,7 @@ def follower_of_five_records() -> RaftCore:
     )
     core = cores.started(2, state)
     cores.begin(core, 1, 1, now_ms=1)
+    cores.answer(core, cores.under_way(core), cores.fetch_answer(), now_ms=1)
     return core
 
 
@@ -125,7 +133,7 @@ def test_rule_10_a_rival_that_cannot_win_moves_nobody_that_hears_the_leader() ->
 
 def test_rule_10_a_leader_that_told_its_end_is_not_suspected() -> None:
     """The order of its successors rules."""
-    core = cores.follower()
+    core = cores.heard()
     successors = (cores.key(3), cores.key(2))
     request = m.EndQuorumEpochRequest(cores.CLUSTER, NodeId(1), Epoch(1), successors)
     cores.ask(core, request, now_ms=9)

@@ -9,14 +9,13 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.epoch_start import drifted_entry
 from quorate.raft.updating import JITTER_SHARE
 from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset, ReplicaKey
-from quorate.records.voters import Endpoint, Voter
+from quorate.records.voters import Endpoint, Voter, VoterSet
 from tests.unit.raft import cores
-from tests.unit.raft.expecting import WatchedCore, appended_voters, log_end, told
+from tests.unit.raft.expecting import WatchedCore, appended_voters, expect, log_end, told
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -32,12 +31,19 @@ UPDATE = m.UpdateRaftVoterRequest(
 )
 
 
-def moved_follower(kraft_version: int = 1) -> tuple[RaftCore, api.Update]:
+def moved_follower(
+    kraft_version: int = 1,
+    *,
+    endpoints: tuple[Endpoint, ...] = MOVED,
+    voters: VoterSet | None = None,
+) -> tuple[RaftCore, api.Update]:
     """Node 2, which listens elsewhere than the set says, after its first Fetch is answered."""
     state = cores.recovered(1, 2, 3)
+    if voters is not None:
+        state = replace(state, voters=(m.VotersAt(Offset(-1), voters),))
     if kraft_version == 0:
         state = replace(state, kraft_versions=())
-    core = WatchedCore(replace(cores.config(2), endpoints=MOVED), state, cores.Midway())
+    core = WatchedCore(replace(cores.config(2), endpoints=endpoints), state, cores.Midway())
     core.start(Millis(0))
     update = cores.begin(core, 1, 1, now_ms=1)
     (fetch,) = [
@@ -70,24 +76,21 @@ def test_a_voter_that_has_moved_tells_the_leader_once_it_hears_it() -> None:
     # Every draw is one half of what is left to chance.
     retry = 2 + timeout_ms - timeout_ms // JITTER_SHARE // 2
     refused = m.MembershipResponse(
-        ErrorCode.REQUEST_TIMED_OUT, "later", core.replica.leader_info, m.Reason.NOT_LEADER
+        ErrorCode.REQUEST_TIMED_OUT, "later", cores.LEADER, m.Reason.NOT_LEADER
     )
     cores.answer(core, sent.call, refused, now_ms=3)
+    assert not any(map(updates, cores.hearing_until(core, retry)))
     assert not updates(core.step(api.TimerFired(), Millis(retry - 1)))
-    core.replica.role.fetch_deadline = Millis(10_000)  # type: ignore[union-attr]
     assert updates(core.step(api.TimerFired(), Millis(retry)))
 
 
 def test_a_leader_that_does_not_know_the_request_is_not_asked_again() -> None:
     core, update = moved_follower()
     (sent,) = updates(update)
-    unknown = m.MembershipResponse(
-        ErrorCode.UNSUPPORTED_VERSION, "unknown", core.replica.leader_info
-    )
+    unknown = m.MembershipResponse(ErrorCode.UNSUPPORTED_VERSION, "unknown", cores.LEADER)
     cores.answer(core, sent.call, unknown, now_ms=3)
-    for now in range(4000, 40_000, 2000):
-        core.replica.role.fetch_deadline = Millis(now + 9000)  # type: ignore[union-attr]
-        assert not updates(core.step(api.TimerFired(), Millis(now)))
+    assert not any(map(updates, cores.hearing_until(core, 40_000)))
+    assert told(core).role == "follower"
 
 
 def test_a_leader_that_is_removed_is_still_found_where_its_answers_say() -> None:
@@ -116,32 +119,38 @@ def test_a_leader_that_is_removed_is_still_found_where_its_answers_say() -> None
     )
     cores.answer(core, call, answer, now_ms=1)
     update = cores.flush(core, now_ms=2)
-    assert core.replica.leader_peer() == api.Peer(cores.key(1).node_id, "node-1", 9094)
-    assert update.wake_at_ms is not None
-    assert update.wake_at_ms > 2
+    fetch = cores.fetch_sent(3, 4, 1, high_watermark=3)
+    assert isinstance(fetch.request, m.FetchRequest)
+    expect(
+        update,
+        replace(fetch, request=replace(fetch.request, replica_endpoints=MOVED)),
+        wake_at_ms=1 + cores.config().fetch_timeout_ms,
+    )
 
 
 def test_a_voter_that_is_where_the_set_says_is_silent() -> None:
-    core = cores.follower()
-    assert drifted_entry(core.replica) is None
+    _core, update = moved_follower(endpoints=cores.endpoints(2))
+    assert not updates(update)
 
 
 def test_listeners_of_other_names_are_kept() -> None:
-    core = cores.follower()
     both = (Endpoint("CONTROLLER", "node-2", 9093), *cores.endpoints(2))
-    core.replica.log.voters[-1] = m.VotersAt(
-        Offset(-1), cores.voters(1, 2, 3).with_voter(Voter(cores.key(2), both))
-    )
-    assert drifted_entry(core.replica) is None
+    known = cores.voters(1, 2, 3).with_voter(Voter(cores.key(2), both))
+    _core, update = moved_follower(endpoints=cores.endpoints(2), voters=known)
+    assert not updates(update)
+    _core, update = moved_follower(voters=known)
+    (sent,) = updates(update)
+    assert isinstance(sent.request, m.UpdateRaftVoterRequest)
+    assert sent.request.listeners == (both[0], *MOVED)
 
 
 def test_at_kraft_version_0_each_leader_is_told_once() -> None:
     core, update = moved_follower(kraft_version=0)
     (sent,) = updates(update)
-    accepted = m.MembershipResponse(ErrorCode.NONE, "", core.replica.leader_info)
+    accepted = m.MembershipResponse(ErrorCode.NONE, "", cores.LEADER)
     cores.answer(core, sent.call, accepted, now_ms=3)
-    core.replica.role.fetch_deadline = Millis(100_000)  # type: ignore[union-attr]
-    assert not updates(core.step(api.TimerFired(), Millis(50_000)))
+    assert not any(map(updates, cores.hearing_until(core, 50_000)))
+    assert told(core).role == "follower"
 
 
 def test_the_leader_appends_the_new_entry_and_answers_at_once() -> None:

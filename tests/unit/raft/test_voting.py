@@ -10,8 +10,7 @@ import pytest
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.notes import Cause, NoteKind
-from quorate.raft.promises import TURN_SHARE
-from quorate.raft.roles import Follower, Prospective
+from quorate.raft.promises import ASK_SHARE, TURN_SHARE
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     Epoch,
@@ -103,18 +102,28 @@ def test_a_vote_that_was_given_is_given_again_whatever_the_log_says() -> None:
 
 
 def test_a_nominee_that_votes_for_a_candidate_draws_its_timer_and_begins_anew() -> None:
-    core = cores.unattached(1, 1, 2, 3, 4)
+    state = cores.recovered(1, 2, 3, 4, election=m.ElectionState(Epoch(1)))
+    core = cores.started(1, state)
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
-    cores.answer(core, asked[2][0], cores.granted(0), now_ms=1501)
-    role = core.replica.role
-    core.replica.save_election(m.ElectionState(Epoch(0)))
-    core.voting._vote_for(cores.vote(3, 1, 0, cores.end(0, 0)))
-    assert core.replica.role is role
-    assert isinstance(role, Prospective)
-    assert role.election_deadline == 1501 + 1500
-    assert role.tally.granted == 1
-    cores.answer(core, asked[4][0], cores.granted(0), now_ms=1502)
-    assert core.replica.role is role
+    cores.answer(core, asked[2][0], cores.granted(1), now_ms=1501)
+    update = cores.ask(core, cores.vote(3, 1, 1, cores.end(0, 0)), now_ms=1501)
+    asks_again_ms = 1501 + cores.part_of_election_timeout(ASK_SHARE)
+    expect(
+        update,
+        api.SaveElection(
+            m.ElectionState(Epoch(1), None, cores.key(3)), 1, cores.voters(1, 2, 3, 4)
+        ),
+        api.SendReply(ReplyToken(1), cores.granted(1)),
+        wake_at_ms=asks_again_ms,
+        notes=((NoteKind.VOTE_GRANTED, "grants vote to 3 in epoch 1"),),
+    )
+    # What was granted before counts for nothing, or this would make a majority.
+    update = cores.answer(core, asked[4][0], cores.granted(1), now_ms=1502)
+    expect(update, wake_at_ms=asks_again_ms)
+    core.step(api.TimerFired(), Millis(1501 + 1500 - 1))
+    assert told(core).role == "prospective"
+    core.step(api.TimerFired(), Millis(1501 + 1500))
+    assert told(core).role == "unattached"
 
 
 def test_a_vote_in_a_new_epoch_is_saved_together_with_the_epoch() -> None:
@@ -154,9 +163,11 @@ def test_an_upgrade_that_is_not_committed_does_not_refuse_who_never_heard_of_it(
             state,
             kraft_versions=(m.KRaftVersionAt(Offset(-1), 0), m.KRaftVersionAt(Offset(3), 1)),
             election=m.ElectionState(Epoch(1)),
+            # All in a snapshot is committed.
+            snapshots=(m.SnapshotInfo(cores.end(high_watermark, 1), 100),),
         )
         core = cores.started(2, state)
-        core.replica.ends.high_watermark = Offset(high_watermark)
+        assert told(core).high_watermark == high_watermark
         answer = cores.voted(cores.ask(core, asked, now_ms=1))
         assert (answer.error is ErrorCode.INVALID_VOTER_KEY) == is_refused
         assert answer.vote_granted != is_refused
@@ -188,12 +199,9 @@ def test_a_leader_and_a_follower_that_hears_it_refuse_pre_votes() -> None:
     core = cores.leader()
     update = cores.ask(core, cores.vote(2, 1, 1, cores.end(3, 1), pre_vote=True), now_ms=2001)
     assert not cores.voted(update).vote_granted
-    hearing = cores.follower()
-    assert isinstance(hearing.replica.role, Follower)
     asked = cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True)
-    assert cores.voted(cores.ask(hearing, asked, now_ms=2)).vote_granted
-    hearing.replica.role.has_fetched = True
-    assert not cores.voted(cores.ask(hearing, asked, now_ms=3)).vote_granted
+    assert cores.voted(cores.ask(cores.follower(), asked, now_ms=3)).vote_granted
+    assert not cores.voted(cores.ask(cores.heard(), asked, now_ms=3)).vote_granted
 
 
 def test_of_two_nominees_the_longer_log_goes_first_then_the_higher_id() -> None:
@@ -220,13 +228,15 @@ def test_a_nominee_that_gave_a_rival_its_pre_vote_begins_again_later() -> None:
 
 
 def test_a_nominee_that_waits_for_its_disk_lets_a_rival_pass() -> None:
-    core = prospective(3)
-    asked = cores.vote(1, 3, 0, cores.end(0, 0), pre_vote=True)
-    assert not cores.voted(cores.ask(core, asked, now_ms=1501)).vote_granted
-    core = prospective(3)
-    core.replica.log.end = cores.end(1, 0)
-    asked = cores.vote(1, 3, 0, cores.end(1, 0), pre_vote=True)
-    assert cores.voted(cores.ask(core, asked, now_ms=1501)).vote_granted
+    for is_flushed in (True, False):
+        core = cores.behind_its_disk(3)
+        if is_flushed:
+            cores.flush(core, now_ms=3)
+        core.step(api.TimerFired(), Millis(2003))
+        assert told(core).role == "prospective"
+        asked = cores.vote(1, 3, 1, cores.end(5, 1), pre_vote=True)
+        answer = cores.voted(cores.ask(core, asked, now_ms=2004))
+        assert answer.vote_granted != is_flushed
 
 
 def test_a_rival_that_misses_the_leader_too_is_asked_again_at_once() -> None:
@@ -240,11 +250,10 @@ def test_a_rival_that_misses_the_leader_too_is_asked_again_at_once() -> None:
 
 
 def test_rule_11_a_voter_that_waits_for_others_to_lead_grants_them_its_pre_vote() -> None:
-    core = cores.follower(2, 1)
-    assert isinstance(core.replica.role, Follower)
-    core.replica.role.has_fetched = True
+    core = cores.heard()
     core.step(api.StateMachineProgress(ready=False), Millis(1))
-    core.step(api.TimerFired(), core.replica.role.fetch_deadline)
+    update = core.step(api.TimerFired(), Millis(1 + cores.config().fetch_timeout_ms))
+    assert [note.kind for note in update.notes] == [NoteKind.NOT_READY]
     assert told(core).role == "follower"
     asked = cores.vote(3, 2, 1, cores.end(0, 0), pre_vote=True)
     update = cores.ask(core, asked, now_ms=cores.config().fetch_timeout_ms + 10)
