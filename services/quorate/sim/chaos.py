@@ -11,7 +11,7 @@ from quorate.sim.ageing import FILES, SMALL_FILES
 from quorate.sim.churn import Churn
 from quorate.sim.deeds.disks import BreakDisk, Fail, Hang, Rot, Wipe
 from quorate.sim.deeds.files import PutBack, RotSmall
-from quorate.sim.deeds.in_vain import AskPeerInVain, WriteGarbled, WriteInVain
+from quorate.sim.deeds.in_vain import AskGarbled, AskPeerInVain, WriteGarbled, WriteInVain
 from quorate.sim.deeds.late import HELD_MAX, HoldBack, Of
 from quorate.sim.deeds.network import Claim, Lie, Move, Split, TakeOver
 from quorate.sim.deeds.processes import FallBehind, Kill, LosePower, Pause, Stop
@@ -27,7 +27,7 @@ from quorate.storage.layout import HEALING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quorate.sim.stage import Stage
+    from quorate.sim.stage import Deed, Stage
 
 TAKEN_OVER_US: Final = 3_000_000
 BEHIND_US: Final = 3_000_000
@@ -143,13 +143,13 @@ class Chaos:
         if node is None:
             return
         who, salt = node.node_id, draws.between(0, SALTS)
-        match draws.one(("peer", "client", "garbled")):
-            case "peer":
-                self.stage.do(AskPeerInVain(who=who, salt=salt))
-            case "client":
-                self.stage.do(WriteInVain(who=who, salt=salt))
-            case _:
-                self.stage.do(WriteGarbled(who=who, salt=salt))
+        asked: tuple[Deed, ...] = (
+            AskPeerInVain(who=who, salt=salt),
+            WriteInVain(who=who, salt=salt),
+            WriteGarbled(who=who, salt=salt),
+            AskGarbled(who=who, salt=salt),
+        )
+        self.stage.do(draws.one(asked))
 
     # --- processes --------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from quorate.controller.authorizer import Caller
 from quorate.rpc import convert_controller as convert
 from quorate.sim.draws import Draws
+from quorate.sim.garbled_peers import garbled
 from quorate.sim.mutating import mutated, received
 from quorate.sim.options import FleetOptions, Options
 from quorate.sim.quorum import build
@@ -79,4 +80,24 @@ def test_a_request_with_a_few_fields_changed_ends_nothing_but_itself() -> None:
             leader.application.ask(request, SOMEBODY, told.append)
             world.run(world.now_ms + 50)
     assert len(told) == sent > TRIES / 2
+    assert world.leader() is leader
+
+
+def test_a_request_of_a_peer_with_a_few_fields_changed_moves_nobody() -> None:
+    world, leader = settled()
+    draws = Draws(1, "garbled peers")
+    answers: list[asyncio.Future[Response]] = []
+    states = {node.node_id: (node.log.end, node.progress) for node in world.running()}
+    kinds: dict[type[Request], int] = {}
+    for _ in range(TRIES):
+        node = draws.one(world.running())
+        request = garbled(draws, node)
+        if request is not None:
+            kinds[type(request)] = kinds.get(type(request), 0) + 1
+            node.host.loop.run(submit, node, request, answers)
+            world.run(world.now_ms + 50)
+    assert all(answer.done() for answer in answers)
+    assert len(kinds) == 5
+    assert sum(kinds.values()) > TRIES / 4
+    assert states == {node.node_id: (node.log.end, node.progress) for node in world.running()}
     assert world.leader() is leader

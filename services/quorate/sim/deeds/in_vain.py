@@ -13,6 +13,7 @@ from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.configs.messages import IncrementalAlterConfigs
 from quorate.rpc import convert_controller as convert
 from quorate.sim.draws import Draws
+from quorate.sim.garbled_peers import garbled
 from quorate.sim.mutating import mutated, received
 from quorate.sim.refusable import of_client, of_peer
 from quorate.sim.requests import DrawnRequests
@@ -90,6 +91,21 @@ class WriteGarbled:
         node.application.ask(request, SOMEBODY, _forget)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskGarbled:
+    """A request of a peer of which some fields say something else than they did."""
+
+    who: int
+    salt: int
+
+    def do(self, stage: Stage) -> None:
+        node, world = stage.find_running(self.who), stage.world
+        request = None if node is None else garbled(Draws(self.salt, "garbled peers"), node)
+        if node is not None and request is not None:
+            world.remark(f"node {node.node_id} gets a garbled {type(request).__name__}")
+            node.receive(world.next_token(), request)
+
+
 _HARMLESS: Final = (BrokerHeartbeat, IncrementalAlterConfigs)
 
 
@@ -99,6 +115,7 @@ def _forget(answer: WriteReply | ControllerApiError | None) -> None:
 
 
 KINDS: Final[dict[str, type[Deed]]] = {
+    "ask-garbled": AskGarbled,
     "ask-peer-in-vain": AskPeerInVain,
     "write-in-vain": WriteInVain,
     "write-garbled": WriteGarbled,
