@@ -43,9 +43,13 @@ class Activation:
         self._brokers: Brokers | None = None
 
     def is_due(self, progress: api.PublishProgress) -> bool:
-        """Whether everything in the log of this leader is committed and replayed."""
+        """Whether everything in the log of this leader is committed and replayed.
+
+        What this controller proposed before its disk hung may still be on its way into the log: it
+        would take the offsets of what is decided from here on.
+        """
         start, end = progress.epoch_start, self._driver.store.log.end.offset
-        if not progress.is_leader or start is None:
+        if not progress.is_leader or start is None or self._writing.proposer.is_awaited:
             return False
         return start < self._controller.end_offset == end
 
@@ -75,11 +79,14 @@ class Activation:
             self._controller.advance(effect.end.offset)
             self._timestamps.append((effect.end.offset, timestamp_ms))
 
-    def proposed(self, token: ReplyToken, response: ProposalResponse) -> int:
-        """What the core made of a batch; how many bytes of it are in the log."""
+    def proposed(self, token: ReplyToken, response: ProposalResponse) -> int | None:
+        """What the core made of a batch; how many bytes of it are in the log.
+
+        None for a batch of a leadership that is over.
+        """
         batch = self._writing.proposer.answered(token)
         if batch is None:
-            return 0
+            return None
         if response.base_offset is None:
             self.step_down(batch.base_offset)
             return 0

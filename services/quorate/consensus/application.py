@@ -146,8 +146,11 @@ class MetadataApplication:
         """The core's answer to a proposal or to a current read."""
         if isinstance(response, ReadResponse):
             self._reading.answered(token, response)
-        elif size_bytes := self._activation.proposed(token, response):
+        elif (size_bytes := self._activation.proposed(token, response)) is not None:
             self._snapshotter.note(size_bytes)
+        else:
+            # It may be all that this controller has waited for to be active again.
+            self.advance()
 
     def disk_hangs(self) -> None:
         """The core cannot tell who leads or what is committed: refuse what is asked (rule 24)."""

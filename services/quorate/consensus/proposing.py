@@ -38,6 +38,8 @@ class Proposer:
         self._loop = asyncio.get_running_loop()
         self._accumulator = Accumulator()
         self._sent: dict[ReplyToken, CutBatch] = {}
+        # Of leaderships that are over: on its way into the log, unless the core refuses it.
+        self._left_behind: set[ReplyToken] = set()
         self._cut_handle: asyncio.Handle | None = None
         self._patience: asyncio.Handle | None = None
         # Decisions: that have gathered, of the last batch, to wait for, and when the last came.
@@ -48,6 +50,11 @@ class Proposer:
     def base_offset(self) -> Offset | None:
         """From where on nothing has been proposed yet; None when nothing has gathered."""
         return self._accumulator.base_offset
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the core has yet to answer for something of a leadership that is over."""
+        return bool(self._left_behind)
 
     def gather(self, decision: Decision) -> None:
         """Take the records of a decision that follows on the last one."""
@@ -128,13 +135,15 @@ class Proposer:
 
     def answered(self, token: ReplyToken) -> CutBatch | None:
         """The batch that the core has answered for; None for one of an earlier leadership."""
+        self._left_behind.discard(token)
         return self._sent.pop(token, None)
 
     def stop(self) -> None:
-        """Leadership is lost: forget what has gathered and what was sent."""
+        """Leadership is lost: forget what has gathered, and what the sent batches held."""
         self.epoch = None
         self._accumulator.clear()
         self._gathered = self._sent_last = 0
+        self._left_behind.update(self._sent)
         self._sent.clear()
         for handle in (self._cut_handle, self._patience):
             if handle is not None:

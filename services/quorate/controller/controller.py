@@ -381,8 +381,10 @@ class _Active:
 
     def commit(self, end_offset: Offset) -> MetadataImage | None:
         """The newest image that lies wholly below, if there is a new one."""
-        if self.end_offset <= end_offset:
-            self.cut(self.end_offset)
+        # Else decisions rest on offsets that are taken, and would count as committed at once.
+        assert end_offset <= self.end_offset, "all that is committed was decided here or advanced"
+        if end_offset == self.end_offset:
+            self.cut(end_offset)
         newest = None
         while self._pending and self._pending[0].position.end_offset <= end_offset:
             newest = self._pending.popleft()

@@ -18,7 +18,7 @@ from quorate.raft.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Offset
-from tests.unit.consensus.conftest import CALLER
+from tests.unit.consensus.conftest import CALLER, eventually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -83,3 +83,47 @@ async def test_a_batch_that_stands_elsewhere_than_it_was_decided_for_ends_leader
     assert not stack.application.controller.is_active
     assert isinstance(asked[-1], api.ResignRequested)
     assert getattr(written.exception(), "outcome_unknown", None) is True
+
+
+async def test_who_gave_up_awaits_the_answer_for_what_it_proposed(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would stand where the next decision thinks to be, which would count as committed."""
+    stack = await open_stack()
+    await stack.register()
+    await eventually(lambda: not stack.driver.access.flushing.is_under_way)
+    asked: list[api.Event] = []
+    monkeypatch.setattr(stack.driver, "deliver", asked.append)
+    written = stack.application.write(CreateTopics((NewTopic("a"),)), CALLER)
+    stack.application.drain()
+    (proposed,) = asked
+    assert isinstance(proposed, api.RecordsProposed)
+    stack.application.disk_hangs()
+    assert getattr(written.exception(), "outcome_unknown", None) is True
+    stack.application.advance()
+    assert not stack.application.controller.is_active
+    leader = stack.driver.core.replica.leader_info
+    refusal = ProposalResponse(error=ErrorCode.INVALID_REQUEST, leader=leader)
+    stack.application.answered(proposed.token, refusal)
+    assert stack.application.controller.is_active
+
+
+async def test_nothing_is_acknowledged_that_is_behind_what_was_proposed_before_a_disk_hung(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = await open_stack()
+    await stack.register()
+    await eventually(lambda: not stack.driver.access.flushing.is_under_way)
+    driver = stack.driver
+    asked: list[api.Event] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(driver, "deliver", asked.append)
+        stack.application.write(CreateTopics((NewTopic("a"),)), CALLER)
+        stack.application.drain()
+        stack.application.disk_hangs()
+        stack.application.advance()
+    for event in asked:
+        driver.deliver(event)
+    await eventually(lambda: stack.application.controller.is_active)
+    await stack.create("b")
+    assert await stack.topic_count() == 2

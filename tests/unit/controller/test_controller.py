@@ -312,3 +312,10 @@ def test_transactions_replay_through_the_controller() -> None:
     replay(controller, [EndTransactionRecord()])
     assert controller.image.configs.of((4, "")) == Map({"min.insync.replicas": "1"})
     assert not controller.is_in_transaction
+
+
+def test_nothing_is_committed_that_nobody_decided_here() -> None:
+    controller = controller_of()
+    decision = controller.activate(Epoch(1), Offset(0), now_ms=0)
+    with pytest.raises(AssertionError, match="decided here"):
+        controller.commit(Offset(decision.end_offset + 1), timestamp_ms=0)
