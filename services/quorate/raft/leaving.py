@@ -34,7 +34,11 @@ class Leaving:
         self.r = changes.r
 
     def handle(self, token: ReplyToken, request: TakeLeaveRequest) -> None:
-        """Give leave or say what to wait for; one that asks again has not stopped, so it may."""
+        """Give leave or say what to wait for; one that asks again is answered anew.
+
+        A refusal takes no leave back: the answer that gave it may still be on its way to another
+        caller in the name of the same voter, which stops upon it.
+        """
         r = self.r
         obstacle = self.changes.why_not_leader(request.cluster_id)
         if obstacle is not None:
@@ -48,7 +52,6 @@ class Leaving:
         voter = r.voters.voter(request.voter)
         obstacle = self._why_never(request, voter)
         if obstacle is None and voter is not None:
-            role.leaves.pop(voter.key, None)
             obstacle = self.why_not(role, voter.key)
         if obstacle is not None or voter is None:
             assert obstacle is not None

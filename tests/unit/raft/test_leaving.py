@@ -39,10 +39,22 @@ def test_whoever_asks_again_is_answered_anew() -> None:
     assert quorum.may_stop(2)
     assert quorum.may_stop(2)
     quorum.passes(quorums.SILENCE_MS, 2)
-    # Voter 3 has died meanwhile: one that has not stopped yet is told, and is not waited for.
+    # Voter 3 has died meanwhile: one that has not stopped yet is told.
     assert not quorum.may_stop(2)
     quorum.fetch(3)
-    assert quorum.may_stop(3)
+    assert quorum.may_stop(2)
+
+
+def test_a_refusal_takes_no_leave_back() -> None:
+    """Who asked first in the name of that voter may have stopped it."""
+    quorum = quorums.Quorum(1, 2, 3)
+    assert quorum.may_stop(2)
+    quorum.passes(quorums.SILENCE_MS, 2)
+    assert not quorum.may_stop(2)
+    quorum.fetch(3)
+    answer = quorum.take_leave(3)
+    assert answer.reason is m.Reason.VOTERS_AWAY
+    assert "voter 2 has leave and is not back" in answer.message
 
 
 def test_a_voter_that_is_back_but_has_not_caught_up_cannot_be_relied_on() -> None:
