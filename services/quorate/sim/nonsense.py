@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.batches import batch_infos
 from quorate.raft.believing import EPOCH_MAX
+from quorate.raft.fitting import begins_epoch
 from quorate.raft.messages import (
     ApiVersionsResponse,
     FetchedBatches,
@@ -105,14 +107,37 @@ def _spoilt_fetch(response: FetchResponse, receiver: Node, draws: Draws) -> Fetc
         ways.append(lambda r: replace(r, records=None, diverging=nothing))
     records = response.records
     if isinstance(records, FetchedBatches) and records.data:
-        ways += [_with_a_flipped_bit(records.data, draws), _from_elsewhere(receiver, draws)] * 2
+        epochs = (receiver.log.end.epoch, response.leader.epoch)
+        flipped = _with_a_flipped_bit(records.data, epochs, draws)
+        ways += [flipped, _from_elsewhere(receiver, draws)] * 2
     return draws.one(ways)(response)
 
 
-def _with_a_flipped_bit(data: bytes, draws: Draws) -> Callable[[FetchResponse], FetchResponse]:
-    """Its checksum tells, or, before that, that it is no batch which could come next."""
+def _with_a_flipped_bit(
+    data: bytes, epochs: tuple[Epoch, Epoch], draws: Draws
+) -> Callable[[FetchResponse], FetchResponse]:
+    """Its checksum tells, or, before that, that it is no batch which could come next.
+
+    `epochs` are that of the receiver's log end and the leader's.
+    """
     flipped = _flipped(data, draws)
+    if _begins_another_epoch(data, flipped, epochs):
+        # No checksum covers a batch's epoch: of one that begins an epoch nothing else tells it.
+        flipped = data[:-1] + bytes((data[-1] ^ 1,))
     return lambda r: r.with_records(flipped)
+
+
+def _begins_another_epoch(data: bytes, flipped: bytes, epochs: tuple[Epoch, Epoch]) -> bool:
+    """Whether a batch still checks and begins an epoch that may have been, but not there."""
+    last, newest = epochs
+    try:
+        pairs = zip(batch_infos(data).batches, batch_infos(flipped).batches, strict=True)
+    except ValueError:
+        return False
+    return any(
+        before.epoch != after.epoch and begins_epoch(after.control) and last < after.epoch <= newest
+        for before, after in pairs
+    )
 
 
 def _from_elsewhere(receiver: Node, draws: Draws) -> Callable[[FetchResponse], FetchResponse]:
