@@ -166,6 +166,18 @@ def said(update: api.Update) -> list[str]:
     return [note.text for note in update.notes]
 
 
+def successors(update: api.Update) -> list[int]:
+    """Whom a leader that resigns in an update names, best first; all are told the same."""
+    told_all = {
+        request.preferred_candidates
+        for _, request in calls(update).values()
+        if isinstance(request, m.EndQuorumEpochRequest)
+    }
+    (named,) = told_all
+    assert named == tuple(key(one.node_id) for one in named)
+    return [one.node_id for one in named]
+
+
 def described(core: RaftCore, *, now_ms: int, token: int = 1000) -> m.DescribeQuorumResponse:
     """What it says when it is asked for the quorum."""
     (answer_,) = [

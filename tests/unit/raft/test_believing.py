@@ -11,11 +11,10 @@ from quorate.raft import messages as m
 from quorate.raft.believing import ASKED_MAX, EPOCH_BELIEVED_MAX, EPOCH_MAX, JUMP_MAX
 from quorate.raft.calls import CallKind
 from quorate.raft.notes import Cause
-from quorate.raft.roles import Follower
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, ClusterId, Epoch, Millis, NodeId, ReplicaKey
 from tests.unit.raft import cores
-from tests.unit.raft.expecting import WatchedCore, saved, told
+from tests.unit.raft.expecting import WatchedCore, expect, saved, told
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -122,8 +121,7 @@ def test_rule_27_what_is_refused_outright_teaches_nothing(error: ErrorCode) -> N
 def test_rule_27_no_answer_of_another_cluster_deposes_a_leader() -> None:
     """A dead voter's address was taken over by somebody else's controller."""
     core = cores.leader()
-    (call, *_) = core.replica.calls._by_id.values()
-    assert call.kind is CallKind.BEGIN_QUORUM_EPOCH
+    (call, *_) = cores.open_calls(core, CallKind.BEGIN_QUORUM_EPOCH)
     info = m.LeaderInfo(NodeId(3), Epoch(9), cores.endpoints(3))
     answer = m.BeginQuorumEpochResponse(ErrorCode.INCONSISTENT_CLUSTER_ID, info)
     cores.answer(core, call.call, answer, now_ms=2001)
@@ -138,12 +136,12 @@ def test_rule_27_no_fetch_answer_of_another_cluster_names_a_leader(*, is_followi
     if not is_following:
         core = WatchedCore(cores.config(2), cores.recovered(1, 2, 3), cores.Midway())
         update = core.start(Millis(0))
-    before = (type(core.replica.role), saved(core))
+    before = (told(core), saved(core))
     (call, _), *_ = cores.calls(update).values()
     info = m.LeaderInfo(NodeId(3), Epoch(9), cores.endpoints(3))
     answer = m.FetchResponse(error=ErrorCode.INCONSISTENT_CLUSTER_ID, leader=info)
     cores.answer(core, call, answer, now_ms=2)
-    assert (type(core.replica.role), saved(core)) == before
+    assert (told(core), saved(core)) == before
 
 
 def test_rule_27_another_cluster_is_not_told_who_leads_here() -> None:
@@ -196,7 +194,5 @@ def test_a_fetch_answer_of_an_older_epoch_appends_nothing() -> None:
         leader=m.LeaderInfo(NodeId(1), Epoch(3), ()),
         high_watermark=cores.end(7, 1).offset,
     )
-    cores.answer(core, call, answer, now_ms=2)
-    role = core.replica.role
-    assert isinstance(role, Follower)
-    assert not role.has_fetched
+    expect(cores.answer(core, call, answer, now_ms=2), wake_at_ms=18)
+    assert not core.hears_leader

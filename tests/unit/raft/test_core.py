@@ -78,5 +78,7 @@ def test_cleaning_moves_the_log_start() -> None:
     info = m.SnapshotInfo(cores.end(3, 1), 10)
     core.step(api.SnapshotStored(info), Millis(2002))
     core.step(api.LogCleaned(Offset(3), (info,)), Millis(2003))
-    assert core.replica.log.log_start == 3
+    answer = cores.fetched(cores.ask(core, cores.fetch(3, 0, 0), now_ms=2004, token=3))
+    assert answer.snapshot_id == cores.end(3, 1)
+    assert answer.log_start_offset == 3
     assert core.remarks() == []

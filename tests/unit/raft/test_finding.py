@@ -9,14 +9,13 @@ import pytest
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.calls import Call, CallKind
+from quorate.raft.calls import CallKind
 from quorate.raft.finding import OPEN_MAX
-from quorate.raft.roles import Follower
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId
 from quorate.records.voters import Endpoint
 from tests.unit.raft import cores
-from tests.unit.raft.expecting import WatchedCore, now_ms, told
+from tests.unit.raft.expecting import WatchedCore, expect, now_ms, told, unanswered
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -39,10 +38,9 @@ def restarted(request_timeout_ms: Millis = Millis(2000)) -> RaftCore:
     return core
 
 
-def discovery(core: RaftCore) -> Call | None:
-    return next(
-        (c for c in core.replica.calls._by_id.values() if c.kind is CallKind.DISCOVERY), None
-    )
+def discovery(core: RaftCore) -> CallId | None:
+    """The oldest question who leads that has no answer yet."""
+    return next((sent.call for sent in cores.open_calls(core, CallKind.DISCOVERY)), None)
 
 
 def let_pass(core: RaftCore, until_ms: int, *, refuse: bool) -> list[str]:
@@ -52,11 +50,13 @@ def let_pass(core: RaftCore, until_ms: int, *, refuse: bool) -> list[str]:
     while update.wake_at_ms is not None and update.wake_at_ms <= until_ms:
         now = max(update.wake_at_ms, now_ms(core))
         update = core.step(api.TimerFired(), now)
-        for call in list(core.replica.calls._by_id.values()):
-            if call.kind is CallKind.DISCOVERY and call.at is not None and call.sent_ms == now:
-                asked.append(call.at.host)
-            if refuse:
-                update = cores.answer(core, call.call, api.CallFailure.DISCONNECTED, now_ms=now)
+        asked += [
+            sent.to.host
+            for sent in cores.open_calls(core, CallKind.DISCOVERY)
+            if sent in update.effects
+        ]
+        for sent in unanswered(core) if refuse else ():
+            update = cores.answer(core, sent.call, api.CallFailure.DISCONNECTED, now_ms=now)
     return asked
 
 
@@ -96,9 +96,7 @@ def test_the_leader_that_a_bootstrap_server_names_is_followed() -> None:
         m.FetchResponse(error=ErrorCode.FENCED_LEADER_EPOCH, leader=info),
         now_ms=now_ms(core),
     )
-    role = core.replica.role
-    assert isinstance(role, Follower)
-    assert (role.leader_id, told(core).epoch) == (4, 9)
+    assert (told(core).role, told(core).leader_id, told(core).epoch) == ("follower", 4, 9)
 
 
 def next_question(core: RaftCore) -> CallId:
@@ -109,7 +107,7 @@ def next_question(core: RaftCore) -> CallId:
         update = core.step(api.TimerFired(), max(update.wake_at_ms, now_ms(core)))
     call = discovery(core)
     assert call is not None
-    return call.call
+    return call
 
 
 def lost() -> RaftCore:
@@ -126,11 +124,10 @@ def lost() -> RaftCore:
 def test_the_name_of_the_lost_leader_does_not_end_the_election() -> None:
     core = lost()
     call = next_question(core)
-    role = core.replica.role
     info = m.LeaderInfo(NodeId(2), Epoch(3), cores.endpoints(2))
     answer = m.FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
-    cores.answer(core, call, answer, now_ms=now_ms(core))
-    assert core.replica.role is role
+    expect(cores.answer(core, call, answer, now_ms=now_ms(core)), wake_at_ms=6247)
+    assert told(core).role == "prospective"
 
 
 def test_another_address_of_the_lost_leader_is_news() -> None:
@@ -139,8 +136,13 @@ def test_another_address_of_the_lost_leader_is_news() -> None:
     there = (Endpoint("GRPC", "node-2", 9095),)
     info = m.LeaderInfo(NodeId(2), Epoch(3), there)
     answer = m.FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=info)
-    cores.answer(core, call, answer, now_ms=now_ms(core))
-    assert core.replica.leader_peer() == api.Peer(NodeId(2), "node-2", 9095)
+    update = cores.answer(core, call, answer, now_ms=now_ms(core))
+    assert cores.said(update) == ["leader 2 is at node-2:9095"]
+    # It is asked there once the round is over.
+    while not (fetches := cores.open_calls(core, CallKind.FETCH)):
+        assert update.wake_at_ms is not None
+        update = core.step(api.TimerFired(), max(update.wake_at_ms, now_ms(core)))
+    assert [sent.to for sent in fetches] == [api.Peer(NodeId(2), "node-2", 9095)]
 
 
 def test_the_word_of_the_leader_itself_ends_the_election() -> None:
@@ -170,7 +172,7 @@ def test_a_bootstrap_server_of_another_cluster_is_told_once_and_teaches_nothing(
         call = discovery(core)
         if call is not None:
             answer = m.FetchResponse(error=ErrorCode.INCONSISTENT_CLUSTER_ID, leader=wrong)
-            notes += cores.said(cores.answer(core, call.call, answer, now_ms=now))
+            notes += cores.said(cores.answer(core, call, answer, now_ms=now))
         now += 30
         notes += cores.said(core.step(api.TimerFired(), Millis(now)))
     assert sum("another cluster" in note for note in notes) == 2
@@ -179,14 +181,13 @@ def test_a_bootstrap_server_of_another_cluster_is_told_once_and_teaches_nothing(
 
 
 def test_questions_come_ever_later() -> None:
-    core = cores.unattached()
-    core.replica.role.election_deadline = Millis(10**9)  # type: ignore[union-attr]
+    core = cores.started(1, cores.recovered(1, 2, 3, abstains=True))
     waits = []
     for _ in range(12):
         call = discovery(core)
         assert call is not None
         before = now_ms(core)
-        update = cores.answer(core, call.call, NO_LEADER_YET, now_ms=before)
+        update = cores.answer(core, call, NO_LEADER_YET, now_ms=before)
         assert update.wake_at_ms is not None
         waits.append(core.finding.next_ms - before)
         core.step(api.TimerFired(), core.finding.next_ms)

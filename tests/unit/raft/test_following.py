@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
@@ -29,11 +31,19 @@ def test_a_follower_fetches_again_only_after_its_log_is_flushed() -> None:
 
 
 def test_rule_14_a_flush_of_an_older_generation_counts_for_nothing() -> None:
-    core = cores.follower()
-    cores.answer(core, cores.under_way(core), cores.fetch_answer(records=cores.FIRST), now_ms=2)
-    core.replica.log.generation += 1
-    core.step(api.LogFlushed(cores.end(5, 1), 0), Millis(3))
-    assert core.replica.log.flushed == 0
+    core = cores.fed()
+    answer = cores.fetch_answer(diverging=cores.end(4, 1))
+    cores.answer(core, cores.under_way(core), answer, now_ms=4)
+    core.step(api.LogTruncated(cores.end(4, 1), 1), Millis(5))
+    another = cores.batches(replace(cores.RECORD, base_offset=Offset(4), last_offset=Offset(4)))
+    cores.answer(core, cores.under_way(core), cores.fetch_answer(records=another), now_ms=6)
+    # What was flushed is the record that is no more.
+    expect(core.step(api.LogFlushed(cores.end(5, 1), 0), Millis(7)), wake_at_ms=2000)
+    expect(
+        core.step(api.LogFlushed(cores.end(5, 1), 1), Millis(8)),
+        cores.fetch_sent(5, 5, 1, high_watermark=3),
+        wake_at_ms=2000,
+    )
 
 
 def test_rule_17_batches_that_do_not_continue_the_log_are_refused() -> None:
@@ -65,12 +75,8 @@ def test_a_follower_cuts_where_its_leader_diverges_once_the_disk_has() -> None:
         wake_at_ms=cores.config().fetch_timeout_ms,
         notes=((NoteKind.LOG_CUT, "leader diverges at 4@1: cuts 1 record(s)"),),
     )
-    assert core.replica.log.end == cores.end(5, 1)
     update = core.step(api.LogTruncated(cores.end(4, 1), 1), Millis(5))
-    assert core.replica.log.end == cores.end(4, 1)
-    ((_, request),) = cores.calls(update).values()
-    assert isinstance(request, m.FetchRequest)
-    assert request.fetch_offset == 4
+    expect(update, cores.fetch_sent(4, 4, 1, high_watermark=3), wake_at_ms=2000)
 
 
 def test_no_timer_acts_on_a_log_that_the_disk_has_cut() -> None:
@@ -79,9 +85,8 @@ def test_no_timer_acts_on_a_log_that_the_disk_has_cut() -> None:
         core, cores.under_way(core), cores.fetch_answer(diverging=cores.end(4, 1)), now_ms=4
     )
     update = core.step(api.LogTruncated(cores.end(4, 1), 1), Millis(9000))
-    assert core.replica.log.end == cores.end(4, 1)
-    assert told(core).role == "follower"
-    assert not [r for _, r in cores.calls(update).values() if isinstance(r, m.VoteRequest)]
+    deadline = 9000 + cores.config().fetch_timeout_ms
+    expect(update, cores.fetch_sent(4, 4, 1, high_watermark=3), wake_at_ms=deadline)
 
 
 def test_a_cut_inside_a_batch_is_refused_and_its_leader_not_believed() -> None:
@@ -90,9 +95,19 @@ def test_a_cut_inside_a_batch_is_refused_and_its_leader_not_believed() -> None:
         core, cores.under_way(core), cores.fetch_answer(diverging=cores.end(4, 1)), now_ms=4
     )
     refused = core.step(api.TruncationRefused(1, "offset 4 lies inside a batch"), Millis(5))
-    assert core.replica.log.end == cores.end(5, 1)
+    expect(
+        refused,
+        wake_at_ms=21,
+        notes=(
+            (
+                NoteKind.CONTRADICTED,
+                "does not believe leader 1: offset 4 lies inside a batch; nothing is changed",
+            ),
+        ),
+    )
     assert not core.hears_leader
-    assert cores.calls(refused) == {}
+    again = core.step(api.TimerFired(), Millis(21))
+    expect(again, cores.fetch_sent(4, 5, 1, high_watermark=3), wake_at_ms=2000)
 
 
 def test_a_second_leader_of_an_epoch_is_never_followed_and_told_once() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from quorate.raft import messages as m
+from quorate.raft.core import RaftCore
 from quorate.raft.gauges import STATES, raft_numbers, state_name
 from quorate.raft.notes import Cause
 from quorate.records.ids import Epoch, Millis, format_uuid
@@ -12,6 +16,10 @@ from tests.unit.raft import cores
 from tests.unit.raft.expecting import told
 
 LEADER_ONLY = {"number_of_observers", "number_of_offline_voters", "uncommitted_voter_change"}
+
+
+def numbers_of(core: RaftCore, now_ms: int) -> dict[str, Any]:
+    return raft_numbers(core.replica, Millis(now_ms))
 
 
 def test_a_leader_tells_of_the_voters_and_observers() -> None:
@@ -24,7 +32,7 @@ def test_a_leader_tells_of_the_voters_and_observers() -> None:
         ),
         now_ms=4500,
     )
-    numbers = raft_numbers(core.replica, Millis(4500))
+    numbers = numbers_of(core, 4500)
     assert numbers["current_state"] == {name: float(name == "leader") for name in STATES}
     names = ("number_of_voters", "number_of_observers", "uncommitted_voter_change", "is_voter")
     assert [numbers[name] for name in names] == [2, 2, 1, 1]
@@ -36,24 +44,22 @@ def test_a_leader_tells_of_the_voters_and_observers() -> None:
 
 def test_a_voter_that_does_not_fetch_is_offline_after_the_fetch_timeout() -> None:
     core = cores.grown_up_leader()
-    replica = core.replica
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=4450)
-    timeout_ms = replica.config.fetch_timeout_ms
-    assert raft_numbers(replica, Millis(4450 + timeout_ms))["number_of_offline_voters"] == 1
-    assert raft_numbers(replica, Millis(4451 + timeout_ms))["number_of_offline_voters"] == 2
-    fresh = cores.leader().replica
-    assert raft_numbers(fresh, fresh.timers.now)["number_of_offline_voters"] == 0
+    timeout_ms = cores.config().fetch_timeout_ms
+    assert numbers_of(core, 4450 + timeout_ms)["number_of_offline_voters"] == 1
+    assert numbers_of(core, 4451 + timeout_ms)["number_of_offline_voters"] == 2
+    assert numbers_of(cores.leader(), 2000)["number_of_offline_voters"] == 0
 
 
 def test_what_only_a_leader_knows_is_absent_elsewhere() -> None:
-    told = raft_numbers(cores.leader().replica, Millis(0)).keys()
-    follower = raft_numbers(cores.follower().replica, Millis(0))
+    told = numbers_of(cores.leader(), 0).keys()
+    follower = numbers_of(cores.follower(), 0)
     assert told - follower.keys() - {"current_vote_directory_id"} == LEADER_ONLY
     assert (follower["number_of_voters"], follower["current_leader"]) == (3, 1)
 
 
 def test_nobody_and_no_vote_are_minus_one() -> None:
-    numbers = raft_numbers(cores.unattached(2).replica, Millis(0))
+    numbers = numbers_of(cores.unattached(2), 0)
     assert (numbers["current_leader"], numbers["current_vote"]) == (-1, -1)
     assert "current_vote_directory_id" not in numbers
 
@@ -67,15 +73,16 @@ def test_a_removed_leader_that_still_leads_counts_as_an_observer() -> None:
         ),
         now_ms=4500,
     )
-    numbers = raft_numbers(core.replica, Millis(4500))
+    numbers = numbers_of(core, 4500)
     assert (numbers["number_of_observers"], numbers["is_voter"]) == (1, 0)
 
 
 def test_voters_without_an_address_are_counted() -> None:
-    core = cores.follower()
-    assert raft_numbers(core.replica, Millis(0))["number_unknown_voter_connections"] == 0
-    core.replica.addresses._listener_name = "ELSEWHERE"
-    assert raft_numbers(core.replica, Millis(0))["number_unknown_voter_connections"] == 2
+    for listener_name, count in (("GRPC", 0), ("ELSEWHERE", 2)):
+        config = replace(cores.config(2), listener_name=listener_name)
+        core = RaftCore(config, cores.recovered(1, 2, 3), cores.Midway())
+        core.start(Millis(0))
+        assert numbers_of(core, 0)["number_unknown_voter_connections"] == count
 
 
 @pytest.mark.parametrize(

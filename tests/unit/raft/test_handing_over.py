@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
-from quorate.raft.roles import Resigned
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
 from quorate.records.voters import Endpoint
@@ -30,8 +29,8 @@ def test_a_voter_with_the_whole_log_is_named_first_at_once() -> None:
     core = cores.grown_up_leader()
     update = cores.hand_over(core, 2, now_ms=4500)
     assert cores.membership(update).error is ErrorCode.NONE
-    assert isinstance(core.replica.role, Resigned)
-    assert core.replica.role.preferred == (cores.key(2), cores.key(3))
+    assert told(core).role == "resigned"
+    assert cores.successors(update) == [2, 3]
 
 
 def begun(update: api.Update) -> dict[int, api.Peer]:
@@ -82,7 +81,7 @@ def test_a_successor_that_moved_is_looked_for_where_it_says_that_it_is() -> None
 def test_another_voter_that_answers_there_is_not_the_successor() -> None:
     core = cores.grown_up_leader()
     call = cores.calls(cores.ask(core, TO_2, now_ms=4500, token=7))[2][0]
-    other = m.BeginQuorumEpochResponse(ErrorCode.INVALID_VOTER_KEY, core.replica.leader_info)
+    other = m.BeginQuorumEpochResponse(ErrorCode.INVALID_VOTER_KEY, cores.LEADER)
     assert not cores.memberships(cores.answer(core, call, other, now_ms=4501))
     assert told(core).role == "leader"
 

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.calls import CallKind
-from quorate.raft.joining import has_left
-from quorate.records.control import KRaftVoters
+from quorate.records.control import KRaftVoters, LeaderChange
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Epoch, Millis, Offset, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
@@ -45,13 +43,18 @@ def observer(
     return core, cores.answer(core, call, answer, now_ms=2)
 
 
-def asked(update: api.Update) -> list[m.PeerRequest]:
+def sent(update: api.Update) -> list[api.SendRequest]:
+    """What it asks for changes of the voters."""
     return [
-        effect.request
+        effect
         for effect in update.effects
         if isinstance(effect, api.SendRequest)
         and isinstance(effect.request, m.AddRaftVoterRequest | m.RemoveRaftVoterRequest)
     ]
+
+
+def asked(update: api.Update) -> list[m.PeerRequest]:
+    return [effect.request for effect in sent(update)]
 
 
 def test_a_new_controller_asks_to_be_added_without_waiting_for_the_commit() -> None:
@@ -92,18 +95,15 @@ def test_who_was_decommissioned_is_behind_or_was_not_told_to_does_not_ask() -> N
 def refused_once() -> tuple[RaftCore, m.MembershipResponse, api.Update, Millis]:
     """An observer that was told to wait: with what, what it did then, and when it asks again."""
     core, update = observer(4, cores.voters(1, 2, 3))
-    (call,) = [
-        e.call
-        for e in update.effects
-        if isinstance(e, api.SendRequest) and isinstance(e.request, m.AddRaftVoterRequest)
-    ]
+    (join,) = sent(update)
+    assert isinstance(join.request, m.AddRaftVoterRequest)
     later = m.MembershipResponse(
         ErrorCode.REQUEST_TIMED_OUT,
         "another change is not committed yet",
-        core.replica.leader_info,
+        cores.LEADER,
         m.Reason.PENDING_VOTER_CHANGE,
     )
-    update = cores.answer(core, call, later, now_ms=3)
+    update = cores.answer(core, join.call, later, now_ms=3)
     share = cores.config().fetch_timeout_ms // 4
     return core, later, update, Millis(2 + share + share // 2)
 
@@ -131,11 +131,11 @@ def test_who_is_told_to_stop_at_the_moment_in_which_it_would_ask_does_not() -> N
 
 
 def leader_says(
-    core: RaftCore, *batches: m.BatchInfo, high_watermark: int, now_ms: int
+    core: RaftCore, *batches: m.BatchInfo, high_watermark: int, now_ms: int, epoch: int = 1
 ) -> api.Update:
-    """The leader of epoch 1 answers the Fetch that is under way, and the disk flushes."""
-    (call,) = [c.call for c in core.replica.calls._by_id.values() if c.kind is CallKind.FETCH]
-    leader = m.LeaderInfo(cores.key(1).node_id, Epoch(1), cores.endpoints(1))
+    """The leader of that epoch answers the Fetch that is under way, and the disk flushes."""
+    call = cores.under_way(core)
+    leader = m.LeaderInfo(cores.key(1).node_id, Epoch(epoch), cores.endpoints(1))
     answer = m.FetchResponse(
         error=ErrorCode.NONE,
         leader=leader,
@@ -154,13 +154,14 @@ def leader_says(
     )
 
 
-def change_at(offset: int, voters: VoterSet) -> m.BatchInfo:
-    """The batch that puts a set in force."""
+def change_at(offset: int, voters: VoterSet, *, is_first: bool = False) -> m.BatchInfo:
+    """The batch that puts a set in force; the `first` of an epoch says so."""
+    begins = (LeaderChange(cores.key(1).node_id, (), ()),) if is_first else ()
     return m.BatchInfo(
         base_offset=Offset(offset),
-        last_offset=Offset(offset),
+        last_offset=Offset(offset + len(begins)),
         epoch=Epoch(1),
-        control=(KRaftVoters(voters),),
+        control=(*begins, KRaftVoters(voters)),
     )
 
 
@@ -210,21 +211,13 @@ def test_what_a_leader_before_this_one_had_committed_says_nothing_of_now() -> No
     state = replace(state, voters=(m.VotersAt(Offset(2), cores.voters(1, 2, 3)),))
     core = WatchedCore(replace(cores.config(3), auto_join=True), state, cores.Midway())
     core.start(Millis(0))
-    update = cores.begin(core, 1, 2, now_ms=1)
-    call, _ = cores.calls(update)[1]
-    leader = m.LeaderInfo(cores.key(1).node_id, Epoch(2), cores.endpoints(1))
-    cores.answer(
-        core,
-        call,
-        m.FetchResponse(
-            error=ErrorCode.NONE,
-            leader=leader,
-            high_watermark=Offset(3),
-            log_start_offset=Offset(0),
-        ),
-        now_ms=2,
-    )
-    assert not core.replica.was_voter
+    cores.begin(core, 1, 2, now_ms=1)
+    leader_says(core, high_watermark=3, now_ms=2, epoch=2)
+    removed = replace(change_at(3, cores.voters(1, 2), is_first=True), epoch=Epoch(2))
+    update = leader_says(core, removed, high_watermark=5, now_ms=3, epoch=2)
+    # For all that it knows it was removed before it was started, so it joins.
+    (request,) = asked(update)
+    assert isinstance(request, m.AddRaftVoterRequest)
 
 
 def test_a_removal_that_is_rolled_back_leaves_a_voter_and_one_by_hand_says_nothing_of_pods() -> (
@@ -235,10 +228,12 @@ def test_a_removal_that_is_rolled_back_leaves_a_voter_and_one_by_hand_says_nothi
     leader_says(core, change_at(3, gone), high_watermark=4, now_ms=3)
     assert not core.remarks()
     core = voter_three(high_watermark=3)
-    core.replica.log.append_control(Offset(3), KRaftVoters(cores.voters(1, 2)))
-    assert has_left(core.replica)
-    core.replica.log.truncate(cores.end(3, 1))
-    assert not has_left(core.replica)
+    leader_says(core, change_at(3, cores.voters(1, 2)), high_watermark=3, now_ms=3)
+    assert [line for line in core.remarks() if "scaled away" in line]
+    diverging = cores.fetch_answer(diverging=cores.end(3, 1), high_watermark=Offset(3))
+    cores.answer(core, cores.under_way(core), diverging, now_ms=4)
+    core.step(api.LogTruncated(cores.end(3, 1), 1), Millis(5))
+    assert not core.remarks()
 
 
 def test_an_addition_that_was_rolled_back_is_asked_for_again() -> None:
@@ -246,10 +241,15 @@ def test_an_addition_that_was_rolled_back_is_asked_for_again() -> None:
     member = VoterSet.of(
         [*cores.voters(1, 2, 3), Voter(ReplicaKey(cores.key(4).node_id, NEW_DISK))]
     )
-    core, update = observer(4, cores.voters(1, 2, 3))
-    assert asked(update)
-    leader_says(core, change_at(3, member), high_watermark=3, now_ms=3)
-    assert core.replica.is_voter
-    assert not core.replica.was_voter
-    leader_says(core, high_watermark=4, now_ms=4)
-    assert core.replica.was_voter
+    for high_watermark in (3, 4):
+        core, update = observer(4, cores.voters(1, 2, 3))
+        (join,) = sent(update)
+        leader_says(core, change_at(3, member), high_watermark=3, now_ms=3)
+        accepted = m.MembershipResponse(ErrorCode.NONE, "", cores.LEADER)
+        cores.answer(core, join.call, accepted, now_ms=3)
+        leader_says(core, high_watermark=high_watermark, now_ms=4)
+        removal = change_at(4, cores.voters(1, 2, 3))
+        update = leader_says(core, removal, high_watermark=5, now_ms=5)
+        later = [update, *cores.hearing_until(core, 60_000)]
+        # Once its vote counted it has left, and asks no more.
+        assert any(map(asked, later)) == (high_watermark == 3)

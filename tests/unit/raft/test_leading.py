@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.roles import Leader, Resigned
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     DirectoryId,
@@ -34,8 +33,11 @@ def test_rule_5_a_new_set_gets_a_whole_interval_before_its_quorum_is_checked() -
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
     cores.append(core, cores.voters(1, 2, 3, 4), now_ms=4900)
-    assert isinstance(core.replica.role, Leader)
-    assert core.replica.role.check_quorum_deadline == 4900 + 3000
+    cores.flush(core, now_ms=4900)
+    core.step(api.TimerFired(), Millis(4900 + 3000 - 1))
+    assert told(core).role == "leader"
+    core.step(api.TimerFired(), Millis(4900 + 3000))
+    assert told(core).role == "resigned"
 
 
 def test_a_leader_that_commits_its_own_removal_resigns() -> None:
@@ -112,7 +114,9 @@ def test_a_fetch_with_the_leader_s_own_id_is_refused() -> None:
     for request in (cores.fetch(1, 3, 1), other):
         answer = cores.fetched(cores.ask(core, request, now_ms=2001))
         assert answer.error is ErrorCode.INVALID_REQUEST
-    assert core.replica.role.progress == {}  # type: ignore[union-attr]
+    state = cores.described(core, now_ms=2002)
+    assert state.observers == ()
+    assert {voter.key.node_id for voter in state.voters if voter.last_fetch_ms is not None} == {1}
 
 
 def test_a_last_fetched_epoch_above_the_current_one_is_refused() -> None:
@@ -148,10 +152,7 @@ def test_rule_24_a_leader_whose_flush_does_not_return_resigns_although_others_co
 
 def preferred(core: RaftCore, *, now_ms: int) -> list[int]:
     """Whom the leader names when it resigns, best first."""
-    core.step(api.ResignRequested("test"), Millis(now_ms))
-    role = core.replica.role
-    assert isinstance(role, Resigned)
-    return [key.node_id for key in role.preferred]
+    return cores.successors(core.step(api.ResignRequested("test"), Millis(now_ms)))
 
 
 def test_the_one_with_the_most_is_the_best_successor() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.leaving import LEAVE_MS
-from quorate.raft.roles import Resigned
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
 from tests.unit.raft import cores, quorums
@@ -45,10 +44,8 @@ def test_a_leave_that_is_not_used_ends() -> None:
 def test_who_has_leave_is_named_last_as_a_successor() -> None:
     quorum = quorums.Quorum()
     assert quorum.may_stop(2)
-    quorum.core.step(api.ResignRequested("a test"), Millis(quorum.now))
-    role = quorum.core.replica.role
-    assert isinstance(role, Resigned)
-    assert role.preferred == tuple(cores.key(node_id) for node_id in (3, 4, 5, 2))
+    update = quorum.core.step(api.ResignRequested("a test"), Millis(quorum.now))
+    assert cores.successors(update) == [3, 4, 5, 2]
 
 
 def test_who_has_leave_is_told_of() -> None:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind, Calls
 from quorate.raft.replica import BACKOFF_SHARE
-from quorate.records.ids import NodeId, Offset
+from quorate.records.ids import Millis, NodeId, Offset
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import told
 
 
 def test_rule_1_a_removal_that_is_not_known_committed_does_not_end_campaigning() -> None:
-    core = cores.unattached()
-    core.replica.log.voters.append(m.VotersAt(Offset(0), cores.voters(2, 3)))
-    assert core.replica.may_campaign
-    core.replica.log.end = cores.end(1, 1)
-    core.replica.ends.advance(Offset(1))
-    assert not core.replica.may_campaign
+    removed = m.VotersAt(Offset(0), cores.voters(2, 3))
+    state = cores.recovered(1, 2, 3, log_end=cores.end(1, 1))
+    state = replace(state, voters=(*state.voters, removed))
+    # All in a snapshot is committed.
+    committed = replace(state, snapshots=(m.SnapshotInfo(cores.end(1, 1), 100),))
+    for disk, role in ((state, "prospective"), (committed, "unattached")):
+        core = cores.started(1, disk)
+        core.step(api.TimerFired(), Millis(1500))
+        assert told(core).role == role
 
 
 def test_rule_32_a_peer_that_fails_again_and_again_is_left_alone_ever_longer() -> None:

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import (
-    Millis,
-    Offset,
-)
+from quorate.records.ids import Epoch, Millis, Offset
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import log_end, told
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -101,10 +99,21 @@ def test_a_replica_that_starts_anew_is_told_the_high_watermark_again() -> None:
 
 
 def test_the_high_watermark_is_unknown_before_the_own_epoch_has_committed() -> None:
-    core = cores.leader()
-    core.replica.ends.high_watermark = Offset(1)
-    core.replica.role.epoch_start = Offset(2)  # type: ignore[union-attr]
-    answer = cores.fetched(cores.ask(core, cores.fetch(2, 0, 0), now_ms=2001))
+    state = cores.recovered(
+        1,
+        2,
+        3,
+        log_end=cores.end(5, 1),
+        epochs=(m.EpochStart(Epoch(1), Offset(0)),),
+        election=m.ElectionState(Epoch(1)),
+    )
+    # All in a snapshot is committed, and who knows what else.
+    state = replace(state, snapshots=(m.SnapshotInfo(cores.end(3, 1), 100),))
+    core = cores.elected(cores.started(1, state))
+    end = log_end(core)
+    assert (told(core).epoch_start, told(core).high_watermark) == (5, 3)
+    answer = cores.fetched(cores.ask(core, cores.fetch(2, 5, 1, epoch=2), now_ms=2001))
     assert answer.high_watermark == -1
-    answer = cores.fetched(cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2002, token=2))
-    assert answer.high_watermark == 3
+    newest = cores.fetch(2, end.offset, 2, epoch=2, wait_ms=0)
+    answer = cores.fetched(cores.ask(core, newest, now_ms=2002, token=2))
+    assert answer.high_watermark == end.offset

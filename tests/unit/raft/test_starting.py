@@ -45,4 +45,4 @@ def test_the_endpoints_of_a_leader_that_is_known_from_the_disk_come_from_the_vot
     election = m.ElectionState(Epoch(3), NodeId(2), cores.key(2))
     core = cores.started(1, cores.recovered(1, 2, 3, election=election))
     info = m.LeaderInfo(NodeId(2), Epoch(3), cores.endpoints(2))
-    assert core.replica.leader_info == info
+    assert cores.described(core, now_ms=1).leader == info

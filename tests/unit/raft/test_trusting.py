@@ -10,8 +10,9 @@ import pytest
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, NodeId, Offset
+from quorate.records.ids import Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores
+from tests.unit.raft.expecting import expect, told
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -47,13 +48,22 @@ IMPOSSIBLE: dict[str, m.FetchResponse | api.CallFailure] = {
 def test_rule_29_a_leader_that_contradicts_what_is_committed_changes_nothing(what: str) -> None:
     core = cores.fed()
     assert cores_heard(core)
-    deadline = core.replica.role.fetch_deadline  # type: ignore[union-attr]
     update = cores.answer(core, cores.under_way(core), IMPOSSIBLE[what], now_ms=4)
-    log = core.replica.log
     assert update.effects == ()
-    assert (log.end, log.flushed, core.replica.high_watermark) == (cores.end(5, 1), 5, 3)
-    assert core.replica.role.fetch_deadline == deadline  # type: ignore[union-attr]
     assert not core.hears_leader
     (note,) = update.notes
     assert note.text.startswith("does not believe leader 1: ")
     assert any("does not believe leader 1 of epoch 1" in line for line in core.remarks())
+    # It asks again from where its log ends, and knows of what was committed before.
+    assert update.wake_at_ms is not None
+    expect(
+        core.step(api.TimerFired(), update.wake_at_ms),
+        cores.fetch_sent(4, 5, 1, high_watermark=3),
+        wake_at_ms=2000,
+    )
+    # Its leader was heard at 2 ms, and not since.
+    deadline = 2 + cores.config().fetch_timeout_ms
+    core.step(api.TimerFired(), Millis(deadline - 1))
+    assert told(core).role == "follower"
+    core.step(api.TimerFired(), Millis(deadline))
+    assert told(core).role == "prospective"

@@ -58,7 +58,7 @@ def test_version_and_voters_are_one_batch_and_in_force_at_once() -> None:
     assert appended.payload == api.ControlBatch(
         (KRaftVersion(1), KRaftVoters(cores.voters(1, 2, 3)))
     )
-    assert core.replica.log.kraft_version == 1
+    assert cores.described(core, now_ms=4500).kraft_version == 1
     assert appended_voters(core) == cores.voters(1, 2, 3)
     # The fetches that were parked under a bare node id are those of voters still.
     fetched = [r for r in cores.replies(update) if isinstance(r, m.FetchResponse)]
@@ -85,7 +85,7 @@ def test_validation_changes_nothing() -> None:
     core = static_leader()
     answer = cores.membership(cores.ask(core, replace(UPGRADE, validate_only=True), now_ms=4500))
     assert answer.error is ErrorCode.NONE
-    assert core.replica.log.kraft_version == 0
+    assert cores.described(core, now_ms=4501).kraft_version == 0
 
 
 def test_a_voter_whose_directory_is_unknown_keeps_the_version_as_it_is() -> None:

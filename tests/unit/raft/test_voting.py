@@ -22,7 +22,7 @@ from quorate.records.ids import (
     ReplyToken,
 )
 from tests.unit.raft import cores
-from tests.unit.raft.expecting import expect, told
+from tests.unit.raft.expecting import expect, now_ms, told
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -117,9 +117,14 @@ def test_a_nominee_that_votes_for_a_candidate_draws_its_timer_and_begins_anew() 
         wake_at_ms=asks_again_ms,
         notes=((NoteKind.VOTE_GRANTED, "grants vote to 3 in epoch 1"),),
     )
-    # What was granted before counts for nothing, or this would make a majority.
+    # Answers to the round before count for nothing.
     update = cores.answer(core, asked[4][0], cores.granted(1), now_ms=1502)
     expect(update, wake_at_ms=asks_again_ms)
+    # Nor does what was granted in it, or one vote more would make a majority.
+    while 4 not in cores.calls(update):
+        assert update.wake_at_ms is not None
+        update = core.step(api.TimerFired(), update.wake_at_ms)
+    cores.answer(core, cores.calls(update)[4][0], cores.granted(1), now_ms=now_ms(core))
     core.step(api.TimerFired(), Millis(1501 + 1500 - 1))
     assert told(core).role == "prospective"
     core.step(api.TimerFired(), Millis(1501 + 1500))
