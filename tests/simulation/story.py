@@ -19,7 +19,7 @@ from quorate.sim.disk import Survival
 from quorate.sim.fields import with_fields
 from quorate.sim.healing import is_caught_up
 from quorate.sim.network import NetworkOptions
-from quorate.sim.options import ClientOptions, DiskOptions, Options
+from quorate.sim.options import ClientOptions, DiskOptions, WorldOptions
 from quorate.sim.quorum import build, replace_disk
 from quorate.sim.storage import LOG_DIR
 from quorate.sim.world import World
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from quorate.sim.node import SimulatedNode
     from quorate.sim.transcript import Line
 
-OPTIONS: Final = Options(
+OPTIONS: Final = WorldOptions(
     network=NetworkOptions(delay_us=1000),
     disks=DiskOptions(fsync_us=1000, survivals=(Survival.NOTHING,)),
     clients=ClientOptions(record_bytes=40, records_max=1),

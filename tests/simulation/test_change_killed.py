@@ -20,7 +20,7 @@ from quorate.sim.disk import Survival
 from quorate.sim.healing import is_caught_up
 from quorate.sim.network import NetworkOptions
 from quorate.sim.node import SimulatedNode
-from quorate.sim.options import DiskOptions, Options, TimeoutOptions
+from quorate.sim.options import DiskOptions, TimeoutOptions, WorldOptions
 from quorate.sim.quorum import build
 from quorate.sim.world import World
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.records.voters import VoterSet
     from quorate.sim.endings import Doom
 
-OPTIONS: Final = Options(
+OPTIONS: Final = WorldOptions(
     network=NetworkOptions(delay_us=1000),
     disks=DiskOptions(fsync_us=1000, survivals=(Survival.NOTHING,)),
     timeouts=TimeoutOptions(election_timeout_ms=300, fetch_timeout_ms=600),

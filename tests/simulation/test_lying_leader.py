@@ -16,7 +16,7 @@ import pytest
 from quorate.raft.messages import FetchRequest, FetchResponse
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.sim.healing import is_caught_up
-from quorate.sim.options import DiskOptions, Options
+from quorate.sim.options import DiskOptions, WorldOptions
 from quorate.sim.quorum import build
 from quorate.sim.world import World
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import PeerResponse
     from quorate.sim.network import PeerCaller
     from quorate.sim.node import SimulatedNode
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
 
 LIMIT_MS = 60_000
 FALLEN = Offset(1)
@@ -48,21 +48,21 @@ class Liar(World):
     asked = 0
 
     def send_response(
-        self, source: Node, caller: PeerCaller, response: PeerResponse | CallFailure
+        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
     ) -> None:
         is_lie = source is self.liar and caller.node_id in self.believers
         if is_lie and isinstance(response, FetchResponse):
             response = self.lie(response)
         super().send_response(source, caller, response)
 
-    def send_request(self, source: Node, effect: SendRequest) -> None:
+    def send_request(self, source: SeenNode, effect: SendRequest) -> None:
         self.asked += isinstance(effect.request, FetchRequest) and source.node_id in self.believers
         super().send_request(source, effect)
 
 
 def make(what: str) -> tuple[Liar, SimulatedNode, list[SimulatedNode]]:
     """Three voters with a committed write; who leads them, and who follows."""
-    world = Liar(time.time_ns(), Options(voters=3, disks=DiskOptions(fsync_us=100)))
+    world = Liar(time.time_ns(), WorldOptions(voters=3, disks=DiskOptions(fsync_us=100)))
     build(world)
     assert world.run(LIMIT_MS, stop=lambda: is_caught_up(world)), world.seed
     leader = world.leader()

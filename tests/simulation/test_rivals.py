@@ -18,7 +18,7 @@ from quorate.raft.api import StateMachineProgress
 from quorate.raft.promises import Promises
 from quorate.sim.healing import is_caught_up
 from quorate.sim.network import NetworkOptions
-from quorate.sim.options import DiskOptions, Options, ProcessOptions, TimeoutOptions
+from quorate.sim.options import DiskOptions, ProcessOptions, TimeoutOptions, WorldOptions
 from quorate.sim.quorum import build
 from quorate.sim.world import World
 
@@ -26,17 +26,17 @@ WORLDS = 20
 WORLDS_WITH_THE_BUG = 60
 LIMIT_MS = 60_000
 # Those that are plain: all miss the leader at once, and messages overtake each other.
-PLAIN = Options(
+PLAIN = WorldOptions(
     network=NetworkOptions(delay_us=100, jitter_us=1000), disks=DiskOptions(fsync_us=100)
 )
 
 
-def options_of(seed: int, voters: int) -> Options:
+def options_of(seed: int, voters: int) -> WorldOptions:
     draw = Random(seed)
     if draw.random() < 0.3:
-        return Options(voters=voters, network=PLAIN.network, disks=PLAIN.disks)
+        return WorldOptions(voters=voters, network=PLAIN.network, disks=PLAIN.disks)
     is_quick = draw.random() < 0.5
-    return Options(
+    return WorldOptions(
         voters=voters,
         network=NetworkOptions(
             delay_us=draw.choice((200, 1000, 10_000)), jitter_us=draw.choice((0, 500, 5000))
@@ -50,7 +50,7 @@ def options_of(seed: int, voters: int) -> Options:
     )
 
 
-def finds_a_successor(seed: int, options: Options) -> bool:
+def finds_a_successor(seed: int, options: WorldOptions) -> bool:
     """Whether the voters that are left have a leader before another election could have begun."""
     draw = Random(~seed)
     world = World(seed, options)
@@ -107,6 +107,6 @@ def test_rivals_hold_one_election(voters: int) -> None:
 
 def test_these_worlds_see_pre_votes_for_all() -> None:
     """Where nothing is promised several win the pre-vote, and then they split the votes."""
-    options = Options(voters=7, network=PLAIN.network, disks=PLAIN.disks)
+    options = WorldOptions(voters=7, network=PLAIN.network, disks=PLAIN.disks)
     with patch.object(Promises, "_current", lambda _: None):
         assert not all(finds_a_successor(seed, options) for seed in range(WORLDS_WITH_THE_BUG))

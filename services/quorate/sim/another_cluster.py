@@ -22,13 +22,13 @@ from quorate.records.ids import Epoch
 
 if TYPE_CHECKING:
     from quorate.raft.messages import PeerResponse, Request
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
 
 EPOCHS_AHEAD: Final = 1000
 ANOTHER_CLUSTER: Final = ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
-def answer_of_another_cluster(target: Node, request: Request) -> PeerResponse | None:
+def answer_of_another_cluster(target: SeenNode, request: Request) -> PeerResponse | None:
     """What it answers, of its own leader and its own, later epoch; None where it hangs up."""
     match request:
         case VoteRequest(replica_epoch=epoch):
@@ -44,5 +44,5 @@ def answer_of_another_cluster(target: Node, request: Request) -> PeerResponse | 
     return None
 
 
-def _leader(target: Node, epoch: Epoch) -> LeaderInfo:
+def _leader(target: SeenNode, epoch: Epoch) -> LeaderInfo:
     return LeaderInfo(target.node_id, Epoch(epoch + EPOCHS_AHEAD), target.endpoints)

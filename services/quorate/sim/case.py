@@ -24,7 +24,7 @@ from quorate.settings.numbers import whole_number
 from quorate.sim.deeds import KINDS
 from quorate.sim.deeds.asking import Add
 from quorate.sim.fields import flat, read_value, with_fields, write_value
-from quorate.sim.options import FleetOptions, Options
+from quorate.sim.options import FleetOptions, WorldOptions
 from quorate.sim.planted import BUGS
 from quorate.sim.stage import DoneDeed
 
@@ -51,7 +51,7 @@ _OF_DRAWS: Final = (
 )
 # Brokers draw for themselves.
 _OF_BROKERS: Final = {field.name for field in fields(FleetOptions)}
-_DEFAULTS: Final = dict(flat(Options()))
+_DEFAULTS: Final = dict(flat(WorldOptions()))
 _MOMENT: Final = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,3}))?", re.ASCII)
 _WORDS: Final = {kind: word for word, kind in KINDS.items()}
 
@@ -65,7 +65,7 @@ class Case:
     """A world and what is done to it; without `deeds` all that the seed draws."""
 
     seed: int
-    options: Options
+    options: WorldOptions
     bug: str | None = None
     deeds: tuple[DoneDeed, ...] | None = None
     about: str = ""
@@ -134,7 +134,7 @@ class _Reading:
         self._about: list[str] = []
         self._seed: int | None = None
         self._bug: str | None = None
-        self._options: Options | None = None
+        self._options: WorldOptions | None = None
         self._deeds: list[DoneDeed] = []
 
     def take(self, line: str) -> None:
@@ -167,8 +167,8 @@ class _Reading:
         return Case(self._seed, self._options, self._bug, deeds, "\n".join(self._about))
 
 
-def _options(words: Iterable[str]) -> Options:
-    options = read_value(Options, words)
+def _options(words: Iterable[str]) -> WorldOptions:
+    options = read_value(WorldOptions, words)
     if options.voters < 1 or options.voters + options.observers > NODES_MAX:
         raise ValueError(f"a voter at least and {NODES_MAX} nodes at most are needed")
     return options

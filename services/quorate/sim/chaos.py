@@ -13,7 +13,7 @@ from quorate.sim.deeds.disks import BreakDisk, Fail, Hang, Rot, Wipe
 from quorate.sim.deeds.files import PutBack, RotSmall
 from quorate.sim.deeds.in_vain import AskGarbled, AskPeerInVain, WriteGarbled, WriteInVain
 from quorate.sim.deeds.late import HELD_MAX, HoldBack, Of
-from quorate.sim.deeds.network import Claim, Lie, Move, Split, TakeOver
+from quorate.sim.deeds.network import Claim, Lie, Move, SplitNetwork, TakeOver
 from quorate.sim.deeds.processes import FallBehind, Kill, LosePower, Pause, Stop
 from quorate.sim.draws import SALTS, Draws
 from quorate.sim.hardware import SHORT, UNREADABLE
@@ -115,7 +115,7 @@ class Chaos:
             case _:
                 those = order[:1]
         for_us = exponential(draws.random, self.world.options.reach.partition_ms * 1000)
-        self.stage.do(Split(shape=shape, those=tuple(those), for_us=for_us))
+        self.stage.do(SplitNetwork(shape=shape, those=tuple(those), for_us=for_us))
 
     def meet_strangers(self, draws: Draws) -> None:
         """Somebody lies, or an address belongs to another cluster for a while."""

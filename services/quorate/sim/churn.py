@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.sim.deeds.asking import Add, HandOver, Remove, ScaleAway, Upgrade
+from quorate.sim.deeds.asking import Add, HandOverLeadership, RemoveFromVoters, ScaleAway, Upgrade
 from quorate.sim.invariants.voter_sets import holds
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Churn:
         if leader is not None:
             ids = [v.key.node_id for v in leader.log.voters if v.key.node_id != leader.node_id]
             if ids:
-                self.stage.do(HandOver(to=draws.one(ids), who=leader.node_id))
+                self.stage.do(HandOverLeadership(to=draws.one(ids), who=leader.node_id))
 
     def scale_away(self, draws: Draws) -> None:
         """Have one voter removed because its pod goes."""
@@ -74,8 +74,11 @@ class Churn:
 
     def _for(
         self, leader: SimulatedNode, node: SimulatedNode, draws: Draws
-    ) -> Iterator[Add | Remove]:
+    ) -> Iterator[Add | RemoveFromVoters]:
         """What could be asked for about one node."""
         who, whom, force = leader.node_id, node.node_id, draws.chance(0.5)
-        add, remove = Add(whom=whom, force=force, who=who), Remove(whom=whom, force=force, who=who)
+        add, remove = (
+            Add(whom=whom, force=force, who=who),
+            RemoveFromVoters(whom=whom, force=force, who=who),
+        )
         yield from (deed for deed in (remove, add) if deed.request(self.stage, leader))

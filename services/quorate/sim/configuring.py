@@ -12,8 +12,8 @@ from quorate.records.voters import Endpoint
 if TYPE_CHECKING:
     from quorate.records.ids import NodeId
     from quorate.records.voters import VoterSet
-    from quorate.sim.options import Options
-    from quorate.sim.seen import Node, World
+    from quorate.sim.options import WorldOptions
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 LISTENER: Final = "GRPC"
 PORT: Final = 9094
@@ -29,12 +29,12 @@ def endpoint(node_id: NodeId, moves: int = 0) -> Endpoint:
     return Endpoint(LISTENER, f"node-{node_id}", PORT + moves)
 
 
-def bootstrap_name(node: Node) -> tuple[str, int]:
+def bootstrap_name(node: SeenNode) -> tuple[str, int]:
     """A name that is looked up anew each time, so that it holds wherever the node is."""
     return f"bootstrap-{node.node_id}", PORT
 
 
-def is_lost(world: World, node: Node) -> bool:
+def is_lost(world: SeenWorld, node: SeenNode) -> bool:
     """Whether only its settings can lead this node to the others.
 
     Nobody calls a node that is no voter, and a log that is gone names none that have moved.
@@ -43,7 +43,7 @@ def is_lost(world: World, node: Node) -> bool:
     return not world.options.reach.has_bootstrap_names and not (node.is_whole and is_voter)
 
 
-def bootstrap_server(world: World, node: Node, other: Node) -> tuple[str, int]:
+def bootstrap_server(world: SeenWorld, node: SeenNode, other: SeenNode) -> tuple[str, int]:
     """What the settings of a node have for another: its name, or where it was at first.
 
     An operator that mends a quorum after all faults writes into the settings of a lost node where
@@ -57,7 +57,9 @@ def bootstrap_server(world: World, node: Node, other: Node) -> tuple[str, int]:
     return at.host, at.port
 
 
-def controller_config(world: World, node: Node, static_voters: VoterSet) -> ControllerConfig:
+def controller_config(
+    world: SeenWorld, node: SeenNode, static_voters: VoterSet
+) -> ControllerConfig:
     """All settings, as the seed's options and the addresses of now say."""
     own = node.endpoints[0]
     servers = [
@@ -87,7 +89,7 @@ def _read(properties: tuple[tuple[str, str], ...]) -> ControllerConfig:
     return read_config(dict(properties), {})
 
 
-def settings_of(options: Options) -> dict[str, str]:
+def settings_of(options: WorldOptions) -> dict[str, str]:
     """What all nodes of a world have alike."""
     timeouts, log = options.timeouts, options.log
     quorum = {

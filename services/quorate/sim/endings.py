@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from quorate.records.ids import NodeId
     from quorate.sim.actions import Actions
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
 
 
 @dataclass(slots=True)
@@ -52,12 +52,12 @@ class Endings:
         self._dooms: dict[NodeId, Doom] = {}
         self._struck: dict[NodeId, Doom] = {}
 
-    def doom(self, node: Node, steps: int) -> Doom:
+    def doom(self, node: SeenNode, steps: int) -> Doom:
         """Have a process of that node die before its so many-th step from now on."""
         doom = self._dooms[node.node_id] = Doom(steps)
         return doom
 
-    def is_time_to_die(self, node: Node) -> bool:
+    def is_time_to_die(self, node: SeenNode) -> bool:
         """Count one effect or one call to a disk; True for the one that a process dies before."""
         doom = self._dooms.get(node.node_id)
         if doom is None or not doom.strikes(self._actions.now_us):
@@ -65,16 +65,16 @@ class Endings:
         self._struck[node.node_id] = self._dooms.pop(node.node_id)
         return True
 
-    def died(self, node: Node) -> None:
+    def died(self, node: SeenNode) -> None:
         self.when_dies(self._nodes[node.node_id], self._struck.pop(node.node_id))
 
-    def stopped(self, node: Node) -> None:
+    def stopped(self, node: SeenNode) -> None:
         self.when_stops(self._nodes[node.node_id])
 
-    def ran_short(self, node: Node) -> None:
+    def ran_short(self, node: SeenNode) -> None:
         self.when_runs_short(self._nodes[node.node_id])
 
-    def refused(self, node: Node, error: Exception) -> None:
+    def refused(self, node: SeenNode, error: Exception) -> None:
         self.when_refused(self._nodes[node.node_id], error)
 
     def calm_down(self) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from quorate.sim.disk import Survival
 from quorate.sim.fields import with_fields
 from quorate.sim.network import NetworkOptions, PartitionShape
-from quorate.sim.options import Options
+from quorate.sim.options import WorldOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def draw_options(random: Random) -> Options:
+def draw_options(random: Random) -> WorldOptions:
     """The mix of one seed."""
     draw = _Draw(random)
     voters = draw.one((1, 2, 2, 3, 3, 3, 3, 3, 4, 5))
     kraft_version = draw.one((1, 1, 1, 1, 1, 1, 1, 0))
     fast = draw.chance(0.5)
     return with_fields(
-        Options(),
+        WorldOptions(),
         voters=voters,
         observers=draw.one((0, 0, 1, 2)),
         kraft_version=kraft_version,

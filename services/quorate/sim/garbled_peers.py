@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
     from quorate.raft.messages import Request
     from quorate.sim.draws import Draws
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
 
 _WAIT_MS: Final = Millis(500)
 _BYTES: Final = 64 * 1024
 
 
-def garbled(draws: Draws, node: Node) -> Request | None:
+def garbled(draws: Draws, node: SeenNode) -> Request | None:
     """What arrives at this node; None where the door refuses it, or nobody could survive it."""
     epoch = Epoch(0) if node.progress is None else node.progress.epoch
     message, read = draws.one(_sound(draws, node, epoch))
@@ -41,7 +41,7 @@ def garbled(draws: Draws, node: Node) -> Request | None:
     return request if request is not None and _is_harmless(request, epoch) else None
 
 
-def _sound(draws: Draws, node: Node, epoch: Epoch) -> list[tuple[Any, Callable[[Any], Any]]]:
+def _sound(draws: Draws, node: SeenNode, epoch: Epoch) -> list[tuple[Any, Callable[[Any], Any]]]:
     """One of each kind, as it is sent, with what the door reads it by."""
     before, end = Epoch(max(epoch - 1, 0)), node.log.end
     nothing = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))

@@ -22,7 +22,7 @@ from quorate.sim.fields import flat, with_fields
 
 if TYPE_CHECKING:
     from quorate.sim.network import NetworkOptions
-    from quorate.sim.options import Options
+    from quorate.sim.options import WorldOptions
 
 MIB: Final = 1024 * 1024
 # What docs/operations.md asks of timeouts where controllers are far apart, in round trips.
@@ -37,7 +37,7 @@ _SLOWEST_PACE: Final = 10.0
 _FASTEST_PACE: Final = 0.25
 
 
-def draw_mix(seed: int) -> Options:
+def draw_mix(seed: int) -> WorldOptions:
     """Everything that a world is made of but the order of events."""
     # A generator of its own, so that a new option leaves the events of others alone.
     options = draw_options(random.Random(seed * 2 + 1))
@@ -48,7 +48,7 @@ def draw_mix(seed: int) -> Options:
     return _with_other_settings(options, Draws(seed, "settings"))
 
 
-def _with_brokers(options: Options, draws: Draws) -> Options:
+def _with_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
     """Brokers that come and go, few or many, and the topics that lie on them."""
     if not draws.chance(0.15):
         return options
@@ -67,7 +67,7 @@ def _with_brokers(options: Options, draws: Draws) -> Options:
     )
 
 
-def _with_bad_peers(options: Options, draws: Draws) -> Options:
+def _with_bad_peers(options: WorldOptions, draws: Draws) -> WorldOptions:
     """Peers and clients that are broken, of another cluster, or up to something."""
     if not draws.chance(0.25):
         return options
@@ -78,7 +78,7 @@ def _with_bad_peers(options: Options, draws: Draws) -> Options:
     )
 
 
-def _with_late_messages(options: Options, draws: Draws) -> Options:
+def _with_late_messages(options: WorldOptions, draws: Draws) -> WorldOptions:
     """Messages that arrive when what they say is over."""
     if not draws.chance(0.2):
         return options
@@ -87,7 +87,7 @@ def _with_late_messages(options: Options, draws: Draws) -> Options:
     )
 
 
-def _with_spoiled_files(options: Options, draws: Draws) -> Options:
+def _with_spoiled_files(options: WorldOptions, draws: Draws) -> WorldOptions:
     """Bits that rot in the small files, files that are put back from before, calls that fail."""
     if not draws.chance(0.15):
         return options
@@ -106,7 +106,7 @@ def _now_and_then(draws: Draws, low_ms: int, high_ms: int, share: float) -> int:
     return every_ms if draws.chance(share) else 0
 
 
-def _with_other_settings(options: Options, draws: Draws) -> Options:
+def _with_other_settings(options: WorldOptions, draws: Draws) -> WorldOptions:
     """Settings over all that is valid, long and short, as far as they fit network and disks.
 
     All intervals go with the timeouts, so that as much happens between two elections as elsewhere.
@@ -162,7 +162,7 @@ def _far_apart(network: NetworkOptions, draws: Draws) -> NetworkOptions:
     )
 
 
-def _at_pace(options: Options, pace: float) -> Options:
+def _at_pace(options: WorldOptions, pace: float) -> WorldOptions:
     """The same world, slower or faster."""
     paced = {
         name: max(1, round(value * pace))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from quorate.sim.application import Application
     from quorate.sim.host import SimulatedHost
     from quorate.sim.network import PeerCaller
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
     from quorate.sim.sides import WorldAround
     from quorate.sim.storage import WatchedStore
     from quorate.sim.waiting import WaitingRequest
@@ -107,7 +107,7 @@ class SimulatedNode(Hardware):
         """
         return not (self.is_rotten or self.is_healing or self.is_harmed or self.spoiling.paths)
 
-    def is_found_by(self, other: Node) -> bool:
+    def is_found_by(self, other: SeenNode) -> bool:
         """Whether that one looks for this voter where it is."""
         voter = other.log.voters.by_id(self.node_id)
         return voter is None or voter.endpoints == self.endpoints

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from quorate.raft.messages import PeerResponse
     from quorate.records.ids import NodeId
     from quorate.sim.draws import Draws
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
 
 _FAR: Final = Offset(1 << 40)
 _ERRORS: Final = (
@@ -45,7 +45,7 @@ _ERRORS: Final = (
 )
 
 
-def spoilt(response: PeerResponse, receiver: Node, draws: Draws) -> PeerResponse:
+def spoilt(response: PeerResponse, receiver: SeenNode, draws: Draws) -> PeerResponse:
     """What arrives in the place of this answer."""
     match response:
         case FetchResponse():
@@ -86,7 +86,7 @@ def _leader_in(response: FetchResponse) -> tuple[NodeId | None, Epoch]:
     return response.leader.leader_id, response.leader.epoch
 
 
-def _spoilt_fetch(response: FetchResponse, receiver: Node, draws: Draws) -> FetchResponse:
+def _spoilt_fetch(response: FetchResponse, receiver: SeenNode, draws: Draws) -> FetchResponse:
     ways: list[Callable[[FetchResponse], FetchResponse]] = [
         lambda r: replace(r, error=draws.one(_ERRORS)),
         lambda r: replace(r, leader=_impossible(r.leader)),
@@ -140,7 +140,7 @@ def _begins_another_epoch(data: bytes, flipped: bytes, epochs: tuple[Epoch, Epoc
     )
 
 
-def _from_elsewhere(receiver: Node, draws: Draws) -> Callable[[FetchResponse], FetchResponse]:
+def _from_elsewhere(receiver: SeenNode, draws: Draws) -> Callable[[FetchResponse], FetchResponse]:
     """What the receiver has already, once more."""
     entries = receiver.log.entries
     if not entries:

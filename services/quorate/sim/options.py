@@ -160,7 +160,7 @@ class LogOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class WorldOptions:
     """The shape of the quorum, how long faults last, and all the parts."""
 
     voters: int = 3

@@ -10,7 +10,7 @@ from math import ceil, log
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from quorate.sim.options import Options
+    from quorate.sim.options import WorldOptions
 
 MILLION: Final = 1_000_000
 # A bound is broken by chance in one of so many elections.
@@ -26,12 +26,12 @@ FAILING: Final = 0.2
 ROUND_TIMEOUTS: Final = 2
 
 
-def clock_factor(options: Options) -> float:
+def clock_factor(options: WorldOptions) -> float:
     """By how much the slowest clock may be behind."""
     return 1 + 1.2 * options.processes.drift_ppm / MILLION
 
 
-def election_patience_us(options: Options) -> int:
+def election_patience_us(options: WorldOptions) -> int:
     """From the moment at which a majority is well and connected until one of it must lead.
 
     The old leader is missed first, or has to notice that its disk or its majority is gone; a voter
@@ -46,7 +46,7 @@ def election_patience_us(options: Options) -> int:
     return int((missed_us + rounds_us + calls_us) * clock_factor(options))
 
 
-def succession_patience_us(options: Options) -> int:
+def succession_patience_us(options: WorldOptions) -> int:
     """From the moment at which a leader vanishes until it has a successor, all else being well.
 
     All miss it when a fetch timeout is over, and one election follows.
@@ -57,20 +57,20 @@ def succession_patience_us(options: Options) -> int:
     return int(timeouts_us * clock_factor(options)) + work_us
 
 
-def slowest_trip_us(options: Options) -> int:
+def slowest_trip_us(options: WorldOptions) -> int:
     """There and back, both messages late."""
     network = options.network
     late_us = network.slow_us if network.slow_rate else 0
     return 2 * (network.delay_us + network.jitter_us + late_us)
 
 
-def slowest_call_us(options: Options) -> int:
+def slowest_call_us(options: WorldOptions) -> int:
     """A call to a disk that does not hang."""
     disks = options.disks
     return disks.fsync_us + (disks.slow_fsync_us if disks.slow_fsync_rate else 0)
 
 
-def _rounds(options: Options) -> int:
+def _rounds(options: WorldOptions) -> int:
     """How many rounds may be lost to what is late or lost; none where nothing is."""
     network, disks = options.network, options.disks
     in_time_us = options.timeouts.election_timeout_ms * 500

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quorate.sim.case import Case, written_down
 from quorate.sim.deeds import KINDS
 from quorate.sim.fields import flat, with_fields
-from quorate.sim.options import Options
+from quorate.sim.options import WorldOptions
 from quorate.sim.shrinking import OutOfTime, least, smallest, without_groups
 from quorate.sim.simulation import play
 from quorate.sim.stage import LEADER, DoneDeed
@@ -182,8 +182,8 @@ def _plain(deed: Deed) -> Deed:
     return replace(deed, **usual)  # type: ignore[type-var]
 
 
-def _unusual(options: Options) -> Iterator[tuple[str, Any]]:
-    usual = dict(flat(Options()))
+def _unusual(options: WorldOptions) -> Iterator[tuple[str, Any]]:
+    usual = dict(flat(WorldOptions()))
     for name, value in flat(options):
         if name not in _SIZES and value != usual[name]:
             yield name, usual[name]

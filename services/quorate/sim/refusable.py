@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from quorate.controller.requests import WriteRequest
     from quorate.raft.messages import Request, Response
     from quorate.sim.draws import Draws
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
 
 OTHER_CLUSTER: Final = ClusterId("YW5vdGhlci1jbHVzdGVyIQ")
 # Whom no world has among its nodes and brokers.
@@ -166,7 +166,7 @@ def is_client_served(reply: object) -> bool:
 # --- peers and operators --------------------------------------------------------------------------
 
 
-def of_peer(draws: Draws, node: Node) -> Request:
+def of_peer(draws: Draws, node: SeenNode) -> Request:
     """One to this node that is to have an error for an answer, and no effect."""
     epoch = Epoch(0) if node.progress is None else node.progress.epoch
     match draws.one(("vote", "begin", "end", "fetch", "snapshot", "change", "change", "change")):
@@ -193,7 +193,7 @@ def of_peer(draws: Draws, node: Node) -> Request:
     return _change(draws, node)
 
 
-def _begin(draws: Draws, node: Node, epoch: Epoch) -> BeginQuorumEpochRequest:
+def _begin(draws: Draws, node: SeenNode, epoch: Epoch) -> BeginQuorumEpochRequest:
     request = BeginQuorumEpochRequest(
         OTHER_CLUSTER, node.key, NOBODY.node_id, epoch, node.endpoints
     )
@@ -204,7 +204,7 @@ def _begin(draws: Draws, node: Node, epoch: Epoch) -> BeginQuorumEpochRequest:
     return draws.one(choices)
 
 
-def _vote(draws: Draws, node: Node, epoch: Epoch) -> VoteRequest:
+def _vote(draws: Draws, node: SeenNode, epoch: Epoch) -> VoteRequest:
     """Of a nominee that nobody knows, whose log lacks all that this one has."""
     last = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
     request = VoteRequest(
@@ -226,7 +226,7 @@ def _vote(draws: Draws, node: Node, epoch: Epoch) -> VoteRequest:
     return draws.one(choices)
 
 
-def _fetch(draws: Draws, node: Node, epoch: Epoch) -> FetchRequest:
+def _fetch(draws: Draws, node: SeenNode, epoch: Epoch) -> FetchRequest:
     request = FetchRequest(
         cluster_id=CLUSTER_ID,
         replica=NOBODY,
@@ -242,7 +242,7 @@ def _fetch(draws: Draws, node: Node, epoch: Epoch) -> FetchRequest:
     return draws.one([*choices, replace(request, current_leader_epoch=Epoch(EPOCH_MAX))])
 
 
-def _change(draws: Draws, node: Node) -> Request:
+def _change(draws: Draws, node: SeenNode) -> Request:
     """A change that nobody may make, whoever leads."""
     key, at = node.key, node.endpoints
     add = AddRaftVoterRequest(

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     )
     from quorate.records.voters import Endpoint, Voter
     from quorate.sim.logview import LogView
-    from quorate.sim.options import Options
+    from quorate.sim.options import WorldOptions
     from quorate.sim.oracle import Oracle
     from quorate.sim.waiting import WaitingRequest
     from quorate.storage.store import LogStore
 
 
-class Node(Protocol):
+class SeenNode(Protocol):
     """A machine, its log, and the process that runs or ran there last."""
 
     @property
@@ -137,7 +137,7 @@ class Node(Protocol):
         """Since when the oldest read under way has waited, by its own clock."""
         ...
 
-    def is_found_by(self, other: Node, /) -> bool:
+    def is_found_by(self, other: SeenNode, /) -> bool:
         """Whether that one looks for this voter where it is."""
         ...
 
@@ -162,13 +162,13 @@ class Node(Protocol):
         ...
 
 
-class World(Protocol):
+class SeenWorld(Protocol):
     """All nodes, the time, and what history holds."""
 
     @property
     def seed(self) -> int: ...
     @property
-    def options(self) -> Options: ...
+    def options(self) -> WorldOptions: ...
     @property
     def now_us(self) -> int: ...
     @property
@@ -179,7 +179,7 @@ class World(Protocol):
         ...
 
     @property
-    def nodes(self) -> Mapping[NodeId, Node]: ...
+    def nodes(self) -> Mapping[NodeId, SeenNode]: ...
     @property
     def oracle(self) -> Oracle: ...
 
@@ -187,6 +187,6 @@ class World(Protocol):
         """The ways that were cut at any time since this was asked last."""
         ...
 
-    def running(self) -> Sequence[Node]:
+    def running(self) -> Sequence[SeenNode]:
         """The nodes whose process runs, paused ones included."""
         ...

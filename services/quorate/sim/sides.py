@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from quorate.sim.loop import Timeline
-from quorate.sim.seen import Node, World
+from quorate.sim.seen import SeenNode, SeenWorld
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,25 +39,25 @@ if TYPE_CHECKING:
 class EndingsAround(Protocol):
     """When processes of a world end, and who is told."""
 
-    def is_time_to_die(self, node: Node) -> bool: ...
-    def died(self, node: Node) -> None:
+    def is_time_to_die(self, node: SeenNode) -> bool: ...
+    def died(self, node: SeenNode) -> None:
         """It died between two effects, or two calls to its disk."""
         ...
 
-    def refused(self, node: Node, error: Exception) -> None:
+    def refused(self, node: SeenNode, error: Exception) -> None:
         """It could not begin."""
         ...
 
-    def ran_short(self, node: Node) -> None:
+    def ran_short(self, node: SeenNode) -> None:
         """It ended for want of descriptors."""
         ...
 
-    def stopped(self, node: Node) -> None:
+    def stopped(self, node: SeenNode) -> None:
         """It ended by itself."""
         ...
 
 
-class WorldAround(World, Protocol):
+class WorldAround(SeenWorld, Protocol):
     """The time and its draws, the way to the other nodes, and those who look on."""
 
     @property
@@ -83,17 +83,17 @@ class WorldAround(World, Protocol):
 
     # --- draws ------------------------------------------------------------------------------------
 
-    def draw_fsync_us(self, node: Node) -> int: ...
+    def draw_fsync_us(self, node: SeenNode) -> int: ...
     def new_topic_id(self) -> TopicId: ...
-    def is_aimed_at(self, node: Node, rate: float) -> bool:
+    def is_aimed_at(self, node: SeenNode, rate: float) -> bool:
         """Whether what would be bad just now happens."""
         ...
 
-    def is_taken_over(self, node: Node) -> bool:
+    def is_taken_over(self, node: SeenNode) -> bool:
         """Whether somebody else answers at its address."""
         ...
 
-    def tempt_fate(self, node: Node) -> None:
+    def tempt_fate(self, node: SeenNode) -> None:
         """A process does what it would be bad to die at."""
         ...
 
@@ -105,20 +105,20 @@ class WorldAround(World, Protocol):
 
     @property
     def endings(self) -> EndingsAround: ...
-    def process_ended(self, node: Node, callers: dict[ReplyToken, PeerCaller]) -> None:
+    def process_ended(self, node: SeenNode, callers: dict[ReplyToken, PeerCaller]) -> None:
         """It is gone, and its machine tells everybody who is connected to it."""
         ...
 
     # --- messages ---------------------------------------------------------------------------------
 
-    def send_request(self, source: Node, effect: SendRequest) -> None: ...
+    def send_request(self, source: SeenNode, effect: SendRequest) -> None: ...
     def send_response(
-        self, source: Node, caller: PeerCaller, response: PeerResponse | CallFailure
+        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
     ) -> None: ...
-    def send_probe(self, source: Node, call: CallId, peer: Peer) -> None: ...
+    def send_probe(self, source: SeenNode, call: CallId, peer: Peer) -> None: ...
 
 
-class MachineBelow(Node, Timeline, Protocol):
+class MachineBelow(SeenNode, Timeline, Protocol):
     """One machine, of which its process knows more than whoever looks on."""
 
     troubles: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.errors import ErrorCode
-from quorate.sim.deeds.asking import HandOver, TakeLeave
+from quorate.sim.deeds.asking import GiveLeave, HandOverLeadership
 from quorate.sim.deeds.processes import Stop
 from quorate.sim.node import Status
 
@@ -71,7 +71,7 @@ class Turns:
             else:
                 self.world.schedule(int(draws.random.random() * TRY_US), again)
 
-        self._ask(TakeLeave(whom=node.node_id), answered)
+        self._ask(GiveLeave(whom=node.node_id), answered)
 
     def _go(self, node: SimulatedNode, incarnation: int, until_ms: int, draws: Draws) -> None:
         """It has leave; a leader lets somebody else lead first."""
@@ -91,7 +91,7 @@ class Turns:
             self.world.schedule(LOOK_US, again)
 
         to = others[int(draws.random.random() * len(others))]
-        self._ask(HandOver(to=to), answered)
+        self._ask(HandOverLeadership(to=to), answered)
 
     def _is_there(self, node: SimulatedNode, incarnation: int) -> bool:
         """Whether this life of it goes on; once faults have stopped nobody stops any more."""

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     )
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.sim.logview import Entry
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 
 class Watch(Invariant):
     """All invariants of one world, told as one."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         invariants = [invariant(world) for invariant in ALL]
         for invariant in invariants:
@@ -49,59 +49,59 @@ class Watch(Invariant):
             if callable(nothing) and not hook.startswith("_")
         }
 
-    def started(self, node: Node, recovered: RecoveredState) -> None:
+    def started(self, node: SeenNode, recovered: RecoveredState) -> None:
         for watcher in self._listening["started"]:
             watcher.started(node, recovered)
 
-    def stopped(self, node: Node) -> None:
+    def stopped(self, node: SeenNode) -> None:
         for watcher in self._listening["stopped"]:
             watcher.stopped(node)
 
-    def ended(self, node: Node, ending: Ending, message: str) -> None:
+    def ended(self, node: SeenNode, ending: Ending, message: str) -> None:
         for watcher in self._listening["ended"]:
             watcher.ended(node, ending, message)
 
-    def refused(self, node: Node, error: Exception) -> None:
+    def refused(self, node: SeenNode, error: Exception) -> None:
         for watcher in self._listening["refused"]:
             watcher.refused(node, error)
 
-    def published(self, node: Node, progress: PublishProgress) -> None:
+    def published(self, node: SeenNode, progress: PublishProgress) -> None:
         for watcher in self._listening["published"]:
             watcher.published(node, progress)
 
-    def committed(self, node: Node, entry: Entry) -> None:
+    def committed(self, node: SeenNode, entry: Entry) -> None:
         for watcher in self._listening["committed"]:
             watcher.committed(node, entry)
 
-    def appended(self, node: Node, entry: Entry) -> None:
+    def appended(self, node: SeenNode, entry: Entry) -> None:
         for watcher in self._listening["appended"]:
             watcher.appended(node, entry)
 
-    def truncating(self, node: Node, to: OffsetAndEpoch) -> None:
+    def truncating(self, node: SeenNode, to: OffsetAndEpoch) -> None:
         for watcher in self._listening["truncating"]:
             watcher.truncating(node, to)
 
-    def voted(self, node: Node, epoch: Epoch, candidate: ReplicaKey) -> None:
+    def voted(self, node: SeenNode, epoch: Epoch, candidate: ReplicaKey) -> None:
         for watcher in self._listening["voted"]:
             watcher.voted(node, epoch, candidate)
 
-    def promised(self, node: Node, epoch: Epoch, nominee: ReplicaKey) -> None:
+    def promised(self, node: SeenNode, epoch: Epoch, nominee: ReplicaKey) -> None:
         for watcher in self._listening["promised"]:
             watcher.promised(node, epoch, nominee)
 
-    def saving(self, node: Node, state: ElectionState) -> None:
+    def saving(self, node: SeenNode, state: ElectionState) -> None:
         for watcher in self._listening["saving"]:
             watcher.saving(node, state)
 
-    def forgot(self, node: Node, state: ElectionState) -> None:
+    def forgot(self, node: SeenNode, state: ElectionState) -> None:
         for watcher in self._listening["forgot"]:
             watcher.forgot(node, state)
 
-    def decided(self, node: Node, request: WriteRequest, decision: Decision) -> None:
+    def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
         for watcher in self._listening["decided"]:
             watcher.decided(node, request, decision)
 
-    def expired(self, node: Node, decision: Decision) -> None:
+    def expired(self, node: SeenNode, decision: Decision) -> None:
         for watcher in self._listening["expired"]:
             watcher.expired(node, decision)
 
@@ -113,19 +113,19 @@ class Watch(Invariant):
         for watcher in self._listening["looked"]:
             watcher.looked()
 
-    def snapshot(self, node: Node, snapshot_id: OffsetAndEpoch) -> None:
+    def snapshot(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
         for watcher in self._listening["snapshot"]:
             watcher.snapshot(node, snapshot_id)
 
-    def acknowledging(self, node: Node, offset: Offset) -> None:
+    def acknowledging(self, node: SeenNode, offset: Offset) -> None:
         for watcher in self._listening["acknowledging"]:
             watcher.acknowledging(node, offset)
 
-    def fetching(self, node: Node, request: FetchRequest | FetchSnapshotRequest) -> None:
+    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
         for watcher in self._listening["fetching"]:
             watcher.fetching(node, request)
 
-    def asked(self, node: Node, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: SeenNode, token: ReplyToken, request: MembershipRequest) -> None:
         for watcher in self._listening["asked"]:
             watcher.asked(node, token, request)
 
@@ -138,12 +138,14 @@ class Watch(Invariant):
             watcher.writing_in_vain(request)
 
     def handled(
-        self, node: Node, request: RequestReceived, update: Update, *, is_due: bool
+        self, node: SeenNode, request: RequestReceived, update: Update, *, is_due: bool
     ) -> None:
         for watcher in self._listening["handled"]:
             watcher.handled(node, request, update, is_due=is_due)
 
-    def answered(self, node: Node, token: ReplyToken, request: Request, response: Response) -> None:
+    def answered(
+        self, node: SeenNode, token: ReplyToken, request: Request, response: Response
+    ) -> None:
         for watcher in self._listening["answered"]:
             watcher.answered(node, token, request, response)
 
@@ -151,26 +153,26 @@ class Watch(Invariant):
         for watcher in self._listening["told"]:
             watcher.told(request, reply)
 
-    def answering(self, node: Node, token: ReplyToken, response: MembershipResponse) -> None:
+    def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
         for watcher in self._listening["answering"]:
             watcher.answering(node, token, response)
 
-    def changing(self, node: Node) -> None:
+    def changing(self, node: SeenNode) -> None:
         for watcher in self._listening["changing"]:
             watcher.changing(node)
 
-    def joining(self, node: Node, request: AddRaftVoterRequest) -> None:
+    def joining(self, node: SeenNode, request: AddRaftVoterRequest) -> None:
         for watcher in self._listening["joining"]:
             watcher.joining(node, request)
 
-    def sending(self, node: Node, part: SnapshotRange) -> None:
+    def sending(self, node: SeenNode, part: SnapshotRange) -> None:
         for watcher in self._listening["sending"]:
             watcher.sending(node, part)
 
-    def cleaned(self, node: Node, event: LogCleaned) -> None:
+    def cleaned(self, node: SeenNode, event: LogCleaned) -> None:
         for watcher in self._listening["cleaned"]:
             watcher.cleaned(node, event)
 
-    def heard_leader(self, node: Node) -> None:
+    def heard_leader(self, node: SeenNode) -> None:
         for watcher in self._listening["heard_leader"]:
             watcher.heard_leader(node)

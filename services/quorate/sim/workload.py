@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quorate.sim.deeds.using import ReadAny, ReadCurrent, Write
+from quorate.sim.deeds.using import ReadAny, ReadCurrent, WriteRecords
 from quorate.sim.draws import Draws
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Workload:
         leaders = self.stage.clients.believed_leaders()
         if leaders:
             count = draws.between(1, self.world.options.clients.records_max)
-            self.stage.do(Write(count=count, who=draws.one(leaders).node_id))
+            self.stage.do(WriteRecords(count=count, who=draws.one(leaders).node_id))
 
     def read_current(self, draws: Draws) -> None:
         leaders = self.stage.clients.believed_leaders()

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from quorate.raft.messages import MembershipResponse, PeerResponse, Request
     from quorate.records.ids import CallId, OffsetAndEpoch
     from quorate.sim.actions import Action
-    from quorate.sim.options import Options
-    from quorate.sim.seen import Node
+    from quorate.sim.options import WorldOptions
+    from quorate.sim.seen import SeenNode
     from quorate.sim.sides import MachineBelow
 
 CONNECT_TIMEOUT_US: Final = 1_000_000
@@ -53,7 +53,7 @@ class World:
     """Nodes, network and time; faults and clients act on it from outside."""
 
     def __init__(
-        self, seed: int, options: Options, *, keep: int = 40, digest: bool = False
+        self, seed: int, options: WorldOptions, *, keep: int = 40, digest: bool = False
     ) -> None:
         self.seed = seed
         self.options = options
@@ -111,7 +111,7 @@ class World:
         self.nodes[node.node_id] = node
         self.addresses.add(node)
 
-    def is_taken_over(self, node: Node) -> bool:
+    def is_taken_over(self, node: SeenNode) -> bool:
         """Whether somebody else answers at the address of a node."""
         return self.taken_over.get(node.node_id, 0) > self.now_us
 
@@ -150,14 +150,14 @@ class World:
 
     # --- what is left to chance -------------------------------------------------------------------
 
-    def draw_fsync_us(self, node: Node) -> int:
+    def draw_fsync_us(self, node: SeenNode) -> int:
         disks = self.options.disks
         delay = disks.fsync_us
         if not self.is_calm and self.fates.happens(disks.slow_fsync_rate, "disk", node.node_id):
             delay += int(self.fates.of("disk", node.node_id).random() * disks.slow_fsync_us)
         return delay
 
-    def tempt_fate(self, node: Node) -> None:
+    def tempt_fate(self, node: SeenNode) -> None:
         """A process votes, is elected, changes the voters: now and then it dies right then."""
         rate = self.options.processes.crash_at_vote_rate
         if not self.is_calm and self.fates.happens(rate, "votes", node.node_id):
@@ -173,7 +173,7 @@ class World:
             node.disk.rot(f"{LOG_DIR}/{name}", at, 1)
             self.remark(f"node {node.node_id}: the snapshot that it fetched is spoiled")
 
-    def is_aimed_at(self, node: Node, rate: float) -> bool:
+    def is_aimed_at(self, node: SeenNode, rate: float) -> bool:
         """Whether what would be bad just now happens; no more once faults have stopped."""
         return not self.is_calm and self.fates.happens(rate, "aims", node.node_id)
 
@@ -186,7 +186,7 @@ class World:
         self._tokens += 1
         return ReplyToken(self._tokens)
 
-    def send_request(self, source: Node, effect: SendRequest) -> None:
+    def send_request(self, source: SeenNode, effect: SendRequest) -> None:
         """Carry a request; a lost one stays without an answer, as behind a silent firewall."""
         if isinstance(effect.request, AddRaftVoterRequest):
             self.watch.joining(source, effect.request)
@@ -224,7 +224,7 @@ class World:
             self.send_response(target, caller, CallFailure.DISCONNECTED)
 
     def send_response(
-        self, source: Node, caller: PeerCaller, response: PeerResponse | CallFailure
+        self, source: SeenNode, caller: PeerCaller, response: PeerResponse | CallFailure
     ) -> None:
         """Carry an answer, or the news that a connection broke, back to the caller."""
         self._carry(
@@ -236,7 +236,7 @@ class World:
         if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
             node.deliver(ResponseReceived(caller.call, response))
 
-    def send_probe(self, source: Node, call: CallId, peer: Peer) -> None:
+    def send_probe(self, source: SeenNode, call: CallId, peer: Peer) -> None:
         """A plain connect: refused at once by a machine without the process, else accepted or lost.
 
         Whether packets of a split network come through is decided when the connect begins.
@@ -261,7 +261,7 @@ class World:
         if node.incarnation == caller.incarnation and node.status is Status.RUNNING:
             node.deliver(ProbeAnswered(caller.call, refused))
 
-    def process_ended(self, node: Node, callers: dict[ReplyToken, PeerCaller]) -> None:
+    def process_ended(self, node: SeenNode, callers: dict[ReplyToken, PeerCaller]) -> None:
         """A process is gone, its machine lives: connections break, on both ends."""
         for caller in callers.values():
             self.send_response(node, caller, CallFailure.DISCONNECTED)
@@ -270,7 +270,7 @@ class World:
                 if caller.node_id == node.node_id and caller.incarnation <= node.incarnation:
                     self._hang_up(node, other, token)
 
-    def _hang_up(self, source: Node, target: SimulatedNode, token: ReplyToken) -> None:
+    def _hang_up(self, source: SeenNode, target: SimulatedNode, token: ReplyToken) -> None:
         for delay in self.network.deliveries(source.node_id, target.node_id):
             self.schedule(delay, lambda: self._hung_up(target, token))
 

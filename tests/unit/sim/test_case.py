@@ -7,13 +7,13 @@ import pytest
 from quorate.sim.case import CASE_BYTES_MAX, Case, CaseError, format_case, parse_case, written_down
 from quorate.sim.deeds import KINDS
 from quorate.sim.deeds.asking import Add
-from quorate.sim.deeds.network import Split
+from quorate.sim.deeds.network import SplitNetwork
 from quorate.sim.deeds.processes import Die, Kill
 from quorate.sim.disk import Survival
 from quorate.sim.fields import with_fields
 from quorate.sim.mix import draw_mix
 from quorate.sim.network import PartitionShape
-from quorate.sim.options import Options
+from quorate.sim.options import WorldOptions
 from quorate.sim.stage import DoneDeed
 
 TEXT = """\
@@ -37,7 +37,9 @@ def test_a_case_is_read_as_it_was_written() -> None:
     assert case.options.network.loss_rate == 0.1
     assert case.deeds == (
         DoneDeed(0, Kill(who=1, down_us=500_000)),
-        DoneDeed(1_203_445, Split(shape=PartitionShape.HALVES, those=(1, 2), for_us=900_000)),
+        DoneDeed(
+            1_203_445, SplitNetwork(shape=PartitionShape.HALVES, those=(1, 2), for_us=900_000)
+        ),
         DoneDeed(
             1_300_001,
             Die(who=0, step=1, down_us=7, is_dark=True, survival=Survival.SECTORS, salt=12),
@@ -62,15 +64,15 @@ def test_what_was_drawn_is_written_down_without_what_it_was_drawn_from() -> None
 
 
 def test_brokers_go_on_drawing_for_themselves() -> None:
-    drawn = Case(5, with_fields(Options(), brokers=3, silence_every_ms=700, kill_every_ms=900))
+    drawn = Case(5, with_fields(WorldOptions(), brokers=3, silence_every_ms=700, kill_every_ms=900))
     options = written_down(drawn, [], "").options
     assert (options.fleet.silence_every_ms, options.processes.kill_every_ms) == (700, 0)
 
 
 def test_a_quorum_grows_where_somebody_asks_for_more_voters() -> None:
-    assert Case(1, with_fields(Options(), voters_every_ms=900)).grows
-    assert not Case(1, with_fields(Options(), voters_every_ms=900), deeds=()).grows
-    assert Case(1, Options(), deeds=(DoneDeed(1, Add(whom=4)),)).grows
+    assert Case(1, with_fields(WorldOptions(), voters_every_ms=900)).grows
+    assert not Case(1, with_fields(WorldOptions(), voters_every_ms=900), deeds=()).grows
+    assert Case(1, WorldOptions(), deeds=(DoneDeed(1, Add(whom=4)),)).grows
 
 
 def test_each_deed_has_a_word_of_its_own() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 from quorate.sim.faults import draw_options
-from quorate.sim.options import Options, ProcessOptions
+from quorate.sim.options import ProcessOptions, WorldOptions
 
 
 def test_a_seed_draws_one_mix() -> None:
@@ -16,6 +16,6 @@ def test_seeds_draw_different_mixes() -> None:
 
 
 def test_a_mix_prints_what_is_on_and_leaves_out_what_is_off() -> None:
-    text = str(Options(processes=ProcessOptions(kill_every_ms=500)))
+    text = str(WorldOptions(processes=ProcessOptions(kill_every_ms=500)))
     assert "kill_every_ms=500" in text
     assert "wipe_every_ms" not in text

@@ -6,27 +6,27 @@ import shlex
 
 import pytest
 
-from quorate.sim.deeds.asking import Remove
+from quorate.sim.deeds.asking import RemoveFromVoters
 from quorate.sim.deeds.disks import BreakDisk
-from quorate.sim.deeds.network import Claim, Lie, Split
-from quorate.sim.deeds.using import Write
+from quorate.sim.deeds.network import Claim, Lie, SplitNetwork
+from quorate.sim.deeds.using import WriteRecords
 from quorate.sim.fields import flat, read_value, with_fields, write_value
 from quorate.sim.mix import draw_mix
 from quorate.sim.network import NetworkOptions, PartitionShape
-from quorate.sim.options import LogOptions, Options
+from quorate.sim.options import LogOptions, WorldOptions
 
 
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (Write(), []),
-        (Write(count=3, who=2), ["count=3", "who=2"]),
-        (Remove(whom=4, force=True), ["whom=4", "force=yes"]),
+        (WriteRecords(), []),
+        (WriteRecords(count=3, who=2), ["count=3", "who=2"]),
+        (RemoveFromVoters(whom=4, force=True), ["whom=4", "force=yes"]),
         (
-            Split(shape=PartitionShape.ONE_WAY_LINK, those=(3, 1), for_us=5),
+            SplitNetwork(shape=PartitionShape.ONE_WAY_LINK, those=(3, 1), for_us=5),
             ["shape=one_way_link", "those=3,1", "for_us=5"],
         ),
-        (Split(shape=PartitionShape.DEAF, those=(), for_us=5), ["shape=deaf", "those=-"]),
+        (SplitNetwork(shape=PartitionShape.DEAF, those=(), for_us=5), ["shape=deaf", "those=-"]),
         (
             Lie(who=1, liar=2, claim=Claim.ASKS, is_last=False),
             ["who=1", "liar=2", "claim=asks", "is_last=no"],
@@ -38,34 +38,34 @@ def test_only_what_is_not_at_its_default_is_written(value: object, words: list[s
 
 
 def test_what_lies_in_a_value_is_listed_with_its_other_fields() -> None:
-    options = Options(
+    options = WorldOptions(
         voters=5, network=NetworkOptions(loss_rate=0.1), log=LogOptions(retention_bytes=-1)
     )
     words = list(write_value(options))
     assert words == ["voters=5", "loss_rate=0.1", "retention_bytes=-1"]
-    assert read_value(Options, words) == options
+    assert read_value(WorldOptions, words) == options
 
 
 def test_a_field_is_replaced_wherever_it_lies() -> None:
     network = NetworkOptions(loss_rate=0.1)
-    options = with_fields(Options(), voters=5, network=network, retention_bytes=-1)
-    assert options == Options(voters=5, network=network, log=LogOptions(retention_bytes=-1))
+    options = with_fields(WorldOptions(), voters=5, network=network, retention_bytes=-1)
+    assert options == WorldOptions(voters=5, network=network, log=LogOptions(retention_bytes=-1))
 
 
 def test_a_field_that_there_is_not_cannot_be_replaced() -> None:
     with pytest.raises(TypeError, match="Options has no field colour"):
-        with_fields(Options(), colour=2)
+        with_fields(WorldOptions(), colour=2)
 
 
 def test_no_two_parts_of_the_options_have_a_field_of_one_name() -> None:
-    names = [name for name, _ in flat(Options())]
+    names = [name for name, _ in flat(WorldOptions())]
     assert len(names) == len(set(names))
 
 
 def test_every_drawn_mix_is_read_as_it_was_written() -> None:
     for seed in range(200):
         options = draw_mix(seed)
-        assert read_value(Options, write_value(options)) == options
+        assert read_value(WorldOptions, write_value(options)) == options
 
 
 def test_text_with_blanks_is_quoted() -> None:
@@ -86,7 +86,7 @@ def test_text_with_blanks_is_quoted() -> None:
 )
 def test_a_bad_word_is_named_with_what_is_needed(words: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        read_value(Write, words)
+        read_value(WriteRecords, words)
 
 
 @pytest.mark.parametrize(
@@ -100,12 +100,12 @@ def test_a_bad_word_is_named_with_what_is_needed(words: list[str], message: str)
 )
 def test_a_bad_setting_is_named_with_what_is_needed(words: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        read_value(Options, words)
+        read_value(WorldOptions, words)
 
 
 def test_what_has_no_default_is_needed() -> None:
     with pytest.raises(ValueError, match="whom is needed"):
-        read_value(Remove, [])
+        read_value(RemoveFromVoters, [])
 
 
 def test_a_disk_has_no_fault_that_nobody_knows() -> None:

@@ -18,7 +18,7 @@ from quorate.sim.forgetting import (
     must_be_noticed,
 )
 from quorate.sim.healing import is_caught_up
-from quorate.sim.options import Options
+from quorate.sim.options import WorldOptions
 from quorate.sim.quorum import build
 from quorate.sim.world import World
 from quorate.storage.quorum_state import encode_quorum_state
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def nodes() -> list[SimulatedNode]:
     """Three voters in epoch 5, who have all voted for the first."""
-    world = World(1, Options())
+    world = World(1, WorldOptions())
     build(world)
     nodes = list(world.nodes.values())
     for node in nodes:
@@ -73,7 +73,7 @@ def test_nothing_is_known_of_what_cannot_be_read(nodes: list[SimulatedNode]) -> 
 
 @pytest.mark.parametrize(("behind", "count"), [("9 0\n", 1), ("9 5000\n", 0), ("", 0)])
 def test_a_history_contradicts_what_one_batch_tells(behind: str, count: int) -> None:
-    world = World(1, Options())
+    world = World(1, WorldOptions())
     build(world)
     assert world.run(60_000, stop=lambda: is_caught_up(world))
     node = world.nodes[NodeId(1)]

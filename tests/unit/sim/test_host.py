@@ -10,7 +10,7 @@ import pytest
 from quorate.consensus.disk_calls import DiskCalls
 from quorate.consensus.flushing import SYNCING_END
 from quorate.sim.host import QUICK_US
-from quorate.sim.options import DiskOptions, Options
+from quorate.sim.options import DiskOptions, WorldOptions
 from quorate.sim.process import Process
 from quorate.sim.quorum import build
 from quorate.sim.world import World
@@ -24,7 +24,7 @@ FSYNC_US = 1000
 @pytest.fixture
 def world() -> World:
     """One of an only voter: it leads, and nothing happens but what a test asks for."""
-    world = World(1, Options(voters=1, disks=DiskOptions(fsync_us=FSYNC_US)))
+    world = World(1, WorldOptions(voters=1, disks=DiskOptions(fsync_us=FSYNC_US)))
     build(world)
     world.run(5000)
     return world

@@ -11,7 +11,7 @@ from quorate.sim.mix import (
     draw_mix,
     round_trip_ms,
 )
-from quorate.sim.options import Options
+from quorate.sim.options import WorldOptions
 
 SEEDS = range(1, 400)
 REST = {
@@ -24,7 +24,7 @@ REST = {
 
 def with_settings(seed: int) -> bool:
     """Whether this seed has settings of its own."""
-    return draw_mix(seed).timeouts.retry_backoff_ms != Options().timeouts.retry_backoff_ms
+    return draw_mix(seed).timeouts.retry_backoff_ms != WorldOptions().timeouts.retry_backoff_ms
 
 
 def test_whatever_settings_are_drawn_a_controller_starts_with_them() -> None:

@@ -3,10 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quorate.sim.network import NetworkOptions
-from quorate.sim.options import DiskOptions, Options
+from quorate.sim.options import DiskOptions, WorldOptions
 from quorate.sim.patience import election_patience_us, succession_patience_us
 
-CLEAN = Options(network=NetworkOptions(delay_us=1000))
+CLEAN = WorldOptions(network=NetworkOptions(delay_us=1000))
 
 
 def test_a_clean_world_is_given_some_election_timeouts_beyond_what_misses_a_leader() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from quorate.sim.case import Case, written_down
 from quorate.sim.deeds.processes import Kill
-from quorate.sim.deeds.using import Write
-from quorate.sim.options import Options, ProcessOptions
+from quorate.sim.deeds.using import WriteRecords
+from quorate.sim.options import ProcessOptions, WorldOptions
 from quorate.sim.reducing import reduce_case
 from quorate.sim.simulation import drawn_case, play, run_case
 from quorate.sim.stage import DoneDeed
@@ -57,16 +57,16 @@ def test_what_was_found_when_time_is_up_has_to_do() -> None:
 
 
 def test_of_a_clean_seed_there_is_no_case() -> None:
-    assert reduce_case(Case(1, Options(duration_ms=1), deeds=()), never) is None
+    assert reduce_case(Case(1, WorldOptions(duration_ms=1), deeds=()), never) is None
 
 
 def test_a_case_becomes_smaller_still() -> None:
     deeds = (
         DoneDeed(5 * SECOND_US, Kill(who=3, down_us=1)),
-        DoneDeed(20 * SECOND_US, Write(count=3)),
-        DoneDeed(21 * SECOND_US, Write(count=3)),
+        DoneDeed(20 * SECOND_US, WriteRecords(count=3)),
+        DoneDeed(21 * SECOND_US, WriteRecords(count=3)),
     )
-    options = Options(voters=5, duration_ms=22_000, processes=ProcessOptions(drift_ppm=1000))
+    options = WorldOptions(voters=5, duration_ms=22_000, processes=ProcessOptions(drift_ppm=1000))
     case = reduce_case(Case(1, options, BUG, deeds), never)
     assert case is not None
     assert case.deeds is not None

@@ -7,7 +7,7 @@ from quorate.rpc import convert_controller as convert
 from quorate.sim.draws import Draws
 from quorate.sim.garbled_peers import garbled
 from quorate.sim.mutating import mutated, received
-from quorate.sim.options import FleetOptions, Options
+from quorate.sim.options import FleetOptions, WorldOptions
 from quorate.sim.quorum import build
 from quorate.sim.refusable import is_client_served, is_peer_served, of_client, of_peer
 from quorate.sim.requests import DrawnRequests
@@ -32,7 +32,7 @@ def submit(node: SimulatedNode, request: Request, answers: list[asyncio.Future[R
 
 def settled() -> tuple[World, SimulatedNode]:
     """A quorum that nothing disturbs, and its leader."""
-    world = World(1, Options(fleet=FleetOptions(brokers=1)))
+    world = World(1, WorldOptions(fleet=FleetOptions(brokers=1)))
     build(world)
     world.run(SETTLED_MS)
     leader = world.leader()

@@ -6,19 +6,19 @@ import pytest
 
 from quorate.records.ids import NodeId
 from quorate.sim.ageing import SEGMENT, SMALL_FILES
-from quorate.sim.deeds.asking import Remove
+from quorate.sim.deeds.asking import RemoveFromVoters
 from quorate.sim.deeds.disks import Fail, Rot, Wipe
 from quorate.sim.deeds.files import PutBack, RotSmall
 from quorate.sim.deeds.late import HoldBack, Of
-from quorate.sim.deeds.network import Split
+from quorate.sim.deeds.network import SplitNetwork
 from quorate.sim.deeds.processes import Die, Kill, Pause
-from quorate.sim.deeds.using import Write
+from quorate.sim.deeds.using import WriteRecords
 from quorate.sim.hardware import SHORT, UNREADABLE
 from quorate.sim.healing import is_caught_up
 from quorate.sim.keeping import Keeper
 from quorate.sim.network import PartitionShape
 from quorate.sim.node import SimulatedNode, Status
-from quorate.sim.options import Options
+from quorate.sim.options import WorldOptions
 from quorate.sim.oracle import Violation
 from quorate.sim.quorum import build
 from quorate.sim.stage import LEADER, Stage
@@ -34,7 +34,7 @@ HOUR_US = 3600 * SECOND_US
 @pytest.fixture
 def stage() -> Stage:
     """Three voters that are caught up, and somebody who starts their processes again."""
-    world = World(1, Options())
+    world = World(1, WorldOptions())
     build(world)
     assert world.run(LIMIT_MS, stop=lambda: is_caught_up(world))
     stage = Stage(world)
@@ -75,7 +75,7 @@ def test_a_fault_ends_when_its_time_is_over(stage: Stage) -> None:
     assert node.is_paused
     run(stage, 2 * SECOND_US)
     assert not node.is_paused
-    stage.do(Split(shape=PartitionShape.ISOLATE, those=(1,), for_us=SECOND_US))
+    stage.do(SplitNetwork(shape=PartitionShape.ISOLATE, those=(1,), for_us=SECOND_US))
     assert stage.world.network.blocked
     run(stage, 2 * SECOND_US)
     assert not stage.world.network.blocked
@@ -89,8 +89,8 @@ def test_a_deed_may_be_about_whoever_leads(stage: Stage) -> None:
 
 def test_nobody_is_hurt_who_is_not_there(stage: Stage) -> None:
     stage.do(Kill(who=9, down_us=0))
-    stage.do(Split(shape=PartitionShape.LINK, those=(1, 9), for_us=0))
-    stage.do(Remove(whom=9))
+    stage.do(SplitNetwork(shape=PartitionShape.LINK, those=(1, 9), for_us=0))
+    stage.do(RemoveFromVoters(whom=9))
     assert len(stage.world.running()) == 3
     assert not stage.world.network.blocked
 
@@ -99,7 +99,7 @@ def test_a_process_dies_before_the_step_that_was_named(stage: Stage) -> None:
     leader = leader_of(stage)
     stage.do(Die(who=leader.node_id, step=1, down_us=SECOND_US))
     assert len(stage.world.running()) == 3
-    stage.do(Write(count=1, who=leader.node_id))
+    stage.do(WriteRecords(count=1, who=leader.node_id))
     run(stage, 100_000)
     assert leader.status is Status.STOPPED
     run(stage, 2 * SECOND_US)
@@ -121,7 +121,7 @@ def test_a_voter_whose_recovery_was_cut_short_is_damaged(stage: Stage) -> None:
     """It has set the rotten file aside, and whoever looks at its disk sees no rot."""
     node, other = stage.world.nodes[NodeId(3)], stage.world.nodes[NodeId(2)]
     for _ in range(20):
-        stage.do(Write(count=3))
+        stage.do(WriteRecords(count=3))
         run(stage, SECOND_US)
     stage.do(Kill(who=3, down_us=HOUR_US))
     stage.do(Rot(who=3, at_ppm=0, bit=0))
@@ -143,7 +143,7 @@ def test_no_change_leaves_a_set_without_a_majority(stage: Stage) -> None:
     others = [node.node_id for node in stage.world.nodes.values() if node is not leader]
     for who in others:
         stage.do(Kill(who=who, down_us=60 * SECOND_US))
-    assert stage.do(Remove(whom=others[0])) is None
+    assert stage.do(RemoveFromVoters(whom=others[0])) is None
 
 
 def test_votes_that_are_held_back_arrive_when_another_epoch_has_begun(stage: Stage) -> None:
@@ -216,7 +216,7 @@ def outdated(stage: Stage, file: str) -> SimulatedNode:
     """A follower, a file of which is put back as it was before somebody else led."""
     node = next(n for n in stage.world.nodes.values() if n is not leader_of(stage))
     stage.do(PutBack(who=node.node_id, file=file, after_us=10 * SECOND_US, down_us=SECOND_US))
-    stage.do(Write(count=3))
+    stage.do(WriteRecords(count=3))
     stage.do(Kill(who=LEADER, down_us=SECOND_US))
     run(stage, 8 * SECOND_US)
     assert stage.world.run(LIMIT_MS, stop=lambda: node.status is not Status.RUNNING)
@@ -248,12 +248,12 @@ def test_an_old_flushed_end_only_says_less(stage: Stage) -> None:
 
 
 def test_an_only_voter_keeps_its_log() -> None:
-    world = World(1, Options(voters=1))
+    world = World(1, WorldOptions(voters=1))
     build(world)
     assert world.run(LIMIT_MS, stop=lambda: is_caught_up(world))
     stage = Stage(world)
     stage.do(PutBack(who=1, file=SEGMENT, after_us=SECOND_US, down_us=SECOND_US))
-    stage.do(Write(count=3))
+    stage.do(WriteRecords(count=3))
     run(stage, 2 * SECOND_US)
     assert world.nodes[NodeId(1)].is_whole
 

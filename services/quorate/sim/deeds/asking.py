@@ -77,7 +77,7 @@ class Add(Question):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remove(Question):
+class RemoveFromVoters(Question):
     """Remove the voter of that node id."""
 
     whom: int
@@ -111,7 +111,7 @@ class ScaleAway(Question):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandOver(Question):
+class HandOverLeadership(Question):
     """Let another voter lead."""
 
     to: int
@@ -123,7 +123,7 @@ class HandOver(Question):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakeLeave(Question):
+class GiveLeave(Question):
     """Give a voter leave to stop, when its turn has come."""
 
     whom: int
@@ -143,9 +143,9 @@ class Upgrade(Question):
 
 KINDS: Final[dict[str, type[Deed]]] = {
     "add": Add,
-    "remove": Remove,
+    "remove": RemoveFromVoters,
     "scale-away": ScaleAway,
-    "hand-over": HandOver,
-    "take-leave": TakeLeave,
+    "hand-over": HandOverLeadership,
+    "take-leave": GiveLeave,
     "upgrade": Upgrade,
 }

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
+class SplitNetwork:
     """A partition in the place of the one before: `those` as `Network.split` has it."""
 
     shape: PartitionShape
@@ -137,7 +137,7 @@ class Move:
 
 
 KINDS: Final[dict[str, type[Deed]]] = {
-    "split": Split,
+    "split": SplitNetwork,
     "take-over": TakeOver,
     "lie": Lie,
     "move": Move,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
+class WriteRecords:
     """A batch of operations at once."""
 
     count: int = 1
@@ -49,7 +49,7 @@ class ReadAny:
 
 
 KINDS: Final[dict[str, type[Deed]]] = {
-    "write": Write,
+    "write": WriteRecords,
     "read-current": ReadCurrent,
     "read-any": ReadAny,
 }

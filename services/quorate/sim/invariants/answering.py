@@ -11,7 +11,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.raft.messages import FetchSnapshotRequest
     from quorate.records.ids import Millis, NodeId, ReplicaKey
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
     from quorate.sim.waiting import WaitingRequest
 
 # How long an answer that is due may take all the same, of the node's own time.
@@ -31,13 +31,13 @@ class EverybodyIsAnswered(Invariant):
     took them is active no more. Sources: rules 19, 20 and 24; docs/protocol.md, "What waits".
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         # Of each leader, how many Fetches of which voter it has had in this life.
         self._fetches: dict[tuple[NodeId, int], dict[ReplicaKey, int]] = {}
         self._awake_ms: dict[NodeId, tuple[int, Millis]] = {}
 
-    def fetching(self, node: Node, request: FetchRequest | FetchSnapshotRequest) -> None:
+    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
         if isinstance(request, FetchRequest) and request.replica is not None:
             key = request.replica
             counts = self._fetches.setdefault((node.node_id, node.incarnation), {})
@@ -55,7 +55,7 @@ class EverybodyIsAnswered(Invariant):
             if node.local_ms - since_ms > SLACK_MS:
                 self._judge(node)
 
-    def _judge(self, node: Node) -> None:
+    def _judge(self, node: SeenNode) -> None:
         for waiting in node.waiting:
             why = self._why_due(node, waiting)
             if why is None or waiting.since_ms is None:
@@ -74,7 +74,7 @@ class EverybodyIsAnswered(Invariant):
                 f"{node.local_ms - since_ms} ms ago"
             )
 
-    def _why_due(self, node: Node, waiting: WaitingRequest) -> str | None:
+    def _why_due(self, node: SeenNode, waiting: WaitingRequest) -> str | None:
         progress = node.progress
         if waiting.since_ms is None:
             return None
@@ -91,7 +91,7 @@ class EverybodyIsAnswered(Invariant):
             return f"a majority has fetched {FETCHES} times since"
         return None
 
-    def _has_word(self, node: Node, waiting: WaitingRequest) -> bool:
+    def _has_word(self, node: SeenNode, waiting: WaitingRequest) -> bool:
         """Whether a majority has told since then that this node leads."""
         now = self._fetches.get((node.node_id, node.incarnation), {})
         if waiting.fetches is None:

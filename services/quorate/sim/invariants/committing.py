@@ -15,7 +15,7 @@ from quorate.sim.patience import slowest_call_us
 if TYPE_CHECKING:
     from quorate.raft.messages import FetchSnapshotRequest
     from quorate.records.ids import Millis, NodeId, ReplicaKey
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 SLACK_MS: Final = 200
 
@@ -37,14 +37,14 @@ class WhatAMajorityHasIsCommitted(Invariant):
     Raft paper, sections 5.3 and 5.4.2; KIP-595, "High Watermark".
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._told: dict[NodeId, _Told] = {}
 
-    def stopped(self, node: Node) -> None:
+    def stopped(self, node: SeenNode) -> None:
         self._told.pop(node.node_id, None)
 
-    def fetching(self, node: Node, request: FetchRequest | FetchSnapshotRequest) -> None:
+    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
         progress = node.progress
         if not isinstance(request, FetchRequest) or request.replica is None or progress is None:
             return
@@ -57,7 +57,7 @@ class WhatAMajorityHasIsCommitted(Invariant):
         else:
             told.ends.pop(request.replica, None)
 
-    def _of(self, node: Node, epoch: Epoch) -> _Told:
+    def _of(self, node: SeenNode, epoch: Epoch) -> _Told:
         told = self._told.get(node.node_id)
         if told is None or (told.incarnation, told.epoch) != (node.incarnation, epoch):
             told = self._told[node.node_id] = _Told(node.incarnation, epoch)
@@ -79,7 +79,7 @@ class WhatAMajorityHasIsCommitted(Invariant):
             else:
                 self._judge(node, told.late)
 
-    def _judge(self, node: Node, late: tuple[Offset, Millis]) -> None:
+    def _judge(self, node: SeenNode, late: tuple[Offset, Millis]) -> None:
         end, since_ms = late
         limit_ms = SLACK_MS + 2 * slowest_call_us(self.world.options) // 1000
         progress = node.progress
@@ -92,7 +92,7 @@ class WhatAMajorityHasIsCommitted(Invariant):
             )
 
     @staticmethod
-    def _majority_end(node: Node, told: _Told) -> Offset:
+    def _majority_end(node: SeenNode, told: _Told) -> Offset:
         voters = node.log.voters
         ends = [
             node.safe_end()

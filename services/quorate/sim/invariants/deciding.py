@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch, NodeId, Offset
     from quorate.sim.deciding import Batch, BothWays
     from quorate.sim.logview import Entry
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 # To decide costs more than the rest of what a batch does in a world, and worlds are to be many.
 _SHARE: Final = 1 / 32
@@ -39,7 +39,7 @@ class OverlayDecidesAsImages(Invariant):
     journey, ARCHITECTURE.md.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._draws = Draws(world.seed, "decisions")
         self._decisions = DrawnDecisions(self._draws)
@@ -47,7 +47,7 @@ class OverlayDecidesAsImages(Invariant):
         self._leading: dict[NodeId, _Leading] = {}
         self._sent: dict[tuple[Offset, Epoch], list[Batch]] = {}
 
-    def appended(self, node: Node, entry: Entry) -> None:
+    def appended(self, node: SeenNode, entry: Entry) -> None:
         progress = node.progress
         if progress is None or not progress.is_leader or progress.epoch != entry.epoch:
             return
@@ -74,11 +74,11 @@ class OverlayDecidesAsImages(Invariant):
         controls = ways.append_controls(self.world.now_ms)
         return [controls] if gathered is None else [gathered, controls]
 
-    def committed(self, node: Node, entry: Entry) -> None:
+    def committed(self, node: SeenNode, entry: Entry) -> None:
         for batch in self._sent.pop((entry.end, entry.epoch), ()):
             self._standby.replay(batch)
 
-    def published(self, node: Node, progress: PublishProgress) -> None:
+    def published(self, node: SeenNode, progress: PublishProgress) -> None:
         leading = self._leading.get(node.node_id)
         if leading is None:
             return
@@ -97,5 +97,5 @@ class OverlayDecidesAsImages(Invariant):
             if self._standby.end_offset == last.end_offset:
                 require_equal(leading.ways.image, self._standby.image, "that are replayed")
 
-    def stopped(self, node: Node) -> None:
+    def stopped(self, node: SeenNode) -> None:
         self._leading.pop(node.node_id, None)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from quorate.records.ids import NodeId, Offset
     from quorate.records.voters import VoterSet
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 
 class _Well(NamedTuple):
@@ -37,7 +37,7 @@ class MajoritiesHaveLeaders(Invariant):
     section 5.2; KIP-595, "Leader Election"; rules 9 to 11, 26.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._well: dict[NodeId, _Well] = {}
         self._open_us: dict[tuple[NodeId, NodeId], int] = {}
@@ -66,7 +66,7 @@ class MajoritiesHaveLeaders(Invariant):
                 f"{self._led_us // 1000} ms"
             )
 
-    def _note_fetched(self) -> list[Node]:
+    def _note_fetched(self) -> list[SeenNode]:
         """Those that have other records, or more of a snapshot, than at the look before."""
         fetching = []
         for node in self.world.running():
@@ -76,7 +76,7 @@ class MajoritiesHaveLeaders(Invariant):
                 fetching.append(node)
         return fetching
 
-    def _is_awaited(self, leader: Node, fetching: list[Node]) -> bool:
+    def _is_awaited(self, leader: SeenNode, fetching: list[SeenNode]) -> bool:
         """Whether too few voters have what its epoch begins with, and one of the others fetches."""
         progress = leader.progress
         if progress is None or not progress.is_leader or not leader.is_stepped or leader.is_hanging:
@@ -109,7 +109,7 @@ class MajoritiesHaveLeaders(Invariant):
             else:
                 self._open_us.setdefault(link, 0)
 
-    def _groups(self, limit_us: int) -> Iterator[tuple[Node, ...]]:
+    def _groups(self, limit_us: int) -> Iterator[tuple[SeenNode, ...]]:
         """Those that could have elected somebody since then, the largest first."""
         nodes = self.world.nodes
         there = [nodes[id_] for id_, well in self._well.items() if well.since_us <= limit_us]
@@ -122,7 +122,7 @@ class MajoritiesHaveLeaders(Invariant):
                 if is_open and self._can_elect(group):
                     yield group
 
-    def _can_elect(self, group: tuple[Node, ...]) -> bool:
+    def _can_elect(self, group: tuple[SeenNode, ...]) -> bool:
         """Whether they are a majority of each set that one of them, or history, has in force.
 
         They find each other: each is where all of them take it to be.
@@ -133,7 +133,7 @@ class MajoritiesHaveLeaders(Invariant):
             node.is_found_by(other) for node in group for other in group if node is not other
         )
 
-    def _since_us(self, group: tuple[Node, ...]) -> int:
+    def _since_us(self, group: tuple[SeenNode, ...]) -> int:
         links = [self._open_us[_link(a.node_id, b.node_id)] for a, b in combinations(group, 2)]
         return max([*links, *(self._well[node.node_id].since_us for node in group)])
 
@@ -142,18 +142,18 @@ def _link(one: NodeId, other: NodeId) -> tuple[NodeId, NodeId]:
     return (one, other) if one < other else (other, one)
 
 
-def _has_majority(group: tuple[Node, ...], voters: VoterSet) -> bool:
+def _has_majority(group: tuple[SeenNode, ...], voters: VoterSet) -> bool:
     there = sum(1 for voter in voters if any(node.is_voter(voter) for node in group))
     return bool(voters.voters) and there >= voters.majority
 
 
-def _downloaded(node: Node) -> int:
+def _downloaded(node: SeenNode) -> int:
     role = node.core.replica.role
     download = role.download if isinstance(role, Follower) else None
     return download.position if download is not None else 0
 
 
-def _leads(node: Node) -> bool:
+def _leads(node: SeenNode) -> bool:
     """It has committed something in its epoch, and its disk and its process go on."""
     progress = node.progress
     if progress is None or not progress.is_leader or not node.is_stepped or node.is_hanging:

@@ -10,7 +10,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.records.ids import Epoch, NodeId
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 
 class ElectionSafety(Invariant):
@@ -20,11 +20,11 @@ class ElectionSafety(Invariant):
     may have lost records that others fetched, so it must not lead its epoch on.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._leaders: dict[Epoch, tuple[NodeId, int]] = {}
 
-    def published(self, node: Node, progress: PublishProgress) -> None:
+    def published(self, node: SeenNode, progress: PublishProgress) -> None:
         if not progress.is_leader:
             return
         who = (node.node_id, node.incarnation)

@@ -10,7 +10,7 @@ from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
 
 # The faults for which a process says that it ends so.
 _CAUSES: Final = {
@@ -28,7 +28,7 @@ class EndingsHaveCauses(Invariant):
     and 31.
     """
 
-    def ended(self, node: Node, ending: Ending, message: str) -> None:
+    def ended(self, node: SeenNode, ending: Ending, message: str) -> None:
         match ending:
             case Ending.STOPPED | Ending.LATE:
                 has_cause = node.is_stopping
@@ -40,6 +40,6 @@ class EndingsHaveCauses(Invariant):
         if not has_cause:
             raise Violation(f"node {node.node_id} ends without a cause: {message}")
 
-    def refused(self, node: Node, error: Exception) -> None:
+    def refused(self, node: SeenNode, error: Exception) -> None:
         if not node.faults_met:
             raise Violation(f"node {node.node_id} does not start, and nothing harmed it: {error}")

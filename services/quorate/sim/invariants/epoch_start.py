@@ -9,7 +9,7 @@ from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
 
 
 class CommitsOwnEpochFirst(Invariant):
@@ -18,7 +18,7 @@ class CommitsOwnEpochFirst(Invariant):
     Source: Raft paper, section 5.4.2 and figure 8; KIP-595, "High Watermark".
     """
 
-    def published(self, node: Node, progress: PublishProgress) -> None:
+    def published(self, node: SeenNode, progress: PublishProgress) -> None:
         before = node.progress
         if not progress.is_leader or progress.epoch_start is None or before is None:
             return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quorate.controller.decision import Decision
     from quorate.controller.requests import WriteRequest
     from quorate.records.ids import Epoch, NodeId, Offset
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 # A new controller looks through everything first; a timer may be late by a turn.
 SLACK_MS: Final = 500
@@ -58,15 +58,15 @@ class SessionsEndInTime(Invariant):
     "Broker heartbeats".
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._active: dict[NodeId, _ActiveTerm] = {}
         self._troubles: dict[NodeId, int] = {}
 
-    def stopped(self, node: Node) -> None:
+    def stopped(self, node: SeenNode) -> None:
         self._active.pop(node.node_id, None)
 
-    def decided(self, node: Node, request: WriteRequest, decision: Decision) -> None:
+    def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
         match request, decision.reply:
             case BrokerHeartbeat(), BrokerHeartbeatReply(error=ErrorCode.NONE) as reply:
                 self._hear(node, request.broker_id, is_fenced=reply.is_fenced)
@@ -77,13 +77,13 @@ class SessionsEndInTime(Invariant):
                 if active is not None:
                     active.is_fenced[request.broker_id] = True
 
-    def _hear(self, node: Node, broker_id: int, *, is_fenced: bool) -> None:
+    def _hear(self, node: SeenNode, broker_id: int, *, is_fenced: bool) -> None:
         active = self._note(node)
         if active is not None:
             active.heard_ms[broker_id] = node.local_ms
             active.is_fenced[broker_id] = is_fenced
 
-    def _note(self, node: Node) -> _ActiveTerm | None:
+    def _note(self, node: SeenNode) -> _ActiveTerm | None:
         """Whether it is active; in a new epoch all sessions begin."""
         epoch, known = node.active_epoch, self._active.get(node.node_id)
         if epoch is None:
@@ -94,7 +94,7 @@ class SessionsEndInTime(Invariant):
             self._active[node.node_id] = known
         return known
 
-    def expired(self, node: Node, decision: Decision) -> None:
+    def expired(self, node: SeenNode, decision: Decision) -> None:
         """What nobody asked for: sessions are over."""
         active = self._note(node)
         if active is None or not decision.records:
@@ -127,7 +127,7 @@ class SessionsEndInTime(Invariant):
             else:
                 self._judge(node, active)
 
-    def _judge(self, node: Node, active: _ActiveTerm) -> None:
+    def _judge(self, node: SeenNode, active: _ActiveTerm) -> None:
         if active.awaited is not None:
             progress = node.progress
             if progress is None or (progress.high_watermark or 0) < active.awaited:

@@ -32,57 +32,57 @@ if TYPE_CHECKING:
     )
     from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey, ReplyToken
     from quorate.sim.logview import Entry
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 
 class Invariant:
     """One property of the whole quorum."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         self.world = world
         # All of them, told as one.
         self.watch: Invariant = self
 
-    def started(self, node: Node, recovered: RecoveredState) -> None:
+    def started(self, node: SeenNode, recovered: RecoveredState) -> None:
         """A process has recovered its disk and is about to start its core."""
 
-    def stopped(self, node: Node) -> None:
+    def stopped(self, node: SeenNode) -> None:
         """A process has ended, or its machine has lost power."""
 
-    def ended(self, node: Node, ending: Ending, message: str) -> None:
+    def ended(self, node: SeenNode, ending: Ending, message: str) -> None:
         """A process has ended by itself, and says why."""
 
-    def refused(self, node: Node, error: Exception) -> None:
+    def refused(self, node: SeenNode, error: Exception) -> None:
         """A process does not begin on what its disk holds."""
 
-    def published(self, node: Node, progress: PublishProgress) -> None:
+    def published(self, node: SeenNode, progress: PublishProgress) -> None:
         """A core has told a change of role, epoch, leader or high watermark."""
 
-    def committed(self, node: Node, entry: Entry) -> None:
+    def committed(self, node: SeenNode, entry: Entry) -> None:
         """A replica is the first to call this batch committed."""
 
-    def appended(self, node: Node, entry: Entry) -> None:
+    def appended(self, node: SeenNode, entry: Entry) -> None:
         """A batch has been written at the end of a log."""
 
-    def truncating(self, node: Node, to: OffsetAndEpoch) -> None:
+    def truncating(self, node: SeenNode, to: OffsetAndEpoch) -> None:
         """A log is about to be cut; the node's view still holds what goes."""
 
-    def voted(self, node: Node, epoch: Epoch, candidate: ReplicaKey) -> None:
+    def voted(self, node: SeenNode, epoch: Epoch, candidate: ReplicaKey) -> None:
         """A vote (no pre-vote) leaves a process, or counts for itself."""
 
-    def promised(self, node: Node, epoch: Epoch, nominee: ReplicaKey) -> None:
+    def promised(self, node: SeenNode, epoch: Epoch, nominee: ReplicaKey) -> None:
         """A pre-vote leaves a process."""
 
-    def saving(self, node: Node, state: ElectionState) -> None:
+    def saving(self, node: SeenNode, state: ElectionState) -> None:
         """Epoch, leader and vote are about to be made durable."""
 
-    def forgot(self, node: Node, state: ElectionState) -> None:
+    def forgot(self, node: SeenNode, state: ElectionState) -> None:
         """A process is about to start with this quorum-state, and nobody can tell the loss."""
 
-    def decided(self, node: Node, request: WriteRequest, decision: Decision) -> None:
+    def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
         """A controller has decided on a request."""
 
-    def expired(self, node: Node, decision: Decision) -> None:
+    def expired(self, node: SeenNode, decision: Decision) -> None:
         """A controller has decided what nobody asked for."""
 
     def claimed(self, epoch: Epoch) -> None:
@@ -91,16 +91,16 @@ class Invariant:
     def looked(self) -> None:
         """A little time has passed, a part of an election timeout."""
 
-    def snapshot(self, node: Node, snapshot_id: OffsetAndEpoch) -> None:
+    def snapshot(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
         """A snapshot has been written, or fetched and installed."""
 
-    def acknowledging(self, node: Node, offset: Offset) -> None:
+    def acknowledging(self, node: SeenNode, offset: Offset) -> None:
         """A write below `offset` is about to be acknowledged to its client."""
 
-    def fetching(self, node: Node, request: FetchRequest | FetchSnapshotRequest) -> None:
+    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
         """A process is about to handle a Fetch, or one for a slice of a snapshot."""
 
-    def asked(self, node: Node, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: SeenNode, token: ReplyToken, request: MembershipRequest) -> None:
         """A process is about to handle a request for a change of the quorum."""
 
     def asking_in_vain(self, token: ReplyToken) -> None:
@@ -110,30 +110,32 @@ class Invariant:
         """A controller is about to get a request of a client that nobody may grant."""
 
     def handled(
-        self, node: Node, request: RequestReceived, update: Update, *, is_due: bool
+        self, node: SeenNode, request: RequestReceived, update: Update, *, is_due: bool
     ) -> None:
         """A core has handled a request; `is_due` is whether a timer acted in the same step."""
 
-    def answered(self, node: Node, token: ReplyToken, request: Request, response: Response) -> None:
+    def answered(
+        self, node: SeenNode, token: ReplyToken, request: Request, response: Response
+    ) -> None:
         """A request has its answer, whether or not somebody still waits for it."""
 
     def told(self, request: WriteRequest, reply: object) -> None:
         """A client that asked for what nobody may grant has a reply, or an error, or nothing."""
 
-    def answering(self, node: Node, token: ReplyToken, response: MembershipResponse) -> None:
+    def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
         """The answer to such a request is about to leave the process."""
 
-    def changing(self, node: Node) -> None:
+    def changing(self, node: SeenNode) -> None:
         """A leader has decided on another set of voters, and is about to write it."""
 
-    def joining(self, node: Node, request: AddRaftVoterRequest) -> None:
+    def joining(self, node: SeenNode, request: AddRaftVoterRequest) -> None:
         """A process asks to become a voter, of itself."""
 
-    def sending(self, node: Node, part: SnapshotRange) -> None:
+    def sending(self, node: SeenNode, part: SnapshotRange) -> None:
         """A slice of a snapshot is about to be sent."""
 
-    def cleaned(self, node: Node, event: LogCleaned) -> None:
+    def cleaned(self, node: SeenNode, event: LogCleaned) -> None:
         """Snapshots and segments have been deleted; the process has not been told."""
 
-    def heard_leader(self, node: Node) -> None:
+    def heard_leader(self, node: SeenNode) -> None:
         """A follower has received a Fetch answer of its leader."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
     from quorate.records.ids import Epoch
     from quorate.sim.logview import Entry
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
 
 
 class LeaderCompleteness(Invariant):
@@ -21,17 +21,17 @@ class LeaderCompleteness(Invariant):
     so it is held against the leaders that there are, too.
     """
 
-    def published(self, node: Node, progress: PublishProgress) -> None:
+    def published(self, node: SeenNode, progress: PublishProgress) -> None:
         if progress.is_leader and node.led_epoch != progress.epoch:
             self._check(node, progress.epoch)
 
-    def committed(self, node: Node, entry: Entry) -> None:
+    def committed(self, node: SeenNode, entry: Entry) -> None:
         for other in self.world.running():
             progress = other.progress
             if progress is not None and progress.is_leader:
                 self._check(other, progress.epoch)
 
-    def _check(self, node: Node, epoch: Epoch) -> None:
+    def _check(self, node: SeenNode, epoch: Epoch) -> None:
         end = self.world.oracle.end_before(epoch)
         if end <= node.log.start.offset:
             return

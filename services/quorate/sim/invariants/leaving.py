@@ -14,7 +14,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.raft.messages import MembershipRequest, MembershipResponse
     from quorate.records.ids import NodeId, ReplicaKey, ReplyToken
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +32,16 @@ class LeavesKeepAMajority(Invariant):
     A voter that was given leave and has not been started since is away. Source: decision 0005.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._asked: dict[tuple[NodeId, ReplyToken], ReplicaKey] = {}
         self._given: list[Given] = []
 
-    def asked(self, node: Node, token: ReplyToken, request: MembershipRequest) -> None:
+    def asked(self, node: SeenNode, token: ReplyToken, request: MembershipRequest) -> None:
         if isinstance(request, TakeLeaveRequest):
             self._asked[node.node_id, token] = request.voter
 
-    def answering(self, node: Node, token: ReplyToken, response: MembershipResponse) -> None:
+    def answering(self, node: SeenNode, token: ReplyToken, response: MembershipResponse) -> None:
         key = self._asked.pop((node.node_id, token), None)
         if key is None or response.error is not ErrorCode.NONE:
             return

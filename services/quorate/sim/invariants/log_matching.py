@@ -10,7 +10,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.records.ids import Epoch, NodeId, Offset
     from quorate.sim.logview import Entry
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 
 class LogMatching(Invariant):
@@ -19,11 +19,11 @@ class LogMatching(Invariant):
     Source: Raft paper, section 5.3; KIP-595, "Log Reconciliation".
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._chains: dict[tuple[Offset, Epoch], tuple[int, NodeId]] = {}
 
-    def appended(self, node: Node, entry: Entry) -> None:
+    def appended(self, node: SeenNode, entry: Entry) -> None:
         first = self._chains.setdefault((entry.end, entry.epoch), (entry.chain, node.node_id))
         if first[0] != entry.chain:
             raise Violation(

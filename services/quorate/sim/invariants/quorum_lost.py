@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey
     from quorate.records.voters import VoterSet
     from quorate.sim.logview import Entry
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 SLACK_MS: Final = 50
 
@@ -38,11 +38,11 @@ class LeadersHearTheirVoters(Invariant):
     of the first of them. Sources: KIP-595, "Leader's resignation"; rules 5 and 21.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._leading: dict[NodeId, _Leadership] = {}
 
-    def fetching(self, node: Node, request: FetchRequest | FetchSnapshotRequest) -> None:
+    def fetching(self, node: SeenNode, request: FetchRequest | FetchSnapshotRequest) -> None:
         leading = self._leading.get(node.node_id)
         if leading is None or request.replica is None:
             return
@@ -50,13 +50,13 @@ class LeadersHearTheirVoters(Invariant):
             voter = node.log.voters.voter(request.replica)
             leading.heard_ms[request.replica if voter is None else voter.key] = node.local_ms
 
-    def appended(self, node: Node, entry: Entry) -> None:
+    def appended(self, node: SeenNode, entry: Entry) -> None:
         """Another set gets a whole interval (rule 5)."""
         leading = self._leading.get(node.node_id)
         if leading is not None and entry.voters is not None:
             leading.since_ms = node.local_ms
 
-    def stopped(self, node: Node) -> None:
+    def stopped(self, node: SeenNode) -> None:
         self._leading.pop(node.node_id, None)
 
     def looked(self) -> None:
@@ -78,7 +78,7 @@ class LeadersHearTheirVoters(Invariant):
             else:
                 self._judge(node, known)
 
-    def _judge(self, node: Node, leading: _Leadership) -> None:
+    def _judge(self, node: SeenNode, leading: _Leadership) -> None:
         voters = node.log.voters
         needed = voters.majority - any(node.is_voter(voter) for voter in voters)
         if needed < 1:
@@ -96,7 +96,7 @@ class LeadersHearTheirVoters(Invariant):
             )
 
     @staticmethod
-    def _heard(node: Node, leading: _Leadership, voters: VoterSet, needed: int) -> int:
+    def _heard(node: SeenNode, leading: _Leadership, voters: VoterSet, needed: int) -> int:
         """When it last had heard as many of the others as it needs."""
         times = sorted(
             (

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quorate.controller.requests import WriteRequest
     from quorate.raft.messages import Request, Response
     from quorate.records.ids import ReplyToken
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 # What a step does that has changed something.
 _CHANGES: Final = (
@@ -36,7 +36,7 @@ class WhatMustBeRefusedIs(Invariant):
     of all bounds. Sources: rules 27 and 28; KIP-853, "Add Voter"; Kafka's error codes.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._of_peers: dict[ReplyToken, None] = {}
         self._of_clients: dict[int, WriteRequest] = {}
@@ -48,7 +48,7 @@ class WhatMustBeRefusedIs(Invariant):
         self._of_clients[id(request)] = request
 
     def handled(
-        self, node: Node, request: api.RequestReceived, update: api.Update, *, is_due: bool
+        self, node: SeenNode, request: api.RequestReceived, update: api.Update, *, is_due: bool
     ) -> None:
         if is_due or request.token not in self._of_peers:
             return
@@ -59,13 +59,15 @@ class WhatMustBeRefusedIs(Invariant):
                     f"refused: {request.request}"
                 )
 
-    def answered(self, node: Node, token: ReplyToken, request: Request, response: Response) -> None:
+    def answered(
+        self, node: SeenNode, token: ReplyToken, request: Request, response: Response
+    ) -> None:
         if token in self._of_peers:
             del self._of_peers[token]
             if is_peer_served(response):
                 raise Violation(f"node {node.node_id} grants what must be refused: {request}")
 
-    def decided(self, node: Node, request: WriteRequest, decision: Decision) -> None:
+    def decided(self, node: SeenNode, request: WriteRequest, decision: Decision) -> None:
         if id(request) in self._of_clients and decision.records:
             raise Violation(
                 f"node {node.node_id} decides on records for what must be refused: {request}"

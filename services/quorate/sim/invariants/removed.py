@@ -10,7 +10,7 @@ from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.api import PublishProgress
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
 
 
 class RemovedLeadersResign(Invariant):
@@ -19,7 +19,7 @@ class RemovedLeadersResign(Invariant):
     Sources: KIP-853, "Removing Voters"; rule 1.
     """
 
-    def published(self, node: Node, progress: PublishProgress) -> None:
+    def published(self, node: SeenNode, progress: PublishProgress) -> None:
         if not progress.is_leader or progress.high_watermark is None:
             return
         voters = node.log.voters

@@ -17,7 +17,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.records.ids import Offset, TopicId
     from quorate.sim.logview import Entry
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 
 class HistoryIsReplayedAlike(Invariant):
@@ -28,13 +28,13 @@ class HistoryIsReplayedAlike(Invariant):
     the controller, ARCHITECTURE.md: `replay` alone changes the metadata.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         settings = ControllerSettings(cluster_id=CLUSTER_ID, new_topic_id=_no_topic)
         self._reader = Controller(settings)
         self._compared: dict[int, Offset] = {}
 
-    def committed(self, node: Node, entry: Entry) -> None:
+    def committed(self, node: SeenNode, entry: Entry) -> None:
         if not self.world.options.fleet.brokers:
             return
         self._reader.replay(

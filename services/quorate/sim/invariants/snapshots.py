@@ -11,7 +11,7 @@ from quorate.sim.oracle import Violation
 if TYPE_CHECKING:
     from quorate.records.ids import OffsetAndEpoch
     from quorate.records.voters import VoterSet
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
 
 
 class SnapshotEqualsPrefix(Invariant):
@@ -21,7 +21,7 @@ class SnapshotEqualsPrefix(Invariant):
     "Proposed Changes"; KIP-853 for the voter set.
     """
 
-    def snapshot(self, node: Node, snapshot_id: OffsetAndEpoch) -> None:
+    def snapshot(self, node: SeenNode, snapshot_id: OffsetAndEpoch) -> None:
         history = self.world.oracle
         if not node.is_on_platter(snapshot_id):
             raise Violation(f"snapshot {snapshot_id} of node {node.node_id} is not on its platter")

@@ -9,7 +9,7 @@ from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
 
 
 class SoundDisksAreFoundSound(Invariant):
@@ -21,7 +21,7 @@ class SoundDisksAreFoundSound(Invariant):
     be a quorum without a leader.
     """
 
-    def started(self, node: Node, recovered: RecoveredState) -> None:
+    def started(self, node: SeenNode, recovered: RecoveredState) -> None:
         if recovered.remembered_end is not None and not node.was_harmed:
             raise Violation(
                 f"node {node.node_id} takes its log up to {recovered.end} for damaged, once "

@@ -10,7 +10,7 @@ from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.sim.logview import Entry
-    from quorate.sim.seen import Node
+    from quorate.sim.seen import SeenNode
 
 
 class UpgradeIsOneBatch(Invariant):
@@ -19,7 +19,7 @@ class UpgradeIsOneBatch(Invariant):
     Source: KIP-853, "UpdateFeatures": the version and the set with its directory ids are one batch.
     """
 
-    def appended(self, node: Node, entry: Entry) -> None:
+    def appended(self, node: SeenNode, entry: Entry) -> None:
         if entry.kraft_version is not None and entry.voters is None:
             raise Violation(
                 f"node {node.node_id} has kraft.version {entry.kraft_version} at {entry.base} "

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
     from quorate.raft.messages import ElectionState
     from quorate.records.ids import Epoch, ReplicaKey
-    from quorate.sim.seen import Node, World
+    from quorate.sim.seen import SeenNode, SeenWorld
 
 
 class OneVotePerEpoch(Invariant):
@@ -21,12 +21,12 @@ class OneVotePerEpoch(Invariant):
     Source: Raft paper, section 5.2 (votedFor is persistent); seed 000, quorum-state.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SeenWorld) -> None:
         super().__init__(world)
         self._votes: dict[tuple[ReplicaKey, Epoch], ReplicaKey] = {}
         self._newest: dict[ReplicaKey, Epoch] = {}
 
-    def voted(self, node: Node, epoch: Epoch, candidate: ReplicaKey) -> None:
+    def voted(self, node: SeenNode, epoch: Epoch, candidate: ReplicaKey) -> None:
         first = self._votes.setdefault((node.key, epoch), candidate)
         if first != candidate:
             raise Violation(
@@ -35,7 +35,7 @@ class OneVotePerEpoch(Invariant):
             )
         self._newest[node.key] = max(epoch, self._newest.get(node.key, epoch))
 
-    def forgot(self, node: Node, state: ElectionState) -> None:
+    def forgot(self, node: SeenNode, state: ElectionState) -> None:
         for key, epoch in list(self._votes):
             is_other = epoch == state.epoch and self._votes[key, epoch] != state.voted
             if key == node.key and (epoch > state.epoch or is_other):
@@ -45,7 +45,7 @@ class OneVotePerEpoch(Invariant):
         if known:
             self._newest[node.key] = max(known)
 
-    def started(self, node: Node, recovered: RecoveredState) -> None:
+    def started(self, node: SeenNode, recovered: RecoveredState) -> None:
         epoch = self._newest.get(node.key)
         if epoch is None:
             return

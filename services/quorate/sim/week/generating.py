@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.sim.week.options import WeekOptions
     from quorate.sim.week.scenario import Incident
 
-    Progress = Callable[[int, int], None]
+    OnProgress = Callable[[int, int], None]
 
 # All brokers start within this time, and topics are made after it.
 _START_MS: Final = MINUTE_MS
@@ -41,7 +41,7 @@ class Generated:
     epoch: int
 
 
-def generate(root: str, options: WeekOptions, progress: Progress) -> Generated:
+def generate(root: str, options: WeekOptions, progress: OnProgress) -> Generated:
     """Write the directories below `root`, durable on return.
 
     `progress` is told, once a simulated hour, how many records there are and how much of the week
@@ -54,7 +54,7 @@ def generate(root: str, options: WeekOptions, progress: Progress) -> Generated:
 
 
 class _Week:
-    def __init__(self, root: str, options: WeekOptions, progress: Progress) -> None:
+    def __init__(self, root: str, options: WeekOptions, progress: OnProgress) -> None:
         self.leading = leading = WeekLeader(options, UnsyncedFileSystem(), root)
         self._options = options
         self._progress = progress
