@@ -10,6 +10,12 @@ committed at once, and the only draw is that of topic ids, which are counted. Co
     stop 1                    one wants to shut down
     create a 1,2,3 2,3,1      a topic with these replicas for each partition
     delete a b                topics
+    alter TOPIC:a x=1 y+=2 z! configs of a resource: set, append to (`-=` takes away), delete
+    alter BROKER:1 x=1 | BROKER: y=2      those of several; the last are those of all brokers
+    quota user=ann,client-id x=1 y!       quotas of an entity (one user, any client): set, remove
+    quota user=ann x=1 | client-id y=2    those of several
+    may ann ALTER_CONFIGS TOPIC:a-*       from here on she may; anybody else but the teller may not
+    as ann create a 1,2,3     any of these requests, by somebody else
 """
 
 from __future__ import annotations
@@ -18,12 +24,36 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from quorate.controller.authorizer import (
+    CLUSTER,
+    Caller,
+    Operation,
+    ResourceKind,
+    topic_resource,
+)
+from quorate.controller.client_quotas.messages import (
+    AlterClientQuotas,
+    EntityPart,
+    QuotaAlteration,
+    QuotaOp,
+)
+from quorate.controller.configs.messages import (
+    AlterOperation,
+    ConfigAlteration,
+    ConfigChange,
+    ConfigResource,
+    IncrementalAlterConfigs,
+    ResourceType,
+)
+from quorate.controller.errors import RefusedError
+from quorate.controller.listed_identities import ListedIdentities, Rule
 from quorate.controller.topics.messages import CreateTopics, DeleteTopics, NewTopic
 from tests.unit.controller.conftest import CALLER, Cluster, uuid
 
 if TYPE_CHECKING:
-    from quorate.controller.authorizer import Caller
+    from quorate.controller.authorizer import Rights
     from quorate.controller.decision import Decision
+    from quorate.controller.image import View
     from quorate.controller.requests import WriteRequest
 
 RULE: Final = "----"
@@ -39,10 +69,19 @@ class Told(Cluster):
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        super().__init__()
+        self.rules: list[Rule] = []
+        self.caller = CALLER
+        super().__init__(authorizer=self)
+
+    def rights(self, view: View | None, caller: Caller) -> Rights:
+        """The teller may do everything, others what the story gave them."""
+        listed = ListedIdentities(frozenset({CALLER.principal}), {}, self.rules)
+        return listed.rights(view, caller)
 
     def decide(self, request: WriteRequest, caller: Caller = CALLER) -> Decision:
-        self.lines.append(f"[{self.now_ms:6}] > {shown(request)}")
+        caller = self.caller if caller == CALLER else caller
+        who = "" if caller == CALLER else f"{caller.principal} "
+        self.lines.append(f"[{self.now_ms:6}] {who}> {shown(request)}")
         decision = super().decide(request, caller)
         self.lines.append(f"{INDENT}{shown(decision.reply)}")
         return decision
@@ -53,8 +92,16 @@ class Told(Cluster):
         self.lines += [f"{INDENT}{shown(record)}" for record in decision.records]
         return super().commit(decision)
 
+    def tell(self, command: str) -> None:
+        """One line of a story; a request may be refused as a whole."""
+        try:
+            self.do(command)
+        except RefusedError as refused:
+            self.lines.append(f"{INDENT}{refused.error.name}: {refused.message}")
+        self.caller = CALLER
+        self.settle()
+
     def do(self, command: str) -> None:
-        """One line of a story."""
         match command.split():
             case ["brokers", *brokers]:
                 before = len(self.lines)
@@ -76,9 +123,17 @@ class Told(Cluster):
                 self.decide(CreateTopics((NewTopic(name, assignments=replicas),)))
             case ["delete", *names]:
                 self.decide(DeleteTopics(tuple(names)))
+            case ["alter", *words]:
+                self.decide(IncrementalAlterConfigs(tuple(map(_alteration, _parts(words)))))
+            case ["quota", *words]:
+                self.decide(AlterClientQuotas(tuple(map(_quotas, _parts(words)))))
+            case ["may", who, operation, resource]:
+                self.rules.append(_rule(who, Operation[operation], resource))
+            case ["as", who, *words]:
+                self.caller = Caller(f"User:{who}")
+                self.do(" ".join(words))
             case _:
                 raise ValueError(command)
-        self.settle()
 
     def _heard(self, brokers: list[str]) -> None:
         for broker in brokers:
@@ -94,6 +149,57 @@ class Told(Cluster):
                 if not self.decide(self.heartbeat(int(broker))).records:
                     del self.lines[before:]
             self.settle()
+
+
+# --- the words of a command -----------------------------------------------------------------------
+
+
+def _parts(words: list[str]) -> list[list[str]]:
+    """The words between bars."""
+    return [part.split() for part in " ".join(words).split("|")]
+
+
+def _alteration(words: list[str]) -> ConfigAlteration:
+    kind, _, name = words[0].partition(":")
+    changes = tuple(map(_change, words[1:]))
+    return ConfigAlteration(ConfigResource(ResourceType[kind], name), changes)
+
+
+def _change(word: str) -> ConfigChange:
+    if word.endswith("!"):
+        return ConfigChange(word.removesuffix("!"), AlterOperation.DELETE)
+    name, _, value = word.partition("=")
+    operation = {"+": AlterOperation.APPEND, "-": AlterOperation.SUBTRACT}.get(name[-1])
+    if operation is None:
+        return ConfigChange(name, AlterOperation.SET, value)
+    return ConfigChange(name[:-1], operation, value)
+
+
+def _quotas(words: list[str]) -> QuotaAlteration:
+    entity = (part.partition("=") for part in words[0].split(","))
+    parts = tuple(EntityPart(kind, name if is_named else None) for kind, is_named, name in entity)
+    return QuotaAlteration(parts, tuple(map(_quota, words[1:])))
+
+
+def _quota(word: str) -> QuotaOp:
+    if word.endswith("!"):
+        return QuotaOp(word.removesuffix("!"), remove=True)
+    key, _, value = word.partition("=")
+    return QuotaOp(key, float(value))
+
+
+def _rule(who: str, operation: Operation, resource: str) -> Rule:
+    kind, _, name = resource.partition(":")
+    is_topic = ResourceKind[kind] is ResourceKind.TOPIC
+    return Rule(
+        frozenset({f"User:{who}"}),
+        frozenset({operation}),
+        topic_resource(name.removesuffix("*")) if is_topic else CLUSTER,
+        is_prefix=name.endswith("*"),
+    )
+
+
+# --- what is told ---------------------------------------------------------------------------------
 
 
 def shown(thing: Any) -> str:  # noqa: ANN401 - requests, replies and records, and all that is in them
@@ -127,5 +233,5 @@ def play(told: str) -> str:
     cluster = Told()
     for line in head.split("\n"):
         if line and not line.startswith("#"):
-            cluster.do(line)
+            cluster.tell(line)
     return "\n".join([head, RULE, *cluster.lines, ""])

@@ -100,6 +100,7 @@ class Story:
     def __init__(self) -> None:
         self.world = World(0, OPTIONS, keep=1 << 20)
         self.operations = 0
+        self.in_words = 0
         self.shows_all = False
         self.said: dict[NodeId | None, tuple[Note, ...]] = {}
 
@@ -152,6 +153,7 @@ class Story:
             retention_bytes=1000 if is_small else OPTIONS.log.retention_bytes,
         )
         self.shows_all = False
+        self.in_words = 0
         self.world = World(0, options, keep=1 << 20)
         build(self.world, lambda number: FixedDraw(number / 10))
 
@@ -325,11 +327,12 @@ class Story:
 
     def do_remove(self, given: dict[str, str]) -> None:
         """`remove N [force]`: ask the leader to remove the voter of that node id."""
-        voter = self._leader().log.voters.by_id(self.node(given).node_id)
-        assert voter is not None
+        node = self.node(given)
+        voter = self._leader().log.voters.by_id(node.node_id)
+        key = node.key if voter is None else voter.key
         self._ask(
             messages.RemoveRaftVoterRequest(
-                cluster_id=CLUSTER_ID, voter=voter.key, timeout_ms=LIMIT, force="force" in given
+                cluster_id=CLUSTER_ID, voter=key, timeout_ms=LIMIT, force="force" in given
             )
         )
 
@@ -342,12 +345,19 @@ class Story:
         return f"{node.node_id} is at {node.endpoints[0]}"
 
     def do_answers(self, given: dict[str, str]) -> list[str]:
-        """`answers`: what was told so far to those who asked for changes."""
-        del given
-        return [
+        """`answers`: what was told so far to those who asked for changes.
+
+        `answers words`: what was not told in words yet, in words.
+        """
+        answers = list(self.world.answers.values())
+        lines = [
             f"{answer.error.name} {answer.reason.value if answer.reason else ''}".strip()
-            for answer in self.world.answers.values()
+            for answer in answers
         ]
+        if "words" not in given:
+            return lines
+        first, self.in_words = self.in_words, len(lines)
+        return [f"{lines[i]}: {answers[i].message}".rstrip(": ") for i in range(first, len(lines))]
 
     def do_addresses(self, given: dict[str, str]) -> list[str]:
         """`addresses`: where each node takes the voters to be."""
