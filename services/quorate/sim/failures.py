@@ -22,7 +22,7 @@ _NUMBERS: Final = re.compile(r"\[[^\]]*\]|\d+")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`name` is that of an invariant, of whoever else judges, or of an exception."""
+    """`name` is that of an invariant, of another judge, or of an exception."""
 
     name: str
     words: str

@@ -73,7 +73,7 @@ def may_forget(nodes: Iterable[MachineBelow], node: MachineBelow) -> bool:
 
 
 def tell_what_is_forgotten(node: MachineBelow, watch: Invariant) -> None:
-    """Before a start: whoever judges hears of what an old or rotten quorum-state leaves out.
+    """Before a start: the judges hear of what an old or rotten quorum-state leaves out.
 
     Not where the log tells that it is one: then this start has to refuse it.
     """

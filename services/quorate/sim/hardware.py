@@ -63,7 +63,7 @@ class Hardware:
         self.is_harmed = False
         self.drift_ppm = 0
         self.base_ms = 0
-        # How often something has befallen it, so that whoever looks sees what came in between.
+        # How often something has befallen it, so that an onlooker sees what came in between.
         self.troubles = 0
 
     @property

@@ -53,7 +53,7 @@ _KINDS: Final = (
 
 
 class DrawnRequests:
-    """Requests of one stream of draws, each about the metadata that whoever asks has seen."""
+    """Requests of one stream of draws, each about the metadata that its caller has seen."""
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws

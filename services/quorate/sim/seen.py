@@ -1,4 +1,4 @@
-"""What whoever judges a world sees of it and of its nodes: it looks, and changes nothing.
+"""What the judges of a world see of it and of its nodes: they look, and change nothing.
 
 Worlds and nodes are made in modules above this one, of those below it, and know both.
 """

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class OutOfTime(Exception):
-    """Raised by whoever judges: what was found so far has to do."""
+    """Raised by a judge: what was found so far has to do."""
 
 
 def without_groups(

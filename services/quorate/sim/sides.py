@@ -119,7 +119,7 @@ class WorldAround(SeenWorld, Protocol):
 
 
 class MachineBelow(SeenNode, Timeline, Protocol):
-    """One machine, of which its process knows more than whoever looks on."""
+    """One machine, of which its process knows more than an onlooker."""
 
     troubles: int
 

@@ -1,6 +1,7 @@
 """Files of a directory that rotted, or were put back from before: what they held until then.
 
-Whoever mends a directory that is refused looks here; and it tells what a start had to notice.
+An operator who mends a directory that is refused looks here; and it tells what a start had to
+notice.
 """
 
 from __future__ import annotations

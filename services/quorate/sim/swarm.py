@@ -1,6 +1,6 @@
 """Many seeds, on as many processes as there are cores: their results come in the order of seeds.
 
-However many there are, only a few are ahead of whoever reads the results. A process that is killed
+However many there are, only a few are ahead of the reader of the results. A process that is killed
 ends the run with BrokenProcessPool; none is waited for in vain.
 """
 

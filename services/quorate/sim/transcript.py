@@ -63,7 +63,7 @@ class Line(NamedTuple):
 
 
 class Reader(Protocol):
-    """Whoever takes in a transcript while it comes about."""
+    """A reader that takes in a transcript while it comes about."""
 
     def add(self, line: Line) -> None: ...
 

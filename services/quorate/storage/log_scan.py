@@ -245,7 +245,7 @@ class _Scanner:
     def _settle_dispute(self, epoch: int, *, starts_epoch: bool) -> None:
         """Another batch comes: where it is of the same epoch, the epoch history is wrong.
 
-        Whoever compares the two as a whole then refuses that.
+        The caller compares the two as a whole then, and refuses that.
         """
         if self.disputed is not None:
             if starts_epoch or epoch != self.disputed.epoch:

@@ -118,7 +118,7 @@ def test_damage_stays_within_a_minority(stage: Stage) -> None:
 
 
 def test_a_voter_whose_recovery_was_cut_short_is_damaged(stage: Stage) -> None:
-    """It has set the rotten file aside, and whoever looks at its disk sees no rot."""
+    """It has set the rotten file aside, and an onlooker sees no rot on its disk."""
     node, other = stage.world.nodes[NodeId(3)], stage.world.nodes[NodeId(2)]
     for _ in range(20):
         stage.do(WriteRecords(count=3))

@@ -68,6 +68,6 @@ NOTE: replicaCount is {{ .Values.replicaCount }}, and the StatefulSet has {{ $re
 WARNING: persistence.enabled is false: a pod that moves has lost its disk, and when most do so at once, everything that was committed is lost.
 {{- end }}
 {{- if not .Values.tls.enabled }}
-WARNING: tls.enabled is false: whoever reaches port 9094 may change the metadata.
+WARNING: tls.enabled is false: everybody who reaches port 9094 may change the metadata.
 {{- end }}
 {{- end -}}

@@ -94,7 +94,7 @@ INGEST: Final = Job(
     "stream the log to Parquet by day and record type, each record exactly once",
     "quorate.pipeline.jobs.ingest",
     description="Exactly once holds over restarts and changes of leader: it is that of Spark's file"
-    " sink with a checkpoint, for whoever reads the output with Spark. Other readers may see files"
+    " sink with a checkpoint, for readers of the output with Spark. Others may see files"
     " of a batch that was cut short, too. With --every-s it goes on until it is ended.",
     options=(
         JobOption("--output", "the directory to write to", str, "DIR", is_required=True),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # How often it is looked whether their moment has come.
 LOOK_US: Final = 5000
 LOOKS: Final = 100
-# So few that whoever counts messages of a peer cannot take them for new ones.
+# So few that a count of a peer's messages cannot take them for new ones.
 HELD_MAX: Final = 3
 
 

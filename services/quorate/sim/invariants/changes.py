@@ -1,4 +1,4 @@
-"""What whoever asks for a change of the voters is told."""
+"""What a caller that asks for a change of the voters is told."""
 
 from __future__ import annotations
 

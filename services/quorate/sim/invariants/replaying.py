@@ -64,4 +64,4 @@ class HistoryIsReplayedAlike(Invariant):
 
 
 def _no_topic() -> TopicId:
-    raise AssertionError("whoever only reads makes no topics")
+    raise AssertionError("a replay makes no topics")

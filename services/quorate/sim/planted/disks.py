@@ -109,7 +109,7 @@ BUGS: Final = (
     ),
     Bug(
         "cleaning-forgets-fetchers",
-        "a snapshot is cleaned away under whoever fetches it (rule 30)",
+        "a snapshot is cleaned away under the replica that fetches it (rule 30)",
         (18,),
         (Patch(Offering, "pinned", always(answer=frozenset())),),
     ),

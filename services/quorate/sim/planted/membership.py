@@ -202,7 +202,7 @@ BUGS: Final = (
     ),
     Bug(
         "directory-ids-ignored",
-        "a voter is whoever has its node id, so that an empty disk passes for the old one",
+        "a voter is known by its node id alone, so that an empty disk passes for the old one",
         (7,),
         (Patch(VoterSet, "voter", _any_directory),),
     ),

@@ -163,7 +163,7 @@ class Replicas:
         return ReplicaDirectory(self._fs, path, formatting, self._options, now_ms)
 
     def append(self, data: bytes, end: OffsetAndEpoch, *, now_ms: int) -> None:
-        """A batch, by whoever is there."""
+        """A batch, to each replica that is not cut off."""
         for replica in self._replicas.values():
             if not replica.is_cut_off:
                 replica.append(data, end, now_ms=now_ms)
