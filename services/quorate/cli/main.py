@@ -6,7 +6,9 @@ What a user can mend is one line on stderr and exit status 1; a traceback is alw
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
+import io
 import sys
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -38,6 +40,9 @@ COMMANDS: Final = {
     "pipeline": ("quorate.cli.pipeline", "ask the log's past with Spark"),
     "generate-log": ("quorate.cli.generate_log", "write the log of a week that never was"),
 }
+
+# Of a write without the name of a file.
+_OUTPUT_FAILED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -82,6 +87,34 @@ def make_parser(command: str | None) -> CommandParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        try:
+            return _run(words)
+        finally:
+            # The interpreter's end would come to it, too, but with a status and words of its own.
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone: there is nobody left to tell.
+        _let_go_of_output()
+        return 1
+    except OSError as error:
+        is_output = error.filename is None and error.errno in _OUTPUT_FAILED
+        if is_output:
+            _let_go_of_output()
+        what = f"stdout: {error.strerror}: the output is not whole" if is_output else str(error)
+        print(f"error: {what}", file=sys.stderr)
+        return 1
+
+
+def _let_go_of_output() -> None:
+    """What is left in it cannot be written, and is not to be tried again at the end."""
+    sys.stdout = io.StringIO()
+
+
+def _run(words: list[str]) -> int:
     command = words[0] if words and words[0] in COMMANDS else None
     parser = make_parser(command)
     if command is None:
@@ -95,14 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(words)
     # What the trace of a command is called by, where it has one.
     parsed.command = command
-    try:
-        status: int = parsed.run(parsed)
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader of our output has gone: there is nobody left to tell.
-        sys.stderr.close()
-        return 1
+    status: int = parsed.run(parsed)
     return status
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import sys
+
 import pytest
 
 import quorate
@@ -47,3 +51,37 @@ def test_bad_input_ends_with_status_1_and_says_which_argument(
         main(["simulate", "--seeds", "x"])
     assert ended.value.code == 1
     assert "--seeds" in capsys.readouterr().err
+
+
+class FailingOutput(io.StringIO):
+    """A stdout that keeps what it is given until it is flushed, as a file's and a pipe's do."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self.error = error
+
+    def flush(self) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize("arguments", [["storage", "random-uuid"], ["--help"], ["--version"]])
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.ENOSPC, "error: stdout: No space left on device: the output is not whole\n"),
+        (errno.EPIPE, ""),
+    ],
+)
+def test_output_that_cannot_be_written_ends_with_status_1_and_no_traceback(
+    arguments: list[str],
+    number: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    failing = FailingOutput(OSError(number, "No space left on device"))
+    monkeypatch.setattr(sys, "stdout", failing)
+    assert main(arguments) == 1
+    assert capsys.readouterr().err == said
+    # The interpreter flushes it once more at its end.
+    assert sys.stdout is not failing
