@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.cli.arguments import number
 from quorate.cli.connection import (
@@ -38,6 +38,7 @@ from quorate.controller.topics.messages import (
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import format_uuid
 from quorate.settings.numbers import INT16_MAX, INT32_MAX, whole_number
+from quorate.settings.regular_files import UnfitFileError, read_regular
 
 if TYPE_CHECKING:
     import argparse
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
 
     from quorate.client.controller_client import ControllerClient
     from quorate.controller.topics.messages import DescribedPartition, DescribedTopic
+
+# A hundred thousand topics with some configs each.
+_FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -107,9 +111,11 @@ def topics_to_create(arguments: argparse.Namespace) -> tuple[NewTopic, ...]:
         if given != (USE_DEFAULT, USE_DEFAULT, None) or arguments.config:
             raise CommandError("--file: partitions, replicas and configs stand in the file")
         try:
-            text = arguments.file.read_text(encoding="utf-8")
+            text = read_regular(str(arguments.file), _FILE_BYTES_MAX).decode("utf-8")
         except OSError as error:
             raise CommandError(f"--file: {arguments.file}: {error.strerror}") from error
+        except UnfitFileError as error:
+            raise CommandError(f"--file: {arguments.file}: {error}") from error
         except UnicodeDecodeError as error:
             raise CommandError(f"--file: {arguments.file}: no UTF-8: {error.reason}") from error
         return read_topics(text, str(arguments.file))

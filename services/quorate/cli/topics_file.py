@@ -16,6 +16,7 @@ is not understood is refused, never skipped; every finding names the entry and t
 
 from __future__ import annotations
 
+import reprlib
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
@@ -23,12 +24,17 @@ import yaml
 from quorate.cli.output import CommandError
 from quorate.controller.topics.messages import USE_DEFAULT, NewTopic
 from quorate.controller.topics.names import name_problem
+from quorate.settings.numbers import INT16_MAX, INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
 _FIELDS: Final = ("partitions", "replication", "assignments", "configs")
 _FINDINGS_SHOWN_MAX: Final = 20
+# What is found is shown up to a length and a depth: YAML's aliases make exabytes of a few lines.
+_short: Final = reprlib.Repr()
+_short.maxlevel = 2
+_shown: Final = _short.repr
 
 
 class TopicsFileError(CommandError):
@@ -37,6 +43,18 @@ class TopicsFileError(CommandError):
 
 class _UniqueKeyLoader(yaml.CSafeLoader):
     """YAML lets the last of two equal keys win; here the first would be lost without a word."""
+
+    def construct_object(
+        self,
+        node: yaml.Node,
+        deep: bool = False,  # noqa: FBT001, FBT002 - PyYAML's
+    ) -> Any:  # noqa: ANN401 - PyYAML's
+        try:
+            return super().construct_object(node, deep=deep)
+        except ValueError as error:
+            line = node.start_mark.line + 1
+            what = f"line {line}: {_shown(node.value)} is no number and no date that there is"
+            raise TopicsFileError(f"{what}; put a string into quotes") from error
 
     def construct_mapping(
         self,
@@ -48,7 +66,8 @@ class _UniqueKeyLoader(yaml.CSafeLoader):
             key = self.construct_object(key_node, deep=True)
             line = key_node.start_mark.line + 1
             if key in seen:
-                raise TopicsFileError(f"{key!r} occurs in line {seen[key]} and in line {line}")
+                lines = f"line {seen[key]} and in line {line}"
+                raise TopicsFileError(f"{key!r} occurs in {lines}; a name may stand there once")
             seen[key] = line
         return super().construct_mapping(node, deep=deep)
 
@@ -61,7 +80,9 @@ def read_topics(text: str, source: str) -> tuple[NewTopic, ...]:
     try:
         document = yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - derived from SafeLoader
     except TopicsFileError as error:
-        raise TopicsFileError(f"{source}: {error}; a name may stand there once") from error
+        raise TopicsFileError(f"{source}: {error}") from error
+    except RecursionError:
+        raise TopicsFileError(f"{source}: it is nested too deeply for a list of topics") from None
     except (yaml.YAMLError, TypeError) as error:
         raise TopicsFileError(f"{source}: no YAML: {error}") from error
     if not isinstance(document, dict) or not isinstance(document.get("topics"), dict):
@@ -94,8 +115,8 @@ def _topic(name: object, definition: object) -> tuple[NewTopic, list[str]]:
     problems += [
         f".{key}: not known; known are {', '.join(_FIELDS)}" for key in fields if key not in _FIELDS
     ]
-    partitions = _count(fields, "partitions", problems)
-    replication = _count(fields, "replication", problems)
+    partitions = _count(fields, "partitions", INT32_MAX, problems)
+    replication = _count(fields, "replication", INT16_MAX, problems)
     assignments = _assignments(fields.get("assignments"), problems)
     if assignments and not partitions == replication == USE_DEFAULT:
         problems.append(".assignments: stands in place of partitions and replication; leave these")
@@ -103,16 +124,23 @@ def _topic(name: object, definition: object) -> tuple[NewTopic, list[str]]:
     return NewTopic(name, partitions, replication, assignments, configs), problems
 
 
-def _count(fields: dict[str, Any], field: str, problems: list[str]) -> int:
+def _count(fields: dict[str, Any], field: str, maximum: int, problems: list[str]) -> int:
     value = fields.get(field, USE_DEFAULT)
     if field in fields and (not _is_int(value) or value < 1):
-        problems.append(f".{field}: {value!r} is no whole number above 0")
+        problems.append(f".{field}: {_shown(value)} is no whole number above 0")
+        return USE_DEFAULT
+    if value > maximum:
+        problems.append(f".{field}: {_shown(value)} is more than {maximum}")
         return USE_DEFAULT
     return int(value)
 
 
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and _is_int(value) and 0 <= value <= INT32_MAX
 
 
 def _assignments(value: object, problems: list[str]) -> tuple[tuple[int, ...], ...]:
@@ -122,7 +150,7 @@ def _assignments(value: object, problems: list[str]) -> tuple[tuple[int, ...], .
     assignments = tuple(
         tuple(replicas)
         for replicas in lists
-        if isinstance(replicas, list) and replicas and all(_is_int(r) and r >= 0 for r in replicas)
+        if isinstance(replicas, list) and replicas and all(_is_id(r) for r in replicas)
     )
     if not assignments or len(assignments) < len(lists):
         problems.append(".assignments: a list of lists of broker ids is needed, one a partition")
@@ -145,5 +173,5 @@ def _configs(value: object, problems: list[str]) -> tuple[tuple[str, str], ...]:
         elif isinstance(setting, str | int | float):
             configs.append((key, str(setting)))
         else:
-            problems.append(f".configs[{key!r}]: {setting!r} is no string, number or boolean")
+            problems.append(f".configs[{key!r}]: {_shown(setting)} is no string, number or boolean")
     return tuple(configs)

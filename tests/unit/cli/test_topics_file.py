@@ -44,6 +44,12 @@ def test_definitions_become_topics_in_the_order_of_the_file() -> None:
         ("{partitions: 0}", ".partitions: 0 is no whole number above 0"),
         ("{replication: three}", ".replication: 'three' is no whole number above 0"),
         ("{partitions: true}", ".partitions: True is no whole number above 0"),
+        ("{partitions: 2147483648}", ".partitions: 2147483648 is more than 2147483647"),
+        ("{replication: 32768}", ".replication: 32768 is more than 32767"),
+        (
+            "{assignments: [[2147483648]]}",
+            ".assignments: a list of lists of broker ids is needed, one a partition",
+        ),
         (
             "{partition: 1}",
             ".partition: not known; known are partitions, replication, assignments, configs",
@@ -103,3 +109,24 @@ def test_a_name_that_occurs_twice_is_refused_with_both_lines() -> None:
 )
 def test_what_is_no_list_of_topics_is_refused(text: str, words: str) -> None:
     assert words in findings(text)[0]
+
+
+@pytest.mark.parametrize("value", ["2020-13-45", "9" * 5000])
+def test_what_looks_like_a_number_or_a_date_and_is_none_is_named_with_its_line(value: str) -> None:
+    (said,) = findings(f"topics:\n  a:\n    partitions: {value}\n")
+    assert said.startswith("f.yaml: line 3: '")
+    assert said.endswith("is no number and no date that there is; put a string into quotes")
+
+
+@pytest.mark.parametrize("depth", [100, 900])
+def test_what_is_nested_deeply_is_refused_in_few_words(depth: int) -> None:
+    (said,) = findings("topics: {a: {configs: " + "{b: " * depth + "}" * depth + "}}")
+    assert len(said) < 200
+
+
+def test_aliases_that_multiply_are_not_written_out() -> None:
+    lines = ["- &x0 [a, a, a, a, a, a, a, a, a]"]
+    lines += [f"- &x{n} [{', '.join([f'*x{n - 1}'] * 9)}]" for n in range(1, 12)]
+    text = ["more:", *lines, "topics: {a: {configs: {b: *x11}}}"]
+    _, said = findings("\n".join(text))
+    assert len(said) < 400
