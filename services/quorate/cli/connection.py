@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.api.admin import AdminError
 from quorate.cli.arguments import number
-from quorate.cli.output import CommandError, admin_error, fail, warn
+from quorate.cli.output import CommandError, admin_error, fail, no_text, warn
 from quorate.client.addresses import format_server, parse_server, parse_servers
 from quorate.client.asking import ask_everybody
 from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError, RequestRefusedError
@@ -130,6 +130,8 @@ def run_command(
         return fail(f"the change may have been committed, or may still be: {error}")
     except AdminError as error:
         return fail(admin_error(error))
+    except UnicodeEncodeError as error:
+        return fail(no_text(error))
     except (CommandError, QuorumUnavailableError, RequestRefusedError, ValueError) as error:
         return fail(str(error))
     finally:

@@ -6,6 +6,7 @@ Nothing here needs a connection, so that commands without one start at once.
 from __future__ import annotations
 
 import json
+import reprlib
 import sys
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,11 @@ def admin_error(error: AdminError) -> str:
     name = error.error.name
     reason = "" if error.reason == name else f" ({error.reason})"
     return f"{name}{reason}: {error.message}"
+
+
+def no_text(error: UnicodeEncodeError) -> str:
+    """What is wrong with an argument of which the shell gave bytes that stand for no characters."""
+    return f"{reprlib.repr(error.object)} has bytes that are no UTF-8: give it as UTF-8 text"
 
 
 def fail(message: str) -> int:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from quorate.cli.arguments import number
 from quorate.cli.connection import add_connection_arguments, run_command
-from quorate.cli.output import CommandError, fail, print_json
+from quorate.cli.output import CommandError, fail, no_text, print_json
 from quorate.settings.numbers import INT32_MAX
 from quorate.telemetry.trace_ids import trace_id_of, trace_id_text
 
@@ -51,7 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.cluster_id is not None:
         if not arguments.cluster_id:
             return fail("--cluster-id: it is empty")
-        return _tell(arguments.cluster_id, arguments, page)
+        try:
+            return _tell(arguments.cluster_id, arguments, page)
+        except UnicodeEncodeError as error:
+            return fail(f"--cluster-id: {no_text(error)}")
 
     async def ask(client: ControllerClient, arguments: argparse.Namespace) -> int:
         return _tell((await client.api_versions()).cluster_id, arguments, page)
@@ -63,8 +66,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def page_of(url: str) -> str:
     """Where Jaeger shows a trace, but for its id. Raises CommandError."""
-    parts = urlsplit(url)
-    if parts.scheme not in _SCHEMES or not parts.netloc or parts.query or parts.fragment:
+    try:
+        parts = urlsplit(url)
+        # Read for its error: a port that is none.
+        is_page = parts.scheme in _SCHEMES and bool(parts.netloc) and parts.port != 0
+    except ValueError:
+        is_page = False
+    if not is_page or parts.query or parts.fragment:
         raise CommandError(f"--jaeger: {url!r} is no URL such as http://localhost:16686")
     return f"{url.rstrip('/')}/trace/"
 

@@ -78,6 +78,18 @@ def test_a_failed_command_says_why_and_exits_with_1(
     assert capsys.readouterr().err.endswith("h:1: gone\n")
 
 
+def test_an_argument_that_is_no_text_is_shown_with_the_remedy(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def encode(_: ControllerClient, __: argparse.Namespace) -> int:
+        "topic-\udcff".encode()
+        return 0
+
+    assert run_command(encode, parsed("act", "--bootstrap-controller", "127.0.0.1:1")) == 1
+    said = capsys.readouterr().err
+    assert said == "error: 'topic-\\udcff' has bytes that are no UTF-8: give it as UTF-8 text\n"
+
+
 @pytest.mark.parametrize(
     ("flag", "text", "words"),
     [

@@ -47,6 +47,15 @@ def test_a_controller_is_asked_for_the_cluster(
         (["--epoch", "7"], "give --cluster-id ID, or --bootstrap-controller"),
         (["--epoch", "7", "--cluster-id", ""], "--cluster-id: it is empty"),
         (["--epoch", "7", "--cluster-id", "a", "--jaeger", "jaeger:1"], "is no URL such as http"),
+        (
+            ["--epoch", "7", "--cluster-id", "a", "--jaeger", "http://[::1"],
+            "is no URL such as http",
+        ),
+        (["--epoch", "7", "--cluster-id", "a", "--jaeger", "http://h:99999"], "is no URL such as"),
+        (
+            ["--epoch", "7", "--cluster-id", "\udcff"],
+            "--cluster-id: '\\udcff' has bytes that are no",
+        ),
         (["--epoch", "-1", "--cluster-id", "a"], "--epoch"),
         (["--epoch", "4294967296", "--cluster-id", "a"], "--epoch"),
         (["--cluster-id", "a"], "--epoch"),
