@@ -7,6 +7,7 @@ not check goes to stderr with file and byte, and makes the exit status 1.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from quorate.records.batch import CorruptBatchError, check_batch, read_header, r
 from quorate.records.ids import Epoch
 from quorate.records.json_form import control_to_json, record_to_json
 from quorate.records.metadata import decode_record
+from quorate.settings.regular_files import UnfitFileError, open_regular
 from quorate.storage import layout
 from quorate.storage.epoch_checkpoint import read_epochs
 from quorate.storage.errors import StorageError
@@ -58,9 +60,11 @@ def run(arguments: argparse.Namespace) -> int:
     status = 0
     for name in arguments.files.split(","):
         try:
-            data = Path(name).read_bytes()
-        except OSError as error:
-            print(f"quorate dump-log: --files: {name}: {error.strerror}", file=sys.stderr)
+            with open(open_regular(name, os.O_RDONLY), "rb") as file:
+                data = file.read()
+        except (OSError, UnfitFileError) as error:
+            what = error.strerror if isinstance(error, OSError) else error
+            print(f"quorate dump-log: --files: {name}: {what}", file=sys.stderr)
             status = 1
             continue
         unparsed: list[str] = []

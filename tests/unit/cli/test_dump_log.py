@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
+
+import pytest
 
 from quorate.cli.dump_log import damage
 from quorate.cli.main import main
@@ -14,8 +17,6 @@ from quorate.records.metadata import FeatureLevelRecord, encode_record
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 LEVEL = encode_record(FeatureLevelRecord(name="metadata.version", feature_level=30), 0)
 LOG = "00000000000000000000.log"
@@ -138,3 +139,17 @@ def test_a_file_that_is_not_there_is_named(
 ) -> None:
     assert main(["dump-log", "--files", str(tmp_path / LOG)]) == 1
     assert "--files" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("kind", "what"), [("pipe", "a pipe"), ("device", "a device")])
+def test_what_is_no_file_is_not_read_for_ever(
+    kind: str, what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / LOG
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    assert main(["dump-log", "--files", str(path)]) == 1
+    said = f"quorate dump-log: --files: {path}: it is {what}, not a regular file\n"
+    assert capsys.readouterr() == ("", said)
