@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.configs import split_settings
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # What the flags call the types, and what kafka-configs shows of each.
 _FLAGS: Final = {"user": "user", "client": "client-id", "ip": "ip"}
 _TITLES: Final = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
+# Python's own `float` takes underscores and the digits of every script, too (settings/numbers.py).
+_NUMBER: Final = re.compile(r"-?[0-9]{1,400}(\.[0-9]{0,400})?([eE][+-]?[0-9]{1,4})?")
 # Of a flag that is given without a name.
 _ANY: Final = object()
 
@@ -97,10 +100,9 @@ def parse_ops(add: list[str], delete: list[str]) -> tuple[QuotaOp, ...]:
     for text in add:
         for part in split_settings(text):
             key, value = parse_setting("--add-config", part)
-            try:
-                ops.append(QuotaOp(key, float(value)))
-            except ValueError:
-                raise CommandError(f"--add-config: {value!r} of {key} is no number") from None
+            if _NUMBER.fullmatch(value) is None:
+                raise CommandError(f"--add-config: {value!r} of {key} is no number")
+            ops.append(QuotaOp(key, float(value)))
     for text in delete:
         ops += [QuotaOp(key.strip(), remove=True) for key in text.split(",")]
     if not ops:

@@ -87,7 +87,14 @@ def test_changes_are_split_at_commas() -> None:
 
 @pytest.mark.parametrize(
     ("add", "words"),
-    [([], "give --add-config or"), (["a"], "'a' is no KEY=VALUE"), (["a=x"], "'x' of a is no")],
+    [
+        ([], "give --add-config or"),
+        (["a"], "'a' is no KEY=VALUE"),
+        (["a=x"], "'x' of a is no"),
+        (["a=1_0"], "'1_0' of a is no"),
+        (["a=\u0661"], "of a is no"),
+        (["a=nan"], "of a is no"),
+    ],
 )
 def test_a_change_that_is_none_is_refused(add: list[str], words: str) -> None:
     with pytest.raises(CommandError, match=words):
