@@ -13,7 +13,9 @@ def test_servers_are_parsed_and_written_alike() -> None:
     assert [format_server(server) for server in servers] == ["h:1", "[::1]:65535"]
 
 
-@pytest.mark.parametrize("text", ["h", ":1", "h:", "h:0", "h:65536", "h:x", ""])
+@pytest.mark.parametrize(
+    "text", ["h", ":1", "h:", "h:0", "h:65536", "h:x", "", "http://h:1", "[::1", "a b:1", "[]:1"]
+)
 def test_what_is_no_server_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"HOST:PORT|port must be"):
         parse_server(text)
