@@ -164,7 +164,9 @@ class AdminClient:
                 if refusal is not None:
                     raise refusal from error
                 said.append(f"{target(*server)}: {words_of(error, self._tls)}")
-                if not is_read and not never_sent(error):
+                # What listens there may be no sidecar: it does not know the call, and did nothing.
+                may_be_done = error.code() is not grpc.StatusCode.UNIMPLEMENTED
+                if not is_read and may_be_done and not never_sent(error):
                     raise _unknown(said[-1]) from error
             else:
                 self._servers.remove(server)

@@ -74,6 +74,15 @@ async def test_a_refusal_has_the_leaders_reason(quorum: ScriptedQuorum, beside: 
     assert error.value.metadata["lag"] == "9"
 
 
+async def test_what_is_no_sidecar_has_done_nothing(quorum: ScriptedQuorum) -> None:
+    (controller,) = quorum.endpoints(1)
+    server = (controller.host, controller.port)
+    async with AdminClient([server], transport=chosen()) as client:
+        with pytest.raises(AdminError, match=r"no sidecar answers.*UNIMPLEMENTED") as error:
+            await client.prepare_stop(leave=False)
+    assert error.value.reason == NO_ANSWER
+
+
 async def test_a_sidecar_that_is_down_is_passed_over(beside: Beside) -> None:
     async with AdminClient(
         [(HOST, free_ports(1)[0]), beside.address], transport=chosen()
