@@ -18,6 +18,10 @@ ENVIRONMENT_PREFIX: Final = "QUORATE_"
 PORT_MAX: Final = 65_535
 NODE_ID_MAX: Final = INT32_MAX
 _PAIR: Final = re.compile(r"\s*((?:\\.|[^\s=:\\])+)(?:\s*[=:]\s*|\s+|\s*$)(.*)", re.DOTALL)
+# As long as a name in DNS may be; no blank, nothing of what stands around a host in a URL, and no
+# half of a character.
+_HOST: Final = re.compile(r"[^\s/\[\]@,\ud800-\udfff]{1,255}")
+_SHOWN_MAX: Final = 300
 _COMMENTS: Final = ("#", "!")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _ESCAPED: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -56,7 +60,13 @@ def _add(pairs: dict[str, str], line: str) -> None:
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPED.sub(_character, text)
+    units = _ESCAPED.sub(_character, text)
+    try:
+        # Java writes a character beyond U+FFFF as two escapes, which are one only together.
+        return units.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        problem = f"{text!r} has half of a character: write both of its escapes, or itself"
+        raise ConfigError(problem) from None
 
 
 def _character(match: re.Match[str]) -> str:
@@ -66,12 +76,20 @@ def _character(match: re.Match[str]) -> str:
 
 def parse_address(key: str, text: str, *, may_lack_host: bool = False) -> tuple[str, int]:
     """`HOST:PORT`, an IPv6 host in brackets. Raises ConfigError that names the key."""
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
+    before, _, port = text.rpartition(":")
+    host = "" if may_lack_host and not before else host_in(before)
     is_port = is_whole_number(port, minimum=1, maximum=PORT_MAX)
-    if (not host and not may_lack_host) or not is_port:
-        raise ConfigError(f"{key} has {text!r}: write HOST:PORT with a port of 1 to {PORT_MAX}")
+    if host is None or not is_port:
+        shown = repr(text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}...")
+        raise ConfigError(f"{key} has {shown}: write HOST:PORT with a port of 1 to {PORT_MAX}")
     return host, int(port)
+
+
+def host_in(text: str) -> str | None:
+    """What stands before a port, of IPv6 without its brackets; None where it is no host."""
+    is_bracketed = text.startswith("[") and text.endswith("]")
+    host = text[1:-1] if is_bracketed else text
+    return host if _HOST.fullmatch(host) else None
 
 
 def format_settings(effective: Mapping[str, str]) -> str:

@@ -31,6 +31,12 @@ def test_a_line_without_a_key_is_refused() -> None:
         parse_properties("=value")
 
 
+def test_two_escapes_of_java_are_one_character() -> None:
+    assert parse_properties("a=\\uD83D\\uDE00\nb=\\u00e9") == {"a": "\U0001f600", "b": "\u00e9"}
+    with pytest.raises(ConfigError, match="has half of a character: write both of its escapes"):
+        parse_properties("a=\\uD83Dx")
+
+
 def test_the_environment_overrides_the_file() -> None:
     settings = Settings({"node.id": "1", "x": "y"}, {"QUORATE_NODE_ID": "7"})
     assert settings.integer("node.id", 0) == 7
