@@ -25,6 +25,7 @@ from quorate.records.ids import (
     parse_directory_id,
 )
 from quorate.records.voters import Endpoint, Voter, VoterSet
+from quorate.settings.regular_files import UnfitFileError, read_regular
 from quorate.storage.files import OsFileSystem, write_atomically
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.layout import META_PROPERTIES
@@ -166,7 +167,7 @@ def open_quorum(root: Path, *, controllers: int | None, base_port: int | None) -
             BASE_PORT_DEFAULT if base_port is None else base_port,
         )
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(read_regular(str(path)))
         quorum = LocalQuorum(
             root,
             ClusterId(document["cluster_id"]),
@@ -174,7 +175,9 @@ def open_quorum(root: Path, *, controllers: int | None, base_port: int | None) -
             tuple(parse_directory_id(text) for text in document["directory_ids"]),
             bool(document["is_formatted"]),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except UnfitFileError as error:
+        raise CommandError(f"{path}: {error}; restore it, or choose another --data-dir") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CommandError(
             f"{path}: {error!r}; restore it, or choose another --data-dir"
         ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 from typing import TYPE_CHECKING
@@ -121,6 +122,19 @@ def test_a_quorum_keeps_its_size_and_its_ports(tmp_path: Path) -> None:
 def test_an_unreadable_identity_is_named(tmp_path: Path) -> None:
     (tmp_path / "quorum.json").write_text("{}")
     with pytest.raises(CommandError, match=r"quorum\.json: .*cluster_id"):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize(("text", "words"), [(None, "it is a pipe"), ("[" * 100_000, "recursion")])
+def test_what_stands_in_place_of_an_identity_is_named(
+    text: str | None, words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "quorum.json"
+    if text is None:
+        os.mkfifo(path)
+    else:
+        path.write_text(text)
+    with pytest.raises(CommandError, match=rf"quorum\.json: .*{words}.*; restore it"):
         opened(tmp_path)
 
 
