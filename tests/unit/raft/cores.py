@@ -411,32 +411,6 @@ def open_calls(core: RaftCore, kind: CallKind) -> list[api.SendRequest]:
     ]
 
 
-def fetch_sent(
-    call: int,
-    offset: int,
-    last_epoch: int,
-    *,
-    node_id: int = 2,
-    to: int = 1,
-    epoch: int = 1,
-    high_watermark: int = -1,
-) -> api.SendRequest:
-    """How a follower asks its leader for what follows its log."""
-    settings = config(node_id)
-    request = m.FetchRequest(
-        cluster_id=CLUSTER,
-        replica=key(node_id),
-        current_leader_epoch=Epoch(epoch),
-        fetch_offset=Offset(offset),
-        last_fetched_epoch=Epoch(last_epoch),
-        max_wait_ms=settings.fetch_max_wait_ms,
-        max_bytes=settings.fetch_max_bytes,
-        high_watermark=Offset(high_watermark),
-        replica_endpoints=endpoints(node_id),
-    )
-    return api.SendRequest(CallId(call), peer(to), request)
-
-
 def under_way(core: RaftCore, kind: CallKind = CallKind.FETCH) -> CallId:
     """The one request of that kind that has no answer yet."""
     (sent,) = open_calls(core, kind)

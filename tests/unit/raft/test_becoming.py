@@ -4,17 +4,37 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.raft.notes import Cause
-from quorate.records.ids import Epoch, NodeId
-from tests.unit.raft import cores
-from tests.unit.raft.expecting import log_end, saved, told
+from quorate.raft.notes import Cause, NoteKind
+from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
+from quorate.records.ids import Epoch, Millis, NodeId, Offset
+from tests.unit.raft import cores, traffic
+from tests.unit.raft.expecting import expect, log_end, saved, told
 
 
 def test_a_majority_of_votes_makes_a_leader_that_is_saved_before_it_appends() -> None:
-    core = cores.leader()
-    assert told(core).role == "leader"
-    assert told(core).leader_id == 1
+    core = cores.unattached()
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    asked = cores.calls(cores.answer(core, asked[2][0], cores.granted(0), now_ms=1501))
+    update = cores.answer(core, asked[2][0], cores.granted(1), now_ms=1502)
+    voters = cores.voters(1, 2, 3)
+    begins = LeaderChange(NodeId(1), tuple(map(NodeId, (1, 2, 3))), tuple(map(NodeId, (1, 2))))
+    expect(
+        update,
+        api.SaveElection(m.ElectionState(Epoch(1), NodeId(1), cores.key(1)), 1, voters),
+        api.AppendToLog(
+            Offset(0),
+            cores.end(3, 1),
+            api.ControlBatch((begins, KRaftVersion(1), KRaftVoters(voters))),
+        ),
+        traffic.begin_sent(6, 2),
+        traffic.begin_sent(7, 3),
+        cores.progress("leader", 1, leader_id=1, epoch_start=0),
+        # What was asked at the start has its timeout then.
+        wake_at_ms=cores.config().request_timeout_ms,
+        notes=((NoteKind.ROLE_TAKEN, "2 of 3 votes: candidate becomes leader in epoch 1"),),
+    )
 
 
 def test_the_only_voter_leads_at_once() -> None:

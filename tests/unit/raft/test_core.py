@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.announcements import REPEAT_SHARE
+from quorate.raft.notes import NoteKind
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset
-from tests.unit.raft import cores
+from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset, ReplyToken
+from tests.unit.raft import cores, traffic
 from tests.unit.raft.expecting import expect, told
 
 
@@ -44,18 +46,51 @@ def test_an_only_voter_is_never_without_a_quorum() -> None:
 def test_a_shutdown_hands_over_and_completes_when_somebody_else_leads() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
-    update = core.step(api.ShutdownRequested(Millis(5000)), Millis(2001))
-    assert told(core).role == "resigned"
-    assert api.ShutdownComplete() not in update.effects
-    update = cores.begin(core, 2, 2, now_ms=2002)
-    assert api.ShutdownComplete() in update.effects
+    expect(
+        core.step(api.ShutdownRequested(Millis(5000)), Millis(2001)),
+        traffic.fetch_given_up(1),
+        traffic.end_sent(8, 2, 2, 3),
+        traffic.end_sent(9, 3, 2, 3),
+        cores.progress("resigned", 1, leader_id=1, high_watermark=3),
+        wake_at_ms=2001 + cores.part_of_election_timeout(REPEAT_SHARE),
+        notes=((NoteKind.ROLE_TAKEN, "shutting down: leader becomes resigned in epoch 1"),),
+    )
+    leader = m.LeaderInfo(NodeId(2), Epoch(2), cores.endpoints(2))
+    expect(
+        cores.begin(core, 2, 2, now_ms=2002),
+        api.SaveElection(m.ElectionState(Epoch(2), NodeId(2)), 1, cores.voters(1, 2, 3)),
+        api.SendReply(ReplyToken(1), m.BeginQuorumEpochResponse(ErrorCode.NONE, leader)),
+        traffic.fetch_sent(10, 3, 1, node_id=1, to=2, epoch=2, high_watermark=3),
+        cores.progress("follower", 2, leader_id=2, high_watermark=3),
+        api.ShutdownComplete(),
+        wake_at_ms=2002 + cores.config().fetch_timeout_ms,
+        notes=(
+            (
+                NoteKind.ROLE_TAKEN,
+                "BeginQuorumEpoch (leader 2): resigned becomes follower in epoch 2",
+            ),
+        ),
+    )
 
 
 def test_a_shutdown_does_not_wait_for_ever() -> None:
     core = cores.leader()
     core.step(api.ShutdownRequested(Millis(50)), Millis(2001))
-    update = core.step(api.TimerFired(), Millis(2051))
-    assert api.ShutdownComplete(in_time=False) in update.effects
+    expect(
+        core.step(api.TimerFired(), Millis(2051)),
+        traffic.end_sent(8, 2, 2, 3),
+        traffic.end_sent(9, 3, 2, 3),
+        cores.progress("resigned", 1, leader_id=1),
+        api.ShutdownComplete(in_time=False),
+        wake_at_ms=2051 + cores.part_of_election_timeout(REPEAT_SHARE),
+        notes=(
+            (
+                NoteKind.ROLE_TAKEN,
+                "shutting down, with records that are not committed: "
+                "leader becomes resigned in epoch 1",
+            ),
+        ),
+    )
 
 
 def test_a_former_leader_starts_resigned() -> None:

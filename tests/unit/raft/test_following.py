@@ -10,7 +10,7 @@ from quorate.raft.calls import CallKind
 from quorate.raft.notes import NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Millis, NodeId, Offset
-from tests.unit.raft import cores
+from tests.unit.raft import cores, traffic
 from tests.unit.raft.expecting import expect, told
 
 
@@ -41,7 +41,7 @@ def test_rule_14_a_flush_of_an_older_generation_counts_for_nothing() -> None:
     expect(core.step(api.LogFlushed(cores.end(5, 1), 0), Millis(7)), wake_at_ms=2000)
     expect(
         core.step(api.LogFlushed(cores.end(5, 1), 1), Millis(8)),
-        cores.fetch_sent(5, 5, 1, high_watermark=3),
+        traffic.fetch_sent(5, 5, 1, high_watermark=3),
         wake_at_ms=2000,
     )
 
@@ -76,7 +76,7 @@ def test_a_follower_cuts_where_its_leader_diverges_once_the_disk_has() -> None:
         notes=((NoteKind.LOG_CUT, "leader diverges at 4@1: cuts 1 record(s)"),),
     )
     update = core.step(api.LogTruncated(cores.end(4, 1), 1), Millis(5))
-    expect(update, cores.fetch_sent(4, 4, 1, high_watermark=3), wake_at_ms=2000)
+    expect(update, traffic.fetch_sent(4, 4, 1, high_watermark=3), wake_at_ms=2000)
 
 
 def test_no_timer_acts_on_a_log_that_the_disk_has_cut() -> None:
@@ -86,7 +86,7 @@ def test_no_timer_acts_on_a_log_that_the_disk_has_cut() -> None:
     )
     update = core.step(api.LogTruncated(cores.end(4, 1), 1), Millis(9000))
     deadline = 9000 + cores.config().fetch_timeout_ms
-    expect(update, cores.fetch_sent(4, 4, 1, high_watermark=3), wake_at_ms=deadline)
+    expect(update, traffic.fetch_sent(4, 4, 1, high_watermark=3), wake_at_ms=deadline)
 
 
 def test_a_cut_inside_a_batch_is_refused_and_its_leader_not_believed() -> None:
@@ -107,7 +107,7 @@ def test_a_cut_inside_a_batch_is_refused_and_its_leader_not_believed() -> None:
     )
     assert not core.hears_leader
     again = core.step(api.TimerFired(), Millis(21))
-    expect(again, cores.fetch_sent(4, 5, 1, high_watermark=3), wake_at_ms=2000)
+    expect(again, traffic.fetch_sent(4, 5, 1, high_watermark=3), wake_at_ms=2000)
 
 
 def test_a_second_leader_of_an_epoch_is_never_followed_and_told_once() -> None:

@@ -8,7 +8,7 @@ from quorate.raft.calls import CallKind
 from quorate.raft.notes import NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
-from tests.unit.raft import cores
+from tests.unit.raft import cores, traffic
 from tests.unit.raft.expecting import expect, told
 
 
@@ -69,7 +69,7 @@ def test_a_snapshot_that_is_gone_or_does_not_check_is_begun_anew() -> None:
         ),
     )
     update = core.step(api.TimerFired(), Millis(520))
-    expect(update, cores.fetch_sent(6, 0, 0), wake_at_ms=2000)
+    expect(update, traffic.fetch_sent(6, 0, 0), wake_at_ms=2000)
 
 
 def test_a_leader_whose_snapshot_is_gone_is_heard() -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.announcements import REPEAT_SHARE
+from quorate.raft.notes import NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import (
     DirectoryId,
@@ -15,18 +17,22 @@ from quorate.records.ids import (
     NodeId,
     Offset,
     ReplicaKey,
+    ReplyToken,
 )
-from tests.unit.raft import cores
-from tests.unit.raft.expecting import told
+from tests.unit.raft import cores, traffic
+from tests.unit.raft.expecting import expect, told
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
 
 
 def test_a_proposal_of_another_epoch_is_refused() -> None:
-    (answer,) = cores.replies(cores.propose(cores.leader(), epoch=2))
-    assert isinstance(answer, m.ProposalResponse)
-    assert answer.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    refusal = m.ProposalResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=cores.LEADER)
+    expect(
+        cores.propose(cores.leader(), epoch=2, token=9),
+        api.SendReply(ReplyToken(9), refusal),
+        wake_at_ms=3000,
+    )
 
 
 def test_rule_5_a_new_set_gets_a_whole_interval_before_its_quorum_is_checked() -> None:
@@ -47,14 +53,29 @@ def test_a_leader_that_commits_its_own_removal_resigns() -> None:
     cores.ask(core, cores.fetch(2, 4, 1, wait_ms=0), now_ms=2003, token=2)
     assert told(core).role == "leader"
     update = cores.ask(core, cores.fetch(3, 4, 1, wait_ms=0), now_ms=2004, token=3)
-    assert told(core).role == "resigned"
-    assert cores.fetched(update).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    expect(
+        update,
+        traffic.fetch_refusal(3, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        traffic.end_sent(8, 2, 2, 3),
+        traffic.end_sent(9, 3, 2, 3),
+        cores.progress("resigned", 1, leader_id=1, high_watermark=4),
+        wake_at_ms=2004 + cores.part_of_election_timeout(REPEAT_SHARE),
+        notes=(
+            (
+                NoteKind.ROLE_TAKEN,
+                "its own removal is committed: leader becomes resigned in epoch 1",
+            ),
+        ),
+    )
 
 
 def test_a_diverging_replica_is_told_where_the_epoch_ends() -> None:
     core = cores.leader()
-    answer = cores.fetched(cores.ask(core, cores.fetch(2, 5, 1), now_ms=2001))
-    assert answer.diverging == cores.end(3, 1)
+    expect(
+        cores.ask(core, cores.fetch(2, 5, 1), now_ms=2001),
+        traffic.fetch_reply(1, diverging=cores.end(3, 1)),
+        wake_at_ms=3000,
+    )
 
 
 def test_a_replica_behind_the_log_start_is_sent_to_the_snapshot() -> None:
@@ -93,19 +114,34 @@ def test_a_replica_behind_the_log_start_is_sent_to_the_snapshot() -> None:
 
 def test_fetches_of_other_epochs_and_clusters_are_refused() -> None:
     core = cores.leader()
-    old = cores.ask(core, cores.fetch(2, 0, 0, epoch=0), now_ms=2001)
-    assert cores.fetched(old).error is ErrorCode.FENCED_LEADER_EPOCH
-    new = cores.ask(core, cores.fetch(2, 0, 0, epoch=2), now_ms=2002)
-    assert cores.fetched(new).error is ErrorCode.UNKNOWN_LEADER_EPOCH
+    for epoch, error in (
+        (0, ErrorCode.FENCED_LEADER_EPOCH),
+        (2, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ):
+        update = cores.ask(core, cores.fetch(2, 0, 0, epoch=epoch), now_ms=2001)
+        expect(update, traffic.fetch_refusal(1, error), wake_at_ms=3000)
 
 
 def test_check_quorum_a_leader_that_nobody_fetches_from_resigns_before_it_answers() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
     update = cores.ask(core, cores.fetch(3, 3, 1), now_ms=2001 + 3000, token=3)
-    assert told(core).role == "resigned"
-    errors = [r.error for r in cores.replies(update) if isinstance(r, m.FetchResponse)]
-    assert errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+    expect(
+        update,
+        traffic.fetch_given_up(1),
+        traffic.fetch_refusal(3, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        traffic.end_sent(8, 2, 2, 3),
+        traffic.end_sent(9, 3, 2, 3),
+        cores.progress("resigned", 1, leader_id=1, high_watermark=3),
+        wake_at_ms=5001 + cores.part_of_election_timeout(REPEAT_SHARE),
+        notes=(
+            (
+                NoteKind.ROLE_TAKEN,
+                "no majority of the voters has fetched within the check-quorum interval: "
+                "leader becomes resigned in epoch 1",
+            ),
+        ),
+    )
 
 
 def test_a_fetch_with_the_leader_s_own_id_is_refused() -> None:

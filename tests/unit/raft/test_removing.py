@@ -6,10 +6,13 @@ from dataclasses import replace
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.announcements import REPEAT_SHARE
+from quorate.raft.notes import NoteKind
+from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Millis, ReplicaKey
-from tests.unit.raft import cores
-from tests.unit.raft.expecting import appended_voters, told
+from quorate.records.ids import Millis, Offset, ReplicaKey, ReplyToken
+from tests.unit.raft import cores, traffic
+from tests.unit.raft.expecting import appended_voters, expect, told
 
 REMOVE = m.RemoveRaftVoterRequest(
     cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(1000)
@@ -18,8 +21,21 @@ REMOVE = m.RemoveRaftVoterRequest(
 
 def test_who_is_removed_is_decommissioned() -> None:
     core = cores.grown_up_leader()
-    cores.ask(core, REMOVE, now_ms=4500)
-    assert appended_voters(core) == replace(cores.voters(1, 2), decommissioned=(cores.key(3),))
+    left = replace(cores.voters(1, 2), decommissioned=(cores.key(3),))
+    expect(
+        cores.ask(core, REMOVE, now_ms=4500, token=7),
+        traffic.fetch_reply(100, high_watermark=3),
+        traffic.fetch_reply(101, high_watermark=3),
+        api.AppendToLog(Offset(3), cores.end(4, 1), api.ControlBatch((KRaftVoters(left),))),
+        # Then the caller has waited for long enough.
+        wake_at_ms=4500 + REMOVE.timeout_ms,
+        notes=(
+            (
+                NoteKind.CHANGE_APPENDED,
+                f"remove voter {cores.key(3)}: appended at offset 3",
+            ),
+        ),
+    )
 
 
 def test_who_is_scaled_away_is_not_decommissioned_and_who_was_before_still_is() -> None:
@@ -77,12 +93,21 @@ def test_a_removed_leader_leads_until_the_others_have_committed_it_then_resigns(
     assert told(core).role == "leader"
     assert not cores.memberships(update)
     update = cores.ask(core, cores.fetch(3, 4, 1), now_ms=4503, token=9)
-    assert cores.membership(update).error is ErrorCode.NONE
-    assert told(core).role == "resigned"
-    ends = [
-        effect.request
-        for effect in update.effects
-        if isinstance(effect, api.SendRequest)
-        and isinstance(effect.request, m.EndQuorumEpochRequest)
-    ]
-    assert len(ends) == 2
+    done = m.MembershipResponse(ErrorCode.NONE, "", cores.LEADER)
+    expect(
+        update,
+        api.SendReply(ReplyToken(7), done),
+        traffic.fetch_given_up(8),
+        traffic.fetch_refusal(9, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        traffic.end_sent(10, 2, 2, 3),
+        traffic.end_sent(11, 3, 2, 3),
+        cores.progress("resigned", 1, leader_id=1, high_watermark=4),
+        wake_at_ms=4503 + cores.part_of_election_timeout(REPEAT_SHARE),
+        notes=(
+            (NoteKind.CHANGE_COMMITTED, f"remove voter {cores.key(1)}: committed"),
+            (
+                NoteKind.ROLE_TAKEN,
+                "its own removal is committed: leader becomes resigned in epoch 1",
+            ),
+        ),
+    )

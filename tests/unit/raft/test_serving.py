@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import Epoch, Millis, Offset
-from tests.unit.raft import cores
-from tests.unit.raft.expecting import log_end, told
+from quorate.records.ids import Epoch, Millis, Offset, ReplyToken
+from tests.unit.raft import cores, traffic
+from tests.unit.raft.expecting import expect, log_end, told
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -36,12 +36,19 @@ def answers_while_idle(
 def test_an_append_answers_the_parked_fetch_before_any_flush() -> None:
     core = cores.leader()
     assert cores.replies(cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)) == []
-    update = cores.propose(core)
-    proposal, answer = cores.replies(update)
-    assert isinstance(proposal, m.ProposalResponse)
-    assert (proposal.base_offset, proposal.last_offset) == (3, 4)
-    assert isinstance(answer, m.FetchResponse)
-    assert answer.records == m.LogRange(start=Offset(3), end=Offset(5), bytes_max=1024)
+    appended = m.ProposalResponse(
+        error=ErrorCode.NONE,
+        leader=cores.LEADER,
+        base_offset=Offset(3),
+        last_offset=Offset(4),
+    )
+    expect(
+        cores.propose(core, token=9),
+        api.AppendToLog(Offset(3), cores.end(5, 1), api.ProposedBatch(b"x" * 70, 2)),
+        api.SendReply(ReplyToken(9), appended),
+        traffic.fetch_reply(1, records=(3, 5), high_watermark=3),
+        wake_at_ms=3000,
+    )
 
 
 def test_an_observer_is_served_committed_records_only() -> None:
@@ -69,15 +76,18 @@ def test_rule_20_a_newer_fetch_of_a_replica_releases_the_older() -> None:
     core = cores.leader()
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001, token=11)
     update = cores.ask(core, cores.fetch(2, 3, 1), now_ms=2002, token=12)
-    (reply,) = [e for e in update.effects if isinstance(e, api.SendReply)]
-    assert reply.token == 11
+    linger_ms = cores.config().high_watermark_linger_ms
+    expect(update, traffic.fetch_reply(11, high_watermark=3), wake_at_ms=2002 + linger_ms)
 
 
 def test_a_parked_fetch_is_answered_empty_when_its_time_is_over() -> None:
     core = cores.leader()
-    cores.ask(core, cores.fetch(2, 3, 1), now_ms=2001)
-    answer = cores.fetched(core.step(api.TimerFired(), Millis(2501)))
-    assert (answer.error, answer.records) == (ErrorCode.NONE, None)
+    cores.ask(core, cores.fetch(2, 3, 1, wait_ms=0), now_ms=2001)
+    has_all = replace(cores.fetch(2, 3, 1), high_watermark=Offset(3))
+    expect(cores.ask(core, has_all, now_ms=2001, token=2), wake_at_ms=2501)
+    expect(core.step(api.TimerFired(), Millis(2500)), wake_at_ms=2501)
+    update = core.step(api.TimerFired(), Millis(2501))
+    expect(update, traffic.fetch_reply(2, high_watermark=3), wake_at_ms=3000)
 
 
 def test_a_fetcher_that_never_sends_a_high_watermark_is_told_of_it_once() -> None:

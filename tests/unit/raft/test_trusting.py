@@ -11,7 +11,7 @@ from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset
-from tests.unit.raft import cores
+from tests.unit.raft import cores, traffic
 from tests.unit.raft.expecting import expect, told
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_rule_29_a_leader_that_contradicts_what_is_committed_changes_nothing(wha
     assert update.wake_at_ms is not None
     expect(
         core.step(api.TimerFired(), update.wake_at_ms),
-        cores.fetch_sent(4, 5, 1, high_watermark=3),
+        traffic.fetch_sent(4, 5, 1, high_watermark=3),
         wake_at_ms=2000,
     )
     # Its leader was heard at 2 ms, and not since.

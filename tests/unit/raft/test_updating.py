@@ -14,7 +14,7 @@ from quorate.records.control import KRaftVoters
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
-from tests.unit.raft import cores
+from tests.unit.raft import cores, traffic
 from tests.unit.raft.expecting import WatchedCore, appended_voters, expect, log_end, told
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def test_a_leader_that_is_removed_is_still_found_where_its_answers_say() -> None
     )
     cores.answer(core, call, answer, now_ms=1)
     update = cores.flush(core, now_ms=2)
-    fetch = cores.fetch_sent(3, 4, 1, high_watermark=3)
+    fetch = traffic.fetch_sent(3, 4, 1, high_watermark=3)
     assert isinstance(fetch.request, m.FetchRequest)
     expect(
         update,

@@ -1,0 +1,84 @@
+"""Requests and answers of cores, whole, as they stand among the effects of an Update."""
+
+from __future__ import annotations
+
+from quorate.raft import api
+from quorate.raft import messages as m
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import CallId, Epoch, NodeId, Offset, ReplyToken
+from tests.unit.raft import cores
+
+
+def fetch_sent(
+    call: int,
+    offset: int,
+    last_epoch: int,
+    *,
+    node_id: int = 2,
+    to: int = 1,
+    epoch: int = 1,
+    high_watermark: int = -1,
+) -> api.SendRequest:
+    """How a follower asks its leader for what follows its log."""
+    settings = cores.config(node_id)
+    request = m.FetchRequest(
+        cluster_id=cores.CLUSTER,
+        replica=cores.key(node_id),
+        current_leader_epoch=Epoch(epoch),
+        fetch_offset=Offset(offset),
+        last_fetched_epoch=Epoch(last_epoch),
+        max_wait_ms=settings.fetch_max_wait_ms,
+        max_bytes=settings.fetch_max_bytes,
+        high_watermark=Offset(high_watermark),
+        replica_endpoints=cores.endpoints(node_id),
+    )
+    return api.SendRequest(CallId(call), cores.peer(to), request)
+
+
+def begin_sent(call: int, to: int, *, leader_id: int = 1, epoch: int = 1) -> api.SendRequest:
+    """How a leader tells a voter that it leads."""
+    request = m.BeginQuorumEpochRequest(
+        cores.CLUSTER, cores.key(to), NodeId(leader_id), Epoch(epoch), cores.endpoints(leader_id)
+    )
+    return api.SendRequest(CallId(call), cores.peer(to), request)
+
+
+def end_sent(call: int, to: int, *preferred: int) -> api.SendRequest:
+    """How the leader of epoch 1 tells a voter that it resigned, and who should campaign first."""
+    request = m.EndQuorumEpochRequest(
+        cores.CLUSTER, NodeId(1), Epoch(1), tuple(map(cores.key, preferred)), cores.endpoints(1)
+    )
+    return api.SendRequest(CallId(call), cores.peer(to), request)
+
+
+def fetch_reply(
+    token: int,
+    *,
+    records: tuple[int, int] | None = None,
+    high_watermark: int = -1,
+    **parts: object,
+) -> api.SendReply:
+    """What the leader of epoch 1 answers to a Fetch of `fetch`."""
+    slice_ = None
+    if records is not None:
+        start, until = map(Offset, records)
+        slice_ = m.LogRange(start=start, end=until, bytes_max=1024)
+    response = cores.fetch_answer(
+        records=slice_,
+        high_watermark=Offset(high_watermark),
+        log_start_offset=Offset(0),
+        **parts,
+    )
+    return api.SendReply(ReplyToken(token), response)
+
+
+def fetch_refusal(token: int, error: ErrorCode) -> api.SendReply:
+    """What the leader of epoch 1 answers to a Fetch that it does not serve."""
+    return api.SendReply(ReplyToken(token), m.FetchResponse(error=error, leader=cores.LEADER))
+
+
+def fetch_given_up(token: int) -> api.SendReply:
+    """What a Fetch that was parked at the leader of epoch 1 is answered as that resigns."""
+    nobody = m.LeaderInfo(None, Epoch(1))
+    response = m.FetchResponse(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=nobody)
+    return api.SendReply(ReplyToken(token), response)
