@@ -104,6 +104,10 @@ class Barriers:
         forget = self._store.forget_remembered_end
         self._begin(self._access.disk.run("forgetting the remembered end", forget))
 
+    def vote_again(self) -> None:
+        """Abstention is over."""
+        self._begin(self._access.disk.run("ending the abstention", self._store.vote_again))
+
     # --- their course -----------------------------------------------------------------------------
 
     def _begin(self, work: Awaitable[None]) -> None:

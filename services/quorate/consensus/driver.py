@@ -245,6 +245,8 @@ class RaftDriver:
                 self._application.check_snapshot(effect)
             case api.ForgetRememberedEnd():
                 self._barriers.forget_remembered_end()
+            case api.VoteAgain():
+                self._barriers.vote_again()
             case api.ProbeLeader():
                 self._transport.probe(effect)
             case api.ShutdownComplete(in_time=True):

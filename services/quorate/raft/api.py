@@ -371,6 +371,11 @@ class ForgetRememberedEnd:
 
 
 @value
+class VoteAgain:
+    """Abstention is over (rule 8): its mark may go. Durable before any vote that follows."""
+
+
+@value
 class Peer:
     """Where a request goes; bootstrap servers have negative ids, -2 downwards."""
 
@@ -435,6 +440,7 @@ Effect: TypeAlias = (
     | InstallSnapshot
     | CheckSnapshot
     | ForgetRememberedEnd
+    | VoteAgain
     | SendRequest
     | ProbeLeader
     | SendReply

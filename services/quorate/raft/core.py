@@ -261,6 +261,8 @@ class RaftCore:
         elif answer is CallFailure.DISCONNECTED:
             self.hearing.could_not_reach(call.to)
         self._handle_response(call, answer)
+        if self.replica.abstains:
+            self.following.abstaining.hear(call, response)
 
     def _handle_response(self, call: Call, response: PeerResponse | CallFailure) -> None:
         match call.kind, response:
@@ -295,6 +297,7 @@ class RaftCore:
             r.log.flushed = event.end.offset
             r.readiness.note_progress()
         self.following.installing.check_healed()
+        self.following.abstaining.check()
         self.leading.update_high_watermark()
 
     def is_current(self, event: LogFlushed) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from quorate.raft.abstaining import unheard
 from quorate.raft.joining import has_left
 from quorate.raft.leaves import has_leave
 from quorate.raft.messages import (
@@ -144,6 +145,14 @@ def _state(
     )
 
 
+def _abstention(replica: Replica) -> str:
+    """Why this replica abstains, and what it waits for (rule 8)."""
+    why = "abstains from votes: it came up empty at kraft.version 0"
+    if missing := unheard(replica):
+        return f"{why}, and has yet to hear from {', '.join(map(str, missing))}"
+    return f"{why}, and has yet to catch up"
+
+
 def remarks(replica: Replica, refusals: Refusals) -> list[str]:
     """What a human must know of this replica: healing, refused votes, a removal, and the like."""
     lines = []
@@ -152,7 +161,7 @@ def remarks(replica: Replica, refusals: Refusals) -> list[str]:
         end, goal = replica.log.flushed_end, replica.log.remembered_end
         lines.append(f"healing: the log ends at {end} and once ended at {goal}; fetches it again")
     if replica.abstains:
-        lines.append("abstains from votes: an empty directory at kraft.version 0")
+        lines.append(_abstention(replica))
     if not readiness.is_loaded:
         lines.append("the state machine is still loading")
     if readiness.is_disk_hanging:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.abstaining import unheard
 from quorate.raft.api import CallFailure, Peer
 from quorate.raft.calls import CallKind
 from quorate.raft.notes import NoteKind
@@ -48,17 +49,28 @@ class Finding:
     def drive(self) -> None:
         """Ask the next one, if it is time."""
         r = self.r
-        if not self.is_lost() or self.next_ms > r.timers.now or self._is_waiting():
+        if not self._is_asking() or self.next_ms > r.timers.now or self._is_waiting():
             return
         if not self.following.may_fetch():
             return
-        targets = self.targets()
+        targets = self._to_ask()
         if not targets:
             return
         peer = targets[self.turn % len(targets)]
         self.turn += 1
         self._asked += 1
         r.send(CallKind.DISCOVERY, peer, self.following.fetch_request(Millis(0)))
+
+    def _is_asking(self) -> bool:
+        """One that abstains asks every voter for its epoch, whoever leads (rule 8)."""
+        return self.is_lost() or bool(unheard(self.r))
+
+    def _to_ask(self) -> list[Peer]:
+        targets = self.targets()
+        if self.is_lost():
+            return targets
+        missing = unheard(self.r)
+        return [peer for peer in targets if peer.node_id in missing]
 
     def _is_waiting(self) -> bool:
         """Whether the last one that was asked may still answer before the next one is asked."""
@@ -148,10 +160,10 @@ class Finding:
     def add_deadlines(self, due: list[Millis]) -> None:
         """When to look for a leader again."""
         # Before the log is flushed, or with nobody to ask, no passing of time lets it go on.
-        if not self.is_lost() or not self.following.may_fetch():
+        if not self._is_asking() or not self.following.may_fetch():
             return
         calls, now_ms = self.r.calls, self.r.timers.now
         if self._is_waiting():
             due += calls.repeats(CallKind.DISCOVERY, self._patience_ms(), now_ms)
-        elif self.targets():
+        elif self._to_ask():
             due.append(self.next_ms)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.raft.abstaining import Abstaining, name
 from quorate.raft.api import (
     AppendToLog,
     CallFailure,
@@ -38,6 +39,7 @@ class Following:
         self.contact = contact
         self.trusting = Trusting(replica)
         self.installing = Installing(replica, contact)
+        self.abstaining = Abstaining(replica)
         # The newest round that an answer carried, and the epoch of the leader that sent it: another
         # leader's rounds would prove nothing to this one.
         self.read_round = (Epoch(0), 0)
@@ -81,7 +83,7 @@ class Following:
         r = self.r
         return FetchRequest(
             cluster_id=r.config.cluster_id,
-            replica=r.key,
+            replica=name(r),
             current_leader_epoch=r.epoch,
             fetch_offset=r.log.end.offset,
             last_fetched_epoch=r.log.end.epoch,
@@ -133,6 +135,7 @@ class Following:
         # Only now is this log known to be a prefix of the leader's.
         self.contact.agreed()
         r.ends.advance(Offset(min(response.high_watermark, r.log.end.offset)))
+        self.abstaining.told(response.high_watermark)
 
     def _append(self, fetched: FetchedBatches) -> None:
         """Append what continues this log (rule 17)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.abstaining import name
 from quorate.raft.api import CallFailure, ForgetRememberedEnd, SnapshotInstalled, SnapshotRefused
 from quorate.raft.calls import Call, CallKind
 from quorate.raft.downloads import Downloads
@@ -44,7 +45,7 @@ class Installing:
             return
         request = FetchSnapshotRequest(
             cluster_id=r.config.cluster_id,
-            replica=r.key,
+            replica=name(r),
             current_leader_epoch=r.epoch,
             snapshot_id=download.snapshot_id,
             position=download.position,

@@ -45,6 +45,7 @@ class NoteKind(Enum):
     CONTRADICTED = "contradicted"
     RECONCILED = "reconciled"
     HEALED = "healed"
+    VOTES_AGAIN = "votes_again"
 
 
 class Cause(Enum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quorate.raft.abstention import Abstention
 from quorate.raft.addresses import Addresses
 from quorate.raft.api import AppendToLog, ControlBatch, Peer, SaveElection, SendRequest
 from quorate.raft.backoff import backoff_ms
@@ -47,7 +48,7 @@ class Replica:
         self._own_info = LeaderInfo(self.key.node_id, Epoch(-1))
         self.addresses = Addresses(config.cluster_id, config.listener_name)
         self.readiness = Readiness(config, self.log, self.timers, self.out)
-        self.abstains = recovered.abstains
+        self.abstention = Abstention(recovered.abstains)
         self.suspicion: Suspicion | None = None
         self.contradictions = Contradictions(config, random)
         self.lost_rounds = 0
@@ -77,6 +78,11 @@ class Replica:
     def is_voter(self) -> bool:
         """Whether the latest set holds this very replica, directory included."""
         return self.key in self.voters
+
+    @property
+    def abstains(self) -> bool:
+        """Rule 8: whether it takes no part in elections, since it may have forgotten a vote."""
+        return self.abstention.is_on
 
     @property
     def is_only_voter(self) -> bool:

@@ -157,7 +157,7 @@ class Voting:
         """
         r = self.r
         if r.abstains:
-            why = "this replica abstains: its disk bears no mark of the first bootstrap"
+            why = "this replica abstains: it came up empty, and may have forgotten a vote"
             return VoteRefusal.ABSTAINS, why
         if not request.pre_vote and self._has_voted_for(request):
             return self._reason_to_refuse_vote(request)

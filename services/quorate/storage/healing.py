@@ -3,7 +3,8 @@
 The remembered end is durable before a damaged log is touched, and goes only when the log has
 reached it again; a checksum tells a flipped bit, which could lower it. `abstains` marks a directory
 of kraft.version 0 that came up empty without the mark of a first bootstrap: nobody can tell it from
-one that lost its disk and with it a vote.
+one that lost its disk and with it a vote. It stays, whatever the log holds, until the core says
+that this voter knows all that it may have known.
 """
 
 from __future__ import annotations

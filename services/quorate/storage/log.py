@@ -98,7 +98,7 @@ class MetadataLog:
         self._flushed_end_file = flushed_end_file
         self._meta = meta
         self._last_crc = self._flushed_crc = last_crc
-        self._is_healing = recovered.remembered_end is not None
+        self._is_healing = recovered.remembered_end is not None or recovered.abstains
         self._cache = BatchCache(cache_bytes)
         self._are_epochs_dirty = False
         self._failure: OSError | None = None
@@ -255,7 +255,7 @@ class MetadataLog:
         )
 
     def healed(self) -> None:
-        """The log has reached what it once was; durable before the healing file goes."""
+        """Nothing is left to remember beside the log; durable before the healing file goes."""
         self._is_healing = False
         try:
             end = self.state.flushed_end

@@ -292,7 +292,7 @@ class _Recovery:
         is_new = found.election is None
         kraft_version = versions[-1].kraft_version if versions else 0
         marked = self.fs.exists(f"{self.directory}/{layout.FIRST_BOOTSTRAP}")
-        abstains = found.healing.abstains and end.offset == 0
+        abstains = found.healing.abstains
         if is_new and kraft_version == 0 and self.config.static_voters.voters and not marked:
             abstains = True
         return RecoveredState(

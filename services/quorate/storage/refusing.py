@@ -93,10 +93,12 @@ class Refusing:
 
     def lost_healing(self, flushed: FlushedEnd | None, healing: Healing) -> None:
         """Whether a damaged voter would take itself for whole: the healing file is an old one."""
-        if flushed is not None and flushed.is_healing and healing.remembered_end is None:
+        is_nothing = healing.remembered_end is None and not healing.abstains
+        if flushed is not None and flushed.is_healing and is_nothing:
             raise StorageError(
                 f"{self.directory}/{layout.HEALING} is missing or an old one, but this log was "
-                "damaged and has not healed: the file says how far it once came. Restore the "
+                "damaged and has not healed, or came up empty and abstains: the file says how far "
+                "it once came, or that it may not vote. Restore the "
                 f"newest one; or, {START_ANEW}"
             )
 

@@ -204,5 +204,5 @@ class Repair:
             len(keys),
             self.meta.cluster_id,
             self.meta.directory_id,
-            state.remembered_end is not None,
+            state.remembered_end is not None or state.abstains,
         )

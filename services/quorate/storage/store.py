@@ -6,6 +6,7 @@ batches may run elsewhere (`log.begin_flush`). Times are arguments, there is no 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from quorate.raft.api import (
@@ -147,9 +148,17 @@ class LogStore:
 
     def forget_remembered_end(self) -> None:
         """Healing is over (rule 16). Durable on return."""
-        self.log.healed()
-        self._healing = Healing(abstains=self._healing.abstains)
-        write_healing(self._fs, f"{self._directory}/{layout.HEALING}", self._healing)
+        self._remember(Healing(abstains=self._healing.abstains))
+
+    def vote_again(self) -> None:
+        """Abstention is over (rule 8). Durable on return."""
+        self._remember(replace(self._healing, abstains=False))
+
+    def _remember(self, healing: Healing) -> None:
+        if healing == Healing():
+            self.log.healed()
+        self._healing = healing
+        write_healing(self._fs, f"{self._directory}/{layout.HEALING}", healing)
 
     def read_range(self, span: LogRange) -> bytes:
         """The batches that a Fetch answer names. Raises DamagedLogError (rule 17)."""

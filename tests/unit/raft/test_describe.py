@@ -95,7 +95,7 @@ def test_a_replica_that_loads_or_abstains_says_so() -> None:
     core = cores.started(1, cores.recovered(1, 2, 3, abstains=True))
     core.step(api.StateMachineProgress(ready=False), Millis(1))
     assert core.remarks() == [
-        "abstains from votes: an empty directory at kraft.version 0",
+        "abstains from votes: it came up empty at kraft.version 0, and has yet to hear from 2, 3",
         "the state machine is still loading",
     ]
 

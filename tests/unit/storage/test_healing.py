@@ -161,7 +161,7 @@ def make_static() -> Callable[[bool], Replica]:
     return make
 
 
-def test_a_static_voter_with_nothing_abstains_until_it_has_something(
+def test_rule_8_a_static_voter_that_came_up_empty_abstains_until_the_core_ends_it(
     make_static: Callable[[bool], Replica],
 ) -> None:
     replica = make_static(False)  # noqa: FBT003
@@ -169,8 +169,36 @@ def test_a_static_voter_with_nothing_abstains_until_it_has_something(
     assert replica.open().state.voters == (VotersAt(Offset(-1), STATIC),)
     replica.begin_epoch(1)
     replica.flush()
-    assert not replica.open().state.abstains
+    assert replica.open().state.abstains
+    replica.store.vote_again()
     assert not replica.disk.exists(f"{DIRECTORY}/healing")
+    assert not replica.open().state.abstains
+
+
+def test_a_lost_mark_of_abstention_is_missed(make_static: Callable[[bool], Replica]) -> None:
+    replica = make_static(False)  # noqa: FBT003
+    replica.open()
+    replica.begin_epoch(1)
+    replica.flush()
+    replica.disk.remove(f"{DIRECTORY}/healing")
+    with pytest.raises(StorageError, match="came up empty and abstains"):
+        replica.open()
+
+
+def test_abstention_and_a_remembered_end_go_one_by_one(
+    make_static: Callable[[bool], Replica],
+) -> None:
+    replica = make_static(False)  # noqa: FBT003
+    replica.open()
+    replica.begin_epoch(1)
+    replica.append(b"of an epoch")
+    replica.flush()
+    replica.flip(logs(replica)[0], 100)
+    assert replica.open().healing.remembered_end is not None
+    replica.store.forget_remembered_end()
+    assert replica.open().healing == Healing(abstains=True)
+    replica.store.vote_again()
+    assert replica.open().healing == Healing()
 
 
 def test_a_marked_first_bootstrap_does_not_abstain(make_static: Callable[[bool], Replica]) -> None:

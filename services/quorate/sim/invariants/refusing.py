@@ -24,6 +24,7 @@ _CHANGES: Final = (
     api.WriteSnapshotChunk,
     api.InstallSnapshot,
     api.ForgetRememberedEnd,
+    api.VoteAgain,
     api.PublishProgress,
     api.ShutdownComplete,
 )
