@@ -15,7 +15,6 @@ from quorate.consensus.observing import Observers
 from quorate.raft import api
 from quorate.raft.messages import (
     FetchRequest,
-    FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     MembershipRequest,
@@ -83,7 +82,7 @@ class DriverWitness(Observers):
         elif isinstance(event, api.SnapshotChecked):
             node.checked.add(event.snapshot_id)
         world.transcript.add(world.now_us, node.node_id, event or "start", update)
-        if isinstance(event, api.ResponseReceived) and isinstance(event.response, FetchResponse):
+        if isinstance(event, api.ResponseReceived | api.TruncationRefused):
             watch.heard_leader(node)
         if any(map(_changes_voters, update.effects)):
             watch.changing(node)

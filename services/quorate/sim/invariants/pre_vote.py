@@ -74,7 +74,8 @@ class HealthyLeaderKeepsEpoch(Invariant):
             return False
         node = self.world.nodes[key.node_id]
         replica = node.core.replica
-        return node.key == key and replica.role is known[0] and replica.epoch == epoch
+        is_same = node.key == key and replica.role is known[0] and replica.epoch == epoch
+        return is_same and _has_heard_leader(replica.role)
 
 
 def _has_heard_leader(role: Role) -> bool:
