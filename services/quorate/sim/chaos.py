@@ -21,6 +21,7 @@ from quorate.sim.keeping import exponential
 from quorate.sim.loop import MILLION
 from quorate.sim.network import PartitionShape
 from quorate.sim.node import SimulatedNode, Status
+from quorate.sim.stage import LEADER
 from quorate.sim.turns import Turns
 from quorate.storage.layout import HEALING
 
@@ -33,6 +34,7 @@ TAKEN_OVER_US: Final = 3_000_000
 BEHIND_US: Final = 3_000_000
 BROKEN_US: Final = 4_000_000
 AGE_US: Final = 2_000_000
+AFTER_WIPE_US: Final = 400_000
 
 
 class Chaos:
@@ -276,10 +278,27 @@ class Chaos:
         self.stage.do(deed)
 
     def wipe(self, draws: Draws) -> None:
-        """Half of the time it is back at once, while its old disk still counts as a voter."""
+        """Half of the time it is back at once, while its old disk still counts as a voter.
+
+        Without directory ids it is a voter again, and what it has forgotten shows at its next start
+        and at the next election: both come soon.
+        """
         node = self._pick(draws)
         down_us = 0 if draws.chance(0.5) else self._down_us(draws)
         self.stage.do(Wipe(who=node.node_id, down_us=down_us))
+        if not self.world.options.kraft_version:
+            start_us = down_us + exponential(draws.random, AFTER_WIPE_US)
+            again = Kill(who=node.node_id, down_us=draws.between(0, AFTER_WIPE_US))
+            self._do_later(start_us, again)
+            election_us = start_us + exponential(draws.random, AFTER_WIPE_US)
+            if draws.chance(0.5):
+                self._do_later(election_us, Kill(who=LEADER, down_us=self._down_us(draws)))
+
+    def _do_later(self, delay_us: int, deed: Deed) -> None:
+        def do() -> None:
+            self.stage.do(deed)
+
+        self.world.schedule(delay_us, do)
 
     # --- addresses --------------------------------------------------------------------------------
 

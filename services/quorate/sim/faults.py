@@ -54,8 +54,8 @@ def draw_options(random: Random) -> WorldOptions:
         pause_ms=draw.between(100, 6000),
         rot_every_ms=draw.rarely(3000, 8000, 0.35),
         disk_fault_every_ms=draw.rarely(5000, 15_000, 0.2),
-        # Without directory ids nobody can tell a new disk from the old one.
-        wipe_every_ms=draw.rarely(5000, 15_000, 0.25 * kraft_version),
+        # Few worlds are without directory ids, where nobody can tell a new disk from the old one.
+        wipe_every_ms=draw.rarely(5000, 15_000, 0.25 if kraft_version else 0.5),
         voters_every_ms=draw.rarely(600, 4000, 0.45),
         shutdown_every_ms=draw.rarely(3000, 9000, 0.3),
         unready_every_ms=draw.rarely(2000, 6000, 0.2),

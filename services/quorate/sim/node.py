@@ -181,7 +181,7 @@ class SimulatedNode(Hardware):
         self.spoiling.forget()
         for finding in found.findings:
             self.world.remark(f"node {self.node_id} finds: {finding}")
-        self.is_healing = recovered.remembered_end is not None
+        self.is_healing = recovered.remembered_end is not None or recovered.abstains
         self._view_log(recovered)
         snapshots = recovered.snapshots
         self.newest_snapshot = snapshots[-1].snapshot_id if snapshots else None
@@ -228,12 +228,12 @@ class SimulatedNode(Hardware):
         self.disk.rot(f"{LOG_DIR}/{name}", position, mask)
 
     def replace_disk(self, directory_id: DirectoryId) -> None:
-        """A new, empty disk; once it is formatted it is another replica."""
+        """A new, empty disk: another replica, or without directory ids one with all to learn."""
         self.lose_what_is_there()
         self.disk.wipe()
         self.directory_id = directory_id
-        self.log = LogView()
-        self.is_healing = self.is_harmed = False
+        self.log, self.is_harmed = LogView(), False
+        self.is_healing = self.world.options.kraft_version == 0
         self.spoiling.forget()
 
     def fail(self, message: str) -> None:

@@ -42,11 +42,15 @@ def build(world: World, draws: Callable[[int], Random] | None = None) -> None:
         world.static_voters = voters
     world.oracle.voter_sets.append((Offset(0), voters))
     for node in world.nodes.values():
-        format_node(node, voters if node.key in voters and options.kraft_version else None)
+        is_first = options.kraft_version == 0
+        first = None if is_first or node.key not in voters else voters
+        format_node(node, first, is_first_bootstrap=is_first)
         node.start()
 
 
-def format_node(node: SimulatedNode, voters: VoterSet | None) -> None:
+def format_node(
+    node: SimulatedNode, voters: VoterSet | None, *, is_first_bootstrap: bool = False
+) -> None:
     """Format a node's disk, with the first voters or to join as an observer.
 
     Formatting is an operator's doing: nobody starts a node whose formatting did not end well.
@@ -59,14 +63,17 @@ def format_node(node: SimulatedNode, voters: VoterSet | None) -> None:
             node_id=node.node_id,
             directory_id=node.directory_id,
             voters=voters,
-            is_first_bootstrap=node.world.options.kraft_version == 0,
+            is_first_bootstrap=is_first_bootstrap,
         )
     )
     disk.settle()
 
 
 def replace_disk(node: SimulatedNode, directory_id: DirectoryId) -> None:
-    """An empty disk in the place of the old one: the node may only join anew."""
+    """An empty disk in the place of the old one: the node may only join anew.
+
+    At kraft.version 0 it is the voter of before, and the disk bears no mark of a new quorum.
+    """
     node.power_off()
     node.disk_fault = None
     node.replace_disk(directory_id)

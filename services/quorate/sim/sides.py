@@ -174,5 +174,5 @@ class MachineBelow(SeenNode, Timeline, Protocol):
         ...
 
     def healed(self) -> None:
-        """The log has reached what it once was."""
+        """The log has reached what it once was, or what its voter may once have known."""
         ...

@@ -12,6 +12,7 @@ from quorate.records.batch import BatchHeader, CorruptBatchError, iter_batches
 from quorate.sim.configuring import DATA_DIR
 from quorate.storage.flushed_end import newest_slot
 from quorate.storage.formatting import Formatting, format_directory
+from quorate.storage.healing import Healing
 from quorate.storage.layout import BOOTSTRAP_ID, FLUSHED_END, parse_checkpoint, parse_segment
 from quorate.storage.layout import LOG_DIR as LOG_DIR_NAME
 from quorate.storage.meta import MetaProperties
@@ -79,9 +80,10 @@ class WatchedStore(LogStore):
             self.node.log.drop_before(cleaned.log_start)
         return cleaned
 
-    def forget_remembered_end(self) -> None:
-        super().forget_remembered_end()
-        self.node.healed()
+    def _remember(self, healing: Healing) -> None:
+        super()._remember(healing)
+        if healing == Healing():
+            self.node.healed()
 
 
 def format_disk(

@@ -29,6 +29,11 @@ class _Told:
     ends: dict[ReplicaKey, Offset] = field(default_factory=dict)
     late: tuple[Offset, Millis] | None = None
 
+    def forget(self, node_id: NodeId) -> None:
+        """What any disk of that node has told counts no more."""
+        for key in [key for key in self.ends if key.node_id == node_id]:
+            del self.ends[key]
+
 
 class WhatAMajorityHasIsCommitted(Invariant):
     """A leader commits what a majority of its voters has told it to have on their disks.
@@ -51,6 +56,10 @@ class WhatAMajorityHasIsCommitted(Invariant):
         if not progress.is_leader or request.current_leader_epoch != progress.epoch:
             return
         told = self._of(node, progress.epoch)
+        voter = node.log.voters.voter(request.replica)
+        if voter is not None and voter.key.directory_id is None:
+            # Without directory ids a new disk speaks for the voter, and the old one no more.
+            told.forget(voter.key.node_id)
         is_of_this_log = node.log.epoch_before(request.fetch_offset) == request.last_fetched_epoch
         if is_of_this_log:
             told.ends[request.replica] = request.fetch_offset

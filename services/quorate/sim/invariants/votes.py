@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.records.ids import ReplicaKey
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.oracle import Violation
 
 if TYPE_CHECKING:
     from quorate.raft.api import RecoveredState
     from quorate.raft.messages import ElectionState
-    from quorate.records.ids import Epoch, ReplicaKey
+    from quorate.records.ids import Epoch
     from quorate.sim.seen import SeenNode, SeenWorld
 
 
 class OneVotePerEpoch(Invariant):
     """A replica votes for one candidate an epoch, and a restart does not make it forget.
 
+    Without directory ids a new disk is the voter of before, with the votes of before.
     What rotted or was put back counts as it stands there, where nobody can tell that it is wrong.
     Source: Raft paper, section 5.2 (votedFor is persistent); seed 000, quorum-state.
     """
@@ -27,18 +29,19 @@ class OneVotePerEpoch(Invariant):
         self._newest: dict[ReplicaKey, Epoch] = {}
 
     def voted(self, node: SeenNode, epoch: Epoch, candidate: ReplicaKey) -> None:
-        first = self._votes.setdefault((node.key, epoch), candidate)
-        if first != candidate:
-            raise Violation(
-                f"node {node.node_id} votes for {candidate.node_id} in epoch {epoch}, "
-                f"after it voted for {first.node_id}"
-            )
+        for key in _voters(node):
+            first = self._votes.setdefault((key, epoch), candidate)
+            if first != candidate:
+                raise Violation(
+                    f"node {node.node_id} votes for {candidate.node_id} in epoch {epoch}, "
+                    f"after it voted for {first.node_id}"
+                )
         self._newest[node.key] = max(epoch, self._newest.get(node.key, epoch))
 
     def forgot(self, node: SeenNode, state: ElectionState) -> None:
         for key, epoch in list(self._votes):
             is_other = epoch == state.epoch and self._votes[key, epoch] != state.voted
-            if key == node.key and (epoch > state.epoch or is_other):
+            if key in (node.key, ReplicaKey(node.node_id)) and (epoch > state.epoch or is_other):
                 del self._votes[key, epoch]
         known = [epoch for key, epoch in self._votes if key == node.key]
         self._newest.pop(node.key, None)
@@ -58,3 +61,10 @@ class OneVotePerEpoch(Invariant):
             raise Violation(f"node {node.node_id} remembers another vote in epoch {epoch}")
         if state.epoch == epoch and state.voted is None and state.leader_id is None:
             raise Violation(f"node {node.node_id} forgot its vote in epoch {epoch}")
+
+
+def _voters(node: SeenNode) -> list[ReplicaKey]:
+    """As whom this disk votes: by its own name, and as the voter that every disk of its node is."""
+    voter = node.log.voters.by_id(node.node_id)
+    is_static = voter is not None and voter.key.directory_id is None
+    return [node.key, ReplicaKey(node.node_id)] if is_static else [node.key]

@@ -21,6 +21,7 @@ from quorate.sim.planted import (
     replication,
     snapshots,
     votes,
+    wiping,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ BUGS: Final[dict[str, Bug]] = {
         *addresses.BUGS,
         *deciding.BUGS,
         *refusing.BUGS,
+        *wiping.BUGS,
     )
 }
 

@@ -1,0 +1,41 @@
+"""Planted bugs of disks that are lost where no directory id tells it (rule 8)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from quorate.sim.planted.bug import Bug, Patch
+from quorate.storage.recovery import _Recovery
+
+if TYPE_CHECKING:
+    from quorate.raft.api import RecoveredState
+    from quorate.storage.found import Found
+    from quorate.storage.judgement import Verdict
+
+_state = _Recovery._state
+
+
+def _abstain_while_empty(self: _Recovery, found: Found, verdict: Verdict) -> RecoveredState:
+    state = _state(self, found, verdict)
+    return replace(state, abstains=False) if state.end.offset else state
+
+
+def _never_abstain(self: _Recovery, found: Found, verdict: Verdict) -> RecoveredState:
+    return replace(_state(self, found, verdict), abstains=False)
+
+
+BUGS: Final = (
+    Bug(
+        "wiped-voter-votes",
+        "an empty directory at kraft.version 0 votes, marked or not (rule 8)",
+        (50058,),
+        (Patch(_Recovery, "_state", _never_abstain),),
+    ),
+    Bug(
+        "wiped-voter-votes-with-any-record",
+        "a wiped voter that has fetched a batch votes after its next start (rule 8)",
+        (61829,),
+        (Patch(_Recovery, "_state", _abstain_while_empty),),
+    ),
+)
