@@ -42,6 +42,7 @@ def draw_mix(seed: int) -> WorldOptions:
     # A generator of its own, so that a new option leaves the events of others alone.
     options = draw_options(random.Random(seed * 2 + 1))
     options = _with_brokers(options, Draws(seed, "brokers"))
+    options = _with_many_brokers(options, Draws(seed, "many brokers"))
     options = _with_bad_peers(options, Draws(seed, "bad peers"))
     options = _with_late_messages(options, Draws(seed, "late messages"))
     options = _with_spoiled_files(options, Draws(seed, "files"))
@@ -64,6 +65,25 @@ def _with_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
         silence_every_ms=draws.between(2000, 12_000),
         topics_every_ms=draws.between(500, 4000),
         oddities_every_ms=draws.one((0, draws.between(50, 1000))),
+    )
+
+
+def _with_many_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
+    """More brokers that fall silent together than are fenced at once, and more to settle then.
+
+    Rarely: such a world takes as long as ten others.
+    """
+    if not draws.chance(0.02):
+        return options
+    topics = draws.between(1, 4)
+    return with_fields(
+        options,
+        brokers=draws.between(60, 160),
+        topics=topics,
+        partitions=draws.between(500, 1500) // topics,
+        session_timeout_ms=draws.one((3000, 9000)),
+        silence_every_ms=draws.between(6000, 15_000),
+        topics_every_ms=draws.between(1000, 4000),
     )
 
 
