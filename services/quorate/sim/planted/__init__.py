@@ -20,6 +20,7 @@ from quorate.sim.planted import (
     refusing,
     replication,
     snapshots,
+    spoiling,
     votes,
     wiping,
 )
@@ -44,6 +45,7 @@ BUGS: Final[dict[str, Bug]] = {
         *deciding.BUGS,
         *refusing.BUGS,
         *wiping.BUGS,
+        *spoiling.BUGS,
     )
 }
 

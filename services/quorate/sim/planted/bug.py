@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from types import ModuleType
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One method or property of a class, replaced."""
+    """One method or property of a class replaced, or one function where a module calls it."""
 
-    owner: type
+    owner: type | ModuleType
     name: str
     replacement: Any
 
