@@ -263,7 +263,7 @@ class _Stopping:
                 self.handed_over = self.handed_over or refusal is None
                 return refusal
             case Remove(voter):
-                # What is scaled away may be wanted again, on the same disk.
+                # A voter that is scaled away may be wanted again, on the same disk.
                 is_scaled_away = self._fate is Fate.SCALED_AWAY
                 removal = m.RemoveRaftVoterRequest(
                     cluster_id=_ANY_CLUSTER,

@@ -54,7 +54,7 @@ def add_connection_arguments(
     """
     _add_arguments(parser, has_pin=has_pin, has_defaults=True)
     for action in actions:
-        # What the action does not name stays as the command's own flags have it.
+        # Flags that the action does not name stay as the command's own have them.
         _add_arguments(action, has_pin=has_pin, has_defaults=False)
 
 
@@ -120,7 +120,7 @@ def run_command(
     try:
         endpoint = endpoint_in(os.environ)
         if endpoint is not None:
-            # What somebody asks for by hand is recorded whatever it is.
+            # A request by hand is recorded whatever it is.
             tracing.start(TracingSettings(endpoint=endpoint), "quorate-cli")
         with nullcontext() if is_endless else tracing.root(_name_of(arguments), {}):
             return asyncio.run(_run(command, arguments, is_endless=is_endless))

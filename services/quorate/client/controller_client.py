@@ -198,7 +198,7 @@ class ControllerClient(ControllerCalls):
                 raise
             except NoAnswerError as error:
                 if error.refusal is not None:
-                    # What the caller may not do no other server lets it do.
+                    # No other server lets the caller do what it may not do.
                     raise error.refusal from error
                 if error.is_silence and timeout_s < ATTEMPT_TIMEOUT_S:
                     # It did not answer in what was left of the time, and may have before.

@@ -130,7 +130,7 @@ class SilenceWatch:
                 except RequestRefusedError:
                     return None
                 except ValueError:
-                    # What cannot be read says nothing, and is no reason to end the call.
+                    # An answer that cannot be read says nothing, and is no reason to end the call.
                     answer = "unreadable"
                 replaced = None if isinstance(answer, str) else self._judged(other, answer)
                 if replaced is not None:

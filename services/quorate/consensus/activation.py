@@ -45,8 +45,8 @@ class Activation:
     def is_due(self, progress: api.PublishProgress) -> bool:
         """Whether everything in the log of this leader is committed and replayed.
 
-        What this controller proposed before its disk hung may still be on its way into the log: it
-        would take the offsets of what is decided from here on.
+        A batch that this controller proposed before its disk hung may still be on its way into the
+        log: it would take the offsets of what is decided from here on.
         """
         start, end = progress.epoch_start, self._driver.store.log.end.offset
         if not progress.is_leader or start is None or self._writing.proposer.is_awaited:
@@ -132,7 +132,7 @@ class Activation:
             self.step_down(self._writing.proposer.base_offset)
 
     def step_down(self, unsent_from: Offset | None) -> None:
-        """What was not proposed, from that offset on, has not happened; the rest may."""
+        """Changes that were not proposed, from that offset on, have not happened; the rest may."""
         log.info("the controller is no longer active", extra={"epoch": self._controller.epoch})
         self._writing.stop(unsent_from)
         self._timestamps.clear()

@@ -91,7 +91,7 @@ class ChangeSpans:
         self._end(response.message)
 
     def lost(self, words: str = "leadership was lost") -> None:
-        """What becomes of it is the next leader's matter."""
+        """Its fate is the next leader's matter."""
         if self._span is not None:
             self._end(words)
 

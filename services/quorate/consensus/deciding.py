@@ -1,6 +1,6 @@
 """Requests decided one after the other; what takes long has pauses in which everybody has turns.
 
-What is decided in between would be decided on metadata that the request under way is about to
+A request decided in between would be decided on metadata that the request under way is about to
 change, so those that come meanwhile wait. A request that is not decided yet has changed nothing.
 """
 

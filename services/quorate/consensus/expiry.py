@@ -114,7 +114,7 @@ class Expiry:
         self.arm()
 
     def _undecided(self, now_ms: int, error: Exception) -> None:
-        """Nothing was counted as appended. What is due is decided later than it should be."""
+        """Nothing was counted as appended. Changes that are due come later than they should."""
         about = {"repeats": ("expiry", type(error))}
         log.error("no decision on what is due", exc_info=error, extra=about)
         self._failures += 1

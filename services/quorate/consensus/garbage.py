@@ -4,7 +4,7 @@ A pass over an image of a hundred thousand topics stops the loop for half a seco
 nothing: images hold no cycles, and counting references frees them. A pass that took long has just
 looked at everything, so all that it left is alive and can be set aside (`gc.freeze`).
 
-What a process imports takes 40 ms to look at, once, in the middle of its work, so that it is set
+The modules of a process take 40 ms to look at, once, in the middle of its work, so they are set
 aside at the start. How long a pass takes is known only after it. So the passes over everything come
 often enough that what was made since the last one is little: with the interpreter's own thresholds
 that is 77,000 objects, and where nothing of them is in the processor's cache, 50 ms.
@@ -33,7 +33,7 @@ THRESHOLDS: Final = (700, 2, 1)
 
 
 def set_aside() -> None:
-    """What exists now is not looked at again.
+    """Objects that exist now are not looked at again.
 
     The pass behind it is over nothing, and so resets the number of objects by a quarter of which
     others have to grow before the next one comes: otherwise that one would be long.
@@ -71,7 +71,7 @@ class PassWatch:
             gc.set_threshold(*self._thresholds)
 
     def begin_anew(self) -> None:
-        """What was served is given up: its circles too, of which many were set aside long ago.
+        """The directory that was served is given up with its circles, many of which were set aside.
 
         It takes as long as a pass over all there is, so that nothing may be served meanwhile.
         """
@@ -90,7 +90,7 @@ class PassWatch:
             return
         if took_s >= LONG_S or len(gc.get_objects(_OLDEST)) >= MANY:
             gc.freeze()
-            # Within a pass none can be begun. What ends until then is not set aside with the rest:
+            # Within a pass none can be begun. Objects that end until then are not set aside:
             # circles would stay for ever.
             self._loop.call_soon_threadsafe(gc.collect)
 

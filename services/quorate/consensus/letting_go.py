@@ -1,7 +1,7 @@
 """Images that were kept for long are given up in short turns, beside what is served.
 
-What an image alone holds is known without looking: images count what was replaced. Where it is
-little, it goes at once.
+How much an image alone holds is known without looking: images count what was replaced. Where it
+is little, it goes at once.
 """
 
 from __future__ import annotations

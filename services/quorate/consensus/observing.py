@@ -70,7 +70,7 @@ class Observers:
         self._tell(lambda observer: observer.saving(effect))
 
     def saved(self, saving: asyncio.Future[None]) -> None:
-        """What was under way is over; where it failed, the core ends."""
+        """The save that was under way is over; where it failed, the core ends."""
         if not saving.cancelled() and saving.exception() is None:
             self._tell(lambda observer: observer.saved())
 

@@ -81,7 +81,7 @@ class RaftMeters(Observer):
             self._asks_since_s = None
 
     def _commit(self, progress: PublishProgress) -> None:
-        """What a leader that resigned had not committed is nobody's latency."""
+        """Batches that a leader had not committed when it resigned are nobody's latency."""
         if not progress.is_leader:
             self._uncommitted.clear()
             return

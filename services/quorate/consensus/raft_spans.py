@@ -74,7 +74,7 @@ class RaftSpans(Observer):
         return self._tracing.within(context_of(self._call or self._about))
 
     def sending(self, effect: api.SendRequest) -> AbstractContextManager[None]:
-        """What is sent inside belongs to the span that it is sent for, or to none."""
+        """Requests sent inside belong to the span that they are sent for, or to none."""
         span = None
         try:
             span = self._span_of(effect)

@@ -23,7 +23,7 @@ class ReplacedImages:
         self.let_go = self._letting_go.take
 
     def moved_on_from(self, image: MetadataImage) -> None:
-        """What only that one holds is freed, and what took its place is looked at."""
+        """Objects that only that one holds are freed, and those in their place are looked at."""
         self.let_go(image)
         self._passes.note(self._controller.image.replaced)
 

@@ -2,7 +2,7 @@
 
 Replay takes turns with everything else: the votes of a replica that replays must not wait. A batch
 may hold ten thousand records, so a slice may end inside one; readers see it when all of it is
-replayed. What is dropped half-way is replayed anew, from the beginning of its batch.
+replayed. A batch that is dropped half-way is replayed anew from its beginning.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LogReplay:
     ) -> None:
         """`note` is told how many bytes were replayed; `wake`, that there is more to `go_on` with.
 
-        What is not in memory is read in a thread: a disk that hangs holds up nobody else.
+        A batch that is not in memory is read in a thread: a disk that hangs holds up nobody else.
         """
         self._driver = driver
         self._controller = controller

@@ -75,7 +75,7 @@ class HeldReplies:
                 future.set_result(reply)
 
     def fail(self, info: LeaderInfo, *, unsent_from: Offset | None) -> None:
-        """Leadership is lost. What rests on decisions from `unsent_from` on was never appended."""
+        """Leadership is lost. Decisions from `unsent_from` on were never appended."""
         for end_offset, _, future in self._held:
             if unsent_from is not None and end_offset > unsent_from:
                 refuse(future, not_controller(info, "this controller stopped leading"))

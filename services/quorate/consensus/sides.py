@@ -45,7 +45,7 @@ class Owner(Protocol):
         ...
 
     def goes_on(self) -> None:
-        """What changed the log is over, or the disk is back."""
+        """The operation that changed the log is over, or the disk is back."""
         ...
 
     def damaged(self, message: str) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 # The bounds are maxima: a snapshot begins up to this part of them earlier.
 _SPREAD: Final = 0.3
-# What nobody fetches is read again so often: the next start may have nothing else.
+# A snapshot that nobody fetches is read again so often: the next start may have nothing else.
 RECHECK_MS: Final = 3_600_000
 # Half a batch of the file: few changes of threads.
 _WRITTEN_TOGETHER_BYTES: Final = 64 * 1024

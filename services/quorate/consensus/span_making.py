@@ -1,6 +1,7 @@
 """How the spans of a replica begin: in the trace and below the parent that is meant.
 
-What is current while the driver works is no guide: it is whichever call happened to wake the loop.
+The span that is current while the driver works is no guide: that is of
+whichever call happened to wake the loop.
 These modules are loaded only if tracing is on (telemetry/tracing.py).
 """
 

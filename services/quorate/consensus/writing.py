@@ -175,7 +175,7 @@ class Writing:
             self._spans.appended(batch)
 
     def begin(self, epoch: Epoch) -> None:
-        """What is gathered from here on is proposed in that epoch."""
+        """Decisions that are gathered from here on are proposed in that epoch."""
         self.proposer.epoch = epoch
 
     def stop(self, unsent_from: Offset | None) -> None:

@@ -1,7 +1,7 @@
 """Requests judged before they are decided on and answered: whole ones, and item by item.
 
 An item that its caller has no right to has Kafka's error in its place in the reply, and the rest is
-done. What is said of it is the same whether it exists or not.
+done. A refusal says the same of it whether it exists or not.
 """
 
 from __future__ import annotations

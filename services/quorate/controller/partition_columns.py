@@ -182,7 +182,7 @@ def read_partitions(piece: Piece, index: Index) -> Partitions:
     directories = np.zeros((count, width, UUID_BYTES), np.uint8)
     seldom: dict[int, Seldom] = {}
     for at, columns in shapes:
-        # What is written to all rows is not scattered.
+        # A value that is written to all rows is not scattered.
         to = slice(None) if len(at) == count else at
         for place, name in _FIXED_FIELDS.items():
             fixed[to, place] = _numbers(columns.fields[name], len(at))

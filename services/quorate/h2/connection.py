@@ -194,7 +194,7 @@ class Connection(Control):
             words = "more bytes than the stream's window has"
             self._break(stream, H2ErrorCode.FLOW_CONTROL_ERROR, words)
             return
-        # What fills a frame up is read at once.
+        # Bytes that fill a frame up are read at once.
         stream.read += size - len(payload)
         stream.unread += len(payload)
         self._note_unread(len(payload))

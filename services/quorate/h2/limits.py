@@ -19,7 +19,7 @@ PREFACE_S: Final = 10.0
 IDLE_S: Final = 300.0
 PING_EVERY_S: Final = 10.0
 PING_PATIENCE_S: Final = 2.0
-# What has been written to a socket that is full may stay there for so long, whatever its peer says.
+# Bytes written to a socket that is full may stay there for so long, whatever its peer says.
 UNREAD_S: Final = 60.0
 
 

@@ -55,7 +55,7 @@ class Stream:
         """The next bytes of those that wait, at most so many."""
         assert self.queue, "nothing waits"
         first, begin = self.queue[0], self.taken
-        # What is left of a large message is not copied for each frame of it.
+        # The rest of a large message is not copied for each frame of it.
         data = first[begin : begin + size]
         self.taken += len(data)
         if self.taken == len(first):

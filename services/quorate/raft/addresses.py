@@ -95,7 +95,7 @@ class Addresses:
         if before is None or before.key != key:
             self._stated[key.node_id] = _Stated(key, endpoints, ways)
         else:
-            # What was answered before says nothing of where it is now.
+            # Answers of before say nothing of where it is now.
             turn = ways[0] if ways != before.peers else before.turn
             self._stated[key.node_id] = replace(
                 before, endpoints=endpoints, peers=ways, turn=turn, answered=None

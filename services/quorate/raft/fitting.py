@@ -44,7 +44,7 @@ def misfit(
 ) -> str | None:
     """Why these batches of that leader do not continue `log`; None where they do."""
     offset, last = log.end.offset, log.end.epoch
-    # What came with the bootstrap or the settings may be another quorum's.
+    # A set that came with the bootstrap or the settings may be another quorum's.
     force = _Force(
         log.voter_set if log.voters_offset >= 0 else None,
         log.kraft_version if log.kraft_version_offset >= 0 else 0,

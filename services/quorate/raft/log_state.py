@@ -221,7 +221,7 @@ class LogState:
         self.log_start = snapshot.snapshot_id.offset
         self.end = snapshot.snapshot_id
         self.flushed = self.log_start
-        # What is appended next may belong to the snapshot's own epoch, so that must be known.
+        # The next batch may belong to the snapshot's own epoch, so that must be known.
         self.epochs = [EpochStart(snapshot.snapshot_id.epoch, last)]
         self.snapshots = [snapshot]
         if voters is not None:

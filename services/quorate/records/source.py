@@ -32,7 +32,7 @@ class Source:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """What is added meanwhile stands under `head`."""
+        """Lines that are added meanwhile stand under `head`."""
         self.line(head)
         self._depth += 1
         yield

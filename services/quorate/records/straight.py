@@ -1,6 +1,6 @@
 """The reader and the writer of a structure as straight functions, made of its parts.
 
-What nearly every record consists of stands in the functions themselves: runs of fixed fields,
+The fields of nearly every record stand in the functions themselves: runs of fixed fields,
 strings and arrays of numbers whose compact length takes one byte, no tags. For all else, and for
 whatever is wrong with a value, they call the closures of `values`.
 """

@@ -1,6 +1,6 @@
 """How much of a listener callers may hold: calls under way, and the bytes of requests and answers.
 
-What is over a bound is refused at once with RESOURCE_EXHAUSTED and with what to do, so that memory
+A call over a bound is refused at once with RESOURCE_EXHAUSTED and with what to do, so that memory
 stays bounded whatever is asked. A place is taken when a call's headers have come, and given back
 when the last byte of its answer has left: a client that stops halfway, or reads nothing, holds it.
 Votes and the Fetches of voters need no place; rpc/arrivals.py bounds those that are half-sent.
@@ -47,7 +47,7 @@ class Pool:
     def take(self, client: str, size: int) -> None:
         """Count bytes of a client. Raises AdmissionError where there is no room for them."""
         held = self._held[client]
-        # What is alone may be as large as a message can be.
+        # A call that is alone may be as large as a message can be.
         is_over = self.bytes > 0 and self.bytes + size > self.bytes_max
         if is_over or (held and held + size > self.bytes_max // 2):
             self.give_back(client, 0)

@@ -220,7 +220,7 @@ class _Guard:
         of_peers = row.is_of_peers
 
         async def answered(requests: AsyncIterator[bytes], context: Context) -> Any:  # noqa: ANN401
-            # What peers send in halves takes no places: the oldest of those makes room.
+            # Requests that peers send in halves take no places: the oldest of those makes room.
             place = None if of_peers else await self._enter(context)
             if has_names:
                 caller = await self._caller(context)
@@ -275,7 +275,7 @@ class _Guard:
             async with aclosing(inner(requests, context)) as responses:
                 async for response in responses:
                     yield response
-            # What came before the request that is refused has been answered by now.
+            # The requests before the one that is refused have been answered by now.
             if refused:
                 await self._refuse_caller(caller, refused, context)
 

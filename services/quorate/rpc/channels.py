@@ -56,7 +56,7 @@ SERVER_OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
-    # What a client sends and nobody has read yet stays this small for each of its streams.
+    # Bytes that a client sends and nobody has read yet stay this few for each of its streams.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.max_concurrent_streams", 1024),
     # Of each listener. One that says nothing costs 20 KiB, with TLS several times as much.
@@ -80,7 +80,7 @@ def target(host: str, port: int) -> str:
 def open_tls(settings: TlsSettings | None) -> TlsFiles | None:
     """The certificates that these settings name; None for plaintext. Raises TlsError.
 
-    What reads certificates is loaded here only: it takes ten mebibytes, and a while.
+    The reader of certificates is loaded here only: it takes ten mebibytes, and a while.
     """
     if settings is None:
         return None

@@ -1,6 +1,6 @@
 """Requests and replies of the controller in their envelopes, from and to protobuf.
 
-What is in an envelope has the name and the fields of its value (rpc/straight.py).
+A message in an envelope has the name and the fields of its value (rpc/straight.py).
 """
 
 # ruff: noqa: ANN401 - one walk serves every message, whatever its type

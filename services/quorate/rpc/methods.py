@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from quorate.api.rights import Needs
 
-# What replicas and operators ask is a few numbers and names; records travel in answers only.
+# Replicas and operators ask with a few numbers and names; records travel in answers only.
 SMALL_BYTES_MAX: Final = 64 * 1024
 # A change or a read of the metadata. It may hold thousands of items, and decoding is done in one
 # turn of the loop.
@@ -214,7 +214,7 @@ def _of_controller(method: MethodDescriptor) -> MethodRow:
         kind_of=_alternative if takes_any(method) else _only_kind,
         request_bytes_max=REQUEST_BYTES_MAX,
         places=PlaceKind.WRITES if writes else PlaceKind.READS,
-        # What a stream of writes has not been told only the service knows.
+        # Only the service knows what a stream of writes has not been told.
         has_own_places=method.client_streaming,
         is_sized=method.client_streaming,
         only_tells=not writes,

@@ -220,7 +220,7 @@ class StreamedWriteSpans:
             finish(span, grpc.StatusCode.CANCELLED, is_error=False)
             return
         if reply.exception() is not None:
-            # What has no reply of its own kind is a result with an error, and no error of the call.
+            # A write without a reply of its own kind is a result with an error, not a failed call.
             span.set_attribute("kraft.error", str(reply.exception()))
         finish(span, grpc.StatusCode.OK, is_error=False)
 

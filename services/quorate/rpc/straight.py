@@ -58,7 +58,7 @@ def _names_within(name: str) -> Iterator[str]:
             yield from _names_within(field.message_type.name)
 
 
-# What may be in a request is bounded; the rest only tells.
+# Messages that may be in a request are bounded; the others only tell.
 _ASKED: Final = frozenset((*_names_within("WriteRequest"), *_names_within("ReadRequest")))
 
 

@@ -2,7 +2,7 @@
 
 The contents are compared about once a second, when somebody asks: a server before each handshake,
 a client before a call. So a mount whose symbolic links are swapped (a Secret of Kubernetes) is seen
-like a file that was written. What cannot be used is logged, and what was read before stays.
+like a file that was written. Files that cannot be used are logged, and those read before stay.
 """
 
 from __future__ import annotations

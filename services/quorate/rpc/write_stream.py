@@ -1,7 +1,7 @@
 """One stream of writes: decided in the order of arrival, acknowledged in that order (rule 20).
 
-What is done together is acknowledged together: only the first reply that is missing is watched, and
-when it comes those behind it that are there, too, leave in one message.
+Writes that are done together are acknowledged together: only the first reply that is missing is
+watched, and when it comes those behind it that are there, too, leave in one message.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ One that is written down is small text that people read, change and keep:
     1300.000 split shape=halves those=1,2 for_us=900000
 
 A line with `#` says what it is about. A deed stands behind its moment in milliseconds, in the order
-of moments. `bug` names a planted bug to run with. What stands at its default is left out.
+of moments. `bug` names a planted bug to run with. A field at its default is left out.
 """
 
 from __future__ import annotations

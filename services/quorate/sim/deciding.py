@@ -70,7 +70,7 @@ class Standby:
 
 
 class BothWays:
-    """The controller of one leader, twice. What they do not agree on is raised as a Violation."""
+    """The controller of one leader, twice. A difference between them is raised as a Violation."""
 
     def __init__(self, seed: int, image: MetadataImage, epoch: Epoch, now_ms: int) -> None:
         """Become active at the end of `image`; topics get ids that are drawn from `seed`."""

@@ -204,6 +204,6 @@ def _change_identity(fs: FileSystem, directory: str, plan: RescuePlan) -> None:
     # The first voters, this node under its old id among them; the log has a later set.
     bootstrap = layout.checkpoint_name(layout.BOOTSTRAP_ID)
     remove_durably(fs, f"{directory}/{layout.LOG_DIR}/{bootstrap}")
-    # What is not there any more cannot be fetched again from anybody.
+    # Records that are not there any more cannot be fetched again from anybody.
     remove_durably(fs, f"{directory}/{layout.HEALING}")
     write_meta(fs, f"{directory}/{layout.META_PROPERTIES}", after)

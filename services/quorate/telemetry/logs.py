@@ -8,8 +8,8 @@ notes as it is; what a reader would search for goes beside it as fields:
 The field names `time`, `level`, `logger`, `message` and `error` are the line's own, and so are
 `trace_id` and `span_id` where a span is current.
 
-What others can make this process say over and over, or what it says at each try, is logged with a
-key in the field `repeats`: of one key a line a minute is written, with the number of those left out
+A line that others can make this process say over and over, or that it says at each try, has a key
+in the field `repeats`: of one key a line a minute is written, with the number of those left out
 before it (rule 32). The key is no part of the line:
 
     log.info("refused: %s", why, extra={"repeats": why})

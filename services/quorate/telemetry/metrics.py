@@ -62,8 +62,8 @@ class Readings:
     ) -> None:
         """`read` gives values by names of `meters`; one that ends in `_total` is a counter.
 
-        What it leaves out is absent from the scrape: a number that only a leader knows is not 0
-        elsewhere.
+        A number that it leaves out is absent from the scrape: one that only a leader knows is not
+        0 elsewhere.
         """
         self._read = read
         self._labels = dict(labels)

@@ -1,8 +1,8 @@
 """What makes spans, where tracing is on: provider, ids, limits; loaded by `telemetry.tracing`.
 
 Which roots are recorded is decided where they begin: elections and changes of the voters always,
-calls by their method (rpc/spans.py). What is not recorded has no span at all, and what has a parent
-does as its parent does.
+calls by their method (rpc/spans.py). A call that is not recorded has no span at all, and one with a
+parent does as that does.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class Tracing:
         trace.get_current_span().set_attributes(attributes)
 
     def failed(self, words: str) -> None:
-        """What the current span stands for did not come about."""
+        """The deed that the current span stands for did not come about."""
         trace.get_current_span().set_status(trace.StatusCode.ERROR, words)
 
     def event(self, name: str, attributes: Attributes) -> None:

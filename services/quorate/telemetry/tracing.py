@@ -122,7 +122,7 @@ def annotate(attributes: Attributes) -> None:
 
 
 def failed(words: str) -> None:
-    """What the current span stands for did not come about."""
+    """The deed that the current span stands for did not come about."""
     if _active is not None:
         _active.failed(words)
 

@@ -65,7 +65,7 @@ class _Heartbeat:
         if registration.fenced:
             if request.want_shut_down:
                 return self._shut_down()
-            # What its last incarnation led is led by others before this one may lead anything.
+            # Others lead what its last incarnation led before this one may lead anything.
             is_settled = not self._context.soft.of(Settling).concerns(request.broker_id)
             if self._is_caught_up and is_settled and not request.want_fence:
                 return self._unfence()

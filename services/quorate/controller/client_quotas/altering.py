@@ -60,7 +60,7 @@ def _propose(
         problem = None if op.remove else value_problem(limits, op.key, op.value)
         if problem is not None:
             raise RefusedError(ErrorCode.INVALID_REQUEST, problem)
-        # What a log once had may be removed, whatever its key.
+        # A quota that a log once had may be removed, whatever its key.
         after[op.key] = None if op.remove else op.value
     changes = [(name, value) for name, value in after.items() if value != before.get(name)]
     if not proposal.add(quota_records(key, changes)):

@@ -1,8 +1,8 @@
 """What to watch of a quorum (`docs/metrics.md`), judged from its log.
 
 Each threshold is Kafka's custom: above it a verdict is `warn`, above ten times as much `critical`.
-Two leaders of an epoch and damage are `critical` at once. What the log does not tell is `unknown`,
-with what would.
+Two leaders of an epoch and damage are `critical` at once. A number that the log does not tell is
+`unknown`, with what would.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The metadata at one moment: every record up to there, worked into one entry for each thing.
 
 One aggregation over the log finds for each topic, partition, broker, config and ACL the newest word
-on every field; `image_tables` makes tables of the entries. What changes often (leader, ISR) is the
-newest value by offset; what changes seldom is kept as a short list and folded afterwards.
+on every field; `image_tables` makes tables of the entries. A field that changes often (leader, ISR)
+is the newest value by offset; one that changes seldom is a short list, folded afterwards.
 """
 
 from __future__ import annotations

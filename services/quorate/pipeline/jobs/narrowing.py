@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What is empty changes nothing; `order` has names to sort by, and whether each goes down."""
+    """An empty field changes nothing; `order` has names to sort by, and whether each goes down."""
 
     columns: tuple[str, ...] = ()
     where: str | None = None

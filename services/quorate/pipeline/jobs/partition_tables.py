@@ -1,7 +1,7 @@
 """What is told of states of partitions, in Arrow and numpy, without Spark: histories and sums.
 
-A table is made a window of states at a time. What lasts over its end is held back, as one row, and
-joined with what the next window begins with.
+A table is made a window of states at a time. A state that lasts over its end is held back, as one
+row, and joined with the first of the next window.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.pipeline.jobs.registry import Job
 
 FORMAT: Final = "kraft"
-# What is not asked for is neither decoded nor copied: JSON and values take longer than all else.
+# Columns nobody asked for are not decoded or copied: JSON and values take longer than all else.
 _TYPED_OPTIONS: Final = {
     "payload": "control",
     "columns": "offset,leader_epoch,timestamp,is_control,record_type,payload,segment,crc_valid,"
@@ -55,7 +55,7 @@ def run_job(job: Job, arguments: argparse.Namespace) -> int:
         if not job.tables:
             status: int = module.run(arguments)
             return status
-        # What is wrong with the flags is told before Spark takes its seconds to start.
+        # Wrong flags are told of before Spark takes its seconds to start.
         options = source_options(job, arguments)
         names = chosen_tables(job, arguments)
         check_output(names, arguments.format, arguments.output)

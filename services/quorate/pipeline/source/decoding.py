@@ -1,7 +1,7 @@
 """What a reader found as Arrow batches of the frame.
 
 Batches that lie in one buffer are decoded together, in columns; control records, and the few that
-columns cannot take, one by one. What is in memory is a buffer and what was made of it, however long
+columns cannot take, one by one. Only a buffer and what is made of it are in memory, however long
 the log is and however large its batches are.
 """
 

@@ -71,7 +71,7 @@ class _SplitReader:
                 for batch in scan_batches(self.file, end, self.position, chunk_bytes=BUFFER_BYTES):
                     yield from self.take(batch)
                     if self.expected is not None and self.expected >= self.split.high:
-                        # What follows is not asked for, and may be on its way to the disk.
+                        # The next batch is not asked for, and may be on its way to the disk.
                         return
             except CorruptBatchError as error:
                 yield self.skip(error)

@@ -33,7 +33,7 @@ class EndingsHaveCauses(Invariant):
             case Ending.STOPPED | Ending.LATE:
                 has_cause = node.is_stopping
             case Ending.CRASHED:
-                # What crashed it is raised as it is.
+                # The error that crashed it is raised as it is.
                 has_cause = True
             case _:
                 has_cause = not _CAUSES.get(ending, frozenset()).isdisjoint(node.faults_met)

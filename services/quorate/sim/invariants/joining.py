@@ -43,7 +43,7 @@ class NewVotersHaveTheLog(Invariant):
             known.append((node.local_ms, progress.high_watermark))
 
     def changing(self, node: SeenNode) -> None:
-        # What is decided may be written much later, when a disk hangs.
+        # A decision may be written much later, when a disk hangs.
         self._decided_ms[node.node_id] = node.local_ms
 
     def appended(self, node: SeenNode, entry: Entry) -> None:

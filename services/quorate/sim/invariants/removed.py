@@ -25,7 +25,7 @@ class RemovedLeadersResign(Invariant):
         voters = node.log.voters
         if not voters.voters or holds(voters, node.key):
             return
-        # What lies below the log's start is committed.
+        # Records below the log's start are committed.
         since = max((e.base for e in node.log.entries if e.voters is not None), default=-1)
         if since < progress.high_watermark:
             raise Violation(
