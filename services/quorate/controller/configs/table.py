@@ -156,7 +156,11 @@ def is_sensitive(name: str) -> bool:
 
 def topic_config_problem(entries: Iterable[tuple[str, str]]) -> str | None:
     """What is wrong with configurations of a topic, naming the key; None when all are fine."""
+    seen: set[str] = set()
     for name, value in entries:
+        if name in seen:
+            return f"The configuration {name!r} occurs twice; give it once."
+        seen.add(name)
         spec = TOPIC_CONFIGS.get(name)
         if spec is None:
             return f"There is no topic configuration {name!r}; check its spelling."

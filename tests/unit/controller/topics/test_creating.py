@@ -160,6 +160,11 @@ def test_before_directories_were_registered_nobody_knows_them(
             "There is no topic configuration 'nope'; check its spelling.",
         ),
         (
+            NewTopic("a", configs=(("retention.ms", "1"), ("retention.ms", "2"))),
+            ErrorCode.INVALID_CONFIG,
+            "The configuration 'retention.ms' occurs twice; give it once.",
+        ),
+        (
             NewTopic("a", 1, assignments=((1,),)),
             ErrorCode.INVALID_REQUEST,
             "Assignments say how many partitions and replicas there are; leave partitions and"
