@@ -171,15 +171,23 @@ class Changes:
         return next((e for e in listeners if e.name == self.r.config.listener_name), None)
 
     def why_unreachable(self, listeners: tuple[Endpoint, ...]) -> Obstacle | None:
-        """All voters share the listener by which they reach each other."""
-        if self.address(listeners) is not None:
+        """All voters share the listener by which they reach each other, and have each name once.
+
+        Of two addresses under one name the other replicas would call either, and a voter that
+        corrects its own entry would not get rid of the second.
+        """
+        names = [endpoint.name for endpoint in listeners]
+        shown = ", ".join(names)
+        if len(set(names)) < len(names):
+            text = f"listeners has {shown}: name each once"
+        elif self.address(listeners) is None:
+            wanted = self.r.config.listener_name
+            text = (
+                f"listeners has {shown or 'none'}: the voters reach each other by {wanted}, "
+                "so add that one"
+            )
+        else:
             return None
-        wanted = self.r.config.listener_name
-        names = ", ".join(endpoint.name for endpoint in listeners)
-        text = (
-            f"listeners has {names or 'none'}: the voters reach each other by {wanted}, "
-            "so add that one"
-        )
         return Obstacle(ErrorCode.INVALID_REQUEST, Reason.INVALID_LISTENERS, text)
 
     def why_unwritable(self, voters: VoterSet) -> Obstacle | None:

@@ -33,12 +33,13 @@ def append_epoch_start(replica: Replica, granted: tuple[NodeId, ...]) -> None:
 def drifted_entry(replica: Replica) -> Voter | None:
     """What this voter's entry should be; None when it is, or when this is no voter.
 
-    Listeners of other names stay: another program may serve them on this directory.
+    Listeners of other names stay: another program may serve them on this directory. A name that
+    stands in an entry twice is left once.
     """
     entry = replica.voters.voter(replica.key)
     if entry is None:
         return None
-    own = {endpoint.name: endpoint for endpoint in replica.config.endpoints}
-    kept = tuple(own.pop(endpoint.name, endpoint) for endpoint in entry.endpoints)
-    current = Voter(replica.key, (*kept, *own.values()))
+    named = {endpoint.name: endpoint for endpoint in entry.endpoints}
+    named |= {endpoint.name: endpoint for endpoint in replica.config.endpoints}
+    current = Voter(replica.key, tuple(named.values()))
     return None if current == entry else current

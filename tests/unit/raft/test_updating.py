@@ -144,6 +144,16 @@ def test_listeners_of_other_names_are_kept() -> None:
     assert sent.request.listeners == (both[0], *MOVED)
 
 
+def test_a_listener_that_an_entry_has_twice_is_left_once() -> None:
+    other = Endpoint("X", "node-2", 9093)
+    twice = Voter(cores.key(2), (*cores.endpoints(2), other, *MOVED))
+    known = cores.voters(1, 2, 3).with_voter(twice)
+    _core, update = moved_follower(endpoints=cores.endpoints(2), voters=known)
+    (sent,) = updates(update)
+    assert isinstance(sent.request, m.UpdateRaftVoterRequest)
+    assert sent.request.listeners == (*cores.endpoints(2), other)
+
+
 def test_at_kraft_version_0_each_leader_is_told_once() -> None:
     core, update = moved_follower(kraft_version=0)
     (sent,) = updates(update)
@@ -195,6 +205,11 @@ def test_an_entry_that_is_as_it_should_be_is_not_appended_again() -> None:
         ),
         (
             replace(UPDATE, listeners=(Endpoint("CONTROLLER", "node-3", 9093),)),
+            ErrorCode.INVALID_REQUEST,
+            m.Reason.INVALID_LISTENERS,
+        ),
+        (
+            replace(UPDATE, listeners=(*cores.endpoints(3), *MOVED)),
             ErrorCode.INVALID_REQUEST,
             m.Reason.INVALID_LISTENERS,
         ),
