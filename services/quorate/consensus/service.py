@@ -121,7 +121,7 @@ def _told_apart_by(config: ControllerConfig) -> dict[str, str | int]:
 
 
 def _refusal(config: ControllerConfig, error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, FileNotFoundError) and not os.path.exists(config.log.directory):
         return f"metadata.log.dir {config.log.directory} does not exist: format it first"
     return str(error)
 

@@ -6,6 +6,7 @@ all memory, or ends with a bare errno does not say so. These say it, with the fi
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from typing import Final
@@ -31,6 +32,8 @@ def open_regular(path: str, flags: int, mode: int = 0o644) -> int:
     except OSError as error:
         # A directory is not opened for writing, a socket not at all: say what it is all the same.
         _refuse(_mode_of(path), error)
+        if error.errno in (errno.ENOENT, errno.ELOOP) and os.path.islink(path):
+            raise UnfitFileError("it is a symbolic link that leads nowhere") from error
         raise
     kind = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(kind):

@@ -40,6 +40,16 @@ def test_what_is_no_file_is_named(kind: str, flags: int, tmp_path: Path) -> None
         os.close(open_regular(str(path), flags))
 
 
+@pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR, os.O_RDWR | os.O_CREAT])
+@pytest.mark.parametrize("target", ["x", "no/file"])
+def test_a_link_that_leads_nowhere_is_told_from_a_missing_file(
+    flags: int, target: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x").symlink_to(tmp_path / target)
+    with pytest.raises(UnfitFileError, match="a symbolic link that leads nowhere"):
+        os.close(open_regular(str(tmp_path / "x"), flags))
+
+
 def test_a_missing_file_is_missing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_regular(str(tmp_path / "x"))
