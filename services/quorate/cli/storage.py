@@ -16,6 +16,7 @@ from quorate.cli import storage_rescue
 from quorate.cli.identities import draw_uuid, parse_cluster_id
 from quorate.cli.output import CommandError, fail, parse_setting, print_json
 from quorate.consensus.config import ControllerConfig, load_config
+from quorate.consensus.part_settings import storage_config
 from quorate.controller.features.levels import METADATA_VERSION, SUPPORTED_FEATURES
 from quorate.records.cluster import FeatureLevelRecord
 from quorate.records.ids import (
@@ -29,12 +30,13 @@ from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.numbers import is_whole_number, whole_number
 from quorate.settings.properties import NODE_ID_MAX, ConfigError, parse_address
-from quorate.storage.errors import StorageError
+from quorate.storage.errors import DirectoryInUseError, StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
-from quorate.storage.layout import META_PROPERTIES
+from quorate.storage.layout import LOG_DIR, META_PROPERTIES
 from quorate.storage.lock import DirectoryLock
 from quorate.storage.meta import MetaProperties, encode_meta, read_meta
+from quorate.storage.recovery import examine
 from quorate.storage.rescue_record import refuse_unfinished
 
 if TYPE_CHECKING:
@@ -141,8 +143,10 @@ class FormatPlan:
 
 def format_storage(arguments: argparse.Namespace) -> int:
     """Format the directory of the properties; 1 when anything is wrong."""
+    where: str = arguments.config
     try:
         config = load_config(arguments.config, os.environ)
+        where = config.log.directory
         plan = make_plan(arguments, config)
         if _is_formatted(plan, may_be=arguments.ignore_formatted):
             print("All of the log directories are already formatted.")
@@ -160,7 +164,7 @@ def format_storage(arguments: argparse.Namespace) -> int:
     except (CommandError, ConfigError, StorageError) as error:
         return fail(str(error))
     except OSError as error:
-        return fail(f"{error.filename or arguments.config}: {error.strerror}")
+        return fail(f"{error.filename or where}: {error.strerror}")
     return 0
 
 
@@ -354,12 +358,30 @@ def show_info(arguments: argparse.Namespace) -> int:
                 f"{directory} is that of node {meta.node_id}, but node.id is {config.node_id}:"
                 " correct node.id, or metadata.log.dir"
             )
+    if not problems:
+        problems += _why_no_start(fs, config)
     if arguments.output == "json":
         found = [directory] if is_there else []
         print_json({"log_directories": found, "metadata": properties, "problems": problems})
     else:
         _print_info(directory if is_there else None, properties, problems)
     return 1 if problems else 0
+
+
+def _why_no_start(fs: OsFileSystem, config: ControllerConfig) -> list[str]:
+    """What recovery would refuse. A directory in use is judged by its owner, who changes it."""
+    directory = config.log.directory
+    try:
+        DirectoryLock(directory).check()
+        if fs.exists(f"{directory}/{LOG_DIR}"):
+            examine(fs, directory, storage_config(config), is_rescue=False)
+    except DirectoryInUseError:
+        return []
+    except StorageError as error:
+        return [str(error)]
+    except OSError as error:
+        return [f"{error.filename or directory}: {error.strerror}"]
+    return []
 
 
 def _properties(meta: MetaProperties | None) -> dict[str, str]:

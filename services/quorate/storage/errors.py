@@ -21,6 +21,10 @@ class StorageError(Exception):
     """The directory cannot be used as it is; the message says where and what to do about it."""
 
 
+class DirectoryInUseError(StorageError):
+    """Another process holds the lock of the directory."""
+
+
 class DamagedLogError(StorageError):
     """A batch that was whole once does not check any more, found while serving it (rule 17)."""
 

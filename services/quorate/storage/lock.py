@@ -12,7 +12,7 @@ import os
 from typing import Self
 
 from quorate.settings.regular_files import UnfitFileError, open_regular
-from quorate.storage.errors import StorageError
+from quorate.storage.errors import DirectoryInUseError, StorageError
 from quorate.storage.layout import LOCK
 
 _PID_BYTES_MAX = 32
@@ -26,7 +26,7 @@ class DirectoryLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock. Raises StorageError that names the process which holds it."""
+        """Take the lock. Raises DirectoryInUseError that names the process which holds it."""
         descriptor = self._open(os.O_RDWR | os.O_CREAT)
         self._lock(descriptor, fcntl.LOCK_EX)
         os.ftruncate(descriptor, 0)
@@ -34,7 +34,7 @@ class DirectoryLock:
         self._descriptor = descriptor
 
     def check(self) -> None:
-        """Raises StorageError that names the process which holds the lock; changes nothing."""
+        """Raises DirectoryInUseError that names the process which holds it; changes nothing."""
         try:
             descriptor = self._open(os.O_RDONLY)
         except FileNotFoundError:
@@ -55,7 +55,7 @@ class DirectoryLock:
         except (BlockingIOError, PermissionError):
             owner = os.pread(descriptor, _PID_BYTES_MAX, 0).decode("ascii", "replace").strip()
             os.close(descriptor)
-            raise StorageError(
+            raise DirectoryInUseError(
                 f"{self.path} is held by {f'process {owner}' if owner else 'another program'}: a "
                 "directory belongs to one process. Stop that one, or use another metadata.log.dir"
             ) from None

@@ -90,9 +90,11 @@ def recover(
     return _Recovery(fs, metadata_log_dir, config, is_rescue=is_rescue).run()
 
 
-def examine(fs: FileSystem, metadata_log_dir: str, config: StorageConfig) -> Examined:
+def examine(
+    fs: FileSystem, metadata_log_dir: str, config: StorageConfig, *, is_rescue: bool = True
+) -> Examined:
     """Read and judge a directory as `recover` does, and change nothing. Raises StorageError."""
-    return _Recovery(fs, metadata_log_dir, config, is_rescue=True).examine()
+    return _Recovery(fs, metadata_log_dir, config, is_rescue=is_rescue).examine()
 
 
 class _Recovery:
@@ -115,8 +117,6 @@ class _Recovery:
         self.fs.make_dirs(self.log_dir)
         found = self._find(meta)
         verdict, state, voters = self._weigh(found)
-        if verdict.is_damage and found.healing.remembered_end is None and not self.is_rescue:
-            self.refusing.nobody_to_heal_from(voters, found, verdict)
         repair = Repair(self.fs, self.directory, meta, found.flushed_file)
         healing = repair.remember(found.healing, verdict, voters, abstains=state.abstains)
         if found.election is None:
@@ -165,7 +165,10 @@ class _Recovery:
                 flushed=flushed_offset,
             )
         self._report(found, verdict)
-        return verdict, state, self._voters_in_force(found, state)
+        voters = self._voters_in_force(found, state)
+        if verdict.is_damage and found.healing.remembered_end is None and not self.is_rescue:
+            self.refusing.nobody_to_heal_from(voters, found, verdict)
+        return verdict, state, voters
 
     # --- reading ----------------------------------------------------------------------------------
 

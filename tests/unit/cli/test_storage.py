@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +17,7 @@ from quorate.records.cluster import FeatureLevelRecord
 from quorate.records.ids import (
     Epoch,
     NodeId,
+    Offset,
     ReplicaKey,
     format_uuid,
     parse_uuid,
@@ -24,10 +29,13 @@ from quorate.storage.layout import (
     BOOTSTRAP_CHECKPOINT,
     BOOTSTRAP_ID,
     FIRST_BOOTSTRAP,
+    FLUSHED_END,
+    LOCK,
     LOG_DIR,
     META_PROPERTIES,
     RESCUE,
     checkpoint_name,
+    segment_name,
 )
 from quorate.storage.meta import read_meta
 from quorate.storage.snapshots import read_content
@@ -45,6 +53,14 @@ OTHER_CLUSTER = "AAECAwQFBgcICQoLDA0ODw"
 DIRECTORIES = ("3Db5QLSqSZieL3rJBUUegA", "4zlKbXFVTbSgWKyQqYwM7g")
 VOTERS = f"1@one:9094:{DIRECTORIES[0]},2@two:9095:{DIRECTORIES[1]}"
 STATIC = {"controller.quorum.voters": "1@one:9094,2@two:9095"}
+
+OWNER = """
+import fcntl, sys
+file = open(sys.argv[1], "a")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
 
 
 @pytest.fixture
@@ -258,6 +274,49 @@ def test_an_interrupted_rescue_is_a_problem(run: Format, directory: Path) -> Non
     (directory / RESCUE).write_text("{}")
     status, _, err = run("info")
     assert (status, f"{directory / RESCUE}: malformed" in err) == (1, True)
+
+
+def test_info_says_what_recovery_would_refuse(run: Format, directory: Path) -> None:
+    run("format", "-t", CLUSTER, "-s")
+    log_dir = directory / LOG_DIR
+    (log_dir / segment_name(Offset(0))).write_bytes(b"x")
+    status, out, err = run("info")
+    assert (status, f"cluster.id={CLUSTER}" in out) == (1, True)
+    assert f"{log_dir}/quorum-state is missing" in err
+    assert not (log_dir / "quorum-state").exists()
+
+
+def test_info_names_what_is_no_file(run: Format, directory: Path) -> None:
+    run("format", "-t", CLUSTER, "-s")
+    os.mkfifo(directory / FLUSHED_END)
+    status, _, err = run("info")
+    assert (status, f"{directory / FLUSHED_END}: it is a pipe" in err) == (1, True)
+
+
+def test_info_leaves_a_directory_in_use_to_its_owner(run: Format, directory: Path) -> None:
+    run("format", "-t", CLUSTER, "-s")
+    os.mkfifo(directory / FLUSHED_END)
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(directory / LOCK)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"held\n"
+        assert run("info")[0] == 0
+        owner.kill()
+
+
+def test_a_disk_without_space_is_named_and_not_the_settings(
+    run: Format, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    status, _, err = run("format", "-t", CLUSTER, "-s")
+    assert (status, err) == (1, f"error: {directory}: No space left on device\n")
 
 
 def test_info_of_another_node_is_a_problem(run: Format, directory: Path) -> None:
