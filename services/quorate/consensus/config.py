@@ -16,7 +16,7 @@ from quorate.consensus.timeouts import QuorumSettings
 from quorate.records.ids import Millis, NodeId, ReplicaKey
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.listeners import read_listeners
-from quorate.settings.numbers import is_whole_number
+from quorate.settings.numbers import INT16_MAX, INT32_MAX, is_whole_number
 from quorate.settings.properties import (
     NODE_ID_MAX,
     PORT_MAX,
@@ -112,8 +112,10 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         transport=read_transport(settings),
         access=read_access(settings),
         broker_session_timeout_ms=settings.integer("broker.session.timeout.ms", 9000, minimum=1),
-        num_partitions=settings.integer("num.partitions", 1, minimum=1),
-        default_replication_factor=settings.integer("default.replication.factor", 1, minimum=1),
+        num_partitions=settings.integer("num.partitions", 1, minimum=1, maximum=INT32_MAX),
+        default_replication_factor=settings.integer(
+            "default.replication.factor", 1, minimum=1, maximum=INT16_MAX
+        ),
         shutdown_timeout_ms=Millis(settings.integer("shutdown.timeout.ms", 5000)),
         tracing=read_tracing(settings, environment),
         log_level=settings.text("log.level", "INFO"),
