@@ -310,6 +310,17 @@ def _initial_voters(text: str, config: ControllerConfig) -> VoterSet:
                 f"--initial-controllers: node {node_id} is there twice: name each voter once"
             )
         endpoint = Endpoint(config.peers.name, host, port)
+        for other in voters.values():
+            if directory_id == other.key.directory_id:
+                raise CommandError(
+                    f"--initial-controllers: nodes {other.key.node_id} and {node_id} have one"
+                    " directory id: draw each its own with `quorate storage random-uuid`"
+                )
+            if endpoint in other.endpoints:
+                raise CommandError(
+                    f"--initial-controllers: nodes {other.key.node_id} and {node_id} have one"
+                    f" address, {address}: give each its own"
+                )
         voters[node_id] = Voter(ReplicaKey(node_id, directory_id), (endpoint,))
     return VoterSet.of(voters.values())
 

@@ -226,6 +226,18 @@ def test_a_directory_of_another_cluster_is_not_ignored(run: Format, directory: P
         (("-I", "1@one:9094:short"), {}, "--initial-controllers: '1@one:9094:short': "),
         (("-I", f"1@one:9094:{'A' * 22}"), {}, f"{'A' * 22} is no directory id"),
         (("-I", f"{VOTERS},{VOTERS}"), {}, "node 1 is there twice"),
+        (
+            ("-I", f"1@one:9094:{DIRECTORIES[0]},2@two:9094:{DIRECTORIES[0]}"),
+            {},
+            "nodes 1 and 2 have one directory id: draw each its own",
+        ),
+        (
+            ("-I", f"1@one:9094:{DIRECTORIES[0]},2@one:9094:{DIRECTORIES[1]}"),
+            {},
+            "nodes 1 and 2 have one address, one:9094: give each its own",
+        ),
+        (("-I", f"1@\udcff:9094:{DIRECTORIES[0]}"), {}, "--initial-controllers has '\\udcff:9094'"),
+        (("-I", f"1@{'h' * 256}:9094:{DIRECTORIES[0]}"), {}, "--initial-controllers has 'hhhhhh"),
         (("-I", VOTERS), {"node.id": "3"}, "node.id 3 is not among them"),
         (("-s",), {"node.id": "one"}, "node.id is 'one'"),
     ],
