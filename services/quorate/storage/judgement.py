@@ -70,11 +70,16 @@ def judge(evidence: Evidence) -> Verdict:
     if log.problem is not None:
         path = log.segments[log.problem.segment].path
         why.append(f"{path}: byte {log.problem.position}: {log.problem.reason}")
+    is_damage = is_damage and most > end
+    if is_damage and not why:
+        # Cut between two batches, a log checks to its last byte and is not all that it was.
+        path = log.segments[log.segment].path
+        why.append(f"{path}: byte {log.position}: the log ends here")
     return Verdict(
         keeps_log=misfit is None,
         end=end,
         remembered_end=most if most > end else None,
-        is_damage=is_damage and most > end,
+        is_damage=is_damage,
         why=tuple(why),
     )
 

@@ -141,3 +141,9 @@ def test_a_verdict_says_why() -> None:
         "the log ends at 50@3, before the newest snapshot 79@3",
         "00000000000000000000.log: byte 10: torn",
     ]
+
+
+def test_a_log_that_was_cut_between_two_batches_says_where_it_ends() -> None:
+    verdict = judge(replace(SOUND, log=log_of(0, at(40, 3))))
+    assert verdict.is_damage
+    assert verdict.why == (f"{LOG_DIR}/00000000000000000000.log: byte 0: the log ends here",)
