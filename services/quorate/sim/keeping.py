@@ -47,7 +47,7 @@ class Keeper:
             strike()
             return
         deed = self._draw_death(node, doom)
-        self.stage.remember(deed)
+        self.stage.remember_death(deed)
         deed.strike(self.stage, node)
         self._expose(node)
 

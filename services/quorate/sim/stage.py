@@ -68,6 +68,13 @@ class Stage:
         """It happens just now."""
         self.done.append(DoneDeed(self.world.now_us, deed))
 
+    def remember_death(self, deed: Deed) -> None:
+        """It strikes just now. Its steps count from the beginning of this instant."""
+        now_us, place = self.world.now_us, len(self.done)
+        while place and self.done[place - 1].at_us == now_us:
+            place -= 1
+        self.done.insert(place, DoneDeed(now_us, deed))
+
     def end(self) -> None:
         """Faults stop: the network heals, disks are repaired, everything runs again."""
         self.is_over = True

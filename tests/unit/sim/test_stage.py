@@ -58,6 +58,14 @@ def test_deeds_are_remembered_with_their_moment(stage: Stage) -> None:
     assert stage.done == [(now_us, deed)]
 
 
+def test_a_death_is_remembered_before_the_deeds_in_which_it_struck(stage: Stage) -> None:
+    """Done after them it would count none of their steps."""
+    now_us = stage.world.now_us
+    stage.do(deed := WriteRecords())
+    stage.remember_death(death := Die(who=1, step=3, down_us=SECOND_US))
+    assert stage.done == [(now_us, death), (now_us, deed)]
+
+
 def test_nothing_is_done_once_faults_have_stopped(stage: Stage) -> None:
     stage.end()
     stage.do(Kill(who=1, down_us=SECOND_US))
