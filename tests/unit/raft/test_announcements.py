@@ -11,7 +11,7 @@ from quorate.raft import messages as m
 from quorate.raft.notes import NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, ReplicaKey, ReplyToken
-from tests.unit.raft import cores
+from tests.unit.raft import cores, traffic
 from tests.unit.raft.expecting import expect, saved, told
 
 
@@ -153,18 +153,39 @@ def test_a_resigned_leader_tells_every_voter_until_each_has_acknowledged() -> No
 def test_a_voter_that_does_not_answer_is_told_once_more_of_the_end() -> None:
     core = cores.leader()
     update = core.step(api.ResignRequested("the disk is full"), Millis(2001))
-    assert update.wake_at_ms == 2251
-    assert sorted(cores.calls(core.step(api.TimerFired(), Millis(2251)))) == [2, 3]
+    expect(
+        update,
+        traffic.end_sent(8, 2, 2, 3),
+        traffic.end_sent(9, 3, 2, 3),
+        cores.progress("resigned", 1, leader_id=1),
+        wake_at_ms=2251,
+        notes=((NoteKind.ROLE_TAKEN, "the disk is full: leader becomes resigned in epoch 1"),),
+    )
+    expect(
+        core.step(api.TimerFired(), Millis(2251)),
+        traffic.end_sent(10, 2, 2, 3),
+        traffic.end_sent(11, 3, 2, 3),
+        wake_at_ms=2501,
+    )
 
 
 def test_a_resigned_leader_that_nobody_follows_goes_on_in_the_next_epoch() -> None:
     core = cores.leader()
     core.step(api.ResignRequested("test"), Millis(2001))
-    update = core.step(api.TimerFired(), Millis(3501))
-    assert told(core).role == "unattached"
-    assert told(core).epoch == 2
-    # It has waited a whole election timeout already.
-    assert update.wake_at_ms == 3501
+    expect(
+        core.step(api.TimerFired(), Millis(3501)),
+        api.SaveElection(m.ElectionState(Epoch(2)), 1, cores.voters(1, 2, 3)),
+        traffic.discovery_sent(10, 3, 1, node_id=1, to=3, epoch=2),
+        cores.progress("unattached", 2),
+        # It has waited a whole election timeout already.
+        wake_at_ms=3501,
+        notes=(
+            (
+                NoteKind.ROLE_TAKEN,
+                "nobody took over: resigned becomes unattached in epoch 2",
+            ),
+        ),
+    )
     core.step(api.TimerFired(), Millis(3501))
     assert told(core).role == "prospective"
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.raft.calls import CallKind
+from quorate.raft.elections import REPEAT_SHARE
 from quorate.raft.notes import NoteKind
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import UNKNOWN_OFFSET, Epoch, Millis, NodeId, Offset
+from quorate.records.ids import UNKNOWN_OFFSET, CallId, Epoch, Millis, NodeId, Offset
 from tests.unit.raft import cores, traffic
 from tests.unit.raft.expecting import expect, told
 
@@ -24,10 +25,7 @@ def test_a_follower_fetches_again_only_after_its_log_is_flushed() -> None:
         api.AppendToLog(Offset(0), cores.end(5, 1), cores.FIRST),
         wake_at_ms=cores.config().fetch_timeout_ms,
     )
-    update = cores.flush(core, now_ms=3)
-    ((_, request),) = cores.calls(update).values()
-    assert isinstance(request, m.FetchRequest)
-    assert (request.fetch_offset, request.last_fetched_epoch) == (5, 1)
+    expect(cores.flush(core, now_ms=3), traffic.fetch_sent(3, 5, 1), wake_at_ms=2000)
 
 
 def test_rule_14_a_flush_of_an_older_generation_counts_for_nothing() -> None:
@@ -52,8 +50,16 @@ def test_rule_17_batches_that_do_not_continue_the_log_are_refused() -> None:
         b"", (m.BatchInfo(base_offset=Offset(1), last_offset=Offset(1), epoch=Epoch(1)),)
     )
     update = cores.answer(core, cores.under_way(core), cores.fetch_answer(records=gap), now_ms=2)
-    assert update.effects == ()
-    assert "offset 1 where 0 is next" in update.notes[0].text
+    expect(
+        update,
+        wake_at_ms=18,
+        notes=(
+            (
+                NoteKind.CONTRADICTED,
+                "does not believe leader 1: offset 1 where 0 is next; nothing is changed",
+            ),
+        ),
+    )
 
 
 def test_an_epoch_that_begins_without_a_leader_change_is_refused() -> None:
@@ -62,7 +68,17 @@ def test_an_epoch_that_begins_without_a_leader_change_is_refused() -> None:
         b"", (m.BatchInfo(base_offset=Offset(0), last_offset=Offset(0), epoch=Epoch(1)),)
     )
     update = cores.answer(core, cores.under_way(core), cores.fetch_answer(records=batch), now_ms=2)
-    assert update.effects == ()
+    expect(
+        update,
+        wake_at_ms=18,
+        notes=(
+            (
+                NoteKind.CONTRADICTED,
+                "does not believe leader 1: epoch 1 without a LeaderChange at 0, after 0; "
+                "nothing is changed",
+            ),
+        ),
+    )
 
 
 def test_a_follower_cuts_where_its_leader_diverges_once_the_disk_has() -> None:
@@ -133,8 +149,25 @@ def test_the_high_watermark_is_not_learned_from_an_answer_that_diverges() -> Non
 
 def test_a_fetch_timeout_asks_for_pre_votes() -> None:
     core = cores.follower()
-    core.step(api.TimerFired(), Millis(2001))
-    assert told(core).role == "prospective"
+    expect(
+        core.step(api.TimerFired(), Millis(2001)),
+        *(
+            api.SendRequest(
+                CallId(call),
+                cores.peer(node),
+                cores.vote(2, node, 1, cores.end(0, 0), pre_vote=True),
+            )
+            for call, node in ((3, 1), (4, 3))
+        ),
+        cores.progress("prospective", 1, leader_id=1),
+        wake_at_ms=2001 + cores.part_of_election_timeout(REPEAT_SHARE),
+        notes=(
+            (
+                NoteKind.ROLE_TAKEN,
+                "no fetch from leader 1 for 2000 ms: follower becomes prospective in epoch 1",
+            ),
+        ),
+    )
 
 
 def test_an_unattached_replica_asks_the_voters_in_turn() -> None:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
+from quorate.raft.announcements import REPEAT_SHARE
 from quorate.raft.calls import CallKind
+from quorate.raft.notes import NoteKind
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, NodeId, Offset, ReplyToken
 from quorate.records.voters import Endpoint
-from tests.unit.raft import cores
-from tests.unit.raft.expecting import log_end, told
+from tests.unit.raft import cores, traffic
+from tests.unit.raft.expecting import expect, log_end, told
 
 if TYPE_CHECKING:
     from quorate.raft.core import RaftCore
@@ -28,9 +30,22 @@ def propose(core: RaftCore, *, now_ms: int, token: int) -> api.Update:
 def test_a_voter_with_the_whole_log_is_named_first_at_once() -> None:
     core = cores.grown_up_leader()
     update = cores.hand_over(core, 2, now_ms=4500)
-    assert cores.membership(update).error is ErrorCode.NONE
-    assert told(core).role == "resigned"
-    assert cores.successors(update) == [2, 3]
+    # It leads no more, and does not know yet who does.
+    nobody = m.LeaderInfo(None, Epoch(1))
+    expect(
+        update,
+        api.SendReply(ReplyToken(7), m.MembershipResponse(ErrorCode.NONE, "", nobody)),
+        traffic.end_sent(11, 2, 2, 3),
+        traffic.end_sent(12, 3, 2, 3),
+        cores.progress("resigned", 1, leader_id=1, high_watermark=3),
+        wake_at_ms=4500 + cores.part_of_election_timeout(REPEAT_SHARE),
+        notes=(
+            (
+                NoteKind.ROLE_TAKEN,
+                f"leadership goes to {cores.key(2)}: leader becomes resigned in epoch 1",
+            ),
+        ),
+    )
 
 
 def begun(update: api.Update) -> dict[int, api.Peer]:

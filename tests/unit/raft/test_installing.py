@@ -26,8 +26,13 @@ def test_a_snapshot_is_fetched_in_slices_and_installed() -> None:
             chunk=chunk,
         )
         update = cores.answer(core, cores.under_way(core, CallKind.FETCH_SNAPSHOT), part, now_ms=3)
-        assert api.WriteSnapshotChunk(snapshot, position, chunk) in update.effects
-    assert api.InstallSnapshot(snapshot_id=snapshot, generation=1) in update.effects
+        assert update.effects[0] == api.WriteSnapshotChunk(snapshot, position, chunk)
+    expect(
+        update,
+        api.WriteSnapshotChunk(snapshot, 3, b"de"),
+        api.InstallSnapshot(snapshot_id=snapshot, generation=1),
+        wake_at_ms=2000,
+    )
     info = m.SnapshotInfo(snapshot, 5)
     update = core.step(
         api.SnapshotInstalled(
@@ -35,10 +40,13 @@ def test_a_snapshot_is_fetched_in_slices_and_installed() -> None:
         ),
         Millis(4),
     )
-    assert told(core).high_watermark == 9
-    ((_, request),) = cores.calls(update).values()
-    assert isinstance(request, m.FetchRequest)
-    assert (request.fetch_offset, request.last_fetched_epoch) == (9, 1)
+    expect(
+        update,
+        traffic.fetch_sent(5, 9, 1, high_watermark=9),
+        cores.progress("follower", 1, leader_id=1, high_watermark=9),
+        wake_at_ms=2000,
+        notes=((NoteKind.SNAPSHOT_INSTALLED, "installed snapshot 9@1; voters are [1, 2]"),),
+    )
 
 
 def test_a_snapshot_that_is_gone_or_does_not_check_is_begun_anew() -> None:
@@ -130,6 +138,11 @@ def test_rule_16_a_healed_voter_forgets_what_it_once_had() -> None:
     cores.begin(core, 1, 1, now_ms=1)
     cores.answer(core, cores.under_way(core), cores.fetch_answer(records=cores.FIRST), now_ms=2)
     assert any("healing" in line for line in core.remarks())
-    update = cores.flush(core, now_ms=3)
-    assert api.ForgetRememberedEnd() in update.effects
+    expect(
+        cores.flush(core, now_ms=3),
+        api.ForgetRememberedEnd(),
+        traffic.fetch_sent(3, 5, 1),
+        wake_at_ms=2000,
+        notes=((NoteKind.HEALED, "healed: log end 5@1 has reached 5@1"),),
+    )
     assert core.remarks() == []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quorate.raft import api
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
-from quorate.records.ids import CallId, Epoch, NodeId, Offset, ReplyToken
+from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset, ReplyToken
 from tests.unit.raft import cores
 
 
@@ -33,6 +35,15 @@ def fetch_sent(
         replica_endpoints=cores.endpoints(node_id),
     )
     return api.SendRequest(CallId(call), cores.peer(to), request)
+
+
+def discovery_sent(
+    call: int, offset: int, last_epoch: int, *, node_id: int, to: int, epoch: int
+) -> api.SendRequest:
+    """How a replica asks somebody who leads: a Fetch that has no time."""
+    sent = fetch_sent(call, offset, last_epoch, node_id=node_id, to=to, epoch=epoch)
+    assert isinstance(sent.request, m.FetchRequest)
+    return replace(sent, request=replace(sent.request, max_wait_ms=Millis(0)))
 
 
 def begin_sent(call: int, to: int, *, leader_id: int = 1, epoch: int = 1) -> api.SendRequest:
