@@ -76,7 +76,7 @@ BUGS: Final = (
     Bug(
         "cut-told-last",
         "the core hears of what was cut or cleaned only after what came meanwhile (rule 14)",
-        (1795522677157,),
+        (41,),
         (Patch(RaftDriver, "hears_first", _hear_last),),
     ),
     Bug(

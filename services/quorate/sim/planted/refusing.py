@@ -60,7 +60,7 @@ BUGS: Final = (
     Bug(
         "another-cluster-operates",
         "an operator of another cluster changes the voters of this one (rule 27)",
-        (13,),
+        (18,),
         (Patch(Changes, "why_not_leader", _change_for_any_cluster),),
     ),
     Bug(

@@ -169,13 +169,13 @@ BUGS: Final = (
     Bug(
         "voters-not-rolled-back",
         "a voter set stays in force although the record that brought it was cut",
-        (5,),
+        (52,),
         (Patch(LogState, "truncate", _keep_voters),),
     ),
     Bug(
         "epoch-of-snapshot-forgotten",
         "a log that restarts at a snapshot does not know the epoch of what lies below it",
-        (11,),
+        (50,),
         (Patch(LogState, "restart_at", _forget_epoch),),
     ),
     Bug(
