@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,19 @@ def test_a_file_describes_many_topics(tmp_path: Path) -> None:
     file = tmp_path / "f.yaml"
     file.write_text("topics: {a: {partitions: 1}, b: {partitions: 2}}")
     assert created("--file", str(file)) == (NewTopic("a", 1), NewTopic("b", 2))
+
+
+@pytest.mark.parametrize(("kind", "what"), [("pipe", "a pipe"), ("device", "a device")])
+def test_a_list_of_topics_that_is_no_file_is_not_waited_for(
+    kind: str, what: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "topics.yaml"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.raises(CommandError, match=f"--file: .*topics.yaml: it is {what}"):
+        created("--file", str(path))
 
 
 def test_a_topic_is_shown_as_kafka_shows_it() -> None:

@@ -116,6 +116,8 @@ def test_callers_without_names_are_warned_about() -> None:
         ("controller.quorum.voters", "a:1", "write ID@HOST:PORT"),
         ("listeners", "OTHER://a:1", "listeners has no GRPC"),
         ("log.format", "xml", "must be one of key-value, json"),
+        ("num.partitions", "2147483648", "num.partitions.*2147483647"),
+        ("default.replication.factor", "32768", "default.replication.factor.*32767"),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name(key: str, value: str, problem: str) -> None:
