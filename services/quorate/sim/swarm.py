@@ -11,6 +11,7 @@ import multiprocessing
 import signal
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -47,8 +48,14 @@ def run_seeds(
         yield from map(run, seeds)
         return
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), begin_worker)
+    others = set(multiprocessing.active_children())
     try:
         yield from _in_order(pool, run, iter(seeds), jobs * AHEAD)
+    except BaseException:
+        # Nobody waits for the seeds that run now.
+        for process in set(multiprocessing.active_children()) - others:
+            process.kill()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -61,17 +68,30 @@ def _in_order(
 ) -> Iterator[SeedResult]:
     waiting: deque[Future[SeedResult]] = deque()
     while True:
-        waiting.extend(pool.submit(run, seed) for seed in islice(seeds, ahead - len(waiting)))
+        with _unheard(signal.SIGINT):
+            waiting.extend(pool.submit(run, seed) for seed in islice(seeds, ahead - len(waiting)))
         if not waiting:
             return
         yield waiting.popleft().result()
+
+
+@contextmanager
+def _unheard(number: signal.Signals) -> Iterator[None]:
+    """What begins meanwhile never hears that signal: threads and processes inherit who may.
+
+    Ctrl-C reaches all processes of a terminal. The first one tells what came of it and ends the
+    others; if these ended by themselves, it might see that before its own signal.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (number,))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def begin_worker() -> None:
     """For processes that only run seeds: a world lives as long as its seed, so hardly any of what
     the collector looks at again and again could go.
     """
-    # Ctrl-C reaches all processes of a terminal: the first one tells what came of it.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER)
