@@ -174,6 +174,7 @@ class _Stopping:
         self._waits_for = ""
         self._has_leave = False
         self._without_leave = ""
+        self._asks_others = False
         self.handed_over = False
         self.removed = False
 
@@ -193,6 +194,9 @@ class _Stopping:
                 nobody = m.LeaderInfo(None, Epoch(int(error.metadata.get("epoch", "0"))))
                 words = self._without_leave or "nobody leads who could give leave"
                 return self._prepared(nobody, is_voter=None, without_leave=words)
+            if self._asks_others and quorum.leader.leader_id not in (None, self._node_id):
+                # Another one than was asked may have won the election, or an answer was lost.
+                self.handed_over = True
             may_go = self._has_leave or bool(self._without_leave)
             step = next_step(quorum, self._node_id, self._fate, may_go=may_go)
             if isinstance(step, Ready):
@@ -258,6 +262,7 @@ class _Stopping:
             case LetOthersLead(successors):
                 successor = successors[self._turn % len(successors)]
                 self._turn += 1
+                self._asks_others = True
                 handing_over = m.TransferLeadershipRequest(_ANY_CLUSTER, successor)
                 refusal = await self._try(handing_over, self._backoff.deadline)
                 self.handed_over = self.handed_over or refusal is None

@@ -87,6 +87,21 @@ async def test_a_successor_that_lags_is_passed_over(quorum: ScriptedQuorum, besi
     assert names(quorum) == ["TakeLeave", "TransferLeadership", "TransferLeadership"]
 
 
+async def test_leadership_has_moved_also_where_another_voter_won_the_election(
+    quorum: ScriptedQuorum, beside: Beside
+) -> None:
+    async def moves_elsewhere(request: m.MembershipRequest) -> m.MembershipResponse:
+        answer = quorum.perform(request)
+        quorum.lead(3)
+        return answer
+
+    quorum.answers.append(moves_elsewhere)
+    answer = await beside.stub.PrepareStop(LEAVE)
+    assert (answer.handed_over, answer.removed, answer.is_voter) == (True, True, False)
+    assert answer.current_leader.leader_id == 3
+    assert names(quorum) == ["TransferLeadership", "RemoveRaftVoter"]
+
+
 async def test_a_second_call_waits_for_the_removal_of_the_first(
     quorum: ScriptedQuorum, beside: Beside
 ) -> None:
