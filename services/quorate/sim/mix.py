@@ -31,6 +31,8 @@ ROUND_TRIPS_OF_FETCH: Final = 20
 SESSION_MAX_MS: Final = 20_000
 # What faults last, beside the intervals between them.
 _LENGTHS: Final = ("duration_ms", "partition_ms", "restart_ms", "pause_ms", "hang_ms", "late_ms")
+# So many brokers write little enough for any fetch that may be set.
+_FEW_BROKERS: Final = 40
 # The timeouts, added up, of the worlds whose lengths are drawn in milliseconds.
 _USUAL_MS: Final = 2500
 _SLOWEST_PACE: Final = 10.0
@@ -46,14 +48,15 @@ def draw_mix(seed: int) -> WorldOptions:
     options = _with_bad_peers(options, Draws(seed, "bad peers"))
     options = _with_late_messages(options, Draws(seed, "late messages"))
     options = _with_spoiled_files(options, Draws(seed, "files"))
-    return _with_other_settings(options, Draws(seed, "settings"))
+    options = _with_other_settings(options, Draws(seed, "settings"))
+    return _with_wide_fetches(options)
 
 
 def _with_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
     """Brokers that come and go, few or many, and the topics that lie on them."""
     if not draws.chance(0.15):
         return options
-    brokers = draws.wide(2, 40)
+    brokers = draws.wide(2, _FEW_BROKERS)
     # Some hundred partitions in all, so that brokers that go together leave many slices of work.
     topics = draws.between(0, 6)
     return with_fields(
@@ -84,6 +87,18 @@ def _with_many_brokers(options: WorldOptions, draws: Draws) -> WorldOptions:
         session_timeout_ms=draws.one((3000, 9000)),
         silence_every_ms=draws.between(6000, 15_000),
         topics_every_ms=draws.between(1000, 4000),
+    )
+
+
+def _with_wide_fetches(options: WorldOptions) -> WorldOptions:
+    """What so many brokers write each second has to fit into what followers fetch in that time."""
+    if options.fleet.brokers <= _FEW_BROKERS:
+        return options
+    log = options.log
+    return with_fields(
+        options,
+        fetch_max_bytes=max(log.fetch_max_bytes, MIB),
+        chunk_bytes=max(log.chunk_bytes, MIB),
     )
 
 
