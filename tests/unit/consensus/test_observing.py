@@ -119,7 +119,7 @@ async def test_an_observer_that_raises_ends_neither_the_controller_nor_the_other
     await stack.close()
     assert stack.ended.result() is Ending.STOPPED
     assert memory.told[:3] == ["stepped NoneType", "saving 1", "saved"]
-    complaints = [line for line in caplog.records if line.message == "an observer failed"]
+    complaints = [line for line in caplog.records if line.getMessage() == "an observer failed"]
     assert {str(line.exc_info[1]) for line in complaints if line.exc_info} == {
         "submitted",
         "stepped",
@@ -152,7 +152,7 @@ def test_notes_are_logged_as_they_read_with_the_epoch_of_the_step(
     caplog.set_level(logging.INFO)
     NoteLog(lambda: Epoch(4)).stepped(None, api.Update((), None, (RESIGNED,)))
     (line,) = caplog.records
-    assert (line.name, line.message) == ("quorate.consensus.driver", RESIGNED.text)
+    assert (line.name, line.getMessage()) == ("quorate.consensus.driver", RESIGNED.text)
     assert (line.__dict__["epoch"], line.__dict__["repeats"]) == (4, (4, RESIGNED.text))
 
 
