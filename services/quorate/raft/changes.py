@@ -143,9 +143,10 @@ class Changes:
 
     def is_alive(self, progress: Progress | None) -> bool:
         """Whether a replica fetched within the fetch timeout."""
-        return self._is_recent(progress.last_fetch_ms if progress is not None else None)
+        return self.is_recent(progress.last_fetch_ms if progress is not None else None)
 
-    def _is_recent(self, moment: Millis | None) -> bool:
+    def is_recent(self, moment: Millis | None) -> bool:
+        """Whether that was within the fetch timeout."""
         return moment is not None and self.r.timers.now - moment <= self.r.config.fetch_timeout_ms
 
     def why_lagging(self, role: Leader, key: ReplicaKey) -> Obstacle | None:
@@ -156,7 +157,7 @@ class Changes:
             text = f"node {key.node_id} has not fetched from this leader: start it, and let it"
             return Obstacle(ErrorCode.REQUEST_TIMED_OUT, Reason.VOTER_LAGGING, text)
         lag = max(0, r.ends.readable(key) - progress.fetch_offset)
-        if self._is_recent(progress.last_caught_up_ms) and lag <= LAG_MAX:
+        if self.is_recent(progress.last_caught_up_ms) and lag <= LAG_MAX:
             return None
         text = (
             f"node {key.node_id} is {lag} records behind and was not caught up within "

@@ -112,8 +112,10 @@ class Leading:
         key = self.tracking.known_key(request.replica)
         self.serving.release_older(role, key)
         is_voter = key is not None and key in r.voters
-        if is_voter and key is not None and request.read_round > 0:
-            self.reads.confirm(role, key, request.read_round)
+        if is_voter and key is not None:
+            self.tracking.asked(role, key)
+            if request.read_round > 0:
+                self.reads.confirm(role, key, request.read_round)
         match r.log.validate(request.fetch_offset, request.last_fetched_epoch):
             case Diverging(end=end):
                 self.tracking.lost(role, key)

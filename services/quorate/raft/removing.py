@@ -18,7 +18,7 @@ from quorate.records.errors import ErrorCode
 
 if TYPE_CHECKING:
     from quorate.raft.changes import Changes
-    from quorate.records.ids import ReplyToken
+    from quorate.records.ids import ReplicaKey, ReplyToken
 
 
 class Removing:
@@ -58,7 +58,7 @@ class Removing:
             ids = ", ".join(str(voter.key) for voter in r.voters)
             text = f"{key} is no voter: the voters are {ids} (node id : directory id)"
             return Obstacle(ErrorCode.VOTER_NOT_FOUND, Reason.VOTER_NOT_FOUND, text)
-        if request.auto_join and (key == r.key or self.changes.is_alive(role.progress.get(key))):
+        if request.auto_join and self._lives(role, key):
             text = (
                 f"voter {key} is alive and fetched within {r.config.fetch_timeout_ms} ms, so "
                 "another node with its id may not take its place: give each node an id of its own"
@@ -69,3 +69,11 @@ class Removing:
             text = f"voter {key} is the last one: add another voter first"
             return Obstacle(ErrorCode.INVALID_REQUEST, Reason.LAST_VOTER, text)
         return None if request.force else self.changes.why_no_live_majority(role, left)
+
+    def _lives(self, role: Leader, key: ReplicaKey) -> bool:
+        """Rule 6: also a voter whose log has yet to be cut, or that needs a snapshot, is alive."""
+        progress = role.progress.get(key)
+        return key == self.r.key or (
+            progress is not None
+            and (self.changes.is_alive(progress) or self.changes.is_recent(progress.asked_ms))
+        )

@@ -132,12 +132,14 @@ class Follower:
 class Progress:
     """What a leader knows of one replica; `fetch_offset` is what that replica has flushed.
 
-    `mark` is what it could have had at its Fetch before, and `mark_ms` when that was;
-    `told_high_watermark` is for replicas that send none.
+    `last_fetch_ms` is when it last fetched what follows this leader's log, `asked_ms` when a voter
+    last fetched at all, with whatever log. `mark` is what it could have had at its Fetch before,
+    and `mark_ms` when that was; `told_high_watermark` is for replicas that send none.
     """
 
     fetch_offset: Offset | None = None
     last_fetch_ms: Millis | None = None
+    asked_ms: Millis | None = None
     last_caught_up_ms: Millis | None = None
     mark: Offset | None = None
     mark_ms: Millis | None = None

@@ -47,6 +47,10 @@ class Tracking:
                     role.leaves[voter.key] = leave
         role.parked.key_anew(lambda fetch: self.known_key(fetch.request.replica))
 
+    def asked(self, role: Leader, key: ReplicaKey) -> None:
+        """A voter runs and asks, though its log may be another one yet (rule 6)."""
+        role.progress.setdefault(key, Progress()).asked_ms = self.r.timers.now
+
     def heard(self, role: Leader, key: ReplicaKey | None, *, is_voter: bool) -> None:
         """Check-quorum: a majority of the voters that fetch restarts the interval."""
         r = self.r

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
@@ -13,6 +14,9 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, Offset, ReplicaKey, ReplyToken
 from tests.unit.raft import cores, traffic
 from tests.unit.raft.expecting import appended_voters, expect, told
+
+if TYPE_CHECKING:
+    from quorate.raft.core import RaftCore
 
 REMOVE = m.RemoveRaftVoterRequest(
     cluster_id=cores.CLUSTER, voter=cores.key(3), timeout_ms=Millis(1000)
@@ -75,6 +79,34 @@ def test_rule_6_auto_join_does_not_evict_a_voter_that_lives() -> None:
     cores.ask(core, cores.fetch(2, 3, 1), now_ms=late, token=2)
     cores.ask(core, asked, now_ms=late)
     assert cores.key(3) not in appended_voters(core)
+
+
+def test_rule_6_a_voter_lives_whose_log_has_yet_to_be_cut() -> None:
+    core = cores.grown_up_leader()
+    late = 4401 + cores.config().fetch_timeout_ms
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=late, token=2)
+    unlike = cores.ask(core, cores.fetch(3, 9, 1), now_ms=late, token=3)
+    assert cores.fetched(unlike).diverging == cores.end(3, 1)
+    assert removed_by_auto_join(core, late + 1).reason is m.Reason.VOTER_ALIVE
+    # It does not follow for that: the others have to commit without it.
+    others_left = cores.ask(core, replace(REMOVE, voter=cores.key(2)), now_ms=late + 2)
+    assert cores.membership(others_left).reason is m.Reason.NO_LIVE_MAJORITY
+
+
+def test_rule_6_a_voter_lives_that_needs_a_snapshot() -> None:
+    core = cores.grown_up_leader()
+    late = 4401 + cores.config().fetch_timeout_ms
+    info = m.SnapshotInfo(cores.end(3, 1), 100)
+    core.step(api.SnapshotStored(info), Millis(4402))
+    core.step(api.LogCleaned(Offset(3), (info,)), Millis(4403))
+    cores.ask(core, cores.fetch(2, 3, 1), now_ms=late, token=2)
+    behind = cores.ask(core, cores.fetch(3, 0, 0), now_ms=late, token=3)
+    assert cores.fetched(behind).snapshot_id == cores.end(3, 1)
+    assert removed_by_auto_join(core, late + 1).reason is m.Reason.VOTER_ALIVE
+
+
+def removed_by_auto_join(core: RaftCore, now_ms: int) -> m.MembershipResponse:
+    return cores.membership(cores.ask(core, replace(REMOVE, auto_join=True), now_ms=now_ms))
 
 
 def test_the_last_voter_stays() -> None:
