@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -24,9 +25,11 @@ from quorate.records.metadata import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from quorate.records.widths import INT16_MAX
+from quorate.records.widths import INT16_MAX, string_problem
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from quorate.controller.brokers.image import Broker
     from quorate.controller.brokers.messages import RegisterBroker, UnregisterBroker
 
@@ -34,6 +37,8 @@ _RESERVED_DIRS = (UNASSIGNED_DIR, LOST_DIR, MIGRATING_DIR)
 _PORT_MAX: Final = 65_535
 # PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.
 _SECURITY_PROTOCOL_MAX: Final = 3
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_SHOWN_MAX: Final = 100
 
 
 def decide_register(context: Context, request: RegisterBroker) -> Outcome:
@@ -100,19 +105,29 @@ def _shape_problem(request: RegisterBroker) -> str | None:
         )
     if request.incarnation_id == ZERO_UUID:
         return "The incarnation id is all zero; draw a random one at each start."
-    return _listeners_problem(request) or _features_problem(request)
+    return (
+        _listeners_problem(request)
+        or _features_problem(request)
+        or _text_problem("The rack", request.rack or "")
+    )
 
 
 def _listeners_problem(request: RegisterBroker) -> str | None:
     if not request.listeners:
         return "There are no listeners; name at least one."
-    names = [listener.name for listener in request.listeners]
-    if len(set(names)) < len(names):
-        return f"A listener name occurs twice: {', '.join(names)}; name each once."
     for listener in request.listeners:
-        if not 0 <= listener.port <= _PORT_MAX:
+        problem = _name_problem("The name of a listener", listener.name)
+        if problem is not None:
+            return problem
+        if not listener.host:
+            return f"Listener {listener.name} has no host; give the one that clients call."
+        problem = _text_problem(f"The host of listener {listener.name}", listener.host)
+        if problem is not None:
+            return problem
+        # Zero asks a system for whichever port is free, and tells nobody which one that was.
+        if not 1 <= listener.port <= _PORT_MAX:
             return (
-                f"Listener {listener.name} has port {listener.port}; give one from 0 to"
+                f"Listener {listener.name} has port {listener.port}; give one from 1 to"
                 f" {_PORT_MAX}."
             )
         if not 0 <= listener.security_protocol <= _SECURITY_PROTOCOL_MAX:
@@ -120,19 +135,44 @@ def _listeners_problem(request: RegisterBroker) -> str | None:
                 f"Listener {listener.name} has security protocol {listener.security_protocol}; give"
                 f" Kafka's number, from 0 to {_SECURITY_PROTOCOL_MAX}."
             )
-    return None
+    return _twice("listener", [listener.name for listener in request.listeners])
 
 
 def _features_problem(request: RegisterBroker) -> str | None:
-    names = [feature.name for feature in request.features]
-    if len(set(names)) < len(names):
-        return f"A feature occurs twice: {', '.join(names)}; name each once."
     for feature in request.features:
+        problem = _name_problem("The name of a feature", feature.name)
+        if problem is not None:
+            return problem
         if not 0 <= feature.min_level <= feature.max_level <= INT16_MAX:
             return (
                 f"Feature {feature.name} is supported from {feature.min_level} to"
                 f" {feature.max_level}; give levels from 0 to {INT16_MAX}, the lower first."
             )
+    return _twice("feature", [feature.name for feature in request.features])
+
+
+def _name_problem(field: str, name: str) -> str | None:
+    if not name:
+        return f"{field} is empty; give it at least one character."
+    return _text_problem(field, name)
+
+
+def _text_problem(field: str, text: str) -> str | None:
+    """Whether it is too long for a record, or would spoil the lines in which it is shown."""
+    problem = string_problem(text)
+    if problem is not None:
+        return f"{field} {problem}."
+    if _CONTROL.search(text):
+        return f"{field} is {text[:_SHOWN_MAX]!r}, with control characters; leave them out."
+    return None
+
+
+def _twice(what: str, names: Sequence[str]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return f"The {what} {name} occurs twice; name it once."
+        seen.add(name)
     return None
 
 

@@ -93,6 +93,19 @@ def test_listeners_and_features_are_kept_by_name() -> None:
     )
 
 
+def test_a_registration_in_a_log_is_taken_whatever_it_says() -> None:
+    """Only a decision judges: a log of another release, or of Kafka, is served as it is."""
+    points = (
+        BrokerEndpoint(name="", host="", port=0, security_protocol=9),
+        BrokerEndpoint(name="A\0", host="h\n", port=0, security_protocol=0),
+    )
+    features = (BrokerFeature(name="", min_supported_version=2, max_supported_version=1),)
+    old = record(end_points=points, features=features, rack="a\nb")
+    delta = MetadataDelta(MetadataImage())
+    replay_register(delta, old, Offset(0))
+    assert delta.apply(LOG_BEGIN).brokers.by_id[1].registration == old
+
+
 def test_a_record_for_another_broker_or_epoch_contradicts_the_log() -> None:
     with pytest.raises(ReplayError, match="broker 2 is not registered"):
         replayed(change(broker_id=2))

@@ -194,9 +194,17 @@ def test_a_new_incarnation_leads_nothing_of_what_the_old_one_led(
         (
             {"features": (*SUPPORTED_FEATURES, FeatureRange("x", 0, 1), FeatureRange("x", 0, 1))},
             ErrorCode.INVALID_REGISTRATION,
-            "A feature occurs twice: eligible.leader.replicas.version, group.version,"
-            " kraft.version, metadata.version, share.version, streams.version,"
-            " transaction.version, x, x; name each once.",
+            "The feature x occurs twice; name it once.",
+        ),
+        (
+            {"features": (*SUPPORTED_FEATURES, FeatureRange("x", 2, 1))},
+            ErrorCode.INVALID_REGISTRATION,
+            "Feature x is supported from 2 to 1; give levels from 0 to 32767, the lower first.",
+        ),
+        (
+            {"features": (*SUPPORTED_FEATURES, FeatureRange("", 0, 1))},
+            ErrorCode.INVALID_REGISTRATION,
+            "The name of a feature is empty; give it at least one character.",
         ),
         (
             {"log_dirs": (b"short",)},
@@ -205,8 +213,13 @@ def test_a_new_incarnation_leads_nothing_of_what_the_old_one_led(
         ),
         (
             {"rack": "r" * 32_768},
-            ErrorCode.INVALID_REQUEST,
-            "rack has 32768 bytes and may have 32767 at most, shorten it.",
+            ErrorCode.INVALID_REGISTRATION,
+            "The rack has 32768 bytes and may have 32767 at most, shorten it.",
+        ),
+        (
+            {"rack": "a\nb"},
+            ErrorCode.INVALID_REGISTRATION,
+            "The rack is 'a\\nb', with control characters; leave them out.",
         ),
         (
             {"listeners": ()},
@@ -216,12 +229,47 @@ def test_a_new_incarnation_leads_nothing_of_what_the_old_one_led(
         (
             {"listeners": (Listener("A", "h", 1), Listener("A", "h", 2))},
             ErrorCode.INVALID_REGISTRATION,
-            "A listener name occurs twice: A, A; name each once.",
+            "The listener A occurs twice; name it once.",
         ),
         (
             {"listeners": (Listener("A", "h", 65536),)},
             ErrorCode.INVALID_REGISTRATION,
-            "Listener A has port 65536; give one from 0 to 65535.",
+            "Listener A has port 65536; give one from 1 to 65535.",
+        ),
+        (
+            {"listeners": (Listener("A", "h", 0),)},
+            ErrorCode.INVALID_REGISTRATION,
+            "Listener A has port 0; give one from 1 to 65535.",
+        ),
+        (
+            {"listeners": (Listener("", "h", 1),)},
+            ErrorCode.INVALID_REGISTRATION,
+            "The name of a listener is empty; give it at least one character.",
+        ),
+        (
+            {"listeners": (Listener("A\0", "h", 1),)},
+            ErrorCode.INVALID_REGISTRATION,
+            "The name of a listener is 'A\\x00', with control characters; leave them out.",
+        ),
+        (
+            {"listeners": (Listener("ä" * 16_384, "h", 1),)},
+            ErrorCode.INVALID_REGISTRATION,
+            "The name of a listener has 32768 bytes and may have 32767 at most, shorten it.",
+        ),
+        (
+            {"listeners": (Listener("A", "", 1),)},
+            ErrorCode.INVALID_REGISTRATION,
+            "Listener A has no host; give the one that clients call.",
+        ),
+        (
+            {"listeners": (Listener("A", "h\r\n", 1),)},
+            ErrorCode.INVALID_REGISTRATION,
+            "The host of listener A is 'h\\r\\n', with control characters; leave them out.",
+        ),
+        (
+            {"listeners": (Listener("A", "h" * 32_768, 1),)},
+            ErrorCode.INVALID_REGISTRATION,
+            "The host of listener A has 32768 bytes and may have 32767 at most, shorten it.",
         ),
         (
             {"log_dirs": ()},
