@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
 import signal
+import threading
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -92,6 +94,16 @@ def _unheard(number: signal.Signals) -> Iterator[None]:
 def begin_worker() -> None:
     """For processes that only run seeds: a world lives as long as its seed, so hardly any of what
     the collector looks at again and again could go.
+
+    They end with the first process, however that ended: it may have had no time to end them.
     """
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER)
+    threading.Thread(target=_end_with_the_first, name="first process", daemon=True).start()
+
+
+def _end_with_the_first() -> None:
+    first = multiprocessing.parent_process()
+    if first is not None:
+        first.join()
+        os._exit(1)
