@@ -18,6 +18,7 @@ from quorate.rpc.authorization import CALLER
 from quorate.rpc.by_callback import replies_of
 from quorate.rpc.channels import write_spans
 from quorate.rpc.controller_errors import refusal_for
+from quorate.rpc.convert_raft import at_least_0
 from quorate.rpc.deadlines import handling_s
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.methods import CONTROLLER, CONTROLLER_METHODS, is_write, takes_any
@@ -127,15 +128,17 @@ class ControllerService:
         response = pb.ReadResponse()
         try:
             read = convert.chosen_read(request)
+            min_offset = at_least_0(request.min_offset, "min_offset")
+            timeout_ms = at_least_0(request.timeout_ms, "timeout_ms")
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         try:
             reply = await self._handler.read(
                 read,
                 CALLER.get(),
-                min_offset=request.min_offset,
+                min_offset=min_offset,
                 current=request.current,
-                timeout_ms=request.timeout_ms,
+                timeout_ms=timeout_ms,
                 even_if_behind=request.even_if_behind,
             )
             pace = Pace(SERVING_SHARE)
@@ -177,7 +180,7 @@ class ControllerService:
             reply = await self._handler.read(
                 convert.from_message(request),
                 CALLER.get(),
-                min_offset=options.min_offset,
+                min_offset=at_least_0(options.min_offset, "options.min_offset"),
                 current=options.current,
                 timeout_ms=0 if left_s is None else max(1, int(left_s * 1000)),
                 even_if_behind=options.even_if_behind,

@@ -119,7 +119,7 @@ def key_of(node_id: int, directory_id: bytes | None, field: str) -> ReplicaKey:
 
 def at_least_0(value: int, field: str) -> int:
     if value < 0:
-        raise ValueError(f"{field}: {value} is negative")
+        raise ValueError(f"{field}: {value} is negative, give 0 or more")
     return value
 
 

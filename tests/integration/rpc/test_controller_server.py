@@ -190,6 +190,30 @@ async def test_a_refused_read_says_why(served: Served, channel: grpc.aio.Channel
     )
 
 
+@pytest.mark.parametrize("field", ["min_offset", "timeout_ms"])
+async def test_a_read_that_is_to_wait_for_less_than_nothing_is_refused(
+    served: Served, channel: grpc.aio.Channel, field: str
+) -> None:
+    request = pb.ReadRequest(list_topics=pb.ListTopics())
+    setattr(request, field, -1)
+    words = f"{field}: -1 is negative, give 0 or more"
+    with pytest.raises(grpc.aio.AioRpcError, match=words) as refused:
+        await controller_pb2_grpc.ControllerStub(channel).Read(request)
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert served.controller.reads == []
+
+
+async def test_options_that_ask_for_an_offset_below_zero_are_refused(
+    served: Served, channel: grpc.aio.Channel
+) -> None:
+    request = pb.ListTopics(options=pb.ReadOptions(min_offset=-1))
+    words = "options.min_offset: -1 is negative, give 0 or more"
+    with pytest.raises(grpc.aio.AioRpcError, match=words) as refused:
+        await controller_pb2_grpc.ControllerStub(channel).ListTopics(request)
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert served.controller.reads == []
+
+
 async def test_a_read_without_a_request_is_malformed(
     served: Served, channel: grpc.aio.Channel
 ) -> None:
