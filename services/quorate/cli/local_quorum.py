@@ -8,9 +8,11 @@ voter that lost its disk must not come back under its old id and vote again.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.identities import draw_uuid
@@ -33,7 +35,6 @@ from quorate.storage.meta import MetaProperties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 HOST: Final = "127.0.0.1"
 LISTENER: Final = "GRPC"
@@ -158,7 +159,8 @@ def open_quorum(root: Path, *, controllers: int | None, base_port: int | None) -
 
     Raises CommandError when what is asked for is not what is there.
     """
-    root = root.resolve()
+    # Unlike Path.resolve, which has no word for a link that leads to itself.
+    root = Path(os.path.realpath(root))
     path = _identity_path(root)
     if not path.exists():
         return _new_quorum(

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from quorate.cli.identities import draw_uuid, parse_cluster_id
 from quorate.cli.leader_probe import ask_for_leader, kind_for, refuse_leader
@@ -17,6 +17,7 @@ from quorate.client.controller_client import ControllerClient
 from quorate.consensus.config import load_config
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
 from quorate.settings.properties import ConfigError
+from quorate.settings.regular_files import UnfitFileError, open_regular
 from quorate.storage import layout
 from quorate.storage.backup import local_end, open_source
 from quorate.storage.backup_file import check_backup, digest_of, write_backup
@@ -56,8 +57,7 @@ def run_backup(arguments: argparse.Namespace) -> int:
 def _backup(arguments: argparse.Namespace) -> None:
     config = load_config(arguments.config, os.environ)
     output: str = arguments.output
-    if os.path.exists(output):
-        raise CommandError(f"--output: {output} exists already: name another file")
+    _check_output(output)
     fs, directory = OsFileSystem(), config.log.directory
     meta = read_meta(fs, f"{directory}/{layout.META_PROPERTIES}")
     cluster_id = None if meta is None else meta.cluster_id
@@ -74,6 +74,16 @@ def _backup(arguments: argparse.Namespace) -> None:
     print(f"ClusterId:  {source.meta.cluster_id}")
     print(f"LogEnd:     {source.end} ({known})")
     print(f"SHA256:     {digest}")
+
+
+def _check_output(output: str) -> None:
+    if not output:
+        raise CommandError("--output is empty: name a file that is not there")
+    if os.path.exists(output):
+        raise CommandError(f"--output: {output} exists already: name another file")
+    parent = os.path.dirname(output) or "."
+    if not os.path.isdir(parent):
+        raise CommandError(f"--output: {parent} is no directory: make it, or name another file")
 
 
 async def _committed(
@@ -128,7 +138,13 @@ def _write(source: BackupSource, output: str, *, is_committed: bool) -> str:
     unfinished = output + layout.TEMPORARY_SUFFIX
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     try:
-        with os.fdopen(os.open(unfinished, flags, _FILE_MODE), "r+b") as file:
+        descriptor = os.open(unfinished, flags, _FILE_MODE)
+    except OSError as error:
+        raise CommandError(
+            f"--output: {unfinished}: {error.strerror}: name a file that can be written"
+        ) from error
+    try:
+        with os.fdopen(descriptor, "r+b") as file:
             manifest = source.manifest(taken_ms=_now_ms(), is_committed=is_committed)
             write_backup(manifest, source.parts, file)
             file.flush()
@@ -160,12 +176,23 @@ def run_restore(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _opened_input(path: str) -> IO[bytes]:
+    try:
+        return open(open_regular(path, os.O_RDONLY), "rb")
+    except UnfitFileError as error:
+        raise CommandError(f"--input: {path}: {error}; name what `backup` wrote") from error
+    except OSError as error:
+        raise CommandError(
+            f"--input: {path}: {error.strerror}: name what `backup` wrote"
+        ) from error
+
+
 def _restore(arguments: argparse.Namespace) -> None:
     config = load_config(arguments.config, os.environ)
     ignored = parse_ignored(arguments.ignore_server)
     fs, directory = OsFileSystem(), config.log.directory
     refuse_unless_empty(fs, directory)
-    with open(arguments.input, "rb") as file:
+    with _opened_input(arguments.input) as file:
         backup = check_backup(file, arguments.input)
         cluster_id = backup.manifest.meta.cluster_id
         if arguments.new_cluster_id is not None:

@@ -6,6 +6,7 @@ again on the same directory it goes on where it stopped.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import signal
 from dataclasses import dataclass
@@ -28,7 +29,6 @@ from quorate.settings.tracing import ENDPOINT, parse_endpoint
 from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Mapping, Sequence
 
     from quorate.cli.local_quorum import LocalQuorum
@@ -60,7 +60,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--controllers", type=number(1, CONTROLLERS_MAX), metavar="N", help="how many (default: 3)"
     )
     parser.add_argument(
-        "--data-dir", type=Path, default=Path("data"), metavar="DIR", help="default: %(default)s"
+        "--data-dir", type=_directory, default=Path("data"), metavar="DIR", help="default: data"
     )
     parser.add_argument(
         "--base-port",
@@ -78,6 +78,13 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.set_defaults(run=run)
 
 
+def _directory(text: str) -> Path:
+    if not text:
+        # A path of nothing is the directory in which the command happens to run.
+        raise argparse.ArgumentTypeError("it is empty: name a directory")
+    return Path(text)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Entry of the command line."""
     try:
@@ -89,10 +96,21 @@ def run(arguments: argparse.Namespace) -> int:
             overrides[ENDPOINT] = parse_endpoint("--otlp", arguments.otlp)
         check_ports(quorum)
         prepare(quorum, overrides)
-    except (CommandError, ConfigError, StorageError, OSError) as error:
+    except (CommandError, ConfigError, StorageError) as error:
         return fail(str(error))
+    except OSError as error:
+        where = error.filename or arguments.data_dir
+        return fail(f"--data-dir: {where}{_problem_of(error)}; choose another directory")
     asyncio.run(_run(quorum))
     return 0
+
+
+def _problem_of(error: OSError) -> str:
+    if isinstance(error, FileExistsError):
+        return " is no directory"
+    if isinstance(error, NotADirectoryError):
+        return " lies below a file"
+    return f": {error.strerror}"
 
 
 async def _run(quorum: LocalQuorum) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 from typing import TYPE_CHECKING
 
@@ -104,12 +105,23 @@ def test_a_file_is_not_overwritten(run: Run, backup: Path) -> None:
     assert backup.read_bytes() == b"precious"
 
 
+def test_a_backup_without_a_place_for_its_file_is_refused_at_once(run: Run, backup: Path) -> None:
+    status, _, err = run("backup", "nowhere", "--output", "")
+    assert (status, err) == (1, "error: --output is empty: name a file that is not there\n")
+    backup.write_bytes(b"no directory")
+    for parent in (backup, backup.parent / "no"):
+        status, _, err = run("backup", "nowhere", "--output", str(parent / "backup.tar"))
+        words = f"--output: {parent} is no directory: make it, or name another file"
+        assert (status, err) == (1, f"error: {words}\n")
+
+
 def test_a_backup_that_fails_leaves_no_file(run: Run, backup: Path) -> None:
     before = sorted(backup.parent.iterdir())
     assert run("backup", "nowhere", "--output", str(backup))[0] == 1
-    missing = backup.parent / "no" / "backup.tar"
-    status, _, err = run("backup", "old", "--output", str(missing))
-    assert (status, err) == (1, f"error: {missing}.tmp: No such file or directory\n")
+    long = backup.parent / ("b" * 255)
+    status, _, err = run("backup", "old", "--output", str(long))
+    words = f"--output: {long}.tmp: File name too long: name a file that can be written"
+    assert (status, err) == (1, f"error: {words}\n")
     assert {path.name for path in backup.parent.iterdir()} == {
         *(path.name for path in before),
         "controller.properties",
@@ -155,6 +167,17 @@ def test_nothing_is_restored_where_the_backup_is_damaged_or_somebody_leads(
     backup.write_bytes(bytes(data))
     status, _, err = run("restore", "new", "--input", str(backup))
     assert (status, "is no backup that can be restored" in err) == (1, True)
-    status, _, err = run("restore", "new", "--input", str(tmp_path / "nowhere"))
-    assert (status, err) == (1, f"error: {tmp_path / 'nowhere'}: No such file or directory\n")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_restoration_of_what_is_no_file_names_it(run: Run, tmp_path: Path) -> None:
+    nowhere, pipe = tmp_path / "nowhere", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path, problem in (
+        (nowhere, "No such file or directory:"),
+        (pipe, "it is a pipe, not a regular file;"),
+    ):
+        status, _, err = run("restore", "new", "--input", str(path))
+        words = f"--input: {path}: {problem} name what `backup` wrote"
+        assert (status, err) == (1, f"error: {words}\n")
     assert not (tmp_path / "new").exists()

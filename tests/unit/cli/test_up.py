@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from quorate.cli import up
 from quorate.cli.local_quorum import NodePlan
@@ -15,9 +17,6 @@ from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, NodeId, Offset, ReplicaKey
 from quorate.settings.property_files import read_properties
 from tests.ports import PORTS
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def child(node_id: int, pid: int | None) -> Child:
@@ -116,3 +115,51 @@ def test_a_collector_that_is_no_address_is_refused_before_anything_is_written(
     assert main(["up", "--data-dir", str(tmp_path / "data"), "--otlp", "localhost"]) == 1
     assert "--otlp has 'localhost': write HOST:PORT" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("file", "is no directory"),
+        ("file/below", "lies below a file"),
+        ("loop", "is no directory"),
+        ("d" * 256, ": File name too long"),
+    ],
+)
+def test_what_can_be_no_data_directory_is_named_with_the_option(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    problem: str,
+) -> None:
+    monkeypatch.setattr(up, "check_ports", lambda _: None)
+    (tmp_path / "file").write_text("no directory")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    before = sorted(tmp_path.iterdir())
+    assert main(["up", "--data-dir", str(tmp_path / name)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: --data-dir: {tmp_path / name}")
+    assert said.endswith(f"{problem}; choose another directory\n")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_data_directory_without_permission_is_named_with_the_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def forbidden(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "quorum.json"))
+
+    monkeypatch.setattr(up, "check_ports", lambda _: None)
+    monkeypatch.setattr(up, "prepare", forbidden)
+    assert main(["up", "--data-dir", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == (
+        f"error: --data-dir: {tmp_path}/quorum.json: Permission denied; choose another directory\n"
+    )
+
+
+def test_a_data_directory_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["up", "--data-dir", ""])
+    assert ended.value.code == 1
+    assert "argument --data-dir: it is empty: name a directory" in capsys.readouterr().err
