@@ -98,18 +98,28 @@ def write_meta(fs: FileSystem, path: str, meta: MetaProperties) -> None:
 def ensure_partition_metadata(fs: FileSystem, path: str) -> bool:
     """Write partition.metadata where it is missing; True when it was.
 
-    It always says the same, so nothing is lost with it. Raises StorageError when it says something
-    else: then this is not the directory of the metadata log.
+    Raises StorageError as `check_partition_metadata` does.
+    """
+    if check_partition_metadata(fs, path):
+        return False
+    write_atomically(fs, path, _PARTITION_METADATA)
+    return True
+
+
+def check_partition_metadata(fs: FileSystem, path: str) -> bool:
+    """Whether partition.metadata is there. It always says the same, so nothing is lost with it.
+
+    Raises StorageError when it says something else: then this is not the directory of the metadata
+    log.
     """
     if not fs.exists(path):
-        write_atomically(fs, path, _PARTITION_METADATA)
-        return True
+        return False
     if not is_metadata_partition(fs.read(path)):
         raise StorageError(
             f"{path}: this is not the metadata topic's. Remove the file if the directory is indeed "
             "that of the metadata log; it is then written anew"
         )
-    return False
+    return True
 
 
 def is_metadata_partition(data: bytes) -> bool:

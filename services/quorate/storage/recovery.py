@@ -32,7 +32,7 @@ from quorate.storage.found import Found
 from quorate.storage.healing import Healing, read_healing
 from quorate.storage.judgement import Verdict, judge
 from quorate.storage.log_scan import Witnesses, scan_log
-from quorate.storage.meta import MetaProperties, read_meta
+from quorate.storage.meta import MetaProperties, check_partition_metadata, read_meta
 from quorate.storage.quorum_state import read_quorum_state, read_without_vote
 from quorate.storage.refusing import Refusing
 from quorate.storage.repair import Repair
@@ -147,6 +147,9 @@ class _Recovery:
         for segment in found.log.segments:
             segment.file.close()
         found.flushed_file.close()
+        if not self.is_rescue:
+            # A start gets to it last, when it tidies up.
+            check_partition_metadata(self.fs, f"{self.log_dir}/{layout.PARTITION_METADATA}")
         findings = tuple(self.findings)
         return Examined(meta, found.election, found.flushed, verdict, state, voters, findings)
 

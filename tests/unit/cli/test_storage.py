@@ -24,6 +24,7 @@ from quorate.records.ids import (
 )
 from quorate.records.metadata import decode_record
 from quorate.records.voters import Endpoint
+from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
 from quorate.storage.layout import (
     BOOTSTRAP_CHECKPOINT,
@@ -33,11 +34,12 @@ from quorate.storage.layout import (
     LOCK,
     LOG_DIR,
     META_PROPERTIES,
+    PARTITION_METADATA,
     RESCUE,
     checkpoint_name,
     segment_name,
 )
-from quorate.storage.meta import read_meta
+from quorate.storage.meta import ensure_partition_metadata, read_meta
 from quorate.storage.snapshots import read_content
 
 if TYPE_CHECKING:
@@ -303,6 +305,40 @@ def test_info_names_what_is_no_file(run: Format, directory: Path) -> None:
     os.mkfifo(directory / FLUSHED_END)
     status, _, err = run("info")
     assert (status, f"{directory / FLUSHED_END}: it is a pipe" in err) == (1, True)
+
+
+@pytest.mark.parametrize("kind", ["of another topic", "garbled", "directory", "pipe", "device"])
+def test_info_refuses_the_partition_metadata_that_a_start_refuses(
+    run: Format, directory: Path, kind: str
+) -> None:
+    run("format", "-t", CLUSTER, "-s")
+    path = directory / LOG_DIR / PARTITION_METADATA
+    path.unlink()
+    match kind:
+        case "of another topic":
+            path.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg")
+        case "garbled":
+            path.write_bytes(b"\xff\x00")
+        case "directory":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+        case _:
+            path.symlink_to("/dev/zero")
+    status, _, err = run("info")
+    with pytest.raises(StorageError) as refused:
+        ensure_partition_metadata(OsFileSystem(), str(path))
+    assert (status, err) == (1, f"Found problem:\n  {refused.value}\n")
+
+
+def test_info_has_nothing_against_missing_partition_metadata_and_writes_none(
+    run: Format, directory: Path
+) -> None:
+    run("format", "-t", CLUSTER, "-s")
+    path = directory / LOG_DIR / PARTITION_METADATA
+    path.unlink()
+    assert run("info")[0] == 0
+    assert not path.exists()
 
 
 def test_info_leaves_a_directory_in_use_to_its_owner(run: Format, directory: Path) -> None:
