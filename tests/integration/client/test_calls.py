@@ -14,6 +14,7 @@ from quorate.client.calls import (
     OutcomeUnknownError,
     QuorumUnavailableError,
     RedirectError,
+    RequestRefusedError,
 )
 from quorate.controller.topics.messages import ListTopics
 from quorate.raft import messages as m
@@ -86,6 +87,20 @@ async def test_who_leads_instead_is_told_with_the_epoch(
     with pytest.raises(RedirectError, match="knows no leader") as redirect:
         await describing
     assert (redirect.value.leader, redirect.value.epoch) == (None, 6)
+
+
+async def test_a_read_that_no_server_would_take_is_refused_at_once(
+    calls: ControllerCalls, served: Served
+) -> None:
+    with pytest.raises(RequestRefusedError, match="min_offset: -1 is negative") as refused:
+        await calls.read_at(
+            *(served.address, ListTopics(), WAIT_S),
+            min_offset=-1,
+            current=False,
+            even_if_behind=False,
+        )
+    assert refused.value.error is ErrorCode.INVALID_REQUEST
+    assert served.controller.reads == []
 
 
 async def test_a_server_that_lacks_the_offset_sends_elsewhere(
