@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.connection import add_connection_arguments, ask, run_command
-from quorate.cli.output import CommandError, parse_setting, print_json, print_offset, report_errors
+from quorate.cli.output import (
+    CommandError,
+    parse_keys,
+    parse_setting,
+    print_json,
+    print_offset,
+    report_errors,
+)
 from quorate.controller.configs.messages import (
     AlterOperation,
     ConfigAlteration,
@@ -58,6 +65,9 @@ def parse_resource(arguments: argparse.Namespace) -> ConfigResource:
         if arguments.entity_type != "brokers":
             raise CommandError("--entity-default: only brokers have one; give --entity-name")
         return ConfigResource(ResourceType.BROKER, "")
+    if not arguments.entity_name:
+        # To the controllers that is every broker, and to a script a variable that nobody set.
+        raise CommandError("--entity-name is empty: name one, or give --entity-default")
     return ConfigResource(_TYPES[arguments.entity_type], arguments.entity_name)
 
 
@@ -71,7 +81,8 @@ def parse_changes(add: list[str], delete: list[str]) -> tuple[ConfigChange, ...]
                 value = value[1:-1]
             changes.append(ConfigChange(key, AlterOperation.SET, value))
     for text in delete:
-        changes += [ConfigChange(key.strip(), AlterOperation.DELETE) for key in text.split(",")]
+        keys = parse_keys("--delete-config", text)
+        changes += [ConfigChange(key, AlterOperation.DELETE) for key in keys]
     if not changes:
         raise CommandError("alter: give --add-config or --delete-config")
     return tuple(changes)

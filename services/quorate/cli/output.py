@@ -30,6 +30,14 @@ def parse_setting(flag: str, text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
+def parse_keys(flag: str, text: str) -> list[str]:
+    """`K,K`. Raises CommandError."""
+    keys = [key.strip() for key in text.split(",")]
+    if "" in keys:
+        raise CommandError(f"{flag}: {text!r} has an empty key: name each, with a comma between")
+    return keys
+
+
 def item_error(error: ErrorCode, message: str) -> str:
     """One item's error as it is shown."""
     return f"{error.name}: {message}" if message else error.name

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.cli.configs import split_settings
 from quorate.cli.connection import add_connection_arguments, ask, run_command
-from quorate.cli.output import CommandError, parse_setting, print_json, print_offset, report_errors
+from quorate.cli.output import (
+    CommandError,
+    parse_keys,
+    parse_setting,
+    print_json,
+    print_offset,
+    report_errors,
+)
 from quorate.controller.client_quotas.messages import (
     AlterClientQuotas,
     DescribeClientQuotas,
@@ -104,7 +111,7 @@ def parse_ops(add: list[str], delete: list[str]) -> tuple[QuotaOp, ...]:
                 raise CommandError(f"--add-config: {value!r} of {key} is no number")
             ops.append(QuotaOp(key, float(value)))
     for text in delete:
-        ops += [QuotaOp(key.strip(), remove=True) for key in text.split(",")]
+        ops += [QuotaOp(key, remove=True) for key in parse_keys("--delete-config", text)]
     if not ops:
         raise CommandError("alter: give --add-config or --delete-config")
     return tuple(ops)

@@ -56,6 +56,19 @@ def test_flags_name_a_resource(flags: tuple[str, ...], resource: ConfigResource)
     assert configs.parse_resource(parsed("describe", "--entity-type", *flags)) == resource
 
 
+@pytest.mark.parametrize("entity_type", ["topics", "brokers"])
+def test_an_empty_name_does_not_stand_for_every_broker(entity_type: str) -> None:
+    arguments = parsed("describe", "--entity-type", entity_type, "--entity-name", "")
+    with pytest.raises(CommandError, match="--entity-name is empty: name one, or give --entity-d"):
+        configs.parse_resource(arguments)
+
+
+@pytest.mark.parametrize("keys", ["", ",", "a,", "a, ,b"])
+def test_a_key_to_delete_needs_a_name(keys: str) -> None:
+    with pytest.raises(CommandError, match=f"--delete-config: {keys!r} has an empty key"):
+        configs.parse_changes([], [keys])
+
+
 def test_topics_have_no_default_entity() -> None:
     arguments = parsed("describe", "--entity-type", "topics", "--entity-default")
     with pytest.raises(CommandError, match="--entity-default"):

@@ -101,6 +101,11 @@ def test_a_change_that_is_none_is_refused(add: list[str], words: str) -> None:
         quotas.parse_ops(add, [])
 
 
+def test_a_key_to_delete_needs_a_name() -> None:
+    with pytest.raises(CommandError, match="--delete-config: '' has an empty key"):
+        quotas.parse_ops([], [""])
+
+
 def test_quotas_are_shown_as_kafka_shows_them() -> None:
     values = (QuotaValue("consumer_byte_rate", 1.5), QuotaValue("producer_byte_rate", 1024.0))
     named = (EntityPart("client-id", "c"), EntityPart("user", "alice"))
