@@ -17,7 +17,7 @@ from quorate.cli.connection import (
     made_progress,
     run_command,
 )
-from quorate.cli.output import CommandError, item_error, print_json, print_offset
+from quorate.cli.output import CommandError, item_error, plain, print_json, print_offset
 from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError
 from quorate.controller.brokers.messages import (
     BrokerHeartbeat,
@@ -214,12 +214,12 @@ def broker_state(broker: ListedBroker) -> str:
 
 def broker_lines(brokers: Sequence[ListedBroker]) -> list[str]:
     """A head and one line for each broker."""
-    lines = [f"{'BrokerId':<10}{'Epoch':<12}{'State':<15}{'Rack':<12}Listeners"]
+    lines = [f"{'BrokerId':<12}{'Epoch':<12}{'State':<15}{'Rack':<12}Listeners"]
     for broker in brokers:
-        listeners = ",".join(f"{x.name}://{x.host}:{x.port}" for x in broker.listeners)
+        listeners = plain(",".join(f"{x.name}://{x.host}:{x.port}" for x in broker.listeners))
         lines.append(
-            f"{broker.broker_id:<10}{broker.broker_epoch:<12}{broker_state(broker):<15}"
-            f"{broker.rack or '-':<12}{listeners}"
+            f"{broker.broker_id:<12}{broker.broker_epoch:<12}{broker_state(broker):<15}"
+            f"{plain(broker.rack or '-'):<12}{listeners}"
         )
     return lines
 

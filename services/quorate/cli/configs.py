@@ -9,6 +9,7 @@ from quorate.cli.output import (
     CommandError,
     parse_keys,
     parse_setting,
+    plain,
     print_json,
     print_offset,
     report_errors,
@@ -122,7 +123,7 @@ def resource_title(resource: ConfigResource) -> str:
     word = _WORDS[resource.type]
     if not resource.name:
         return f"the default {word}"
-    return f"{word} {resource.name}"
+    return f"{word} {plain(resource.name)}"
 
 
 def resource_lines(described: DescribedResource, *, has_all: bool) -> list[str]:
@@ -133,9 +134,9 @@ def resource_lines(described: DescribedResource, *, has_all: bool) -> list[str]:
 
 def _entry_line(entry: ConfigEntry) -> str:
     sensitive = str(entry.is_sensitive).lower()
-    value = "null" if entry.value is None else entry.value
-    synonyms = f"{entry.source.name}:{entry.name}={value}"
-    return f"  {entry.name}={value} sensitive={sensitive} synonyms={{{synonyms}}}"
+    name, value = plain(entry.name), "null" if entry.value is None else plain(entry.value)
+    synonyms = f"{entry.source.name}:{name}={value}"
+    return f"  {name}={value} sensitive={sensitive} synonyms={{{synonyms}}}"
 
 
 def _resource_json(described: DescribedResource) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 import pytest
 
@@ -34,6 +35,13 @@ def test_brokers_are_shown_a_line_each() -> None:
         ["1", "7", "active", "-", "PLAINTEXT://127.0.0.1:9093"],
         ["2", "7", "fenced", "-", "PLAINTEXT://127.0.0.1:9093"],
         ["3", "7", "shutting-down", "-", "PLAINTEXT://127.0.0.1:9093"],
+    ]
+
+
+def test_a_broker_of_another_log_is_one_line_whatever_it_says() -> None:
+    odd = replace(broker(2**31 - 1), rack="a\nb", listeners=(Listener("\x1b", "h", 1),))
+    assert [line.split() for line in brokers.broker_lines([odd])][1:] == [
+        ["2147483647", "7", "active", r"a\nb", r"\x1b://h:1"]
     ]
 
 

@@ -88,6 +88,15 @@ def test_configs_are_shown_as_kafka_shows_them() -> None:
     ]
 
 
+def test_a_value_of_several_lines_is_shown_on_one() -> None:
+    entries = (ConfigEntry("a", "1\n  b=2\x1b[2J", ConfigSource.DYNAMIC_BROKER_CONFIG),)
+    described = DescribedResource(ConfigResource(ResourceType.BROKER, "1"), entries=entries)
+    shown = r"1\n  b=2\x1b[2J"
+    assert configs.resource_lines(described, has_all=False)[1:] == [
+        f"  a={shown} sensitive=false synonyms={{DYNAMIC_BROKER_CONFIG:a={shown}}}"
+    ]
+
+
 def test_the_title_of_every_broker() -> None:
     described = DescribedResource(ConfigResource(ResourceType.BROKER, ""))
     assert configs.resource_lines(described, has_all=True) == [
