@@ -21,7 +21,8 @@ def whole_number(text: str, *, minimum: int = 0, maximum: int = INT64_MAX) -> in
         raise ValueError(f"{text!r}: a whole number is needed, in digits")
     number = int(text)
     if not minimum <= number <= maximum:
-        bounds = f"{minimum} or more" if maximum == INT64_MAX else f"{minimum} to {maximum}"
+        is_open = maximum == INT64_MAX and number < minimum
+        bounds = f"{minimum} or more" if is_open else f"{minimum} to {maximum}"
         raise ValueError(f"{number}: it must be {bounds}")
     return number
 

@@ -8,8 +8,13 @@ from quorate.settings.regular_files import UnfitFileError, read_regular
 
 def read_properties(path: str) -> dict[str, str]:
     """The pairs of a file. Raises ConfigError that names it."""
+    if not path:
+        raise ConfigError("the path is empty: name a readable properties file")
     try:
         text = read_regular(path).decode()
-    except (OSError, UnfitFileError, UnicodeDecodeError) as error:
+    except OSError as error:
+        problem = f"{path}: {error.strerror}: name a readable properties file"
+        raise ConfigError(problem) from error
+    except (UnfitFileError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}: name a readable properties file") from error
     return parse_properties(text)

@@ -36,3 +36,5 @@ def test_a_number_out_of_range_names_the_range(text: str, words: str) -> None:
     assert not is_whole_number(text, maximum=INT32_MAX)
     with pytest.raises(ValueError, match="-1: it must be 0 or more"):
         whole_number("-1")
+    with pytest.raises(ValueError, match=f"it must be 0 to {2**63 - 1}"):
+        whole_number(str(2**63))

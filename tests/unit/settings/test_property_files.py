@@ -17,5 +17,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.properties"
     path.write_text("a=1\n", encoding="utf-8")
     assert read_properties(str(path)) == {"a": "1"}
-    with pytest.raises(ConfigError, match=r"missing.properties: .*: name a readable"):
+    words = "missing.properties: No such file or directory: name a readable properties file"
+    with pytest.raises(ConfigError, match=words):
         read_properties(str(tmp_path / "missing.properties"))
+    with pytest.raises(ConfigError, match=r"^the path is empty: name a readable properties file"):
+        read_properties("")

@@ -95,7 +95,9 @@ def value_problem(limits: Mapping[str, float | None], key: str, value: float) ->
     """What is wrong with a quota of an entity that may have those, or None."""
     if key not in limits:
         return f"There is no quota {key!r} for this entity; it may have {', '.join(limits)}."
-    if not isfinite(value) or value <= 0:
+    if not isfinite(value):
+        return f"The quota {key} is {value:g}; give a finite number."
+    if value <= 0:
         return f"The quota {key} is {value:g}; give a number above 0."
     largest = limits[key]
     if largest is not None and value > largest:

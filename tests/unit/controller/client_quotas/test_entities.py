@@ -78,8 +78,8 @@ def test_values_of_users_are_as_large_as_kafkas_types(key: str, value: float) ->
     [
         ("producer_byte_rate", 0.0, "is 0; give a number above 0"),
         ("producer_byte_rate", -1.0, "is -1; give a number above 0"),
-        ("request_percentage", float("nan"), "is nan; give a number above 0"),
-        ("request_percentage", float("inf"), "is inf; give a number above 0"),
+        ("request_percentage", float("nan"), "is nan; give a finite number"),
+        ("request_percentage", float("inf"), "is inf; give a finite number"),
         ("producer_byte_rate", 1.5, "is 1.5; give a whole number"),
         ("consumer_byte_rate", 1e19, "give at most 9223372036854775808"),
         ("connection_creation_rate", 1.0, "There is no quota 'connection_creation_rate' for this"),
