@@ -20,7 +20,6 @@ from quorate.cli.connection import (
 )
 from quorate.cli.output import (
     CommandError,
-    item_error,
     parse_setting,
     print_json,
     print_offset,
@@ -154,7 +153,7 @@ async def _create(client: ControllerClient, arguments: argparse.Namespace) -> in
         made_progress()
         applied.append(topic)
         if topic.error is not ErrorCode.NONE:
-            print(f"error: {topic.name}: {item_error(topic.error, topic.message)}", file=sys.stderr)
+            report_errors([(topic.name, topic.error, topic.message)])
         elif is_text:
             how = "" if may_differ else ", as defined"
             existed = f"Topic {topic.name} exists already{how}."
