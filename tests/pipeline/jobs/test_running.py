@@ -138,6 +138,14 @@ def test_one_log_of_equals_is_taken(spark: SparkSession) -> None:
     assert {row.source_node for row in furthest_log(frame(spark, rows)).collect()} == {2}
 
 
+def test_a_log_that_nobody_owns_is_taken_alone_where_it_reaches_furthest(
+    spark: SparkSession,
+) -> None:
+    longer = [row._replace(source_node=None) for row in log_of(3, 1, 1).rows]
+    rows = [*longer, *log_of(2, 1).rows]
+    assert {row.source_node for row in furthest_log(frame(spark, rows)).collect()} == {None}
+
+
 def test_logs_that_nobody_owns_are_one(spark: SparkSession) -> None:
     rows = [row._replace(source_node=None) for row in log_of(1, 1, 1).rows]
     assert furthest_log(frame(spark, rows)).count() == len(rows)

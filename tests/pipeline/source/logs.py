@@ -62,11 +62,14 @@ def partition(number: int, replicas: tuple[int, ...] = (1, 2, 3)) -> bytes:
 class LogWriter:
     """Writes batches into `path`, a metadata.log.dir, one segment at a time."""
 
-    def __init__(self, path: Path, *, node_id: int = 1, base: int = 0) -> None:
+    def __init__(
+        self, path: Path, *, node_id: int = 1, base: int = 0, cluster_id: str = "c"
+    ) -> None:
         self.root = path
         self.directory = path / LOG_DIR
         self.directory.mkdir(parents=True)
-        meta = MetaProperties(NodeId(node_id), ClusterId("c"), DirectoryId(bytes(15) + b"\x07"))
+        directory_id = DirectoryId(bytes(15) + b"\x07")
+        meta = MetaProperties(NodeId(node_id), ClusterId(cluster_id), directory_id)
         (path / "meta.properties").write_bytes(encode_meta(meta))
         self.offset = base
         self.epoch = 1

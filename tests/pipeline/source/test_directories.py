@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.pipeline.source.directories import find_directory
+from quorate.pipeline.source.directories import find_directories, find_directory
 from quorate.pipeline.source.options import OptionError
 from quorate.storage.files import OsFileSystem
-from tests.pipeline.source.logs import small_log, topic
+from tests.pipeline.source.logs import LogWriter, small_log, topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,3 +92,44 @@ def test_a_file_without_permission_is_damage_with_its_offset_and_the_remedy(
         str(log.file): (10, f"cannot be opened: {denied}"),
         str(meta): (None, f"whose directory this is cannot be read: {denied}"),
     }
+
+
+def test_several_directories_are_those_of_different_voters_of_one_cluster(tmp_path: Path) -> None:
+    small_log(tmp_path / "a")
+    LogWriter(tmp_path / "b", node_id=2).lead(1)
+    found = find_directories([str(tmp_path / "a"), str(tmp_path / "b")])
+    assert [directory.node_id for directory in found] == [1, 2]
+
+
+def test_a_directory_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    """Its records would count twice."""
+    log = small_log(tmp_path / "a")
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    for other in (log.root, log.directory, tmp_path / "link"):
+        with pytest.raises(OptionError, match=r"^path: .* the same directory; name it once$"):
+            find_directories([str(log.root), str(other)])
+
+
+def test_two_directories_of_one_node_are_refused(tmp_path: Path) -> None:
+    small_log(tmp_path / "a")
+    small_log(tmp_path / "copy")
+    with pytest.raises(OptionError, match=r"^path: .* both of node 1, .* one directory of each"):
+        find_directories([str(tmp_path / "a"), str(tmp_path / "copy")])
+
+
+def test_of_several_directories_one_at_most_may_be_nobodys(tmp_path: Path) -> None:
+    for name in "abc":
+        LogWriter(tmp_path / name, node_id=ord(name)).lead(1)
+    (tmp_path / "a" / "meta.properties").unlink()
+    paths = [str(tmp_path / name) for name in "abc"]
+    assert [directory.node_id for directory in find_directories(paths)] == [None, 98, 99]
+    (tmp_path / "c" / "meta.properties").unlink()
+    with pytest.raises(OptionError, match=r"^path: .* of nobody knows whom; put .*meta.properties"):
+        find_directories(paths)
+
+
+def test_directories_of_different_clusters_are_refused(tmp_path: Path) -> None:
+    small_log(tmp_path / "a")
+    LogWriter(tmp_path / "b", node_id=2, cluster_id="d").lead(1)
+    with pytest.raises(OptionError, match=r"^path: .* of different clusters, c and d, "):
+        find_directories([str(tmp_path / "a"), str(tmp_path / "b")])

@@ -46,6 +46,11 @@ def test_a_time_without_a_zone_is_utc() -> None:
     assert zoned.end == options.end
 
 
+def test_an_end_may_be_the_start_and_an_offset_is_not_compared_with_a_time() -> None:
+    for start, end in (("20", "20"), ("50", "2026-01-05"), ("2026-01-05", "0"), ("earliest", "0")):
+        parse_options({"path": "x", "startingOffsets": start, "endingOffsets": end})
+
+
 @pytest.mark.parametrize(
     ("given", "named"),
     [
@@ -61,6 +66,13 @@ def test_a_time_without_a_zone_is_utc() -> None:
         ({"path": "x", "payload": "some"}, "payload"),
         ({"path": "x", "endingOffsets": str(2**63)}, "endingOffsets"),
         ({"path": "x", "endingOffsets": "snapshot"}, "endingOffsets"),
+        ({"path": "x", "startingOffsets": "9" * 5000}, "startingOffsets"),
+        ({"path": "x", "startingOffsets": "50", "endingOffsets": "20"}, "endingOffsets"),
+        (
+            {"path": "x", "startingOffsets": "2026-01-06", "endingOffsets": "2026-01-05"},
+            "endingOffsets",
+        ),
+        ({"path": "x", "splitBytes": "9" * 5000}, "splitBytes"),
         ({"path": "x", "maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger"),
         ({"path": "x", "failOnDataLoss": "maybe"}, "failOnDataLoss"),
         ({"path": "x", "isolation": "serializable"}, "isolation"),

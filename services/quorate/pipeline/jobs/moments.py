@@ -8,19 +8,22 @@ from typing import Final, TypeAlias
 
 Moment: TypeAlias = int | datetime
 _OFFSET_MAX: Final = (1 << 63) - 1
+_DIGITS_MAX: Final = len(str(_OFFSET_MAX))
 
 
 def moment(text: str) -> Moment:
     """An offset, or an ISO 8601 time (UTC unless it says otherwise), as a flag's type."""
-    if text.isascii() and text.isdigit() and int(text) <= _OFFSET_MAX:
+    is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
+    if is_number and int(text) <= _OFFSET_MAX:
         return int(text)
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
+        # A zone can put what has four digits for its year out of what a time can be in UTC.
+        return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
             f"{text!r} is no moment: give an offset, or a time as 2026-01-31T12:00:00Z"
         ) from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def worded(at: Moment) -> str:

@@ -153,9 +153,12 @@ def furthest_log(log: DataFrame) -> DataFrame:
     furthest = known.select(
         F.max(F.struct("reach", (-F.col("source_node")).alias("minus_node"))).alias("best")
     ).first()
-    if furthest is None or furthest.best is None or furthest.best.minus_node is None:
+    if furthest is None or furthest.best is None:
         return log
-    return log.where(F.col("source_node") == -furthest.best.minus_node)
+    minus_node = furthest.best.minus_node
+    # One of them may be nobody's, where its meta.properties cannot be read.
+    node = None if minus_node is None else -minus_node
+    return log.where(F.col("source_node").eqNullSafe(F.lit(node)))
 
 
 def _fail(job: Job, message: str) -> int:

@@ -6,7 +6,9 @@ others. Only a path that is no directory of the metadata log at all is refused.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.damage import Damage, words_of
@@ -19,8 +21,10 @@ from quorate.storage.files import OsFileSystem
 from quorate.storage.meta import is_metadata_partition, read_meta
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from quorate.records.batch import BatchHeader
-    from quorate.records.ids import OffsetAndEpoch
+    from quorate.records.ids import ClusterId, OffsetAndEpoch
     from quorate.storage.files import File
 
 _FILE_URL: Final = "file://"
@@ -48,13 +52,47 @@ class SnapshotFile:
 
 @dataclass(slots=True)
 class Directory:
-    """`segments` and `snapshots` in order of their offsets; `damages` is what cannot be read."""
+    """`segments` and `snapshots` in order of their offsets; `damages` is what cannot be read.
+
+    `node_id` and `cluster_id` are None where no meta.properties tells them.
+    """
 
     path: str
     node_id: int | None
+    cluster_id: ClusterId | None = None
     segments: list[LogFile] = field(default_factory=list)
     snapshots: list[SnapshotFile] = field(default_factory=list)
     damages: list[Damage] = field(default_factory=list)
+
+
+def find_directories(paths: Sequence[str]) -> list[Directory]:
+    """What is in each of `paths`, which are those of different voters of one cluster.
+
+    Rows are told apart by their node alone, so two directories of one node would be counted as one
+    log that has each record twice. Raises OptionError.
+    """
+    found = [find_directory(path) for path in paths]
+    for one, other in combinations(found, 2):
+        both = f"path: {one.path} and {other.path} are"
+        if os.path.realpath(one.path) == os.path.realpath(other.path):
+            raise OptionError(f"{both} the same directory; name it once")
+        if one.cluster_id and other.cluster_id and one.cluster_id != other.cluster_id:
+            raise OptionError(
+                f"{both} of different clusters, {one.cluster_id} and {other.cluster_id}, as their "
+                f"{layout.META_PROPERTIES} say; read one cluster at a time"
+            )
+        if one.node_id != other.node_id:
+            continue
+        if one.node_id is None:
+            raise OptionError(
+                f"{both} of nobody knows whom; put each voter's {layout.META_PROPERTIES} beside "
+                f"its {layout.LOG_DIR}, and let this user read it"
+            )
+        raise OptionError(
+            f"{both} both of node {one.node_id}, as their {layout.META_PROPERTIES} say; name one "
+            "directory of each voter"
+        )
+    return found
 
 
 def find_directory(path: str) -> Directory:
@@ -160,7 +198,7 @@ def _take_node_id(fs: OsFileSystem, found: Directory) -> None:
             found.damages.append(Damage(reason, path, 0, 0))
             continue
         if meta is not None:
-            found.node_id = meta.node_id
+            found.node_id, found.cluster_id = meta.node_id, meta.cluster_id
             return
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from quorate.pipeline.source.committed import committed_log
-from quorate.pipeline.source.directories import find_directory
+from quorate.pipeline.source.directories import find_directories
 from quorate.pipeline.source.live import LiveLog, snapshot_of
 from quorate.pipeline.source.live_plan import LiveRange, beginning, log_ranges, snapshot_range
 from quorate.pipeline.source.options import AtOffset, AtTime, OptionError
@@ -96,7 +96,7 @@ class DirectoryLog:
         """Nothing is kept open."""
 
     def _look(self) -> tuple[Directory, int]:
-        directories = [find_directory(path) for path in self._options.paths]
+        directories = find_directories(self._options.paths)
         if len(directories) == 1 or not self._options.is_committed_only:
             return directories[0], log_end(directories[0])
         return committed_log(directories)

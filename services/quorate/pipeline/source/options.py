@@ -21,6 +21,7 @@ _SPLIT_BYTES: Final = 32 * 1024 * 1024
 _SPLIT_BYTES_WITH_PAYLOAD: Final = 8 * 1024 * 1024
 _SPLIT_BYTES_MIN: Final = 4096
 _INT64_MAX: Final = 2**63 - 1
+_DIGITS_MAX: Final = len(str(_INT64_MAX))
 _NAMES: Final = (
     "path",
     "bootstrap.servers",
@@ -120,14 +121,16 @@ class _Parser:
                 "path: give either path (the directory of a metadata log, or several separated by "
                 "commas) or bootstrap.servers (host:port,... of a live quorum)"
             )
+        start, end = self.start(), self.end()
+        self.check_order(start, end)
         types = self.record_types()
         columns = self.columns()
         payload_types = self.payload_types() if "payload" in columns else ()
         return Options(
             paths=paths,
             bootstrap_servers=servers,
-            start=self.start(),
-            end=self.end(),
+            start=start,
+            end=end,
             offsets_per_trigger_max=self.count("maxOffsetsPerTrigger", 1),
             fails_on_data_loss=self.flag("failOnDataLoss", default=True),
             has_controls=self.flag("includeControlRecords", default=True),
@@ -160,8 +163,24 @@ class _Parser:
         text = self.given.get(name) or _ENDS[0]
         return text.lower() if text.lower() in _ENDS else self.offset_or_time(name, text, _ENDS)
 
+    def check_order(
+        self, start: str | AtOffset | AtTime | SnapshotAt, end: str | AtOffset | AtTime
+    ) -> None:
+        """An offset and a time are not compared: only the log knows which comes first."""
+        is_reversed = False
+        if isinstance(start, AtOffset) and isinstance(end, AtOffset):
+            is_reversed = end.offset < start.offset
+        elif isinstance(start, AtTime) and isinstance(end, AtTime):
+            is_reversed = end.timestamp_ms < start.timestamp_ms
+        if is_reversed:
+            raise OptionError(
+                f"endingOffsets: {self.given['endingOffsets']} comes before startingOffsets, "
+                f"{self.given['startingOffsets']}; it may be the same or later"
+            )
+
     def offset_or_time(self, name: str, text: str, words: tuple[str, ...]) -> AtOffset | AtTime:
-        if text.isdecimal() and int(text) <= _INT64_MAX:
+        # Python reads no number of thousands of digits, and says so in words of its own.
+        if text.isdecimal() and len(text) <= _DIGITS_MAX and int(text) <= _INT64_MAX:
             return AtOffset(int(text))
         try:
             moment = datetime.fromisoformat(text)
@@ -191,7 +210,8 @@ class _Parser:
         text = self.given.get(name)
         if not text:
             return None
-        if not text.isdecimal() or not minimum <= int(text) <= _INT64_MAX:
+        is_number = text.isdecimal() and len(text) <= _DIGITS_MAX
+        if not is_number or not minimum <= int(text) <= _INT64_MAX:
             raise OptionError(f"{name}: {text!r} is not a whole number from {minimum} on")
         return int(text)
 

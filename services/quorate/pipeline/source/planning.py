@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.committed import committed_end
 from quorate.pipeline.source.damage import Damage, words_of
-from quorate.pipeline.source.directories import find_directory
+from quorate.pipeline.source.directories import find_directories
 from quorate.pipeline.source.options import AtOffset, AtTime, SnapshotAt
 from quorate.pipeline.source.seeking import log_end, offset_at
 from quorate.pipeline.source.splits import Split, boundaries
@@ -35,7 +35,7 @@ class ReadingPlan:
 
 def plan_batch(options: Options) -> ReadingPlan:
     """All that the options ask for, of every directory. Raises OptionError."""
-    directories = [find_directory(path) for path in options.paths]
+    directories = find_directories(options.paths)
     high = NO_END
     if options.is_committed_only and len(directories) > 1:
         high = committed_end(directories)
