@@ -142,7 +142,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_directory(directory: str) -> None:
-    """Raises CommandError where something is there already."""
+    """Raises CommandError where something is there already, or nothing is named."""
+    if not directory:
+        raise CommandError("DIR: it is empty; name a new directory")
     if not os.path.lexists(directory):
         return
     if not os.path.isdir(directory):

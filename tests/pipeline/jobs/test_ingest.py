@@ -82,3 +82,17 @@ def test_the_flags_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["ingest", "--path", "a", "--output", "b", "--go-on-after-loss", "maybe"])
     assert "--go-on-after-loss" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--output", "--checkpoint"])
+def test_a_file_in_the_place_of_a_directory_is_refused_before_spark_starts(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, flag: str
+) -> None:
+    (tmp_path / "file").touch()
+    flags = {"--output": str(tmp_path / "new")} | {flag: str(tmp_path / "file")}
+    words = [word for pair in flags.items() for word in pair]
+    assert main(["ingest", "--path", "a", *words]) == 1
+    said = capsys.readouterr().err
+    assert said == (
+        f"quorate pipeline ingest: {flag}: {tmp_path / 'file'} is no directory; name a new one\n"
+    )

@@ -42,6 +42,15 @@ def test_text_has_aligned_columns_and_says_where_it_ends(
     assert out.count("... more than 1 rows") == 2
 
 
+def test_what_a_log_says_begins_no_line_and_moves_no_cursor(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = spark.createDataFrame([("a\nb\x1b[2J", ["c\rd"])], "name string, more array<string>")
+    write_tables({"one": table}, "table", None, 200)
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line == "a\\u000ab\\u001b[2J  c\\u000dd"
+
+
 def test_json_is_a_line_a_row(table: DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     write_tables({"one": table.orderBy("id")}, "json", None, 200)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -141,8 +141,8 @@ def test_one_log_of_equals_is_taken(spark: SparkSession) -> None:
 def test_a_log_that_nobody_owns_is_taken_alone_where_it_reaches_furthest(
     spark: SparkSession,
 ) -> None:
-    longer = [row._replace(source_node=None) for row in log_of(3, 1, 1).rows]
-    rows = [*longer, *log_of(2, 1).rows]
+    longer = [row._replace(source_node=None) for row in log_of(3, 2, 1).rows]
+    rows = [*longer, *log_of(2, 1, 1).rows]
     assert {row.source_node for row in furthest_log(frame(spark, rows)).collect()} == {None}
 
 

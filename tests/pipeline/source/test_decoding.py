@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from quorate.pipeline.source import decoding
 from quorate.pipeline.source.damage import DamageError
+from quorate.pipeline.source.frame import TIME_MAX_MS, TIME_MIN_MS
+from quorate.records.batch import encode_batch
+from quorate.records.control import SnapshotFooter, encode_control_batch
 from quorate.records.varint import encode_uvarint
 from tests.pipeline.source.logs import (
     START_MS,
@@ -61,6 +65,35 @@ def test_a_type_of_a_newer_release_keeps_its_number_and_its_bytes(tmp_path: Path
     (row,) = rows(log.root)
     assert (row["record_type"], row["record_version"]) == ("Unknown(200)", 2)
     assert base64.b64decode(json.loads(row["payload"])) == b"body"
+
+
+@pytest.mark.parametrize("options", [{}, {"recordTypes": "TopicRecord", "payload": "control"}])
+def test_a_version_of_a_newer_release_is_told_and_the_records_beside_it_are_read(
+    tmp_path: Path, options: dict[str, str]
+) -> None:
+    """With its type alone it would pass for a topic without a name."""
+    log = LogWriter(tmp_path / "c")
+    newer = b"\x01\x02\x63" + topic(7)[3:]
+    log.write([topic(1), newer, partition(3)])
+    found = rows(log.root, **options)
+    assert [row["record_type"] for row in found] == ["TopicRecord", None, "PartitionRecord"]
+    assert (found[1]["value"], found[1]["crc_valid"]) == (newer, True)
+    said = json.loads(found[1]["payload"])["error"]
+    assert "a TopicRecord of version 99, and this release knows versions 0 to 0" in said
+    with pytest.raises(DamageError, match="version 99"):
+        rows(log.root, onDamage="fail", **options)
+
+
+@pytest.mark.parametrize("at_ms", [-(2**63), -62_135_596_800_001, 253_402_300_800_000, 2**63 - 1])
+def test_a_time_that_no_calendar_has_is_the_first_or_last_that_can_be_shown(
+    tmp_path: Path, at_ms: int
+) -> None:
+    log = LogWriter(tmp_path / "c")
+    control = encode_control_batch([SnapshotFooter()], timestamp_ms=at_ms, base_offset=1, epoch=1)
+    log.file.write_bytes(encode_batch([topic(1)], timestamp_ms=at_ms, epoch=1) + control)
+    shown = {row["timestamp"] for row in rows(log.root)}
+    limit = TIME_MAX_MS if at_ms > 0 else TIME_MIN_MS
+    assert shown == {datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=limit)}
 
 
 def test_typed_columns_are_null_in_rows_of_other_types(tmp_path: Path) -> None:

@@ -110,6 +110,16 @@ def test_a_file_in_the_place_of_the_directory_is_refused(
     assert path.read_text() == "mine"
 
 
+def test_a_directory_without_a_name_is_none(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be the one that somebody happens to be in."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["generate-log", *TINY, ""]) == 1
+    assert "DIR: it is empty; name a new directory" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("had_it", [True, False])
 def test_half_a_log_does_not_stay(
     capsys: pytest.CaptureFixture[str],

@@ -112,6 +112,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.max_offsets_per_batch is not None:
         options["maxOffsetsPerTrigger"] = str(arguments.max_offsets_per_batch)
     options["failOnDataLoss"] = "false" if arguments.go_on_after_loss == "yes" else "true"
+    for flag, place in (("--output", arguments.output), ("--checkpoint", arguments.checkpoint)):
+        if place is not None and os.path.lexists(place) and not os.path.isdir(place):
+            raise PipelineError(f"{flag}: {place} is no directory; name a new one")
     with opened(arguments.master) as spark:
         reader = spark.readStream.format(FORMAT)
         for name, value in options.items():

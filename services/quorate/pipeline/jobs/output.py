@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, NumericType, StructType
 
 from quorate.pipeline.jobs.registry import PipelineError
+from quorate.pipeline.legible import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -100,7 +101,8 @@ def flat(table: DataFrame) -> DataFrame:
 
 def _print_text(tables: Mapping[str, DataFrame], rows_max: int) -> None:
     for at, (name, table) in enumerate(tables.items()):
-        rows = [[text_of(cell) for cell in row] for row in table.head(rows_max + 1)]
+        # What a log says may not move the cursor, nor begin a line of its own.
+        rows = [[written_out(text_of(cell)) for cell in row] for row in table.head(rows_max + 1)]
         gap = "\n" if at else ""
         title = f"{gap}{name}\n" if len(tables) > 1 else ""
         right = [isinstance(field.dataType, NumericType) for field in table.schema.fields]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import html
-import re
 from datetime import datetime
 from typing import Final
 
+from quorate.pipeline.legible import written_out
+
 CELL_CHARACTERS_MAX: Final = 160
 NOTHING: Final = "-"
-# Control characters, and those that turn the direction of what follows.
-_UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _STEPS: Final = ((86_400_000, "d", 3_600_000, "h"), (3_600_000, "h", 60_000, "min"))
 
 
@@ -18,7 +17,7 @@ def escaped(text: str, characters_max: int = CELL_CHARACTERS_MAX) -> str:
     """Any text as HTML, in a length that a table bears; characters that hide are written out."""
     if len(text) > characters_max:
         text = f"{text[: characters_max - 1]}…"
-    return html.escape(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    return html.escape(written_out(text))
 
 
 def told(value: object) -> str:

@@ -8,6 +8,7 @@ wider type, uuids as Kafka's base64.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +39,9 @@ COLUMNS: Final[Mapping[str, tuple[str, pa.DataType]]] = {
     "crc_valid": ("boolean", pa.bool_()),
     "source_node": ("int", pa.int32()),
 }
+# Python knows the years 1 to 9999, in the zone of the machine that shows them: that has a day.
+TIME_MIN_MS: Final = round(datetime(1, 1, 2, tzinfo=UTC).timestamp() * 1000)
+TIME_MAX_MS: Final = round(datetime(9999, 12, 31, tzinfo=UTC).timestamp() * 1000) - 1
 TYPED: Final[Mapping[str, type]] = {
     record_type.__name__: record_type for record_type in RECORD_TYPES.values()
 }

@@ -8,7 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from quorate.pipeline.source.damage import Damage, DamageError
-from quorate.pipeline.source.frame import TYPED, column_name, plain_value
+from quorate.pipeline.source.frame import (
+    TIME_MAX_MS,
+    TIME_MIN_MS,
+    TYPED,
+    column_name,
+    plain_value,
+)
 from quorate.pipeline.source.json_columns import compact
 from quorate.records.batch import CorruptBatchError, read_runs
 from quorate.records.json_form import CONTROLS, control_to_json, record_to_json
@@ -82,7 +88,7 @@ class RowReader:
         row: dict[str, Any] = {
             "offset": offset,
             "leader_epoch": header.epoch,
-            "timestamp": record.timestamp_ms * 1000,
+            "timestamp": min(max(record.timestamp_ms, TIME_MIN_MS), TIME_MAX_MS) * 1000,
             "is_control": header.is_control,
             "key": record.key,
             "value": record.value,
@@ -116,6 +122,13 @@ class RowReader:
         name = type_name(api_key)
         said: dict[str, Any] = {"record_type": name, "record_version": version}
         decoded, _ = decode_record(value)
+        if isinstance(decoded, UnknownRecord) and api_key in RECORD_TYPES:
+            # The type alone would pass for a record whose fields are all unset.
+            versions = schema_of(RECORD_TYPES[api_key]).versions
+            raise ValueError(
+                f"a {name} of version {version}, and this release knows versions {versions.first} "
+                f"to {versions.last}: it is of a newer one"
+            )
         if self._payload_types is None or name in self._payload_types:
             said["payload"] = compact(record_to_json(decoded, version)["data"])
         if name in self._options.record_types and not isinstance(decoded, UnknownRecord):

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from quorate.pipeline.source.frame import TYPED, arrow_schema, column_name, struct_type
+from quorate.pipeline.source.frame import (
+    TIME_MAX_MS,
+    TIME_MIN_MS,
+    TYPED,
+    arrow_schema,
+    column_name,
+)
 from quorate.pipeline.source.json_columns import json_strings
 from quorate.pipeline.source.rows import payload_of, type_name
 from quorate.pipeline.source.typed import struct_array
@@ -36,6 +42,16 @@ if TYPE_CHECKING:
 # Frame version, api key and version take a byte each in every record that this release knows.
 _FRAME_BYTES: Final = 3
 _ONE_BYTE: Final = 0x80
+# By api key and version: false where the type is known and this version of it is not.
+_HAS_VERSION: Final = np.array(
+    [
+        [
+            api_key not in RECORD_TYPES or version in schema_of(RECORD_TYPES[api_key]).versions
+            for version in range(_ONE_BYTE)
+        ]
+        for api_key in range(_ONE_BYTE)
+    ]
+)
 # For so few records of one size it is sooner done one by one than in columns.
 _COLUMNS_FROM: Final = 8
 
@@ -59,11 +75,16 @@ def buffer_of(split: Split, batches: Sequence[FileBatch]) -> Buffer:
 
 
 def unfit_batches(buffer: Buffer) -> set[int]:
-    """Which batches hold a record that does not begin as each record of a metadata log does."""
+    """Which batches hold a record that does not begin as each record of a metadata log does.
+
+    One of a version that is not known is of these, too: it has to be told of by itself.
+    """
     places, octets = buffer.places, buffer.octets
     is_fit = places.is_plain & (places.value_size >= _FRAME_BYTES)
     at = np.where(is_fit, places.value_at, 0)
     is_fit &= (octets[at] == 1) & (octets[at + 1] < _ONE_BYTE) & (octets[at + 2] < _ONE_BYTE)
+    fit = at[is_fit]
+    is_fit[is_fit] = _HAS_VERSION[octets[fit + 1], octets[fit + 2]]
     return set(np.unique(places.batch[~is_fit]).tolist())
 
 
@@ -139,10 +160,6 @@ def _typed(buffer: Buffer, index: Index, name: str) -> tuple[Index, pa.Array]:
     for kind in np.unique(kinds):
         part = index[kinds == kind]
         version, size = int(kind) >> 32, int(kind) & 0xFFFFFFFF
-        if version not in schema.versions:
-            order.append(part)
-            arrays.append(pa.nulls(len(part), struct_type(name)))
-            continue
         rows = rows_at(octets, places.value_at[part], size)
         for within, columns in read_columns(shape, version, rows[:, _FRAME_BYTES:]):
             order.append(part[within])
@@ -210,9 +227,12 @@ class _PlainColumns:
             case "leader_epoch":
                 return pa.array(self.of_batch("epoch").astype(np.int32), wanted)
             case "timestamp":
+                # Both are bounded before they are added, so that nothing overflows.
+                width = TIME_MAX_MS - TIME_MIN_MS
+                base = np.clip(self.of_batch("base_timestamp_ms"), TIME_MIN_MS, TIME_MAX_MS)
                 deltas = self.buffer.places.timestamp_delta_ms[self.index]
-                micros = (self.of_batch("base_timestamp_ms") + deltas) * 1000
-                return pa.array(micros, pa.int64()).view(wanted)
+                times = np.clip(base + np.clip(deltas, -width, width), TIME_MIN_MS, TIME_MAX_MS)
+                return pa.array(times * 1000, pa.int64()).view(wanted)
             case "batch_base_offset":
                 return pa.array(self.of_batch("base_offset"), wanted)
             case "record_type":
