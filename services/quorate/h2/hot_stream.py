@@ -93,6 +93,11 @@ class HandsOverSome(HandsOver):
 
     __slots__ = ()
 
+    @property
+    @abstractmethod
+    def has_message(self) -> bool:
+        """Whether a whole message has come, so that nobody waits for it."""
+
     @abstractmethod
     def only_while(self, is_wanted: Callable[[Any], bool]) -> None:
         """End before the first message of which this is false."""

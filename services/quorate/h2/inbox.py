@@ -75,6 +75,11 @@ class Inbox:
         """Whether nothing waits to be taken, while more may come."""
         return not self._has_all and not len(self._reader)
 
+    @property
+    def has_message(self) -> bool:
+        """Whether a whole message waits to be taken."""
+        return self._reader.is_whole
+
     def feed(self, data: bytes, *, is_last: bool) -> None:
         """These bytes have come."""
         if data:

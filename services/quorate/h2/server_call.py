@@ -57,6 +57,10 @@ class Requests(HandsOverSome):
     async def hand_to(self, taker: Taker) -> None:
         await self._call.hand_over(taker, self._decode, self._is_wanted)
 
+    @property
+    def has_message(self) -> bool:
+        return not self._is_closed and self._call.has_message
+
     def only_while(self, is_wanted: Callable[[Any], bool]) -> None:
         self._is_wanted = is_wanted
 
@@ -237,6 +241,11 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         if data is None:
             await self.abort(grpc.StatusCode.INTERNAL, "the call has no request")
         return data if self._decode is None else self._decode(data)
+
+    @property
+    def has_message(self) -> bool:
+        """Whether the next message of the client is here whole."""
+        return self._inbox.has_message
 
     async def next_message(self) -> bytes | None:
         """The next message of the client; None after the last."""

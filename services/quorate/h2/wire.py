@@ -74,6 +74,15 @@ class MessageReader:
             self._at = 0
         self._data += data
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the next message is complete."""
+        left = len(self) - PREFIX_BYTES
+        if left < 0:
+            return False
+        size = self._size
+        return left >= (_PREFIX.unpack_from(self._data, self._at)[1] if size is None else size)
+
     def take(self) -> bytes | None:
         """The next message; None until it is complete. Raises OversizedError at its length."""
         data, at = self._data, self._at

@@ -2,7 +2,8 @@
 
 While a message is being received gRPC makes room for all of it, up to the largest that a listener
 takes; before that a call holds a window of 64 KiB. So few are received at once, the others wait
-their turn. A request of somebody who means it is there within a moment; one that is half-sent is
+their turn. One that is here whole when its call begins, as our own transport can tell, has nothing
+to wait for. A request of somebody who means it is there within a moment; one that is half-sent is
 ended when others wait and it has had its time, the oldest first.
 """
 
@@ -12,6 +13,7 @@ import asyncio
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from quorate.h2.hot_stream import HandsOverSome
 from quorate.rpc.admission import refused
 from quorate.rpc.peers import client_of
 
@@ -59,6 +61,8 @@ class Arrivals:
 
     async def receive(self, requests: AsyncIterator[T], peer: str) -> T:
         """The first request. Raises AdmissionError, NothingSentError."""
+        if isinstance(requests, HandsOverSome) and requests.has_message:
+            return await anext(requests)
         arrival = await self._turn(client_of(peer))
         try:
             if not arrival.is_over:

@@ -16,8 +16,9 @@ def test_messages_are_found_in_whatever_pieces_they_come(messages: list[bytes], 
     reader, found = wire.MessageReader(1000), []
     for at in range(0, len(data), step):
         reader.feed(data[at : at + step])
-        while (message := reader.take()) is not None:
-            found.append(message)
+        while reader.is_whole:
+            found.append(reader.take())
+        assert reader.take() is None
     assert found == messages
     assert len(reader) == 0
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import grpc
 import pytest
 
+from quorate.h2.hot_stream import HandsOverSome
 from quorate.rpc.admission import AdmissionError
 from quorate.rpc.arrivals import TOO_SLOW, Arrivals, NothingSentError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
+
+    from quorate.h2.hot_stream import Taker
 
 
 class HalfSent:
@@ -92,6 +95,42 @@ async def test_many_calls_of_one_client_delay_no_other() -> None:
         assert await half.whole() == b"whole"
         await turns()
     assert not len(arrivals)
+
+
+class Here(HandsOverSome):
+    """Requests of our own transport, which knows what has come."""
+
+    def __init__(self, *, has_message: bool) -> None:
+        self._has_message = has_message
+        self._left = [b"whole"]
+
+    @property
+    def has_message(self) -> bool:
+        return self._has_message
+
+    async def hand_to(self, taker: Taker) -> None:
+        raise AssertionError
+
+    def only_while(self, is_wanted: Callable[[Any], bool]) -> None:
+        raise AssertionError
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return self._left.pop()
+
+
+async def test_a_request_that_is_here_whole_waits_for_nobody() -> None:
+    arrivals = Arrivals(at_once=1, patience_s=1000)
+    half = HalfSent(arrivals)
+    await turns()
+    assert await arrivals.receive(Here(has_message=True), "b") == b"whole"
+    late = asyncio.ensure_future(arrivals.receive(Here(has_message=False), "b"))
+    await turns()
+    assert not late.done()
+    await half.whole()
+    assert await late == b"whole"
 
 
 async def test_one_that_gives_up_while_it_waits_leaves_nothing() -> None:
