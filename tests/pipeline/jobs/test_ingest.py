@@ -67,6 +67,20 @@ def test_an_output_is_not_written_with_another_checkpoint(
         start_ingest(stream, str(output), str(tmp_path / "other"), every_s=None)
 
 
+def test_a_checkpoint_is_not_taken_for_an_output_that_lacks_its_batches(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What it has read already would never come there."""
+    log, source, output = Log(), tmp_path / "source", tmp_path / "out"
+    days_of(log, 2)
+    stream = streamed(spark, source, log)
+    checkpoint = str(tmp_path / "checkpoint")
+    start_ingest(stream, str(output), checkpoint, every_s=None).awaitTermination()
+    with pytest.raises(PipelineError, match=r"^--output: .*other lacks what .*checkpoint says"):
+        start_ingest(stream, str(tmp_path / "other"), checkpoint, every_s=None)
+    assert not (tmp_path / "other").exists()
+
+
 def test_damage_is_stored_too(spark: SparkSession) -> None:
     log = Log()
     row = log.add("NoOpRecord", {})._replace(crc_valid=False, record_type=None)

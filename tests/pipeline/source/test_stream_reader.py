@@ -9,7 +9,11 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from quorate.pipeline.source.options import OptionError, parse_options
-from quorate.pipeline.source.stream_reader import DataLossError, KraftStreamReader
+from quorate.pipeline.source.stream_reader import (
+    DataLossError,
+    KraftStreamReader,
+    OtherClusterError,
+)
 from tests.pipeline.source.logs import LogWriter, offsets, partition, small_log, topic
 
 if TYPE_CHECKING:
@@ -32,6 +36,11 @@ def read(
     return sorted(found, key=lambda row: (row["offset"] is None, row["offset"]))
 
 
+def at(offset: int, **more: str) -> dict[str, Any]:
+    """An offset of a stream over a log of the tests."""
+    return {"offset": offset, "cluster": "c", **more}
+
+
 def test_batches_follow_each_other_without_a_gap(tmp_path: Path) -> None:
     log = small_log(tmp_path / "c")
     reader = reader_of(log, maxOffsetsPerTrigger="4")
@@ -44,7 +53,23 @@ def test_batches_follow_each_other_without_a_gap(tmp_path: Path) -> None:
     assert [offset for batch in seen for offset in batch] == list(range(21))
     assert max(map(len, seen)) == 4
     log.write([topic(9)])
-    assert reader.latestOffset(start, ReadAllAvailable()) == {"offset": 22}
+    assert reader.latestOffset(start, ReadAllAvailable()) == at(22)
+
+
+def test_a_checkpoint_does_not_go_on_with_the_log_of_another_cluster(tmp_path: Path) -> None:
+    log = small_log(tmp_path / "c")
+    other = LogWriter(tmp_path / "d", cluster_id="d")
+    other.write([topic(number) for number in range(40)])
+    start = reader_of(log).initialOffset()
+    end = reader_of(log).latestOffset(start, ReadAllAvailable())
+    assert end == {"offset": 21, "cluster": "c"}
+    with pytest.raises(OtherClusterError, match=r"of cluster c, and this is that of d: give"):
+        reader_of(other, failOnDataLoss="false").latestOffset(end, ReadAllAvailable())
+    with pytest.raises(OtherClusterError, match="new checkpoint"):
+        reader_of(other).partitions(start, end)
+    (other.root / "meta.properties").unlink()
+    assert reader_of(other).latestOffset(end, ReadAllAvailable()) == {"offset": 40}
+    assert reader_of(log).latestOffset({"offset": 21}, ReadAllAvailable()) == {"offset": 21}
 
 
 def test_a_stream_begins_with_no_older_snapshot(tmp_path: Path) -> None:
@@ -60,7 +85,7 @@ def test_a_batch_that_is_on_its_way_to_the_disk_is_no_damage(tmp_path: Path) -> 
     reader = reader_of(log)
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadAllAvailable())
-    assert end == {"offset": 21}
+    assert end == at(21)
     assert offsets(read(reader, start, end)) == list(range(21))
     assert len(read(reader, start, end)) == 21
 
@@ -70,7 +95,7 @@ def test_a_snapshot_is_given_once_before_what_follows_it(tmp_path: Path) -> None
     log.snapshot(11, [topic(1)])
     reader = reader_of(log, startingOffsets="snapshot", maxOffsetsPerTrigger="3")
     start = reader.initialOffset()
-    assert start == {"offset": 11, "snapshot": "11-1"}
+    assert start == at(11, snapshot="11-1")
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
     assert offsets(read(reader, start, end)) == [10] * 4 + [11, 12, 13]
     following = reader.latestOffset(end, reader.getDefaultReadLimit())
@@ -83,7 +108,7 @@ def test_a_snapshot_at_the_end_of_the_log_is_a_batch_of_its_own(tmp_path: Path) 
     reader = reader_of(log, startingOffsets="snapshot")
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadAllAvailable())
-    assert end == {"offset": 21}
+    assert end == at(21)
     assert offsets(read(reader, start, end)) == [20] * 4
     assert reader.latestOffset(end, ReadAllAvailable()) == end
 
@@ -105,10 +130,10 @@ def test_deleted_records_end_the_stream_with_a_sentence(tmp_path: Path) -> None:
 def test_or_it_goes_on_from_the_snapshot(tmp_path: Path) -> None:
     reader = reader_of(log_without_its_first_records(tmp_path / "c"), failOnDataLoss="false")
     end = reader.latestOffset({"offset": 7}, ReadMaxRows(3))
-    assert end == {"offset": 55, "through": "52-3"}
+    assert end == at(55, through="52-3")
     assert offsets(read(reader, {"offset": 7}, end)) == [51] * 4 + [52, 53, 54]
     following = reader.latestOffset(end, ReadAllAvailable())
-    assert following == {"offset": 60}
+    assert following == at(60)
     assert offsets(read(reader, end, following)) == [55, 56, 57, 58, 59]
 
 
@@ -125,7 +150,7 @@ def test_available_now_ends_where_the_log_ended_at_its_start(tmp_path: Path) -> 
     reader = reader_of(log)
     reader.prepareForTriggerAvailableNow()
     log.write([topic(9)])
-    assert reader.latestOffset({"offset": 0}, ReadAllAvailable()) == {"offset": 21}
+    assert reader.latestOffset({"offset": 0}, ReadAllAvailable()) == at(21)
     assert reader.reportLatestOffset() == {"offset": 22}
 
 

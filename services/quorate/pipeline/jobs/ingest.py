@@ -57,6 +57,8 @@ PARTITIONS: Final = ("day", "record_type")
 DAMAGED: Final = "damaged"
 _NOTES: Final = "_spark_metadata"
 _CHECKPOINT: Final = "_checkpoint"
+# Spark gathers every tenth note and those before it in one file.
+_COMPACT: Final = ".compact"
 _POLL_S: Final = 1
 
 
@@ -86,9 +88,15 @@ def start_ingest(
     """Begin, or go on where the checkpoint says; without `every_s` up to what there is now.
 
     Raises PipelineError where the output has batches of another checkpoint: they would count as
-    this one's, and what it reads would be passed over.
+    this one's, and what it reads would be passed over. The same where the checkpoint has batches of
+    another output: what they hold would be missing here.
     """
     place = checkpoint or f"{output}/{_CHECKPOINT}"
+    if _last_batch(f"{place}/commits") > _last_batch(f"{output}/{_NOTES}"):
+        raise PipelineError(
+            f"--output: {output} lacks what {place} says has been written: name the output that"
+            " goes with that checkpoint, or another --checkpoint"
+        )
     if os.path.exists(f"{output}/{_NOTES}") and not os.path.exists(f"{place}/offsets"):
         raise PipelineError(
             f"--checkpoint: {place} is not that of {output}, which has been written to before:"
@@ -104,6 +112,13 @@ def start_ingest(
     if every_s is None:
         return writer.trigger(availableNow=True).start(output)
     return writer.trigger(processingTime=f"{every_s} seconds").start(output)
+
+
+def _last_batch(folder: str) -> int:
+    """The number of the newest batch that is noted in a folder; -1 for none."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    numbers = [name.removesuffix(_COMPACT) for name in names]
+    return max((int(number) for number in numbers if number.isdecimal()), default=-1)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 class FollowedLog(Protocol):
     """What a stream asks of a log; snapshots are named as `516-1`, end offset and epoch."""
 
+    def cluster_id(self) -> str | None:
+        """Whose log it is, where that is known."""
+        ...
+
     def beginning(self) -> tuple[str | None, int]:
         """The snapshot that comes first, and the first offset behind it."""
         ...
@@ -54,6 +58,9 @@ class DirectoryLog:
 
     def __init__(self, options: Options) -> None:
         self._options = options
+
+    def cluster_id(self) -> str | None:
+        return self._look()[0].cluster_id
 
     def beginning(self) -> tuple[str | None, int]:
         directory, end = self._look()
@@ -112,6 +119,10 @@ class QuorumLog:
             )
         self._options = options
         self._live = LiveLog(options)
+
+    def cluster_id(self) -> str | None:
+        """A live quorum does not tell those that read from it."""
+        return None
 
     def beginning(self) -> tuple[str | None, int]:
         ends = self._live.ends()

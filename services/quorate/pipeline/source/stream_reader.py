@@ -1,9 +1,9 @@
 """Follows a log as it grows: `spark.readStream`.
 
 An offset of the stream is a JSON object. `offset` is the next record of the log; `snapshot` names a
-snapshot that has to be given before it, and `through` one that stands for records which were
-deleted before they were read. Both are in the checkpoint, so a batch that is run again after a
-restart is the same batch.
+snapshot that has to be given before it, `through` one that stands for records which were deleted
+before they were read, and `cluster` whose log it is, as far as that is known. All are in the
+checkpoint, so a batch that is run again after a restart is the same batch.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ class DataLossError(RuntimeError):
     """Records that the stream has not read are gone from the log (`failOnDataLoss`)."""
 
 
+class OtherClusterError(RuntimeError):
+    """The checkpoint of a stream is that of another cluster's log."""
+
+
 class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads each committed record once, over restarts of the query and changes of the leader."""
 
@@ -59,7 +63,8 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> StreamOffset:
         """Where a query without a checkpoint begins."""
         snapshot, offset = self.log.beginning()
-        return {"offset": offset} if snapshot is None else {"offset": offset, "snapshot": snapshot}
+        place: StreamOffset = {"offset": offset}
+        return self._of_cluster(place if snapshot is None else place | {"snapshot": snapshot})
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """What `maxOffsetsPerTrigger` says."""
@@ -67,7 +72,8 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 
     def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:
-        """Up to where the next batch goes. Raises DataLossError."""
+        """Up to where the next batch goes. Raises DataLossError and OtherClusterError."""
+        self._check_cluster(start)
         first, end = self.log.ends()
         if self._target is not None:
             end = min(end, self._target)
@@ -84,10 +90,22 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadMaxRows):
             end = min(end, offset + int(limit.max_rows))
         if through is not None:
-            return {"offset": max(offset, end), "through": through}
+            return self._of_cluster({"offset": max(offset, end), "through": through})
         if end <= offset:
-            return {"offset": offset} if "snapshot" in start else start
-        return {"offset": end}
+            return self._of_cluster({"offset": offset}) if "snapshot" in start else start
+        return self._of_cluster({"offset": end})
+
+    def _of_cluster(self, place: StreamOffset) -> StreamOffset:
+        cluster_id = self.log.cluster_id()
+        return place if cluster_id is None else place | {"cluster": cluster_id}
+
+    def _check_cluster(self, place: StreamOffset) -> None:
+        was, is_now = place.get("cluster"), self.log.cluster_id()
+        if was is not None and is_now is not None and was != is_now:
+            raise OtherClusterError(
+                f"the stream has read the log of cluster {was}, and this is that of {is_now}: give "
+                "the query a new checkpoint and another output"
+            )
 
     def _past_loss(self, offset: int, first: int) -> tuple[str | None, int]:
         if self.options.fails_on_data_loss:
@@ -107,7 +125,8 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self.log.ends()[1]
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> Sequence[InputPartition]:
-        """The tasks of one batch."""
+        """The tasks of one batch. Raises OtherClusterError."""
+        self._check_cluster(end)
         low, high = int(start["offset"]), int(end["offset"])
         snapshot = end.get("through") or (start.get("snapshot") if start != end else None)
         if "through" in end:
