@@ -116,7 +116,7 @@ def test_of_several_directories_damage_is_told_of_each(
 ) -> None:
     """What is committed hangs on all of them."""
     monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
-    whole = small_log(tmp_path / "whole")
+    whole = small_log(tmp_path / "whole", node_id=2)
     whole.write([topic(9)])
     words = ["elections", "--path", str(whole.root), "--path", str(damaged[0].root)]
     assert main(words) == 0
@@ -167,7 +167,7 @@ def test_a_whole_log_and_a_damaged_one_that_nobody_asked_about_are_not_spoken_of
     tmp_path: Path,
 ) -> None:
     monkeypatch.setattr(running, "session", lambda _master: nullcontext(spark))
-    whole = small_log(tmp_path / "whole")
+    whole = small_log(tmp_path / "whole", node_id=2)
     whole.write([topic(9)])
     words = ["elections", "--path"]
     assert main([*words, str(whole.root)]) == 0

@@ -129,9 +129,9 @@ class LogWriter:
         return path
 
 
-def small_log(path: Path) -> LogWriter:
+def small_log(path: Path, *, node_id: int = 1) -> LogWriter:
     """Offsets 0 to 20 in two segments and two epochs: three topics, fifteen partitions."""
-    log = LogWriter(path)
+    log = LogWriter(path, node_id=node_id)
     log.lead(1)
     for number in range(3):
         log.write([topic(number), *(partition(part) for part in range(2))])

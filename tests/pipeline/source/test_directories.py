@@ -124,7 +124,9 @@ def test_of_several_directories_one_at_most_may_be_nobodys(tmp_path: Path) -> No
     paths = [str(tmp_path / name) for name in "abc"]
     assert [directory.node_id for directory in find_directories(paths)] == [None, 98, 99]
     (tmp_path / "c" / "meta.properties").unlink()
-    with pytest.raises(OptionError, match=r"^path: .* of nobody knows whom; put .*meta.properties"):
+    with pytest.raises(
+        OptionError, match=r"^path: neither .* says which voter's it is; put its meta"
+    ):
         find_directories(paths)
 
 

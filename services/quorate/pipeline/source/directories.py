@@ -85,8 +85,8 @@ def find_directories(paths: Sequence[str]) -> list[Directory]:
             continue
         if one.node_id is None:
             raise OptionError(
-                f"{both} of nobody knows whom; put each voter's {layout.META_PROPERTIES} beside "
-                f"its {layout.LOG_DIR}, and let this user read it"
+                f"path: neither {one.path} nor {other.path} says which voter's it is; put its "
+                f"{layout.META_PROPERTIES} beside each {layout.LOG_DIR}, and let this user read it"
             )
         raise OptionError(
             f"{both} both of node {one.node_id}, as their {layout.META_PROPERTIES} say; name one "
