@@ -167,7 +167,7 @@ class ControllerCalls:
             response = await stub.Read(message, timeout=timeout_s, metadata=self._metadata())
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.INVALID_ARGUMENT:
-                # Whoever else was asked would say the same.
+                # Every other controller would say the same.
                 raise self._outcome(server, error) from error
             raise self._no_answer(server, error) from error
         if response.error == ErrorCode.REQUEST_TIMED_OUT:
