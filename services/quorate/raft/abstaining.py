@@ -4,7 +4,7 @@ It may have lost its disk, and with it what it had promised: a vote, not to foll
 records that it acknowledged. Nobody can tell, since there are no directory ids. So it neither votes
 nor campaigns until it knows as much as it may have known.
 
-First it hears from every other voter in which epoch that one is. Whoever may hold a vote of its
+First it hears from every other voter in which epoch that one is. A replica that holds a vote of its
 former life is in the epoch of that vote, or has lost its own disk and stands no more; so from then
 on its own epoch is none that it had left already. Before that it fetches without its name, as one
 that reads what is committed: under its name a leader that it may have helped to depose would count

@@ -45,7 +45,7 @@ _OF_DRAWS: Final = (
     "late_ms",
     "moves_together",
     "records_max",
-    # Who died by them is among the deeds.
+    # The nodes that died by them are among the deeds.
     "crash_every_effects",
     "crash_at_vote_rate",
 )

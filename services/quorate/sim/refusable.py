@@ -265,7 +265,7 @@ def _change(draws: Draws, node: SeenNode) -> Request:
         replace(update, cluster_id=OTHER_CLUSTER, voter=key),
         TransferLeadershipRequest(OTHER_CLUSTER, key),
         TakeLeaveRequest(OTHER_CLUSTER, key),
-        # Who answers at that address is somebody else.
+        # Somebody else answers at that address.
         add,
         replace(add, voter=ReplicaKey(NOBODY.node_id)),
         replace(add, listeners=()),
