@@ -17,7 +17,7 @@ from quorate.cli.connection import (
     made_progress,
     run_command,
 )
-from quorate.cli.output import CommandError, item_error, plain, print_json, print_offset
+from quorate.cli.output import CommandError, item_error, print_json, print_offset
 from quorate.client.calls import OutcomeUnknownError, QuorumUnavailableError
 from quorate.controller.brokers.messages import (
     BrokerHeartbeat,
@@ -28,6 +28,7 @@ from quorate.controller.brokers.messages import (
 from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ClusterId, Offset, format_uuid
+from quorate.records.legible import written_out
 from quorate.settings.numbers import whole_number
 from quorate.settings.properties import NODE_ID_MAX
 
@@ -216,10 +217,10 @@ def broker_lines(brokers: Sequence[ListedBroker]) -> list[str]:
     """A head and one line for each broker."""
     lines = [f"{'BrokerId':<12}{'Epoch':<12}{'State':<15}{'Rack':<12}Listeners"]
     for broker in brokers:
-        listeners = plain(",".join(f"{x.name}://{x.host}:{x.port}" for x in broker.listeners))
+        listeners = written_out(",".join(f"{x.name}://{x.host}:{x.port}" for x in broker.listeners))
         lines.append(
             f"{broker.broker_id:<12}{broker.broker_epoch:<12}{broker_state(broker):<15}"
-            f"{plain(broker.rack or '-'):<12}{listeners}"
+            f"{written_out(broker.rack or '-'):<12}{listeners}"
         )
     return lines
 

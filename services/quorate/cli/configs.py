@@ -9,7 +9,6 @@ from quorate.cli.output import (
     CommandError,
     parse_keys,
     parse_setting,
-    plain,
     print_json,
     print_offset,
     report_errors,
@@ -24,6 +23,7 @@ from quorate.controller.configs.messages import (
     ResourceType,
 )
 from quorate.records.errors import ErrorCode
+from quorate.records.legible import written_out
 
 if TYPE_CHECKING:
     import argparse
@@ -123,7 +123,7 @@ def resource_title(resource: ConfigResource) -> str:
     word = _WORDS[resource.type]
     if not resource.name:
         return f"the default {word}"
-    return f"{word} {plain(resource.name)}"
+    return f"{word} {written_out(resource.name)}"
 
 
 def resource_lines(described: DescribedResource, *, has_all: bool) -> list[str]:
@@ -134,7 +134,10 @@ def resource_lines(described: DescribedResource, *, has_all: bool) -> list[str]:
 
 def _entry_line(entry: ConfigEntry) -> str:
     sensitive = str(entry.is_sensitive).lower()
-    name, value = plain(entry.name), "null" if entry.value is None else plain(entry.value)
+    name, value = (
+        written_out(entry.name),
+        "null" if entry.value is None else written_out(entry.value),
+    )
     synonyms = f"{entry.source.name}:{name}={value}"
     return f"  {name}={value} sensitive={sensitive} synonyms={{{synonyms}}}"
 

@@ -6,20 +6,17 @@ Nothing here needs a connection, so that commands without one start at once.
 from __future__ import annotations
 
 import json
-import re
 import reprlib
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from quorate.records.errors import ErrorCode
+from quorate.records.legible import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quorate.api.admin import AdminError
-
-
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class CommandError(Exception):
@@ -59,11 +56,6 @@ def no_text(error: UnicodeEncodeError) -> str:
     return f"{reprlib.repr(error.object)} has bytes that are no UTF-8: give it as UTF-8 text"
 
 
-def plain(text: str) -> str:
-    """Text of others on one line: control characters, which a terminal would obey, as escapes."""
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
-
-
 def fail(message: str) -> int:
     """Say on stderr what went wrong; the exit status to return."""
     print(f"error: {message}", file=sys.stderr)
@@ -89,5 +81,8 @@ def report_errors(items: Sequence[tuple[str, ErrorCode, str]]) -> int:
     """Say on stderr what was refused; the exit status."""
     refused = [item for item in items if item[1] is not ErrorCode.NONE]
     for name, error, message in refused:
-        print(f"error: {plain(name)}: {item_error(error, plain(message))}", file=sys.stderr)
+        print(
+            f"error: {written_out(name)}: {item_error(error, written_out(message))}",
+            file=sys.stderr,
+        )
     return 1 if refused else 0

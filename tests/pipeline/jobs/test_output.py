@@ -48,7 +48,7 @@ def test_what_a_log_says_begins_no_line_and_moves_no_cursor(
     table = spark.createDataFrame([("a\nb\x1b[2J", ["c\rd"])], "name string, more array<string>")
     write_tables({"one": table}, "table", None, 200)
     line = capsys.readouterr().out.splitlines()[1]
-    assert line == "a\\u000ab\\u001b[2J  c\\u000dd"
+    assert line == r"a\nb\x1b[2J  c\rd"
 
 
 def test_json_is_a_line_a_row(table: DataFrame, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +18,7 @@ from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DI
 from quorate.controller.settling import settle
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ZERO_UUID, DirectoryId, format_uuid
+from quorate.records.legible import CONTROL
 from quorate.records.metadata import (
     BrokerEndpoint,
     BrokerFeature,
@@ -37,7 +37,6 @@ _RESERVED_DIRS = (UNASSIGNED_DIR, LOST_DIR, MIGRATING_DIR)
 _PORT_MAX: Final = 65_535
 # PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.
 _SECURITY_PROTOCOL_MAX: Final = 3
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SHOWN_MAX: Final = 100
 
 
@@ -162,7 +161,7 @@ def _text_problem(field: str, text: str) -> str | None:
     problem = string_problem(text)
     if problem is not None:
         return f"{field} {problem}."
-    if _CONTROL.search(text):
+    if CONTROL.search(text):
         return f"{field} is {text[:_SHOWN_MAX]!r}, with control characters; leave them out."
     return None
 

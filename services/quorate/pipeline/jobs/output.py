@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, NumericType, StructType
 
 from quorate.pipeline.jobs.registry import PipelineError
-from quorate.pipeline.legible import written_out
+from quorate.records.legible import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -6,7 +6,7 @@ import html
 from datetime import datetime
 from typing import Final
 
-from quorate.pipeline.legible import written_out
+from quorate.records.legible import written_out
 
 CELL_CHARACTERS_MAX: Final = 160
 NOTHING: Final = "-"
