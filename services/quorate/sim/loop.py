@@ -57,6 +57,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
         self._count = 0
         self._alarm_us: int | None = None
+        # The moments for which the timeline has an entry, the next turn's and later ones.
+        self._entries: set[int] = set()
         self._is_in_turn = self._is_paused = self._is_closed = False
         self._error: BaseException | None = None
         self._tasks: list[asyncio.Task[Any]] = []
@@ -115,9 +117,12 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             when_us = max(self._timers[0][0], self._timeline.now_us)
         if self._alarm_us is None or when_us < self._alarm_us:
             self._alarm_us = when_us
-            self._timeline.at(when_us, partial(self._ring, when_us))
+            if when_us not in self._entries:
+                self._entries.add(when_us)
+                self._timeline.at(when_us, partial(self._ring, when_us))
 
     def _ring(self, when_us: int) -> None:
+        self._entries.discard(when_us)
         if when_us == self._alarm_us:
             self._alarm_us = None
             self.turn()

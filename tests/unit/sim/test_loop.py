@@ -27,6 +27,9 @@ class Heap:
         self._count += 1
         heapq.heappush(self._heap, (when_us, self._count, action))
 
+    def __len__(self) -> int:
+        return len(self._heap)
+
     def run(self, until_us: int = 1 << 60) -> None:
         while self._heap and self._heap[0][0] <= until_us:
             self.now_us, _, action = heapq.heappop(self._heap)
@@ -240,3 +243,16 @@ def test_tasks_that_are_over_are_not_kept(heap: Heap, loop: SimulatedLoop) -> No
         loop.create_task(nothing())
         heap.run()
     assert len(loop._tasks) <= TASKS_MIN
+
+
+def test_a_moment_is_asked_for_once_however_often_an_earlier_one_comes_between(
+    heap: Heap, loop: SimulatedLoop
+) -> None:
+    rung: list[int] = []
+    loop.call_at(1.0, lambda: rung.append(heap.now_us))
+    for _ in range(100):
+        loop.run(lambda: None)
+        heap.run(heap.now_us + TURN_US)
+    asked = len(heap)
+    heap.run()
+    assert (asked, rung) == (1, [1_000_000])
