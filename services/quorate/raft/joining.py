@@ -119,7 +119,11 @@ class Joining:
                 is_known = has_it and r.log.epoch_before(committed) == r.epoch
             case _:
                 return False
-        return is_known and r.key in r.log.committed_voter_set(committed)
+        if not is_known:
+            return False
+        voter = r.log.committed_voter_set(committed).voter(r.key)
+        # Without directory ids nobody is removed, and the voter may be a disk of before.
+        return voter is not None and voter.key.directory_id is not None
 
     def _wait_to_retry(self) -> None:
         share = self.r.config.fetch_timeout_ms // RETRY_SHARE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from quorate.raft import api
 from quorate.raft import messages as m
-from quorate.records.control import KRaftVoters, LeaderChange
+from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Epoch, Millis, Offset, ReplicaKey
 from quorate.records.voters import Voter, VoterSet
@@ -189,6 +189,36 @@ def test_a_process_whose_voter_is_removed_does_not_join_again_and_says_so() -> N
     assert not asked(update)
     assert not asked(core.step(api.TimerFired(), Millis(500)))
     assert [line for line in core.remarks() if "scaled away" in line]
+
+
+def test_a_voter_without_directory_ids_was_perhaps_another_disk_and_joins_after_the_upgrade() -> (
+    None
+):
+    """The disk was replaced while the upgrade was under way, which names the one of before."""
+    state = cores.recovered(
+        1, 2, 3, log_end=cores.end(3, 1), epochs=(m.EpochStart(Epoch(1), Offset(0)),)
+    )
+    nameless = tuple(replace(it, key=ReplicaKey(it.key.node_id)) for it in cores.voters(1, 2, 3))
+    state = replace(
+        state,
+        voters=(m.VotersAt(Offset(-1), VoterSet(nameless)),),
+        kraft_versions=(m.KRaftVersionAt(Offset(-1), 0),),
+    )
+    config = replace(cores.config(3), directory_id=NEW_DISK, auto_join=True)
+    core = WatchedCore(config, state, cores.Midway())
+    core.start(Millis(0))
+    cores.begin(core, 1, 1, now_ms=1)
+    assert not asked(leader_says(core, records_at(3), high_watermark=4, now_ms=2))
+    upgrade = m.BatchInfo(
+        base_offset=Offset(4),
+        last_offset=Offset(5),
+        epoch=Epoch(1),
+        control=(KRaftVersion(1), KRaftVoters(cores.voters(1, 2, 3))),
+    )
+    (request,) = asked(leader_says(core, upgrade, high_watermark=6, now_ms=3))
+    assert isinstance(request, m.RemoveRaftVoterRequest)
+    assert (request.voter, request.auto_join) == (cores.key(3), True)
+    assert not core.remarks()
 
 
 def test_the_next_process_on_its_disk_joins_though_the_disk_says_that_it_votes() -> None:

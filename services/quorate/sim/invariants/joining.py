@@ -135,7 +135,9 @@ class WhoLeftWaitsForARestart(Invariant):
             return
         assert known is not None
         is_of_epoch = node.log.epoch_before(known) == progress.epoch
-        if is_of_epoch and holds(node.log.voters_below(known), node.key):
+        voter = node.log.voters_below(known).by_id(node.node_id)
+        # Without directory ids it may have been another disk, and nobody was removed.
+        if is_of_epoch and voter is not None and voter.key == node.key:
             self._voted[node.node_id] = node.incarnation
 
     def joining(self, node: SeenNode, request: AddRaftVoterRequest) -> None:
