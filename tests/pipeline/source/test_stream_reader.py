@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from quorate.pipeline.source.directories import Directory, find_directories
 from quorate.pipeline.source.options import OptionError, parse_options
 from quorate.pipeline.source.stream_reader import (
     DataLossError,
@@ -17,6 +18,7 @@ from quorate.pipeline.source.stream_reader import (
 from tests.pipeline.source.logs import LogWriter, offsets, partition, small_log, topic
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -70,6 +72,23 @@ def test_a_checkpoint_does_not_go_on_with_the_log_of_another_cluster(tmp_path: P
     (other.root / "meta.properties").unlink()
     assert reader_of(other).latestOffset(end, ReadAllAvailable()) == {"offset": 40}
     assert reader_of(log).latestOffset({"offset": 21}, ReadAllAvailable()) == {"offset": 21}
+
+
+def test_the_directories_are_looked_at_once_for_each_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[Sequence[str]] = []
+
+    def look(paths: Sequence[str]) -> list[Directory]:
+        looks.append(paths)
+        return find_directories(paths)
+
+    monkeypatch.setattr("quorate.pipeline.source.following.find_directories", look)
+    reader = reader_of(small_log(tmp_path / "log"))
+    start = reader.initialOffset()
+    assert len(looks) == 1
+    reader.latestOffset(start, ReadAllAvailable())
+    assert len(looks) == 2
 
 
 def test_a_stream_begins_with_no_older_snapshot(tmp_path: Path) -> None:

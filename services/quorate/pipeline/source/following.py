@@ -29,7 +29,7 @@ class FollowedLog(Protocol):
     """What a stream asks of a log; snapshots are named as `516-1`, end offset and epoch."""
 
     def cluster_id(self) -> str | None:
-        """Whose log it is, where that is known."""
+        """Whose log it is, where that is known, as it was when the log was last looked at."""
         ...
 
     def beginning(self) -> tuple[str | None, int]:
@@ -58,9 +58,12 @@ class DirectoryLog:
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        self._seen: Directory | None = None
 
     def cluster_id(self) -> str | None:
-        return self._look()[0].cluster_id
+        # A look reads the ends of all directories, which is too much for what changes so rarely.
+        seen = self._seen or self._look()[0]
+        return seen.cluster_id
 
     def beginning(self) -> tuple[str | None, int]:
         directory, end = self._look()
@@ -105,8 +108,11 @@ class DirectoryLog:
     def _look(self) -> tuple[Directory, int]:
         directories = find_directories(self._options.paths)
         if len(directories) == 1 or not self._options.is_committed_only:
-            return directories[0], log_end(directories[0])
-        return committed_log(directories)
+            found = directories[0], log_end(directories[0])
+        else:
+            found = committed_log(directories)
+        self._seen = found[0]
+        return found
 
 
 class QuorumLog:

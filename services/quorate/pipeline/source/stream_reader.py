@@ -73,8 +73,8 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:
         """Up to where the next batch goes. Raises DataLossError and OtherClusterError."""
-        self._check_cluster(start)
         first, end = self.log.ends()
+        self._check_cluster(start)
         if self._target is not None:
             end = min(end, self._target)
         offset = int(start["offset"])
