@@ -17,7 +17,7 @@ from quorate.raft import api
 from quorate.raft.messages import ReadResponse
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Offset
-from quorate.rpc.pace import SERVING_SHARE, Pace
+from quorate.rpc.pace import serving_pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +100,7 @@ class Reading:
     async def _answer(self, request: ReadRequest, caller: Caller) -> ReadReply:
         image = self._controller.image
         try:
-            pace = Pace(SERVING_SHARE, clock=self._driver.host.work_s)
+            pace = serving_pace(self._driver.host.work_s)
             return await pace.finish(self._controller.answer_in_slices(request, caller))
         except RefusedError as refused:
             raise ControllerApiError(refused.error, refused.message) from refused

@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 
 from quorate.h2 import wire
+from quorate.h2.fair_queue import UNSHARED
 from quorate.h2.frames import H2ErrorCode
 from quorate.h2.headers import block_of
 from quorate.h2.hot_stream import HandsOver, HotStream
@@ -229,7 +230,7 @@ class ClientCall(
         with self._cancelling():
             await _until(self._connected)
             if self._inbox is not None:
-                self._hot = HotStream(self, self._inbox, taker, self._decoded, None)
+                self._hot = HotStream(self, UNSHARED, self._inbox, taker, self._decoded, None)
                 try:
                     await self._hot.run()
                 finally:

@@ -12,6 +12,8 @@ taker is served by iterators (rpc/by_callback.py). A client's requests are its r
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -23,10 +25,13 @@ if TYPE_CHECKING:
 
     import grpc
 
+    from quorate.h2.fair_queue import Scheduler, Step
     from quorate.h2.inbox import Inbox
 
 # Messages are handed over together up to the first that fills this.
 RUN_BYTES: Final = 16 * 1024
+# The assumed cost of a message before one was measured.
+_MESSAGE_S: Final = 0.00002
 
 
 class Door(Protocol):
@@ -38,6 +43,10 @@ class Door(Protocol):
 
     def resume(self) -> None:
         """The taker takes more again."""
+        ...
+
+    def schedule(self, step: Step) -> None:
+        """Run a step now, or when it is this call's turn."""
         ...
 
     def finish(self, error: BaseException | None = None) -> None:
@@ -124,29 +133,33 @@ class HotStream:
         "_is_taking",
         "_is_wanted",
         "_left",
-        "_loop",
+        "_message_s",
+        "_scheduler",
         "_taker",
     )
 
     def __init__(
         self,
         call: HotCall,
+        scheduler: Scheduler,
         inbox: Inbox,
         taker: Taker,
         decode: Callable[[bytes], Any] | None,
         is_wanted: Callable[[Any], bool] | None,
     ) -> None:
         self._call = call
+        self._scheduler = scheduler
         self._inbox = inbox
         self._taker = taker
         self._decode = decode
         self._is_wanted = is_wanted
-        self._loop = asyncio.get_running_loop()
-        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_taking = self._is_blocked = False
         # Whether messages will be taken in the next turn of the loop; how many more in this one.
         self._is_due = False
         self._left = 0
+        # The time that one of the last messages took.
+        self._message_s = _MESSAGE_S
 
     async def run(self) -> None:
         """Hand over until the taker has finished."""
@@ -166,16 +179,17 @@ class HotStream:
         """Take what has come, in the next turn: by then all is there that comes together."""
         if self._is_taking and not self._is_due:
             self._is_due = True
-            self._loop.call_soon(self._turn)
+            self._scheduler.submit(self._turn)
 
-    def _turn(self) -> None:
-        """Take as much as one turn and the taker let it."""
+    def _turn(self, until_s: float) -> bool:
+        """Take as much as one turn and the taker let it; whether more can be taken."""
         self._is_due = False
         if not self._is_taking:
-            return
+            return False
         self._left = IN_A_TURN
+        is_late = False
         try:
-            self._take()
+            is_late = self._take(until_s)
         except ValueError as error:
             self._is_taking = False
             self._taker.broken(error)
@@ -187,24 +201,39 @@ class HotStream:
             self.finish(error)
         finally:
             self._inbox.settle()
-        if not self._left:
-            self._news()
+        self._is_due = self._is_taking and (is_late or not self._left)
+        return self._is_due
 
-    def _take(self) -> None:
+    def _take(self, until_s: float) -> bool:
+        """Whether it ended because of the time."""
         taker, inbox = self._taker, self._inbox
+        begun_s = time.perf_counter()
         while self._left and (room := taker.room()):
             messages: list[Any] = []
             try:
-                is_over = self._take_run(messages, min(room, self._left))
+                is_over = self._take_run(messages, self._run_max(room, until_s - begun_s))
             finally:
                 # Those before one that cannot be taken.
                 if messages:
                     taker.received(messages)
             if is_over:
                 self._half_close()
-                return
+                return False
             if not messages or inbox.is_empty:
-                return
+                return False
+            now_s = time.perf_counter()
+            self._message_s = (now_s - begun_s) / len(messages)
+            if now_s >= until_s:
+                return True
+            begun_s = now_s
+        return False
+
+    def _run_max(self, room: int, left_s: float) -> int:
+        """How many messages the next run may have to end in time."""
+        count = min(room, self._left)
+        if left_s < math.inf:
+            count = min(count, int(left_s / self._message_s))
+        return max(count, 1)
 
     def _take_run(self, messages: list[Any], count: int) -> bool:
         """Take so many at most; whether there will be no more that are wanted."""
@@ -235,6 +264,9 @@ class HotStream:
 
     def resume(self) -> None:
         self._news()
+
+    def schedule(self, step: Step) -> None:
+        self._scheduler.run(step)
 
     def finish(self, error: BaseException | None = None) -> None:
         # A loop in the middle of taking stops at that, too.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import grpc
 import grpc.aio
 
+from quorate.h2.fair_queue import queue_of_running_loop
 from quorate.h2.limits import PREFACE_S, Limits, Unread
 from quorate.h2.server_link import ServerLink
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from quorate.h2.requests import CallDetails
+    from quorate.h2.server_link import Gate
 
 log = logging.getLogger(__name__)
 _BACKLOG: Final = 1024
@@ -42,11 +44,13 @@ class Server(grpc.aio.Server):
         *,
         received_bytes_max: int,
         connections_max: int,
+        gate: Gate | None = None,
         limits: Limits | None = None,
     ) -> None:
         self._limits = limits or Limits()
         self._received_bytes_max = received_bytes_max
         self._connections_max = connections_max
+        self._gate = gate
         self._methods: dict[str, Any] = {}
         self._generic: list[grpc.GenericRpcHandler] = []
         find: Any = self._look_up
@@ -116,6 +120,8 @@ class Server(grpc.aio.Server):
             self._limits,
             message_bytes_max=self._received_bytes_max,
             unread_in_all=self._unread,
+            queue=queue_of_running_loop(),
+            gate=self._gate,
             find=self._find,
             admit=self._admit,
             gone=self._forget,

@@ -69,11 +69,7 @@ class ServerAnswer:
         if number == 0 and self._has_begun and not details and not self.trailing:
             block = _OK_BLOCK
         else:
-            pairs = [(b"grpc-status", b"%d" % number)]
-            if details:
-                pairs.append((b"grpc-message", wire.status_words(details)))
-            pairs += [*hints, *wire.metadata_pairs(self.trailing)]
-            block = block_of(pairs)
+            block = _status_block(number, details, self.trailing, hints)
             if not self._has_begun:
                 block = _BEGINNING_BLOCK + block
         self._has_begun = True
@@ -87,3 +83,21 @@ class ServerAnswer:
         self._connection.send_data(self._stream_id, _NOT_GRPC, is_last=True)
         self.is_over = True
         self._flush_soon()
+
+
+def refusal_block(status: grpc.Status) -> bytes:
+    """The only headers of a call that ends with this status before it is served."""
+    number: int = status.code.value[0]
+    return _BEGINNING_BLOCK + _status_block(number, status.details, status.trailing_metadata or ())
+
+
+def _status_block(
+    number: int,
+    details: str,
+    trailing: Iterable[tuple[str, str | bytes]],
+    hints: tuple[tuple[bytes, bytes], ...] = (),
+) -> bytes:
+    pairs = [(b"grpc-status", b"%d" % number)]
+    if details:
+        pairs.append((b"grpc-message", wire.status_words(details)))
+    return block_of([*pairs, *hints, *wire.metadata_pairs(trailing)])

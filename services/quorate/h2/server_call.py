@@ -11,6 +11,7 @@ import grpc
 import grpc.aio
 
 from quorate.h2 import wire
+from quorate.h2.fair_queue import CURRENT_FLOW
 from quorate.h2.frames import H2ErrorCode
 from quorate.h2.hot_stream import HandsOverSome, HotStream
 from quorate.h2.inbox import IN_A_TURN, Inbox
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from quorate.h2.connection import Connection
+    from quorate.h2.fair_queue import Flow
     from quorate.h2.hot_stream import Taker
     from quorate.h2.requests import CallDetails, Request
 
@@ -39,6 +41,8 @@ class Link(Protocol):
 
     def flush_soon(self) -> None: ...
 
+    # Where the calls of this connection take turns with others.
+    flow: Flow
     # The handler of a method, or None.
     find: Callable[[CallDetails], Awaitable[Any]]
 
@@ -84,7 +88,9 @@ class Requests(HandsOverSome):
 class ServerCall(grpc.aio.ServicerContext[Any, Any]):
     """A call, and the context that its handler is given."""
 
-    def __init__(self, link: Link, stream_id: int, request: Request) -> None:
+    def __init__(self, link: Link, stream_id: int, request: Request, place: object = None) -> None:
+        # For the interceptor that counts calls.
+        self.place = place
         self._link = link
         self._connection = link.connection
         self._stream_id = stream_id
@@ -114,7 +120,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         if self._request.timeout_s is not None:
             self._deadline_s = self._loop.time() + self._request.timeout_s
             self._expiry = self._loop.call_at(self._deadline_s, self._expire)
-        self.task = self._loop.create_task(self._run())
+        self.task = self._loop.create_task(self._link.flow.meter(self._run()))
 
     def feed(self, data: bytes, *, is_last: bool) -> None:
         """More bytes of the request."""
@@ -163,6 +169,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
     # --- serving ----------------------------------------------------------------------------------
 
     async def _run(self) -> None:
+        CURRENT_FLOW.set(self._link.flow)
         try:
             await self._serve_or_refuse()
             # A call lasts until its answer has left: a client that reads nothing holds it.
@@ -262,7 +269,8 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         is_wanted: Callable[[Any], bool] | None,
     ) -> None:
         """Give the messages to a taker, until it has finished."""
-        stream = self._hot = HotStream(self, self._inbox, taker, decode, is_wanted)
+        flow = self._link.flow
+        stream = self._hot = HotStream(self, flow, self._inbox, taker, decode, is_wanted)
         try:
             await stream.run()
         finally:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import ssl
 import time
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from quorate.h2.connection import Connection
 from quorate.h2.events import (
@@ -18,7 +18,7 @@ from quorate.h2.events import (
     StreamEnded,
 )
 from quorate.h2.frames import H2ErrorCode
-from quorate.h2.limits import IDLE_S, PING_EVERY_S, PING_PATIENCE_S, PREFACE_S, UNREAD_S
+from quorate.h2.liveness import Due, Liveness
 from quorate.h2.requests import request_of
 from quorate.h2.server_call import ServerCall
 
@@ -26,18 +26,33 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from quorate.h2.events import Event
+    from quorate.h2.fair_queue import FairQueue
     from quorate.h2.limits import Limits, Unread
-    from quorate.h2.requests import CallDetails
+    from quorate.h2.requests import CallDetails, Request
 
 log = logging.getLogger(__name__)
 ALPN: Final = "h2"
-# What has come is read in pieces, until others have waited long enough for their turn. A call may
-# begin with fifteen bytes: as many as are in one piece take 2.5 ms.
+# Received bytes are parsed in pieces, until this connection's turn is over.
 _PIECE_BYTES: Final = 1024
-SLICE_S: Final = 0.008
+# The calls of a connection that is gone end in groups of so many.
+_CUT_AT_ONCE: Final = 32
 _WRITE_HIGH_BYTES: Final = 256 * 1024
 # What a peer that reads nothing makes us keep beside bodies, which wait for it.
 _UNSENT_BYTES_MAX: Final = 2 * 1024 * 1024
+
+
+class Place(Protocol):
+    """A call that is counted until it is given back."""
+
+    def give_back(self, _: Any = None) -> None: ...  # noqa: ANN401 - the task, as a callback
+
+
+class Gate(Protocol):
+    """Judges calls before anything is made for them."""
+
+    def admit(self, method: str, peer: str) -> Place | bytes | None:
+        """A place for a call, or the header block that refuses it; None if it needs no place."""
+        ...
 
 
 class ServerLink(asyncio.Protocol):
@@ -49,6 +64,8 @@ class ServerLink(asyncio.Protocol):
         *,
         message_bytes_max: int,
         unread_in_all: Unread,
+        queue: FairQueue,
+        gate: Gate | None = None,
         find: Callable[[CallDetails], Awaitable[Any]],
         admit: Callable[[ServerLink], bool],
         gone: Callable[[ServerLink], None],
@@ -59,20 +76,20 @@ class ServerLink(asyncio.Protocol):
         self.peer = ""
         self._admit = admit
         self._gone = gone
-        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._calls: dict[int, ServerCall] = {}
         self._calls_max = limits.streams_max
+        # Bytes that wait for this connection's turn, and how many of them were parsed.
         self._rest = b""
+        self._parsed = 0
+        self._gate = gate
+        # Of no address yet.
+        self.flow = queue.flow("")
+        self._uncut: list[ServerCall] = []
         self._auth: dict[str, tuple[bytes, ...]] | None = None
         self._is_flush_due = False
-        # Since when the socket has been full.
-        self._paused_s: float | None = None
         self._is_leaving = False
-        self._begun_s = self._heard_s = time.monotonic()
-        self._busy_s = self._begun_s
-        self._pinged_s: float | None = None
-        self._is_known = False
+        self._liveness = Liveness(time.monotonic())
 
     # --- asyncio ----------------------------------------------------------------------------------
 
@@ -80,6 +97,8 @@ class ServerLink(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=_WRITE_HIGH_BYTES)
         self.peer = _peer_of(transport.get_extra_info("peername"))
+        self.flow.close()
+        self.flow = self.flow.queue.flow(self.peer.rpartition(":")[0])
         if not self._admit(self):
             self._transport.abort()
             return
@@ -91,50 +110,63 @@ class ServerLink(asyncio.Protocol):
         self.flush_soon()
 
     def data_received(self, data: bytes) -> None:
+        self._liveness.on_bytes(time.monotonic())
         if self._rest:
             self._rest += data
             return
-        self._take(data)
+        self._rest, self._parsed = data, 0
+        if not self.flow.run(self._parse):
+            assert self._transport is not None
+            if self._transport.is_reading():
+                self._transport.pause_reading()
 
-    def _take(self, data: bytes) -> None:
-        self._heard_s = begun_s = time.monotonic()
-        self._is_known = True
-        for at in range(0, len(data), _PIECE_BYTES):
-            if at and time.monotonic() - begun_s >= SLICE_S:
-                self._rest = data[at:]
-                self._pause_reading()
-                self._loop.call_soon(self._take_rest)
+    def _parse(self, until_s: float) -> bool:
+        """Parse received bytes until then; whether some are left."""
+        transport, clock = self._transport, self.flow.queue.clock
+        if transport is None:
+            return False
+        data, now_s = self._rest, time.monotonic()
+        while self._parsed < len(data):
+            piece = data[self._parsed : self._parsed + _PIECE_BYTES]
+            self._parsed += _PIECE_BYTES
+            self._handle(self.connection.receive(piece, now_s))
+            if self._parsed < len(data) and clock() >= until_s:
                 break
-            self._handle(self.connection.receive(data[at : at + _PIECE_BYTES], begun_s))
         self.flush_soon()
-
-    def _pause_reading(self) -> None:
-        assert self._transport is not None
-        if self._transport.is_reading():
-            self._transport.pause_reading()
-
-    def _take_rest(self) -> None:
-        if self._transport is None:
-            return
-        rest, self._rest = self._rest, b""
-        self._take(rest)
-        if not self._rest and not self._transport.is_closing():
-            self._transport.resume_reading()
+        if self._parsed < len(data):
+            return True
+        self._rest = b""
+        if not transport.is_closing() and not transport.is_reading():
+            transport.resume_reading()
+        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._rest = b""
-        for call in list(self._calls.values()):
-            call.cut_off()
         self.connection.close()
+        self._uncut = list(self._calls.values())
+        if self._cut_calls(self.flow.queue.clock()):
+            self.flow.submit(self._cut_calls)
+
+    def _cut_calls(self, until_s: float) -> bool:
+        """End calls of a connection that is gone until then; whether some are left."""
+        clock, uncut = self.flow.queue.clock, self._uncut
+        while uncut:
+            for call in uncut[-_CUT_AT_ONCE:]:
+                call.cut_off()
+            del uncut[-_CUT_AT_ONCE:]
+            if uncut and clock() >= until_s:
+                return True
+        self.flow.close()
         self._gone(self)
+        return False
 
     def pause_writing(self) -> None:
-        self._paused_s = time.monotonic()
+        self._liveness.blocked_s = time.monotonic()
         self.connection.pause()
 
     def resume_writing(self) -> None:
-        self._paused_s = None
+        self._liveness.blocked_s = None
         self.connection.resume()
         self._handle(self.connection.take_events())
         self.flush_soon()
@@ -156,7 +188,7 @@ class ServerLink(asyncio.Protocol):
                 if call is not None:
                     call.drained()
             elif isinstance(event, PingAnswered):
-                self._pinged_s = None
+                self._liveness.on_pong()
             elif isinstance(event, ConnectionFailed):
                 self._failed(event)
 
@@ -168,12 +200,29 @@ class ServerLink(asyncio.Protocol):
                 # Streams that were reset are gone, while their handlers may not be yet.
                 self.connection.reset(stream_id, H2ErrorCode.REFUSED_STREAM)
                 return
-            call = self._calls[stream_id] = ServerCall(self, stream_id, request_of(event.fields))
-            call.begin()
-            assert call.task is not None
-            call.task.add_done_callback(lambda _: self._call_ended(stream_id))
+            call = self._begin(stream_id, request_of(event.fields))
+            if call is None:
+                return
         if event.is_last:
             call.feed(b"", is_last=True)
+
+    def _begin(self, stream_id: int, request: Request) -> ServerCall | None:
+        """Begin a call; None if it is refused, which costs neither a task nor a status."""
+        place: Place | None = None
+        if self._gate is not None and request.http_status is None and request.fault is None:
+            admitted = self._gate.admit(request.details.method, self.peer)
+            if isinstance(admitted, bytes):
+                self.connection.send_headers(stream_id, admitted, is_last=True)
+                self.flush_soon()
+                return None
+            place = admitted
+        call = self._calls[stream_id] = ServerCall(self, stream_id, request, place)
+        call.begin()
+        assert call.task is not None
+        call.task.add_done_callback(lambda _: self._call_ended(stream_id))
+        if place is not None:
+            call.task.add_done_callback(place.give_back)
+        return call
 
     def _call_ended(self, stream_id: int) -> None:
         call = self._calls.pop(stream_id, None)
@@ -181,7 +230,7 @@ class ServerLink(asyncio.Protocol):
             # Its exception would hold the call, which holds the task.
             call.task = None
         if not self._calls:
-            self._busy_s = time.monotonic()
+            self._liveness.on_last_call(time.monotonic())
             if self._is_leaving:
                 self.flush_soon()
 
@@ -210,7 +259,7 @@ class ServerLink(asyncio.Protocol):
         """Write what is to be sent, all of one turn of the loop together."""
         if not self._is_flush_due:
             self._is_flush_due = True
-            self._loop.call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
         self._is_flush_due = False
@@ -227,28 +276,26 @@ class ServerLink(asyncio.Protocol):
             connection.resume()
             self._handle(connection.take_events())
             self.flush_soon()
-        elif self._is_leaving and not self._calls and self._paused_s is None:
+        elif self._is_leaving and not self._calls and self._liveness.blocked_s is None:
             transport.close()
 
     # --- what the server asks ---------------------------------------------------------------------
 
     def look(self, now_s: float) -> None:
         """End a connection that is idle, half-open, or never was one of HTTP/2; ask who is left."""
-        if not self._is_known:
-            if now_s - self._begun_s > PREFACE_S:
+        has_calls = bool(self._calls) or self._is_leaving
+        match self._liveness.check(now_s, has_calls=has_calls):
+            case Due.NO_PREFACE:
                 self._end(H2ErrorCode.SETTINGS_TIMEOUT, "nothing was sent")
-            return
-        if self._paused_s is not None and now_s - self._paused_s > UNREAD_S:
-            self._give_up("reads nothing")
-        elif self._pinged_s is not None:
-            if now_s - self._pinged_s > PING_PATIENCE_S:
+            case Due.NOT_READING:
+                self._give_up("reads nothing")
+            case Due.NOT_ANSWERING:
                 self._give_up("does not answer")
-        elif not self._calls and not self._is_leaving and now_s - self._busy_s > IDLE_S:
-            self.leave("idle")
-        elif now_s - self._heard_s > PING_EVERY_S:
-            self._pinged_s = now_s
-            self.connection.ping()
-            self.flush_soon()
+            case Due.IDLE:
+                self.leave("idle")
+            case Due.PING:
+                self.connection.ping()
+                self.flush_soon()
 
     def _give_up(self, words: str) -> None:
         log.info("%s %s: its connection ends", self.peer, words)

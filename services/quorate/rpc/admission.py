@@ -82,23 +82,32 @@ class Admission:
         self.pool = pool
         self._calls: Counter[str] = Counter()
         self.calls = 0
+        # Made once, since a client may be refused a hundred thousand times a second.
+        self.refusal = CallRefusal(
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            TOO_MANY_CALLS,
+            f"too many {what} are in progress: {calls_max // 2} of one client and {calls_max} of "
+            "all clients are the most; wait for answers before asking again, or ask another "
+            "controller",
+            {},
+        )
+
+    def try_enter(self, peer: str) -> Place | None:
+        """A place for one call, until it is given back; None if there is none."""
+        client = client_of(peer)
+        held = self._calls.get(client, 0)
+        if self.calls >= self._calls_max or held >= self._calls_max // 2:
+            return None
+        self.calls += 1
+        self._calls[client] = held + 1
+        return Place(self, client)
 
     def enter(self, peer: str) -> Place:
         """A place for one call, until it is given back. Raises AdmissionError."""
-        client = client_of(peer)
-        held = self._calls[client]
-        if self.calls >= self._calls_max or held >= self._calls_max // 2:
-            if not held:
-                del self._calls[client]
-            raise refused(
-                TOO_MANY_CALLS,
-                f"{held} {self._what} of {client} are under way, {self.calls} of all clients: have "
-                f"fewer than {self._calls_max // 2} at once, wait for answers before asking again, "
-                "or ask another controller",
-            )
-        self.calls += 1
-        self._calls[client] += 1
-        return Place(self, client)
+        place = self.try_enter(peer)
+        if place is None:
+            raise AdmissionError(self.refusal)
+        return place
 
     def enter_call(self, context: Context) -> Place:
         """A place for this call until its answer has left. Raises AdmissionError.

@@ -32,7 +32,7 @@ from quorate.rpc.decoding import decoder
 from quorate.rpc.methods import SMALL_BYTES_MAX, UNKNOWN
 from quorate.rpc.peers import address_of
 from quorate.rpc.places import CallPlaces
-from quorate.rpc.refusals import CallRefusal, abort
+from quorate.rpc.refusals import CallRefusal, abort, status_with
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
 
     from quorate.api.rights import Access, Need, Needs
-    from quorate.rpc.admission import Place
+    from quorate.rpc.admission import Admission, Place
     from quorate.rpc.methods import MethodRow
 
 log = logging.getLogger(__name__)
@@ -94,6 +94,8 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         self._methods = methods
         self._guarded: dict[str, Handler] = {}
         self._places = places or CallPlaces()
+        # What clients are sent that have no place, ready to be sent.
+        self._refusals: dict[Admission, bytes] = {}
         # By the monotonic clock, in seconds.
         self.last_call_at = 0.0
 
@@ -114,6 +116,27 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
             guard = _Guard(method, row, self._places, self._access, has_names=self._has_names)
             guarded = self._guarded[method] = guard.before(handler)
         return guarded
+
+    def admit(self, method: str, peer: str) -> Place | bytes | None:
+        """A place for a call whose headers have come, or the header block that refuses it.
+
+        None for calls whose service counts them itself.
+        """
+        row = self._methods.get(method, UNKNOWN)
+        if row.has_own_places or row.is_of_peers:
+            return None
+        admission = self._places.of(row)
+        place = admission.try_enter(peer)
+        if place is not None:
+            return place
+        self.last_call_at = time.monotonic()
+        _log_refusal(admission.refusal, peer)
+        block = self._refusals.get(admission)
+        if block is None:
+            from quorate.h2.server_answer import refusal_block
+
+            block = self._refusals[admission] = refusal_block(status_with(admission.refusal))
+        return block
 
 
 class _Guard:
@@ -184,6 +207,10 @@ class _Guard:
 
     async def _enter(self, context: Context) -> Place:
         """A place until the call has ended and its answer has left."""
+        # Our own transport took it before it made the call's task.
+        taken: Place | None = getattr(context, "place", None)
+        if taken is not None:
+            return taken
         try:
             return self._admission.enter_call(context)
         except AdmissionError as error:
@@ -346,13 +373,17 @@ def _in_words(needs: Iterable[Need]) -> str:
 
 
 async def _refuse(context: Context, refusal: CallRefusal) -> Never:
+    _log_refusal(refusal, context.peer())
+    await abort(context, refusal)
+
+
+def _log_refusal(refusal: CallRefusal, peer: str) -> None:
     # Where a bound is told, the words have numbers in them that differ from call to call.
     about = {"repeats": refusal.message if refusal.metadata else refusal.reason}
-    address = address_of(context.peer())
+    address = address_of(peer)
     if address is not None:
         about["host"] = address[0]
     log.info("refused: %s", refusal.message, extra=about)
-    await abort(context, refusal)
 
 
 def _principal_of(certificate: bytes) -> str:

@@ -6,6 +6,7 @@ gRPC's own library has iterators only: there one task reads, and the servicer yi
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING, Any
 
 import grpc.aio
@@ -16,6 +17,7 @@ from quorate.h2.inbox import IN_A_TURN
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
+    from quorate.h2.fair_queue import Step
     from quorate.h2.hot_stream import Door, Taker
 
 
@@ -155,6 +157,10 @@ class _IteratorDoor:
 
     def resume(self) -> None:
         self._room.set()
+
+    def schedule(self, step: Step) -> None:
+        while step(math.inf):
+            pass
 
     def finish(self, error: BaseException | None = None) -> None:
         self._has_finished, self._error = True, error

@@ -19,6 +19,7 @@ from quorate.telemetry import tracing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from quorate.h2.server_link import Gate
     from quorate.rpc.spans import FetchSpans, StreamedWriteSpans
     from quorate.rpc.tls import TlsFiles
     from quorate.settings.tls import TlsSettings
@@ -265,18 +266,22 @@ def make_server(
     *,
     received_bytes_max: int,
     transport: Transport = DEFAULT_TRANSPORT,
+    gate: Gate | None = None,
 ) -> grpc.aio.Server:
     """A server without services or ports yet. It receives no message that is larger.
 
     gRPC judges by the length that a message begins with; of what is shorter it takes all, whether
-    somebody asked for it or not.
+    somebody asked for it or not. Our own transport asks `gate` before it makes anything of a call.
     """
     if transport is Transport.H2:
         # Loaded where it is chosen only.
         from quorate.h2.server import Server
 
         return Server(
-            interceptors, received_bytes_max=received_bytes_max, connections_max=CONNECTIONS_MAX
+            interceptors,
+            received_bytes_max=received_bytes_max,
+            connections_max=CONNECTIONS_MAX,
+            gate=gate,
         )
     options = (*SERVER_OPTIONS, ("grpc.max_receive_message_length", received_bytes_max))
     return grpc.aio.server(options=options, interceptors=interceptors)

@@ -22,7 +22,7 @@ from quorate.rpc.convert_raft import at_least_0
 from quorate.rpc.deadlines import handling_s
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.methods import CONTROLLER, CONTROLLER_METHODS, is_write, takes_any
-from quorate.rpc.pace import SERVING_SHARE, Pace
+from quorate.rpc.pace import serving_pace
 from quorate.rpc.refusals import abort
 from quorate.rpc.write_stream import WriteStream, converted, read_message
 from quorate.rpc.write_window import WriteBudget
@@ -141,7 +141,7 @@ class ControllerService:
                 timeout_ms=timeout_ms,
                 even_if_behind=request.even_if_behind,
             )
-            pace = Pace(SERVING_SHARE)
+            pace = serving_pace()
             for _ in convert.put_in_slices(response, reply):
                 await pace.breathe()
         except ControllerApiError as error:
@@ -185,7 +185,7 @@ class ControllerService:
                 timeout_ms=0 if left_s is None else max(1, int(left_s * 1000)),
                 even_if_behind=options.even_if_behind,
             )
-            pace = Pace(SERVING_SHARE)
+            pace = serving_pace()
             for _ in convert.put_reply_in_slices(response, reply):
                 await pace.breathe()
         except ValueError as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import grpc
@@ -107,9 +108,17 @@ class FetchStream:
             self._waiting[0][1].add_done_callback(self._answered)
 
     def _answered(self, answer: PendingAnswer[m.Response]) -> None:
+        """One commit answers the parked fetches of a thousand observers: each waits its turn."""
+        if self._door is not None:
+            self._door.schedule(partial(self._reply, answer))
+
+    def _reply(self, answer: PendingAnswer[m.Response], _: float) -> bool:
         door = self._door
-        if door is None:
-            return
+        if door is not None:
+            self._reply_on(door, answer)
+        return False
+
+    def _reply_on(self, door: Door, answer: PendingAnswer[m.Response]) -> None:
         if answer.cancelled():
             self._has_all, self.refused = True, GIVEN_UP
             door.finish()

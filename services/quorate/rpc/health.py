@@ -73,7 +73,7 @@ class HealthServer:
         # Anybody may ask, in so many calls.
         guard = CallerInterceptor(ANYBODY, {})
         self._server = make_server(
-            (guard,), received_bytes_max=REQUEST_BYTES_MAX, transport=transport
+            (guard,), received_bytes_max=REQUEST_BYTES_MAX, transport=transport, gate=guard
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, self._server)
 

@@ -53,6 +53,7 @@ class GrpcListener:
             (guard, *server_spans()),
             received_bytes_max=max(row.request_bytes_max for row in methods.values()),
             transport=transport,
+            gate=guard,
         )
         for service in services:
             add_service(service, server)

@@ -11,6 +11,8 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from quorate.h2.fair_queue import BUDGET_S, CURRENT_FLOW
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,6 +24,12 @@ SLICE_S: Final = 0.004
 # Beside what is served: a quarter of the loop at most. Where nothing is served yet: most of it.
 SERVING_SHARE: Final = 0.25
 LOADING_SHARE: Final = 0.8
+
+
+# A call of our own transport waits for its turn before each step (h2/fair_queue.py): its slices
+# are as short as a turn, and it may have half of the loop while others are quiet.
+_CALL_SLICE_S: Final = BUDGET_S
+_CALL_SHARE: Final = 0.5
 
 
 class Pace:
@@ -56,3 +64,10 @@ class Pace:
                 result: T = end.value
                 return result
             await self.breathe()
+
+
+def serving_pace(clock: Callable[[], float] = time.perf_counter) -> Pace:
+    """The pace of work that a client's call waits for."""
+    if CURRENT_FLOW.get() is None:
+        return Pace(SERVING_SHARE, clock=clock)
+    return Pace(_CALL_SHARE, slice_s=_CALL_SLICE_S, clock=clock)

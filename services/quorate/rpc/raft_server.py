@@ -15,6 +15,7 @@ import grpc
 import grpc.aio
 
 from quorate.api.listening import seen_on
+from quorate.h2.fair_queue import CURRENT_FLOW
 from quorate.raft import messages as m
 from quorate.rpc import convert_raft as convert
 from quorate.rpc.admission import Admission, AdmissionError, Pool
@@ -64,6 +65,12 @@ class Fetchers:
         """What counts the fetches of this replica."""
         is_voter = replica is not None and self._is_voter(replica)
         return self._of_voters if is_voter else self._places
+
+    def prefer(self, replica: ReplicaKey | None) -> None:
+        """Serve the connection of this call before all clients', if a voter calls (rule 33)."""
+        flow = CURRENT_FLOW.get()
+        if flow is not None and replica is not None and self._is_voter(replica):
+            flow.is_preferred = True
 
     def fetches(self, replica: ReplicaKey, stream: FetchStream) -> None:
         """A replica has one stream: it ends the one that was before it."""
@@ -120,8 +127,10 @@ class RaftService:
     # --- unary ------------------------------------------------------------------------------------
 
     async def _serve(self, call: RaftCall, message: Any, context: Context) -> Any:  # noqa: ANN401
-        answer = await self._answer(await _parsed(call.read, message, context), context)
-        return call.write_answer(answer)
+        request = await _parsed(call.read, message, context)
+        if isinstance(request, m.VoteRequest | m.FetchSnapshotRequest):
+            self._fetchers.prefer(request.replica)
+        return call.write_answer(await self._answer(request, context))
 
     async def FetchOnce(self, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
         fetch = await _parsed(convert.fetch_request, request, context)
@@ -148,6 +157,7 @@ class RaftService:
                 await self._fetchers.arrivals.receive(request_iterator, context.peer())
             )
             self._fetchers.admission(first.replica).enter_call(context)
+            self._fetchers.prefer(first.replica)
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except AdmissionError as error:

@@ -64,6 +64,11 @@ class CallRefusal:
 
 async def abort(context: grpc.aio.ServicerContext[Any, Any], refusal: CallRefusal) -> Never:
     """End the call with the refusal; raises what gRPC needs to see."""
+    await context.abort_with_status(status_with(refusal))
+
+
+def status_with(refusal: CallRefusal) -> grpc.Status:
+    """The status that tells a refusal."""
     info = error_details_pb2.ErrorInfo(
         reason=refusal.reason, domain=DOMAIN, metadata=refusal.metadata
     )
@@ -71,7 +76,8 @@ async def abort(context: grpc.aio.ServicerContext[Any, Any], refusal: CallRefusa
     detail.Pack(info)
     number: int = refusal.code.value[0]
     status = status_pb2.Status(code=number, message=refusal.message, details=[detail])
-    await context.abort_with_status(rpc_status.to_status(status))
+    made: grpc.Status = rpc_status.to_status(status)
+    return made
 
 
 def refusal_of(error: grpc.aio.AioRpcError) -> CallRefusal | None:

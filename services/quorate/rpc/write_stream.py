@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quorate.rpc import convert_controller as convert
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
-from quorate.rpc.pace import SERVING_SHARE, Pace
+from quorate.rpc.pace import serving_pace
 from quorate.rpc.write_window import WriteWindow
 
 if TYPE_CHECKING:
@@ -194,9 +194,7 @@ async def converted(request: pb.WriteRequest, size: int) -> WriteRequest:
     if size <= CONVERTED_AT_ONCE_BYTES:
         at_once: WriteRequest = convert.chosen(request, "request")
         return at_once
-    write: WriteRequest = await Pace(SERVING_SHARE).finish(
-        convert.chosen_in_slices(request, "request")
-    )
+    write: WriteRequest = await serving_pace().finish(convert.chosen_in_slices(request, "request"))
     return write
 
 
@@ -204,4 +202,4 @@ async def read_message(message: Message, size: int) -> Any:  # noqa: ANN401 - of
     """The request that a message of so many bytes is. Raises ValueError that names the field."""
     if size <= CONVERTED_AT_ONCE_BYTES:
         return convert.from_message(message)
-    return await Pace(SERVING_SHARE).finish(convert.from_message_in_slices(message))
+    return await serving_pace().finish(convert.from_message_in_slices(message))

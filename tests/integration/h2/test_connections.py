@@ -119,7 +119,7 @@ async def test_a_server_stops_whoever_reads_nothing(context: ssl.SSLContext | No
         writer.write(peers.data(frame_message(b""), flags=peers.END))
         async with asyncio.timeout(WAIT_S):
             # Neither is told to anybody.
-            while not any(link._paused_s is not None for link in server._links):  # noqa: ASYNC110
+            while not any(link._liveness.blocked_s is not None for link in server._links):  # noqa: ASYNC110
                 await asyncio.sleep(0)
             await server.stop(None)
             while server._links:  # noqa: ASYNC110

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from quorate.h2.fair_queue import FairQueue
 from quorate.h2.headers import BlockReader
 from quorate.h2.limits import Limits, Unread
 from quorate.h2.server_link import ServerLink
@@ -58,7 +59,10 @@ class TransportByHand(asyncio.Transport):
 
 
 class Wire:
-    """One connection of a server, and the client's end of it by hand."""
+    """One connection of a server, and the client's end of it by hand.
+
+    By default it may use as much of the loop's time as it takes.
+    """
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class Wire:
         *,
         admits: bool = True,
         limits: Limits | None = None,
+        queue: FairQueue | None = None,
         **info: Any,  # noqa: ANN401
     ) -> None:
         async def find(details: CallDetails) -> Any:  # noqa: ANN401
@@ -77,6 +82,7 @@ class Wire:
             limits or Limits(),
             message_bytes_max=1000,
             unread_in_all=Unread(),
+            queue=queue or FairQueue(budget_s=60.0),
             find=find,
             admit=lambda _: admits,
             gone=self.gone.append,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from quorate.h2 import frames
+from quorate.h2.fair_queue import FairQueue
 from quorate.h2.frames import H2ErrorCode, frame
 from quorate.h2.limits import (
     IDLE_S,
@@ -39,12 +40,9 @@ async def test_a_call_is_answered() -> None:
     assert wire.link.tasks == []
 
 
-@pytest.mark.parametrize("slice_s", [0.0, 60.0])
-async def test_many_bytes_are_taken_in_slices_and_in_order(
-    slice_s: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("quorate.h2.server_link.SLICE_S", slice_s)
-    wire = Wire(unary(echo))
+@pytest.mark.parametrize("budget_s", [1e-9, 60.0])
+async def test_many_bytes_are_taken_in_slices_and_in_order(budget_s: float) -> None:
+    wire = Wire(unary(echo), queue=FairQueue(budget_s=budget_s))
     wire.greet()
     calls = b"".join(
         peers.headers(2 * number + 1, flags=peers.WHOLE)
@@ -53,7 +51,7 @@ async def test_many_bytes_are_taken_in_slices_and_in_order(
     )
     wire.send(calls[:60_000], calls[60_000:])
     # What takes no time is not put off.
-    assert wire.transport.reads is (slice_s > 0)
+    assert wire.transport.reads is (budget_s > 1)
     ended: list[int] = []
     while len(ended) < 500:
         await wire.settle()
@@ -172,10 +170,10 @@ async def test_whoever_says_much_and_reads_nothing_is_gone_in_the_end() -> None:
     wire.link.pause_writing()
     now_s = time.monotonic()
     for second in range(int(UNREAD_S)):
-        wire.link._heard_s = now_s + second
+        wire.link._liveness._heard_s = now_s + second
         wire.link.look(now_s + second)
     assert not wire.transport.is_aborted
-    wire.link._heard_s = now_s + UNREAD_S + 1
+    wire.link._liveness._heard_s = now_s + UNREAD_S + 1
     wire.link.look(now_s + UNREAD_S + 1)
     assert wire.transport.is_aborted
     wire.link.connection_lost(None)
@@ -186,9 +184,9 @@ async def test_a_connection_that_is_to_leave_is_told_so_once() -> None:
     wire = Wire()
     wire.greet()
     wire.link.pause_writing()
-    wire.link._paused_s = now_s = time.monotonic() + IDLE_S + 1
+    wire.link._liveness.blocked_s = now_s = time.monotonic() + IDLE_S + 1
     for second in range(3):
-        wire.link._heard_s = now_s + second
+        wire.link._liveness._heard_s = now_s + second
         wire.link.look(now_s + second)
         await wire.settle()
     assert [one.kind for one in wire.answers()].count(frames.GOAWAY) == 1

@@ -25,7 +25,7 @@ def test_one_client_has_half_of_the_places_whatever_its_ports() -> None:
             pass
         assert refused.value.refusal.code is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert refused.value.refusal.reason == TOO_MANY_CALLS
-        assert "have fewer than 4 at once" in str(refused.value)
+        assert "4 of one client and 8 of all clients are the most" in str(refused.value)
         with admission.place("ipv4:10.0.0.2:1"):
             assert admission.calls == 5
     assert (admission.calls, admission.pool.bytes, admission._calls) == (0, 0, {})

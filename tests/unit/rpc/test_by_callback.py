@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import grpc.aio
 import pytest
 
+from quorate.h2.fair_queue import UNSHARED
 from quorate.h2.hot_stream import HandsOver
 from quorate.rpc.by_callback import answers_to, replies_of, taken_while
 from tests.unit.h2.takers import Telling
@@ -16,6 +17,7 @@ from tests.unit.h2.takers import Telling
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
+    from quorate.h2.fair_queue import Step
     from quorate.h2.hot_stream import Door, Taker
 
 
@@ -137,6 +139,9 @@ class ByHand(HandsOver):
 
     def resume(self) -> None:
         raise AssertionError("it always takes more")
+
+    def schedule(self, step: Step) -> None:
+        UNSHARED.run(step)
 
     def finish(self, error: BaseException | None = None) -> None:
         self.ends.append(error)

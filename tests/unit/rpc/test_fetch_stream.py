@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
+from quorate.h2.fair_queue import UNSHARED
 from quorate.raft import messages as m
 from quorate.records.ids import ReplyToken
 from quorate.rpc import convert_raft as convert
@@ -23,6 +24,7 @@ from tests.unit.rpc.fetches import fetch_from, fetched
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from quorate.h2.fair_queue import Step
     from quorate.raft.messages import Response
 
     Waiting: TypeAlias = tuple[ReplyToken, asyncio.Future[Response]]
@@ -54,6 +56,9 @@ class Call:
 
     def resume(self) -> None:
         self.resumed += 1
+
+    def schedule(self, step: Step) -> None:
+        UNSHARED.run(step)
 
     def finish(self, error: BaseException | None = None) -> None:
         self.ends.append(error)

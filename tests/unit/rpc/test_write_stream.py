@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from quorate.controller.topics.messages import CreateTopics, NewTopic
+from quorate.h2.fair_queue import UNSHARED
 from quorate.rpc import convert_controller as convert
 from quorate.rpc.gen.controller.v1 import controller_pb2 as pb
 from quorate.rpc.write_stream import (
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from quorate.api.handlers import PendingAnswer
     from quorate.controller.replies import WriteReply
     from quorate.controller.requests import WriteRequest
+    from quorate.h2.fair_queue import Step
 
     Future: TypeAlias = asyncio.Future[WriteReply]
 
@@ -56,6 +58,9 @@ class Call:
     def resume(self) -> None:
         self.resumed += 1
         self.is_resumed.set()
+
+    def schedule(self, step: Step) -> None:
+        UNSHARED.run(step)
 
     def finish(self, error: BaseException | None = None) -> None:
         self.ends.append(error)

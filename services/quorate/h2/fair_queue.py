@@ -1,0 +1,386 @@
+"""One budget of the event loop's time per iteration, shared fairly by client addresses.
+
+All work that clients cause runs under it: bytes that are parsed, messages that are handed to
+handlers, and every step of a call's task. Addresses take turns, and so do the connections of one
+address, the one with the least used time first (start-time fair queueing). An address that used
+little of late may overdraw the budget, so that a light client does not wait behind a heavy one.
+Connections of voters are outside of it (rule 33). Everything runs on one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+# A commit takes a dozen iterations, so that a budget delays it by a dozen budgets at most.
+BUDGET_S: Final = 0.001
+# In budgets, for addresses that used less than LIGHT_SHARE of the last WINDOW_S.
+_OVERDRAFT: Final = 3
+_WINDOW_S: Final = 0.1
+_LIGHT_SHARE: Final = 0.1
+# In budgets: what one long step may cost the following iterations, and its address's next turns.
+_DEBT_MAX: Final = 20
+# Without a budget, a connection of a voter yields after this long.
+_PREFERRED_S: Final = 0.008
+# The assumed cost of a task's step, until steps were measured; the weight of the newest one.
+_STEP_S: Final = 0.0001
+_STEP_WEIGHT: Final = 0.05
+
+T = TypeVar("T")
+# Works until a time of the queue's clock; returns whether it has more to do.
+Step: TypeAlias = Callable[[float], bool]
+
+
+class Scheduler(Protocol):
+    """Runs the steps of one connection."""
+
+    def submit(self, step: Step) -> None:
+        """Run a step in one of the following iterations of the event loop."""
+        ...
+
+    def run(self, step: Step) -> bool:
+        """Run a step now if it may; whether nothing of it is left for later."""
+        ...
+
+
+class _Unshared:
+    """A client's side, where no connection can hold up another's."""
+
+    def submit(self, step: Step) -> None:
+        asyncio.get_running_loop().call_soon(self.run, step)
+
+    def run(self, step: Step) -> bool:
+        has_more = step(math.inf)
+        if has_more:
+            self.submit(step)
+        return not has_more
+
+
+UNSHARED: Final = _Unshared()
+
+
+class _Share(Protocol):
+    used_s: float
+
+
+S = TypeVar("S", bound=_Share)
+
+
+class _Turns(Generic[S]):
+    """Those that have work, the one with the least used time first."""
+
+    __slots__ = ("_count", "_heap", "now_s")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, S]] = []
+        self._count = itertools.count()
+        # The used time of the last one that had its turn: idle time is not saved up.
+        self.now_s = 0.0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, one: S) -> None:
+        one.used_s = max(one.used_s, self.now_s)
+        heappush(self._heap, (one.used_s, next(self._count), one))
+
+    def first(self) -> S:
+        """The one whose turn is next."""
+        while True:
+            used_s, _, one = self._heap[0]
+            if used_s >= one.used_s:
+                return one
+            # It was charged while it waited.
+            heappop(self._heap)
+            self.add(one)
+
+    def take(self, one: S) -> None:
+        """Give its turn to the first one."""
+        heappop(self._heap)
+        self.now_s = max(self.now_s, one.used_s)
+
+    def charge(self, one: S, seconds: float, debt_max_s: float) -> None:
+        one.used_s = min(max(one.used_s, self.now_s) + seconds, self.now_s + debt_max_s)
+
+
+class _Client:
+    """One address, and the time that its connections used."""
+
+    __slots__ = ("flow_count", "is_waiting", "recent_s", "since_s", "turns", "used_s")
+
+    def __init__(self) -> None:
+        self.used_s = 0.0
+        self.turns: _Turns[Flow] = _Turns()
+        self.is_waiting = False
+        self.flow_count = 0
+        # Used since then, with what was used before in halves.
+        self.recent_s = 0.0
+        self.since_s = 0.0
+
+    def note(self, seconds: float, now_s: float) -> None:
+        self._age(now_s)
+        self.recent_s += seconds
+
+    def is_light(self, now_s: float) -> bool:
+        self._age(now_s)
+        return self.recent_s < _WINDOW_S * _LIGHT_SHARE
+
+    def _age(self, now_s: float) -> None:
+        windows = (now_s - self.since_s) / _WINDOW_S
+        if windows >= 1:
+            self.recent_s *= 0.5 ** min(windows, 60.0)
+            self.since_s = now_s
+
+
+class FairQueue:
+    """The work of all clients of one event loop."""
+
+    def __init__(
+        self, *, budget_s: float = BUDGET_S, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._budget_s = budget_s
+        self.clock = clock
+        self._clients: dict[str, _Client] = {}
+        self._turns: _Turns[_Client] = _Turns()
+        self._preferred: deque[tuple[Flow, Step]] = deque()
+        self._left_s = budget_s
+        self._is_armed = False
+        self.step_s = _STEP_S
+
+    def flow(self, client: str) -> Flow:
+        """A new connection of this address. Its owner closes it."""
+        found = self._clients.get(client)
+        if found is None:
+            found = self._clients[client] = _Client()
+        found.flow_count += 1
+        return Flow(self, client, found)
+
+    def forget(self, name: str, client: _Client) -> None:
+        """One of its connections is closed."""
+        client.flow_count -= 1
+        if not client.flow_count and self._clients.get(name) is client:
+            del self._clients[name]
+
+    def admits(self, flow: Flow) -> bool:
+        """Whether this connection may work in this iteration still."""
+        if self._left_s > 0 or flow.is_preferred:
+            return True
+        return self._left_s > -_OVERDRAFT * self._budget_s and flow.client.is_light(self.clock())
+
+    def until_s(self, flow: Flow) -> float:
+        """The time until which a step of this connection may work from now on."""
+        slice_s = _PREFERRED_S if flow.is_preferred else min(self._left_s, self._budget_s)
+        # A light client that overdraws gets a slice as well.
+        return self.clock() + (slice_s if slice_s > 0 else self._budget_s)
+
+    def charge(self, flow: Flow, seconds: float) -> None:
+        """Count time that a connection's work took outside of `_run`."""
+        if flow.is_preferred:
+            return
+        debt_max_s = _DEBT_MAX * self._budget_s
+        self._left_s = max(self._left_s - seconds, -debt_max_s)
+        client = flow.client
+        client.note(seconds, self.clock())
+        self._turns.charge(client, seconds, debt_max_s)
+        client.turns.charge(flow, seconds, debt_max_s)
+        self._arm()
+
+    def wait(self, flow: Flow, step: Step) -> None:
+        """Run a step as soon as it is this connection's turn."""
+        if flow.is_preferred:
+            self._preferred.append((flow, step))
+        else:
+            flow.steps.append(step)
+            self._line_up(flow)
+        self._arm()
+
+    def _line_up(self, flow: Flow) -> None:
+        client = flow.client
+        if flow.steps and not flow.is_waiting:
+            flow.is_waiting = True
+            client.turns.add(flow)
+        if client.turns and not client.is_waiting:
+            client.is_waiting = True
+            self._turns.add(client)
+
+    def _arm(self) -> None:
+        if not self._is_armed:
+            self._is_armed = True
+            asyncio.get_running_loop().call_soon(self._run)
+
+    def _run(self) -> None:
+        """One iteration's work: all of the preferred, and others while the budget lasts."""
+        self._is_armed = False
+        self._left_s = min(self._left_s + self._budget_s, self._budget_s)
+        for _ in range(len(self._preferred)):
+            flow, step = self._preferred.popleft()
+            if self._work(flow, step):
+                self._preferred.append((flow, step))
+        while self._turns:
+            client = self._turns.first()
+            flow = client.turns.first()
+            if not self.admits(flow):
+                break
+            self._turns.take(client)
+            client.turns.take(flow)
+            client.is_waiting = flow.is_waiting = False
+            step = flow.steps.popleft()
+            if self._work(flow, step):
+                flow.steps.append(step)
+            self._line_up(flow)
+        if self._turns or self._preferred or self._left_s < 0:
+            self._arm()
+
+    def _work(self, flow: Flow, step: Step) -> bool:
+        begun_s = self.clock()
+        try:
+            return step(self.until_s(flow))
+        except Exception as error:
+            asyncio.get_running_loop().call_exception_handler(
+                {"message": f"a step of {flow.name} failed", "exception": error}
+            )
+            return False
+        finally:
+            self.charge(flow, self.clock() - begun_s)
+
+
+class Flow:
+    """The work of one connection."""
+
+    __slots__ = (
+        "_is_closed",
+        "client",
+        "is_preferred",
+        "is_waiting",
+        "name",
+        "queue",
+        "steps",
+        "used_s",
+    )
+
+    def __init__(self, queue: FairQueue, name: str, client: _Client) -> None:
+        self.queue = queue
+        self.name = name
+        self.client = client
+        self.steps: deque[Step] = deque()
+        self.is_waiting = False
+        self.used_s = 0.0
+        # A voter's connection waits for no other work.
+        self.is_preferred = False
+        self._is_closed = False
+
+    def submit(self, step: Step) -> None:
+        """Run a step when it is this connection's turn."""
+        self.queue.wait(self, step)
+
+    def run(self, step: Step) -> bool:
+        """Run a step now if the budget allows; whether nothing of it is left for later."""
+        queue = self.queue
+        if not queue.admits(self):
+            queue.wait(self, step)
+            return False
+        begun_s = queue.clock()
+        try:
+            has_more = step(queue.until_s(self))
+        finally:
+            queue.charge(self, queue.clock() - begun_s)
+        if has_more:
+            queue.wait(self, step)
+        return not has_more
+
+    def close(self) -> None:
+        """The connection is gone, and all of its work is done."""
+        if not self._is_closed:
+            self._is_closed = True
+            self.queue.forget(self.name, self.client)
+
+    def meter(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """The same coroutine, for a task: each step waits for its turn, and is charged."""
+        return _Metered(work, self, self.queue)
+
+
+class _Metered(Coroutine[Any, Any, T]):
+    """A coroutine whose steps are work of a connection."""
+
+    __slots__ = ("_flow", "_prepaid_s", "_queue", "_work")
+
+    def __init__(self, work: Coroutine[Any, Any, T], flow: Flow, queue: FairQueue) -> None:
+        self._work = work
+        self._flow = flow
+        self._queue = queue
+        # Charged for the next step when its turn came.
+        self._prepaid_s = 0.0
+
+    def send(self, value: Any) -> Any:  # noqa: ANN401 - as the protocol of coroutines has it
+        if not self._prepaid_s and not self._queue.admits(self._flow):
+            return self._wait()
+        begun_s = self._queue.clock()
+        try:
+            return self._work.send(value)
+        finally:
+            self._charge(begun_s)
+
+    def throw(self, *error: Any) -> Any:  # noqa: ANN401
+        begun_s = self._queue.clock()
+        try:
+            return self._work.throw(*error)
+        finally:
+            # An error holds this frame, which must not hold the error.
+            del error
+            self._charge(begun_s)
+
+    def _wait(self) -> Any:  # noqa: ANN401 - what a task waits for
+        """Let the task wait for a turn; its next step then goes on with the work."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        queue, flow = self._queue, self._flow
+
+        def grant(_: float) -> bool:
+            if not turn.done():
+                # The task runs after this iteration's turns are given: they count it as run.
+                self._prepaid_s = queue.step_s
+                queue.charge(flow, self._prepaid_s)
+                turn.set_result(None)
+            return False
+
+        queue.wait(flow, grant)
+        return next(turn.__await__())
+
+    def _charge(self, begun_s: float) -> None:
+        queue = self._queue
+        took_s = queue.clock() - begun_s
+        queue.step_s += (took_s - queue.step_s) * _STEP_WEIGHT
+        queue.charge(self._flow, took_s - self._prepaid_s)
+        self._prepaid_s = 0.0
+
+    def close(self) -> None:
+        self._work.close()
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self._work.__await__()
+
+
+_QUEUES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, FairQueue]] = WeakKeyDictionary()
+
+
+def queue_of_running_loop() -> FairQueue:
+    """The one queue of this event loop, which all its listeners share."""
+    loop = asyncio.get_running_loop()
+    queue = _QUEUES.get(loop)
+    if queue is None:
+        queue = _QUEUES[loop] = FairQueue()
+    return queue
+
+
+# The connection whose call a task serves, for work that is paced by it.
+CURRENT_FLOW: ContextVar[Flow | None] = ContextVar("current_flow", default=None)
