@@ -1,7 +1,7 @@
 """One client that loads one controller beyond what is its share, for so long.
 
     python -m tests.bench.attacker LOAD HOST PORT [--connections N] [--seconds S] [--source ADDRESS]
-                                   [--waits]
+                                   [--answers N] [--waits]
 
 It writes one line of JSON when it has ended: what it sent and got. With `--waits` it writes
 "ready" first, and begins when a line comes on stdin. The kernel ends it when it is late.
@@ -27,7 +27,7 @@ HEALTH_LOADS: Final = frozenset({"health-port"})
 CONNECTIONS_MAX: Final = 1_000
 SECONDS_MAX: Final = 120.0
 # Beyond its time a client may take so long to be gone.
-LATE_S: Final = 15
+LATE_S: Final = 30
 _START_S: Final = 60
 
 
@@ -39,6 +39,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("port", type=int)
     parser.add_argument("--connections", type=int, default=1, help="at most 1,000 (default 1)")
     parser.add_argument("--seconds", type=float, default=6.0, help="at most 120 (default 6)")
+    parser.add_argument("--answers", type=int, default=sys.maxsize, help="end after so many")
     parser.add_argument("--source", help="the client's own address")
     parser.add_argument("--waits", action="store_true", help="begin when a line comes on stdin")
     arguments = parser.parse_args(words)
@@ -58,13 +59,14 @@ def main(words: Sequence[str] | None = None) -> int:
             connections=connections,
             source=arguments.source,
         )
-        counts = flooder.run(seconds)
+        counts = flooder.run(seconds, arguments.answers)
     else:
         counts = client_loads.run_load(
             arguments.load,
             address,
             channels=connections,
             seconds=seconds,
+            answers_max=arguments.answers,
             source=arguments.source,
         )
     took_s = time.monotonic() - begun_s

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import struct
-from typing import TYPE_CHECKING, Any, Final, cast
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 import grpc.aio
@@ -22,7 +23,7 @@ from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from tests.bench.floods import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 
 REGISTRATIONS: Final = 10_000
 REGISTERING_STREAMS: Final = 8
@@ -40,6 +41,7 @@ _CALL_S: Final = 30.0
 _MAX_WAIT_MS: Final = 30_000
 _FETCH_BYTES: Final = 1 << 20
 _PAUSE_S: Final = 0.02
+_LOOK_S: Final = 0.05
 
 
 def registration(broker_id: int, cluster_id: str) -> pb.RegisterBroker:
@@ -151,12 +153,15 @@ async def heartbeats(client: Client) -> None:
     """One broker's heartbeats on 32 WriteStreams, or on one of each channel."""
     cluster_id = await client.cluster_id()
     request = registration(_FIRST_BROKER, cluster_id)
-    answer = await client.controller(0).RegisterBroker(request, timeout=_CALL_S)
-    beat = pb.BrokerHeartbeat(
-        broker_id=request.broker_id,
-        broker_epoch=answer.broker_epoch,
-        current_metadata_offset=answer.broker_epoch,
-    )
+    beat = pb.BrokerHeartbeat(broker_id=request.broker_id)
+    while not beat.broker_epoch:
+        try:
+            answer = await client.controller(0).RegisterBroker(request, timeout=_CALL_S)
+        except grpc.aio.AioRpcError:
+            client.counts.refusals += 1
+            await asyncio.sleep(_PAUSE_S)
+        else:
+            beat.broker_epoch = beat.current_metadata_offset = answer.broker_epoch
 
     def beats() -> Iterable[pb.WriteRequest]:
         while True:
@@ -170,28 +175,34 @@ async def heartbeats(client: Client) -> None:
 
 async def parked_fetches(client: Client) -> None:
     """5,000 Fetches at the end of the log, each of which is repeated when it ends."""
-    cluster_id = await client.cluster_id()
+    newest = raft_pb2.FetchRequest(
+        cluster_id=await client.cluster_id(), max_wait_ms=_MAX_WAIT_MS, max_bytes=_FETCH_BYTES
+    )
+
+    async def fetch(number: int, request: raft_pb2.FetchRequest) -> None:
+        answer = await client.raft(number).FetchOnce(request, timeout=_CALL_S)
+        request.current_leader_epoch = answer.current_leader.leader_epoch
+        end = _end_of(answer.records)
+        if answer.error_code or end is None:
+            client.counts.refusals += 1
+            await asyncio.sleep(_PAUSE_S)
+            return
+        client.counts.answers += 1
+        request.fetch_offset, request.last_fetched_epoch = end
+        request.high_watermark = answer.high_watermark
 
     async def work(number: int) -> None:
-        request = raft_pb2.FetchRequest(
-            cluster_id=cluster_id, max_wait_ms=_MAX_WAIT_MS, max_bytes=_FETCH_BYTES
-        )
+        request = raft_pb2.FetchRequest()
+        request.CopyFrom(newest)
+        await client.again(lambda: fetch(number, request))
 
-        async def fetch() -> None:
-            answer = await client.raft(number).FetchOnce(request, timeout=_CALL_S)
-            request.current_leader_epoch = answer.current_leader.leader_epoch
-            end = _end_of(answer.records)
-            if answer.error_code or (end is None and not answer.HasField("diverging_epoch")):
-                client.counts.refusals += 1
-                await asyncio.sleep(_PAUSE_S)
-                return
-            client.counts.answers += 1
-            if end is not None:
-                request.fetch_offset, request.last_fetched_epoch = end
-                request.high_watermark = answer.high_watermark
-
-        await client.again(fetch)
-
+    # The log up to here is fetched once.
+    while not newest.fetch_offset:
+        try:
+            await fetch(0, newest)
+        except grpc.aio.AioRpcError:
+            client.counts.refusals += 1
+            await asyncio.sleep(_PAUSE_S)
     await asyncio.gather(*(work(number) for number in client.workers(FETCHES)))
 
 
@@ -238,7 +249,7 @@ def topic_name(number: int) -> str:
     return f"read-{number}"
 
 
-CLIENT_LOADS: Final[dict[str, Callable[[Client], Awaitable[None]]]] = {
+CLIENT_LOADS: Final[dict[str, Callable[[Client], Coroutine[Any, Any, None]]]] = {
     "register": register,
     "heartbeats": heartbeats,
     "parked-fetches": parked_fetches,
@@ -260,14 +271,24 @@ class _BoundLoop(asyncio.SelectorEventLoop):
 
 
 def run_load(
-    name: str, address: tuple[str, int], *, channels: int, seconds: float, source: str | None
+    name: str,
+    address: tuple[str, int],
+    *,
+    channels: int,
+    seconds: float,
+    answers_max: int,
+    source: str | None,
 ) -> Counts:
-    """Run a load for so long; it may be over before."""
+    """Run a load for so long, or until so many calls are answered; it may be over before."""
 
     async def run() -> Counts:
+        deadline = time.monotonic() + seconds
         client = Client(address, channels)
-        load = asyncio.ensure_future(cast("Any", CLIENT_LOADS[name](client)))
-        await asyncio.wait([load], timeout=seconds)
+        load = asyncio.ensure_future(CLIENT_LOADS[name](client))
+        while (left_s := deadline - time.monotonic()) > 0 and not load.done():
+            if client.counts.answers >= answers_max:
+                break
+            await asyncio.wait([load], timeout=min(left_s, _LOOK_S))
         if load.done():
             load.result()
         load.cancel()

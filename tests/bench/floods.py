@@ -243,11 +243,11 @@ class Flooder:
         self._open: dict[int, _Connection] = {}
         self._reconnects = 0
 
-    def run(self, seconds: float) -> Counts:
-        """Attack for so long, then close all connections at once."""
+    def run(self, seconds: float, answers_max: int) -> Counts:
+        """Attack for so long, or until so many answers; then close all connections at once."""
         deadline = time.monotonic() + seconds
         try:
-            while time.monotonic() < deadline:
+            while time.monotonic() < deadline and self.counts.answers < answers_max:
                 self._connect(deadline)
                 self._turn()
         finally:
