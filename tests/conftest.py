@@ -49,13 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="simulate seeds 1 to N, and look for planted bugs in as many (default 24)",
     )
-    group.addoption(
-        "--chaos-seconds",
-        type=float,
-        default=12.0,
-        metavar="S",
-        help="how long real processes are harmed (default 12)",
-    )
+    _add_chaos_options(group)
     group.addoption(
         "--transport",
         choices=tuple(Transport),
@@ -66,8 +60,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run all jobs of the pipeline on a Spark cluster (default one of each shape)",
     )
-    group.addoption("--chaos-controllers", type=int, metavar="N", help="3 or 5 (default both)")
-    group.addoption("--chaos-seed", type=int, metavar="N", help="draw the same faults again")
     group.addoption(
         "--e2e", action="store_true", help="run tests/e2e against the cluster of the kubeconfig"
     )
@@ -107,6 +99,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="URL",
         help="where pods send spans to in tests/e2e (http://jaeger.observability.svc:4317)",
     )
+
+
+def _add_chaos_options(group: pytest.OptionGroup) -> None:
+    group.addoption(
+        "--chaos-seconds",
+        type=float,
+        default=12.0,
+        metavar="S",
+        help="how long real processes are harmed (default 12)",
+    )
+    group.addoption("--chaos-controllers", type=int, metavar="N", help="3 or 5 (default both)")
+    group.addoption(
+        "--chaos-kinds", metavar="KIND,...", help="faults of tests/chaos/nemesis.py, or all"
+    )
+    group.addoption("--chaos-seed", type=int, metavar="N", help="draw the same faults again")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import secrets
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.chaos.nemesis import DEFAULT_KINDS, WEIGHTS
 from tests.chaos.net import missing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -27,6 +32,18 @@ def seed(request: pytest.FixtureRequest) -> int:
     """A new one each time unless one is asked for; the report names it."""
     asked = request.config.getoption("--chaos-seed")
     return secrets.randbelow(1_000_000) if asked is None else int(asked)
+
+
+@pytest.fixture
+def kinds(request: pytest.FixtureRequest) -> Sequence[str]:
+    """The kinds of faults that are drawn. Raises UsageError for one that does not exist."""
+    asked = request.config.getoption("--chaos-kinds")
+    if asked is None:
+        return DEFAULT_KINDS
+    wanted = tuple(WEIGHTS) if asked == "all" else tuple(asked.split(","))
+    if not set(wanted) <= set(WEIGHTS):
+        raise pytest.UsageError(f"--chaos-kinds: all, or some of {','.join(WEIGHTS)}")
+    return wanted
 
 
 @pytest.fixture

@@ -28,6 +28,8 @@ PREFIX: Final = "198.18"
 NETWORKS_MAX: Final = 200
 # How many addresses a node takes in turn.
 PLACES: Final = 10
+# The last byte of the address of clients that must not share one with the others.
+GUEST: Final = 254
 NAMED: Final = "qchaos"
 NAMESPACES: Final = Path("/run/netns")
 # Forward, and do not drop a packet because the way back is cut.
@@ -48,7 +50,7 @@ def run(*command: str) -> str:
 
 def missing() -> str | None:
     """What keeps this machine from running chaos, or None."""
-    for tool in ("ip", "nsenter", "setpriv", "gcc", "mount"):
+    for tool in ("ip", "nsenter", "unshare", "setpriv", "gcc", "mount"):
         if shutil.which(tool) is None:
             packages = "iproute2 util-linux mount gcc libc6-dev"
             return f"{tool} is not installed: apt-get install {packages}"
@@ -103,6 +105,10 @@ class Network:
                 run("ip", "link", "set", link, "up")
                 self._up(self._hub, "host", f"{PREFIX}.{number}.2/30")
                 run("ip", "route", "add", f"{PREFIX}.{number}.0/24", "via", f"{PREFIX}.{number}.2")
+                self.guest = f"{PREFIX}.{number}.{GUEST}"
+                run("ip", "addr", "add", f"{self.guest}/32", "dev", link)
+                back = ("via", f"{PREFIX}.{number}.1")
+                run("ip", "-n", self._hub, "route", "add", f"{self.guest}/32", *back)
                 return number
         run("ip", "netns", "del", self._hub)
         raise NetworkError(f"all of {PREFIX}.0.0 to {PREFIX}.{NETWORKS_MAX}.0 are taken")
@@ -135,6 +141,10 @@ class Network:
     def told_address(self, node: int) -> str:
         """Where its peers are to reach it now."""
         return self._at(node, 3 + self._moves[node] % PLACES)
+
+    def told_addresses(self) -> list[str]:
+        """All addresses at which nodes may be, now or after they have moved."""
+        return [self._at(node, 3 + place) for node in self.nodes for place in range(PLACES)]
 
     def move(self, node: int) -> None:
         """Its peers reach it at another address from now on, and nobody at the old one."""

@@ -13,7 +13,7 @@ from tests.chaos.cluster import Cluster
 from tests.chaos.history import Kind, Outcome
 from tests.chaos.linearizability import UndecidedError, check
 from tests.chaos.liveness import SECOND, gaps
-from tests.chaos.nemesis import Nemesis
+from tests.chaos.nemesis import DEFAULT_KINDS, Nemesis
 from tests.chaos.offsets import Values, violations
 from tests.chaos.watch import Watch
 from tests.chaos.workload import Workload
@@ -21,6 +21,7 @@ from tests.integration.disks import committed_batches
 from tests.integration.transports import chosen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.chaos.history import History
@@ -40,6 +41,7 @@ class Report:
     seed: int
     controllers: int
     seconds: float
+    kinds: Sequence[str] = DEFAULT_KINDS
     lines: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
 
@@ -48,20 +50,34 @@ class Report:
             f"make chaos DURATION_S={self.seconds:g} CONTROLLERS={self.controllers}"
             f" CHAOS_SEED={self.seed} TRANSPORT={chosen()}"
         )
+        if tuple(self.kinds) != DEFAULT_KINDS:
+            command += f" CHAOS_KINDS={','.join(self.kinds)}"
         found = self.violations or ["no violation"]
         return "\n".join([f"chaos: {command}", *self.lines, *found])
 
 
-async def run(root: Path, *, controllers: int, seconds: float, seed: int) -> Report:
+async def run(
+    root: Path,
+    *,
+    controllers: int,
+    seconds: float,
+    seed: int,
+    kinds: Sequence[str] = DEFAULT_KINDS,
+) -> Report:
     """Everything from the first start to the last check; nothing is left behind."""
-    report = Report(seed, controllers, seconds)
+    report = Report(seed, controllers, seconds, kinds)
     random = Random(seed)
-    async with Cluster(root / "cluster", controllers) as cluster:
+    async with Cluster(
+        root / "cluster",
+        controllers,
+        has_names="names" in kinds,
+        has_log_readers="stderr" in kinds,
+    ) as cluster:
         await cluster.leader()
         await cluster.register_brokers()
         watch = Watch(cluster)
         # Draws of their own: how many operations there were must not change the schedule.
-        nemesis = Nemesis(cluster, watch, Random(random.random()))
+        nemesis = Nemesis(cluster, watch, Random(random.random()), kinds)
         workload = Workload(cluster, Random(random.random()))
         tasks = [asyncio.create_task(work) for work in (watch.run(), workload.run())]
         try:

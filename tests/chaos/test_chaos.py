@@ -10,12 +10,13 @@ import pytest
 from tests.chaos.run import run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
 @pytest.mark.usefixtures("machine")
 async def test_a_quorum_survives_chaos(
-    tmp_path: Path, controllers: int, seconds: float, seed: int
+    tmp_path: Path, controllers: int, seconds: float, seed: int, kinds: Sequence[str]
 ) -> None:
-    report = await run(tmp_path, controllers=controllers, seconds=seconds, seed=seed)
+    report = await run(tmp_path, controllers=controllers, seconds=seconds, seed=seed, kinds=kinds)
     sys.stdout.write(f"\n{report}\n")

@@ -1,10 +1,11 @@
-"""The tools of the nemesis do what they say: one-way cuts, full and slow disks, wrong clocks."""
+"""The tools of the nemesis do what they say: cuts, full and slow disks, wrong clocks and names."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +15,8 @@ import pytest
 
 from quorate.cli.local_quorum import NodePlan
 from tests.chaos.disks import Disk, compile_shim
+from tests.chaos.log_reader import LogReader
+from tests.chaos.names import Names, name_of
 from tests.chaos.net import Network
 
 if TYPE_CHECKING:
@@ -32,6 +35,20 @@ SEND = """
 import socket, sys
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sender.sendto(sys.argv[3].encode(), (sys.argv[1], int(sys.argv[2])))
+"""
+RESOLVE = "import socket, sys; print(socket.gethostbyname(sys.argv[1]))"
+CONNECT = """
+import socket, sys
+listener = socket.create_server(("", int(sys.argv[1])))
+print("ready", flush=True)
+print(listener.accept()[1][0])
+"""
+WRITE = """
+import sys
+print("ready", flush=True)
+sys.stdin.readline()
+print("a line", file=sys.stderr, flush=True)
+print("written", flush=True)
 """
 FLUSH = """
 import os, sys, time
@@ -150,3 +167,67 @@ async def test_flushes_do_not_return_until_they_may(tmp_path: Path, disk: Disk) 
         await asyncio.wait_for(process.wait(), 1.0)
     disk.release()
     assert await asyncio.wait_for(process.wait(), 20) == 0
+
+
+def test_a_guest_comes_to_nodes_from_an_address_of_its_own(network: Network) -> None:
+    listen = [*network.enter(2), sys.executable, "-c", CONNECT, str(PORT)]
+    with subprocess.Popen(listen, stdout=subprocess.PIPE, text=True) as listener:
+        assert listener.stdout is not None
+        assert listener.stdout.readline() == "ready\n"
+        source = network.guest, 0
+        with socket.create_connection((network.address(2), PORT), source_address=source):
+            assert listener.stdout.readline() == f"{network.guest}\n"
+
+
+def test_names_lead_one_node_elsewhere_until_they_are_right(
+    tmp_path: Path, network: Network
+) -> None:
+    told = [network.told_address(node) for node in network.nodes]
+    names = Names(tmp_path, network.nodes, network.told_addresses())
+
+    def found(node: int) -> list[str]:
+        return [
+            subprocess.run(
+                [*names.enter(node), sys.executable, "-c", RESOLVE, name_of(address)],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.strip()
+            for address in told
+        ]
+
+    try:
+        assert found(1) == told
+        names.mislead(1, {told[1]: told[2]})
+        assert [found(1), found(2)] == [[told[0], told[2], told[2]], told]
+        assert socket.getaddrinfo(name_of(told[1]), PORT)[0][4][0] == told[1]
+        names.set_right(1)
+        assert found(1) == told
+    finally:
+        names.close()
+
+
+async def test_a_reader_that_stands_still_holds_up_its_writer_until_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "log"
+    reader = await LogReader.start(log)
+    writer = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", WRITE),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=reader.output,
+    )
+    reader.handed_on()
+    assert writer.stdin is not None
+    assert writer.stdout is not None
+    assert await writer.stdout.readline() == b"ready\n"
+    reader.stand_still(writer.pid)
+    writer.stdin.write(b"go\n")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(writer.wait()), 1.0)
+    reader.go_on()
+    assert await writer.stdout.readline() == b"written\n"
+    assert await writer.wait() == 0
+    await reader.end()
+    assert log.read_text().strip() == "a line"

@@ -106,7 +106,9 @@ class Workload:
     def _open(self) -> ControllerClient:
         servers = [node.address for node in self._cluster.nodes.values()]
         self._random.shuffle(servers)
-        return ControllerClient(servers, timeout_ms=CALL_MS, transport=chosen())
+        return ControllerClient(
+            servers, timeout_ms=CALL_MS, transport=self._cluster.client_transport
+        )
 
     async def _client(self, number: int) -> None:
         random, seen = self._random, 0

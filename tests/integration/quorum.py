@@ -120,9 +120,13 @@ class Controllers:
         """Start one node's process; returns before it answers."""
         node = self.nodes[node_id]
         with node.output_path.open("ab") as output:
-            self.processes[node_id] = await asyncio.create_subprocess_exec(
-                *self.command(node), stdout=output, stderr=output, env=self.environment(node)
-            )
+            self.processes[node_id] = await self.spawn(node, output.fileno())
+
+    async def spawn(self, node: NodePlan, output: int) -> Process:
+        """A node's process, which writes to that descriptor."""
+        return await asyncio.create_subprocess_exec(
+            *self.command(node), stdout=output, stderr=output, env=self.environment(node)
+        )
 
     def command(self, node: NodePlan) -> list[str]:
         """What runs a node."""
@@ -164,13 +168,15 @@ class Controllers:
             line = await self._brokers.stdout.readline()
         assert line.startswith(b"Registered broker"), self._outputs()
 
+    def client_command(self) -> list[str]:
+        """The command line without its arguments."""
+        return [sys.executable, "-m", "quorate.cli.main"]
+
     async def spawn_cli(self, *arguments: str) -> Process:
         """The command line against this quorum, stdout and stderr in pipes."""
         command, *rest = arguments
         return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "quorate.cli.main",
+            *self.client_command(),
             command,
             "--bootstrap-controller",
             self.bootstrap_servers,
