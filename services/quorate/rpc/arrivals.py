@@ -28,6 +28,14 @@ class NothingSentError(Exception):
     """A call that ended before it had a request."""
 
 
+async def _first(requests: AsyncIterator[T]) -> T:
+    """The first request. Raises NothingSentError, also where a guard has ended them before it."""
+    try:
+        return await anext(requests)
+    except StopAsyncIteration:
+        raise NothingSentError from None
+
+
 class _Arrival:
     """One request that is being received, or is about to be."""
 
@@ -62,14 +70,12 @@ class Arrivals:
     async def receive(self, requests: AsyncIterator[T], peer: str) -> T:
         """The first request. Raises AdmissionError, NothingSentError."""
         if isinstance(requests, HandsOverSome) and requests.has_message:
-            return await anext(requests)
+            return await _first(requests)
         arrival = await self._turn(client_of(peer))
         try:
             if not arrival.is_over:
                 async with asyncio.timeout(None) as arrival.timeout:
-                    return await anext(requests)
-        except StopAsyncIteration:
-            raise NothingSentError from None
+                    return await _first(requests)
         except TimeoutError:
             assert arrival.is_over
         finally:

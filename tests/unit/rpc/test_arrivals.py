@@ -100,9 +100,9 @@ async def test_many_calls_of_one_client_delay_no_other() -> None:
 class Here(HandsOverSome):
     """Requests of our own transport, which knows what has come."""
 
-    def __init__(self, *, has_message: bool) -> None:
+    def __init__(self, *, has_message: bool, is_wanted: bool = True) -> None:
         self._has_message = has_message
-        self._left = [b"whole"]
+        self._left = [b"whole"] if is_wanted else []
 
     @property
     def has_message(self) -> bool:
@@ -118,6 +118,8 @@ class Here(HandsOverSome):
         return self
 
     async def __anext__(self) -> bytes:
+        if not self._left:
+            raise StopAsyncIteration
         return self._left.pop()
 
 
@@ -151,3 +153,13 @@ async def test_a_call_without_a_request_is_told_so() -> None:
 
     with pytest.raises(NothingSentError):
         await Arrivals(at_once=1, patience_s=1).receive(nothing(), "a")
+
+
+@pytest.mark.parametrize("has_message", [True, False])
+async def test_requests_that_a_guard_has_ended_before_the_first_are_none(
+    *, has_message: bool
+) -> None:
+    arrivals = Arrivals(at_once=1, patience_s=1000)
+    with pytest.raises(NothingSentError):
+        await arrivals.receive(Here(has_message=has_message, is_wanted=False), "b")
+    assert not len(arrivals)
