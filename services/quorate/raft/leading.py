@@ -88,8 +88,10 @@ class Leading:
         r = self.r
         role = r.role
         assert isinstance(role, Leader)
+        before = r.voters
         r.append_control(*records)
         self.tracking.key_anew(role)
+        self.tracking.voters_added(role, before)
         # Rule 5: the new set gets a whole interval before check-quorum judges it.
         role.heard.clear()
         role.check_quorum_deadline = r.timers.check_quorum_deadline()

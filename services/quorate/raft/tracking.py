@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quorate.raft.replica import Replica
     from quorate.raft.roles import Leader
     from quorate.records.ids import ReplicaKey
-    from quorate.records.voters import Endpoint
+    from quorate.records.voters import Endpoint, VoterSet
 
 # Port, tags and lengths of an endpoint in an answer.
 _ENDPOINT_BYTES: Final = 16
@@ -46,6 +46,13 @@ class Tracking:
                 if (leave := role.leaves.pop(key, None)) is not None:
                     role.leaves[voter.key] = leave
         role.parked.key_anew(lambda fetch: self.known_key(fetch.request.replica))
+
+    def voters_added(self, role: Leader, before: VoterSet) -> None:
+        """A new voter acknowledges by its next Fetch: an observer is not trusted as a voter is."""
+        for voter in self.r.voters:
+            progress = role.progress.get(voter.key)
+            if progress is not None and before.by_id(voter.key.node_id) is None:
+                progress.fetch_offset = None
 
     def asked(self, role: Leader, key: ReplicaKey) -> None:
         """A voter runs and asks, though its log may be another one yet (rule 6)."""

@@ -82,6 +82,20 @@ def test_who_does_not_wait_for_the_commit_is_answered_when_it_is_appended() -> N
     assert cores.key(4) in appended_voters(core)
 
 
+def test_what_it_acknowledged_as_an_observer_commits_nothing() -> None:
+    # An observer need not be trusted as a voter is: a broker's identity may fetch as one.
+    core = with_observer(1, 2)
+    cores.propose(core, now_ms=4455)
+    cores.flush(core, now_ms=4456)
+    cores.ask(core, cores.fetch(4, 5, 1), now_ms=4460, token=51)
+    assert told(core).high_watermark == Offset(3)
+    answered(core)
+    assert cores.key(4) in appended_voters(core)
+    assert told(core).high_watermark == Offset(3)
+    cores.ask(core, cores.fetch(4, 5, 1), now_ms=4510, token=52)
+    assert told(core).high_watermark == Offset(5)
+
+
 def test_a_request_without_directory_or_shared_listener_is_invalid() -> None:
     core = with_observer()
     answer = refused(core, replace(ADD, voter=ReplicaKey(cores.key(4).node_id)))
