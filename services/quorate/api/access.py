@@ -28,25 +28,44 @@ def allow_key(operation: Operation) -> str:
     return f"authorizer.allow{words}"
 
 
+QUORUM_ACTION: Final = allow_key(Operation.QUORUM_ACTION)
+
+
 def read_access(settings: Settings, *, has_peers: bool = True) -> Access | None:
     """Who may do what; None is everybody everything, as long as no authoriser is named.
 
-    Raises ConfigError, also for lists with which no controller could call another.
+    Without a list for QuorumAction that for ClusterAction has the controllers, as in Kafka. Raises
+    ConfigError, also for lists with which no controller could call another.
     """
     name = settings.text(AUTHORIZER, "")
     super_users = principals(settings, SUPER_USERS)
     allowed = {operation: principals(settings, allow_key(operation)) for operation in Operation}
+    if not settings.has(QUORUM_ACTION):
+        allowed[Operation.QUORUM_ACTION] = allowed[Operation.CLUSTER_ACTION]
     forwarders = principals(settings, FORWARDERS)
     if not name:
         return None
     if name != STANDARD_AUTHORIZER:
         raise ConfigError(f"{AUTHORIZER} is {name!r}: it must be {STANDARD_AUTHORIZER}, or empty")
-    if has_peers and not super_users and not allowed[Operation.CLUSTER_ACTION]:
+    if has_peers and not super_users and not allowed[Operation.QUORUM_ACTION]:
         raise ConfigError(
             f"{SUPER_USERS} is missing: list the controllers' identities there or in "
-            f"{allow_key(Operation.CLUSTER_ACTION)}, otherwise they refuse each other"
+            f"{QUORUM_ACTION}, otherwise they refuse each other"
         )
     return Access(ListedIdentities(super_users, allowed), forwarders)
+
+
+def shared_list_warning(settings: Settings) -> str | None:
+    """What is wrong with one list for brokers and controllers, where there is an authoriser."""
+    brokers = allow_key(Operation.CLUSTER_ACTION)
+    has_one_list = principals(settings, brokers) and not settings.has(QUORUM_ACTION)
+    if not settings.text(AUTHORIZER, "") or not has_one_list:
+        return None
+    return (
+        f"{QUORUM_ACTION} is missing: every identity in {brokers} may vote, lead and acknowledge "
+        f"records as a controller; list the controllers' identities in {QUORUM_ACTION}, on all "
+        f"controllers, and leave those of brokers in {brokers}"
+    )
 
 
 def anonymous_warning(access: Access | None, listeners: Iterable[TlsSettings | None]) -> str | None:

@@ -1,8 +1,9 @@
 """What each request takes of its caller, by its type, whatever door it came through.
 
-A request needs one of some operations on a resource. Where that depends on what is in it, there are
-two: a replica may ask in its own affairs for what takes more of anybody else, and a caller that is
-none may read what is committed with less than a replica needs. A request whose items
+A request needs one of some operations on a resource. In some cases that depends on its contents. A
+replica may ask in its own affairs for what takes more of any other caller. To fetch as a replica
+that does not vote takes less than to fetch as a voter, and to fetch as no replica takes still less.
+A request whose items
 are judged one by one (controller/judging.py) needs here what one of them could be allowed by, so
 that a door may refuse it before it reads any.
 """
@@ -58,31 +59,36 @@ class Access:
 class Right:
     """What a kind of request needs.
 
-    `for_itself` is that where a replica asks in its own affairs, `for_readers` where no replica is
-    named.
+    `for_itself` is that where a replica asks in its own affairs. `for_observers` is that where the
+    replica has the node id of no voter, and `for_readers` where no replica is named.
     """
 
     needs: Needs
     for_itself: Needs | None = None
+    for_observers: Needs | None = None
     for_readers: Needs | None = None
 
     @property
     def any_of(self) -> Needs:
         """A caller that has none of these may make no such request at all."""
-        return (*(self.for_itself or ()), *(self.for_readers or ()), *self.needs)
+        less = (self.for_itself, self.for_readers, self.for_observers)
+        return (*(need for needs in less for need in needs or ()), *self.needs)
 
 
-PEER: Final[Needs] = (Need((Operation.CLUSTER_ACTION,)),)
+# Controllers only: this elects leaders, and what a voter acknowledges is committed.
+PEER: Final[Needs] = (Need((Operation.QUORUM_ACTION,)),)
 ALTER: Final[Needs] = (Need((Operation.ALTER,)),)
 DESCRIBE: Final[Needs] = (Need((Operation.DESCRIBE,)),)
 # What peers send by themselves and operators by hand.
-PEER_OR_ALTER: Final[Needs] = (Need((Operation.CLUSTER_ACTION, Operation.ALTER)),)
+PEER_OR_ALTER: Final[Needs] = (Need((Operation.QUORUM_ACTION, Operation.ALTER)),)
+# Brokers, and controllers that are no voters yet. No commit waits for what these acknowledge.
+OBSERVER: Final[Needs] = (Need((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION)),)
 # The log holds more than any description shows, credentials among it, so Describe is not enough.
-# A reader is waited for by nobody and counts nowhere, and so need not be trusted as a peer is.
-PEER_OR_READ: Final[Needs] = (*PEER, Need((Operation.READ,), LOG))
+# The quorum keeps no state of a reader, so that a reader need not be trusted as a broker is.
+OBSERVER_OR_READ: Final[Needs] = (*OBSERVER, Need((Operation.READ,), LOG))
 # A caller that may fetch the log may know who leads: a rescue has a controller's certificate.
 PEER_READER_OR_DESCRIBE: Final[Needs] = (
-    Need((Operation.CLUSTER_ACTION, Operation.DESCRIBE)),
+    Need((Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION, Operation.DESCRIBE)),
     Need((Operation.READ,), LOG),
 )
 
@@ -90,8 +96,8 @@ RAFT: Final[Mapping[type, Right]] = {
     m.VoteRequest: Right(PEER),
     m.BeginQuorumEpochRequest: Right(PEER),
     m.EndQuorumEpochRequest: Right(PEER),
-    m.FetchRequest: Right(PEER, for_readers=PEER_OR_READ),
-    m.FetchSnapshotRequest: Right(PEER, for_readers=PEER_OR_READ),
+    m.FetchRequest: Right(PEER, for_observers=OBSERVER, for_readers=OBSERVER_OR_READ),
+    m.FetchSnapshotRequest: Right(PEER, for_observers=OBSERVER, for_readers=OBSERVER_OR_READ),
     m.ApiVersionsRequest: Right(PEER_READER_OR_DESCRIBE),
     m.DescribeQuorumRequest: Right(PEER_READER_OR_DESCRIBE),
     m.AddRaftVoterRequest: Right(ALTER, for_itself=PEER_OR_ALTER),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quorate.api.access import anonymous_warning, read_access
+from quorate.api.access import anonymous_warning, read_access, shared_list_warning
 from quorate.consensus import timeouts
 from quorate.consensus.timeouts import QuorumSettings
 from quorate.records.ids import Millis, NodeId, ReplicaKey
@@ -123,8 +123,11 @@ def read_config(properties: Mapping[str, str], environment: Mapping[str, str]) -
         effective=settings.effective,
         warnings=(),
     )
-    anonymous = anonymous_warning(config.access, [listener.tls for listener in listeners])
-    warnings = settings.warnings() + unserved + (() if anonymous is None else (anonymous,))
+    of_callers = (
+        anonymous_warning(config.access, [listener.tls for listener in listeners]),
+        shared_list_warning(settings),
+    )
+    warnings = settings.warnings() + unserved + tuple(each for each in of_callers if each)
     config = replace(config, warnings=warnings)
     if not config.quorum.bootstrap_servers and not config.quorum.voters.voters:
         raise ConfigError(

@@ -10,11 +10,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
+from quorate.api.access import QUORUM_ACTION
 from quorate.api.rights import PEER
 from quorate.controller.authorizer import ANONYMOUS, Caller
 from quorate.rpc.authorization import Callers
 from quorate.rpc.channels import open_tls
 from quorate.rpc.listener import GrpcListener
+from quorate.rpc.methods import every_id
 from quorate.rpc.places import CallPlaces
 from quorate.settings.listeners import SecurityProtocol
 from quorate.settings.ports import require_free, taking_port
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from quorate.consensus.config import ControllerConfig
+    from quorate.rpc.methods import IsVoter
     from quorate.rpc.services import Service
     from quorate.rpc.tls import TlsFiles
     from quorate.settings.listeners import ListenerSettings
@@ -83,9 +86,14 @@ class Listeners:
         config: ControllerConfig,
         certificates: Certificates,
         services: Callable[[str], Sequence[Service]],
+        is_voter: IsVoter = every_id,
     ) -> None:
-        """`services` are made for a listener of that name; "" where there is no other."""
+        """`services` are made for a listener of that name; "" where there is no other.
+
+        `is_voter` tells whether a voter of a set that may be in force has a node id.
+        """
         self._config = config
+        self._is_voter = is_voter
         self._certificates = certificates
         self._services = services
         # Of all listeners, so that what clients may hold does not grow with their number.
@@ -101,7 +109,7 @@ class Listeners:
         return GrpcListener.serving(
             self._services(name),
             # Nobody has a name where there are no certificates.
-            Callers(config.access, have_names=tls is not None),
+            Callers(config.access, have_names=tls is not None, is_voter=self._is_voter),
             has_reflection=config.has_reflection,
             transport=config.transport,
             places=self._places,
@@ -155,6 +163,7 @@ def _check_own(config: ControllerConfig, tls: TlsFiles | None) -> None:
     if not config.access.allows(Caller(own), PEER):
         log.warning(
             "this node calls its peers as %s, which may not do so by its own settings: add it to "
-            "super.users or authorizer.allow.cluster.action",
+            "super.users or %s",
             own,
+            QUORUM_ACTION,
         )

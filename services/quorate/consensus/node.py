@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from quorate.consensus.hosting import Hosted, Hosting
     from quorate.consensus.loop_watch import LoopWatch
     from quorate.consensus.raft_spans import RaftSpans
-    from quorate.records.ids import Epoch, OffsetAndEpoch
+    from quorate.records.ids import Epoch, NodeId, OffsetAndEpoch
     from quorate.records.metadata import MetadataRecord
     from quorate.rpc.services import Service
     from quorate.storage.recovery import Recovered
@@ -186,7 +186,11 @@ class Node:
             )
             return (raft, *hosted.services(listener))
 
-        return Listeners(self._config, self._certificates, services)
+        def is_voter(node_id: NodeId) -> bool:
+            sets = core.replica.ends.possible_voter_sets()
+            return any(voters.by_id(node_id) is not None for voters in sets)
+
+        return Listeners(self._config, self._certificates, services, is_voter)
 
     @staticmethod
     async def _listen_on(listeners: Listeners, driver: RaftDriver) -> None:

@@ -31,8 +31,12 @@ class Caller:
 
 
 class Operation(StrEnum):
-    """What somebody wants to do, in the words of Kafka's ACLs."""
+    """What somebody wants to do, in the words of Kafka's ACLs, and QuorumAction of our own.
 
+    Kafka has ClusterAction for brokers and controllers alike.
+    """
+
+    QUORUM_ACTION = "QuorumAction"
     CLUSTER_ACTION = "ClusterAction"
     READ = "Read"
     CREATE = "Create"

@@ -16,7 +16,7 @@ import logging
 import time
 from contextlib import aclosing
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, cast
 from urllib.parse import quote, unquote
 
@@ -29,7 +29,7 @@ from quorate.rpc.admission import AdmissionError
 from quorate.rpc.arrivals import NothingSentError
 from quorate.rpc.by_callback import taken_while
 from quorate.rpc.decoding import decoder
-from quorate.rpc.methods import SMALL_BYTES_MAX, UNKNOWN
+from quorate.rpc.methods import SMALL_BYTES_MAX, UNKNOWN, every_id
 from quorate.rpc.peers import address_of
 from quorate.rpc.places import CallPlaces
 from quorate.rpc.refusals import CallRefusal, abort, status_with
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from quorate.api.rights import Access, Need, Needs
     from quorate.rpc.admission import Admission, Place
-    from quorate.rpc.methods import MethodRow
+    from quorate.rpc.methods import IsVoter, MethodRow
 
 log = logging.getLogger(__name__)
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
@@ -70,10 +70,14 @@ def forwarding(principal: str) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """Who calls on a listener: without `access` they may do anything, without names all are one."""
+    """Who calls on a listener: without `access` they may do anything, without names all are one.
+
+    `is_voter` tells whose node ids only a caller with QuorumAction may fetch with.
+    """
 
     access: Access | None = None
     have_names: bool = False
+    is_voter: IsVoter = every_id
 
 
 ANYBODY: Final = Callers()
@@ -89,8 +93,9 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
         self, callers: Callers, methods: Mapping[str, MethodRow], places: CallPlaces | None = None
     ) -> None:
         """`methods` are the rows of rpc/methods.py, by path; `places` may be shared with others."""
-        self._access = callers.access
-        self._has_names = callers.have_names or callers.access is not None
+        self._callers = replace(
+            callers, have_names=callers.have_names or callers.access is not None
+        )
         self._methods = methods
         self._guarded: dict[str, Handler] = {}
         self._places = places or CallPlaces()
@@ -113,7 +118,7 @@ class CallerInterceptor(grpc.aio.ServerInterceptor):
             if handler is None:
                 return None
             row = self._methods.get(method, UNKNOWN)
-            guard = _Guard(method, row, self._places, self._access, has_names=self._has_names)
+            guard = _Guard(method, row, self._places, self._callers)
             guarded = self._guarded[method] = guard.before(handler)
         return guarded
 
@@ -147,14 +152,13 @@ class _Guard:
         method: str,
         row: MethodRow,
         places: CallPlaces,
-        access: Access | None,
-        *,
-        has_names: bool,
+        callers: Callers,
     ) -> None:
         self._method = method
         self._row = row
-        self._access = access
-        self._has_names = has_names
+        self._access = callers.access
+        self._has_names = callers.have_names
+        self._is_voter = callers.is_voter
         self._admission = places.of(row)
         self._arrivals = places.arrivals_of(row)
         # A caller that has none of these may not call the method at all.
@@ -263,7 +267,7 @@ class _Guard:
             request = await self._decoded(decode, data, context)
             del data
             if by_requests and has_names:
-                await self._judge(CALLER.get(), row.needs_of(request), context)
+                await self._judge(CALLER.get(), row.needs_of(request, self._is_voter), context)
             response = await inner(request, context)
             if row.only_tells:
                 await self._hold(place, response.ByteSize(), context)
@@ -313,14 +317,14 @@ class _Guard:
     ) -> Callable[[Any], bool]:
         """Judges requests up to the first that is refused; what it needs is put into `refused`."""
         row, known = self._row, set[str]()
-        kind_of, is_sized = row.kind_of, row.is_sized
+        kind_of, is_sized, is_voter = row.kind_of, row.is_sized, self._is_voter
 
         def is_allowed(request: Any) -> bool:  # noqa: ANN401 - messages of several services
             message = request[0] if is_sized else request
-            kind = kind_of(message)
+            kind = kind_of(message, is_voter)
             if kind in known:
                 return True
-            needs = row.needs_of(message)
+            needs = row.needs_of(message, is_voter)
             if access.allows(caller, needs):
                 known.add(kind)
             else:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quorate.api import admin, rights
 from quorate.api.rights import ALTER, DESCRIBE, Right
 from quorate.raft import messages as m
+from quorate.records.ids import NodeId
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
@@ -57,15 +58,25 @@ class Sampling(Enum):
 
 
 _FOR_ITSELF: Final = "auto_join"
+_BY_OBSERVER: Final = "replica_id of no voter"
 _BY_READER: Final = "no replica_id"
+# Whether a voter has this node id. The voters change while calls are served.
+IsVoter: TypeAlias = "Callable[[NodeId], bool]"
 
 
-def _only_kind(_: Any) -> str:  # noqa: ANN401 - messages of several services
+def every_id(_: NodeId) -> bool:
+    """Take any node id for a voter's: the strictest answer, for a server that knows no voters."""
+    return True
+
+
+def _only_kind(_request: Any, _is_voter: IsVoter) -> str:  # noqa: ANN401 - of several services
     return ""
 
 
-def _reading(request: Any) -> str:  # noqa: ANN401 - of two types
-    return "" if request.HasField("replica_id") else _BY_READER
+def _fetching(request: Any, is_voter: IsVoter) -> str:  # noqa: ANN401 - of two types
+    if not request.HasField("replica_id"):
+        return _BY_READER
+    return "" if is_voter(NodeId(request.replica_id)) else _BY_OBSERVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +90,7 @@ class MethodRow:
     """
 
     needs: Mapping[str, Needs]
-    kind_of: Callable[[Any], str] = _only_kind
+    kind_of: Callable[[Any, IsVoter], str] = _only_kind
     request_bytes_max: int = SMALL_BYTES_MAX
     places: PlaceKind = PlaceKind.OTHERS
     has_own_places: bool = False
@@ -103,11 +114,11 @@ class MethodRow:
 
         Elsewhere it is told what its own request needs.
         """
-        return self.kind_of in (_only_kind, _reading)
+        return self.kind_of in (_only_kind, _fetching)
 
-    def needs_of(self, request: Any) -> Needs:  # noqa: ANN401 - messages of several services
+    def needs_of(self, request: Any, is_voter: IsVoter) -> Needs:  # noqa: ANN401 - of any service
         """What this request needs, any one of these."""
-        return self.needs.get(self.kind_of(request), ALTER)
+        return self.needs.get(self.kind_of(request, is_voter), ALTER)
 
 
 # What nobody has said anything of.
@@ -156,17 +167,22 @@ def _sampling(name: str) -> Sampling:
 
 
 def _needs(right: Right) -> Mapping[str, Needs]:
-    by_kind = {_FOR_ITSELF: right.for_itself, _BY_READER: right.for_readers, "": right.needs}
+    by_kind = {
+        _FOR_ITSELF: right.for_itself,
+        _BY_READER: right.for_readers,
+        _BY_OBSERVER: right.for_observers,
+        "": right.needs,
+    }
     return {kind: needs for kind, needs in by_kind.items() if needs is not None}
 
 
-def _kind_of(right: Right) -> Callable[[Any], str]:
+def _kind_of(right: Right) -> Callable[[Any, IsVoter], str]:
     if right.for_itself is not None:
         return _for_itself
-    return _only_kind if right.for_readers is None else _reading
+    return _only_kind if right.for_readers is None else _fetching
 
 
-def _for_itself(request: Any) -> str:  # noqa: ANN401 - of two types
+def _for_itself(request: Any, _is_voter: IsVoter) -> str:  # noqa: ANN401 - of two types
     return _FOR_ITSELF if request.auto_join else ""
 
 
@@ -222,7 +238,7 @@ def _of_controller(method: MethodDescriptor) -> MethodRow:
     )
 
 
-def _alternative(request: Any) -> str:  # noqa: ANN401 - of two types
+def _alternative(request: Any, _is_voter: IsVoter) -> str:  # noqa: ANN401 - of two types
     return request.WhichOneof("request") or ""
 
 

@@ -9,7 +9,7 @@ import pytest
 from quorate.api.rights import Access
 from quorate.rpc.authorization import Callers
 from tests.integration.rpc.conftest import Served, serve
-from tests.integration.security.identities import IDENTITIES, PARTIES
+from tests.integration.security.identities import IDENTITIES, PARTIES, VOTER_IDS
 from tests.integration.security.stores import Stores
 from tests.integration.transports import each_transport
 
@@ -32,7 +32,8 @@ def stores(tmp_path: Path) -> Stores:
 @pytest.fixture
 async def guarded(stores: Stores) -> AsyncIterator[Served]:
     """A server of mutual TLS that lets everybody do what the lists say."""
-    callers = Callers(Access(IDENTITIES, frozenset({"User:CN=admin"})))
+    access = Access(IDENTITIES, frozenset({"User:CN=admin"}))
+    callers = Callers(access, is_voter=VOTER_IDS.__contains__)
     one = await serve(tls=stores.files("controller"), callers=callers)
     yield one
     await one.server.stop()

@@ -7,12 +7,13 @@ from typing import Final
 from quorate.controller.authorizer import Operation
 from quorate.controller.listed_identities import ListedIdentities
 
-# Peers act for the cluster, operators change it, viewers look, readers get the log; strangers have
-# a certificate only.
+# Peers vote, brokers register, operators change the cluster, viewers look, readers get the log;
+# strangers have a certificate only.
 PARTIES: Final = (
     "controller",
     "root",
     "peer",
+    "broker",
     "operator",
     "viewer",
     "reader",
@@ -20,10 +21,12 @@ PARTIES: Final = (
     "admin",
     "stranger",
 )
+VOTER_IDS: Final = frozenset({1, 2, 3})
 IDENTITIES: Final = ListedIdentities(
     frozenset({"User:CN=root"}),
     {
-        Operation.CLUSTER_ACTION: frozenset({"User:CN=peer", "User:CN=controller"}),
+        Operation.QUORUM_ACTION: frozenset({"User:CN=peer", "User:CN=controller"}),
+        Operation.CLUSTER_ACTION: frozenset({"User:CN=broker"}),
         Operation.ALTER: frozenset({"User:CN=operator"}),
         Operation.DESCRIBE: frozenset({"User:CN=viewer"}),
         Operation.READ: frozenset({"User:CN=reader"}),

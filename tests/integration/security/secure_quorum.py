@@ -34,7 +34,7 @@ class SecureQuorum(Quorum):
         settings: Mapping[str, str] = STEADY,
     ) -> None:
         peers = [f"controller-{i}" for i in range(1, controllers + 1)]
-        for party in ("root", *peers):
+        for party in ("root", "broker", *peers):
             if not stores.keystore(party).exists():
                 stores.give(party)
         self.stores = stores
@@ -47,7 +47,8 @@ class SecureQuorum(Quorum):
                 "ssl.client.auth": "required",
                 "authorizer.class.name": STANDARD_AUTHORIZER,
                 "super.users": "User:CN=root",
-                "authorizer.allow.cluster.action": ";".join(f"User:CN={peer}" for peer in peers),
+                "authorizer.allow.quorum.action": ";".join(f"User:CN={peer}" for peer in peers),
+                "authorizer.allow.cluster.action": "User:CN=broker",
                 "authorizer.allow.describe": "User:CN=viewer",
                 "authorizer.allow.read": "User:CN=reader",
                 "authorizer.forwarders": "User:CN=admin",

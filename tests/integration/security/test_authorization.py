@@ -78,11 +78,11 @@ async def test_a_peer_may_vote_and_a_viewer_may_not(guarded: Served, stores: Sto
         assert await refusal(raft_pb2_grpc.RaftStub(channel).Vote(request)) == CallRefusal(
             grpc.StatusCode.PERMISSION_DENIED,
             "NOT_AUTHORIZED",
-            "User:CN=viewer may not call quorate.raft.v1.Raft/Vote: it needs ClusterAction on "
+            "User:CN=viewer may not call quorate.raft.v1.Raft/Vote: it needs QuorumAction on "
             "Cluster:kafka-cluster",
             {
                 "principal": "User:CN=viewer",
-                "operation": "ClusterAction",
+                "operation": "QuorumAction",
                 "resource": "Cluster:kafka-cluster",
                 "method": "quorate.raft.v1.Raft/Vote",
             },
@@ -94,7 +94,8 @@ async def test_a_fetch_stream_is_judged_when_it_begins(guarded: Served, stores: 
     request = convert_raft.pb_fetch_request(FETCH)
     async with calling(guarded, stores, "operator") as channel:
         stream = raft_pb2_grpc.RaftStub(channel).Fetch()
-        assert (await refusal(stream.read())).metadata["operation"] == "ClusterAction or Read"
+        told = await refusal(stream.read())
+        assert told.metadata["operation"] == "ClusterAction or QuorumAction or Read"
     async with calling(guarded, stores, "peer") as channel:
         stream = raft_pb2_grpc.RaftStub(channel).Fetch()
         await stream.write(request)
@@ -205,7 +206,9 @@ async def test_a_client_says_at_once_that_it_may_not(guarded: Served, stores: St
     ) as one:
         with pytest.raises(RequestRefusedError, match=words):
             await one.write(CREATE)
-        with pytest.raises(RequestRefusedError, match="it needs ClusterAction or Describe on"):
+        with pytest.raises(
+            RequestRefusedError, match="it needs ClusterAction or QuorumAction or Desc"
+        ):
             await one.describe_quorum()
 
 

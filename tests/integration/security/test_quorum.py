@@ -58,7 +58,9 @@ async def test_a_quorum_commits_and_refuses_who_may_not(tmp_path: Path, stores: 
         status, _, stderr = await quorum.cli_as("stranger", *DESCRIBE)
         assert status == 1
         assert "PERMISSION_DENIED (NOT_AUTHORIZED): User:CN=stranger may not call" in stderr
-        assert "it needs ClusterAction or Describe on Cluster:kafka-cluster" in stderr
+        assert (
+            "it needs ClusterAction or QuorumAction or Describe on Cluster:kafka-cluster" in stderr
+        )
         assert sum(quorum.said(i, "User:CN=stranger may not call") for i in quorum.nodes) > 0
 
 

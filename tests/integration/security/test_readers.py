@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import pytest
 
 from quorate.client.calls import RequestRefusedError
@@ -87,7 +89,7 @@ async def test_a_reader_fetches_as_no_replica_and_not_as_one(
         ]
         for call in calls:
             told = await refusal(call)
-            assert (told.reason, told.metadata["operation"]) == ("NOT_AUTHORIZED", "ClusterAction")
+            assert (told.reason, told.metadata["operation"]) == ("NOT_AUTHORIZED", "QuorumAction")
     assert guarded.raft.submitted == 2
 
 
@@ -102,8 +104,25 @@ async def test_a_stream_that_began_as_no_replica_ends_where_it_names_one(
         assert isinstance(answer, raft_pb2.FetchResponse)
         assert answer.high_watermark == 3
         await stream.write(fetch(cores.key(2)))
-        assert (await refusal(stream.read())).metadata["operation"] == "ClusterAction"
+        assert (await refusal(stream.read())).metadata["operation"] == "QuorumAction"
     assert guarded.raft.submitted == 1
+
+
+async def test_a_stream_that_names_a_replica_at_once_is_refused(
+    guarded: Served, stores: Stores, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with calling(guarded, stores, "reader") as channel:
+        stub = raft_pb2_grpc.RaftStub(channel)
+        # On a connection that is open the request comes together with the beginning of its call.
+        await stub.ApiVersions(raft_pb2.ApiVersionsRequest(), timeout=WAIT_S)
+        stream = stub.Fetch()
+        await stream.write(fetch(cores.key(2)))
+        told = await refusal(stream.read())
+        assert (told.code, told.reason) == (grpc.StatusCode.PERMISSION_DENIED, "NOT_AUTHORIZED")
+        assert told.metadata["operation"] == "QuorumAction"
+    assert guarded.raft.submitted == 0
+    # A refusal, and no failure of the server.
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_a_reader_may_know_who_leads(guarded: Served, stores: Stores) -> None:
@@ -126,7 +145,7 @@ async def test_a_reader_may_do_nothing_else(guarded: Served, stores: Stores) -> 
         raft = raft_pb2_grpc.RaftStub(channel)
         controller = controller_pb2_grpc.ControllerStub(channel)
         calls: dict[str, Any] = {
-            "ClusterAction": raft.Vote(convert_raft.pb_vote_request(vote)),
+            "QuorumAction": raft.Vote(convert_raft.pb_vote_request(vote)),
             "Describe": controller.ListTopics(controller_pb2.ListTopics()),
             "Alter": raft.TransferLeadership(raft_pb2.TransferLeadershipRequest()),
         }
@@ -189,5 +208,5 @@ async def test_the_log_and_its_snapshot_are_read_with_the_right_to_read_alone(
             snapshot = b"".join([part async for part in reader.snapshot(told.snapshot_id)])
             assert list(iter_batches(snapshot))[-1][1].is_control
         async with reading("viewer") as viewer:
-            with pytest.raises(RequestRefusedError, match=r"needs ClusterAction on .* or Read on"):
+            with pytest.raises(RequestRefusedError, match=r"QuorumAction on .* or Read on"):
                 await viewer.fetch(0)

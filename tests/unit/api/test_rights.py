@@ -11,9 +11,10 @@ from quorate.api.rights import (
     ADMIN,
     ALTER,
     CONTROLLER,
+    OBSERVER,
+    OBSERVER_OR_READ,
     PEER,
     PEER_OR_ALTER,
-    PEER_OR_READ,
     RAFT,
     Access,
     Need,
@@ -32,29 +33,46 @@ def test_every_request_of_every_api_has_its_right() -> None:
     assert ADMIN.keys() == set(get_args(AdminRequest)) - {m.TakeLeaveRequest}
 
 
-def test_peers_need_cluster_action_and_no_more() -> None:
+def test_peers_need_quorum_action_and_no_more() -> None:
     between_peers = (m.VoteRequest, m.BeginQuorumEpochRequest, m.EndQuorumEpochRequest)
     assert {RAFT[request].any_of for request in between_peers} == {PEER}
-    for request in (m.ApiVersionsRequest, m.UpdateRaftVoterRequest):
-        assert Operation.CLUSTER_ACTION in RAFT[request].needs[0].operations
+    for request in (m.ApiVersionsRequest, m.DescribeQuorumRequest, m.UpdateRaftVoterRequest):
+        assert Operation.QUORUM_ACTION in RAFT[request].needs[0].operations
+
+
+def test_a_broker_may_fetch_for_itself_and_find_the_leader_and_nothing_else() -> None:
+    allowed = {Operation.CLUSTER_ACTION: frozenset({"User:broker"})}
+    access, broker = Access(ListedIdentities(frozenset(), allowed)), Caller("User:broker")
+    fetches = {m.FetchRequest, m.FetchSnapshotRequest}
+    finding = {m.ApiVersionsRequest, m.DescribeQuorumRequest}
+    for request, right in RAFT.items():
+        assert access.allows(broker, right.needs) is (request in finding), request
+        assert access.allows(broker, right.for_observers or ()) is (request in fetches), request
+        assert not access.allows(broker, right.for_itself or ()), request
 
 
 @pytest.mark.parametrize("request_type", [m.FetchRequest, m.FetchSnapshotRequest])
-def test_the_log_is_for_peers_and_for_readers_that_name_no_replica(request_type: type) -> None:
+def test_the_log_is_for_voters_observers_and_readers_each_as_what_it_is(request_type: type) -> None:
     right = RAFT[request_type]
-    assert (right.needs, right.for_readers, right.for_itself) == (PEER, PEER_OR_READ, None)
+    assert (right.needs, right.for_observers, right.for_readers, right.for_itself) == (
+        PEER,
+        OBSERVER,
+        OBSERVER_OR_READ,
+        None,
+    )
 
 
 def test_the_right_to_read_is_implied_by_no_other_and_implies_none() -> None:
-    others = frozenset(Operation) - {Operation.READ, Operation.CLUSTER_ACTION}
+    replicas = {Operation.CLUSTER_ACTION, Operation.QUORUM_ACTION}
+    others = frozenset(Operation) - {Operation.READ, *replicas}
     allowed = {operation: frozenset({"User:other"}) for operation in others}
     identities = ListedIdentities(
         frozenset(), {**allowed, Operation.READ: frozenset({"User:reader"})}
     )
     access, other, reader = Access(identities), Caller("User:other"), Caller("User:reader")
-    assert not access.allows(other, PEER_OR_READ)
-    assert access.allows(reader, PEER_OR_READ)
-    for operation in others | {Operation.CLUSTER_ACTION}:
+    assert not access.allows(other, OBSERVER_OR_READ)
+    assert access.allows(reader, OBSERVER_OR_READ)
+    for operation in others | replicas:
         for resource in (CLUSTER, TOPICS, LOG):
             assert not access.allows(reader, (Need((operation,), resource),))
 

@@ -87,7 +87,7 @@ def test_the_ports_of_all_listeners_differ_from_those_for_health_and_metrics() -
         read_config(given, {})
 
 
-def test_callers_without_names_are_warned_about() -> None:
+def test_callers_without_names_and_brokers_that_may_vote_are_warned_about() -> None:
     given = {
         **LEAST,
         "listener.security.protocol.map": "GRPC:GRPC_SSL",
@@ -101,7 +101,13 @@ def test_callers_without_names_are_warned_about() -> None:
     assert config.access is not None
     assert config.access.forwarders == {"User:CN=admin"}
     assert "so that every caller is User:ANONYMOUS" in "".join(config.warnings)
-    assert read_config(given | {"ssl.client.auth": "required"}, {}).warnings == ()
+    given = given | {"ssl.client.auth": "required"}
+    assert read_config(given, {}).warnings == ()
+    one_list = given | {"authorizer.allow.cluster.action": "User:CN=controller;User:CN=broker"}
+    (warning,) = read_config(one_list, {}).warnings
+    assert warning.startswith("authorizer.allow.quorum.action is missing: every identity in ")
+    two_lists = one_list | {"authorizer.allow.quorum.action": "User:CN=controller"}
+    assert read_config(two_lists, {}).warnings == ()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from quorate.api.rights import ALTER, PEER, PEER_OR_ALTER, PEER_OR_READ
+from quorate.api.rights import ALTER, OBSERVER, OBSERVER_OR_READ, PEER, PEER_OR_ALTER, Need
+from quorate.controller.authorizer import Operation
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
@@ -18,6 +19,7 @@ from quorate.rpc.methods import (
     SMALL_BYTES_MAX,
     UNKNOWN,
     Sampling,
+    every_id,
     is_write,
     path,
     takes_any,
@@ -59,19 +61,23 @@ def test_every_kind_of_request_has_its_need(request_type: Any) -> None:  # noqa:
 def test_a_replica_that_asks_for_itself_needs_less(method: str) -> None:
     request = getattr(raft_pb2, f"{method}Request")
     row = METHODS[RAFT + method]
-    assert row.needs_of(request(auto_join=True)) == PEER_OR_ALTER
-    assert row.needs_of(request()) == ALTER
+    assert row.needs_of(request(auto_join=True), every_id) == PEER_OR_ALTER
+    assert row.needs_of(request(), every_id) == ALTER
     assert not METHODS[ADMIN + method].is_judged_by_requests
 
 
 @pytest.mark.parametrize("method", ["Fetch", "FetchOnce", "FetchSnapshot"])
-def test_a_caller_that_names_no_replica_needs_less(method: str) -> None:
+def test_a_caller_that_names_no_voter_or_no_replica_needs_less(method: str) -> None:
     row = METHODS[RAFT + method]
     request: Any = raft_pb2.FetchSnapshotRequest if "Snap" in method else raft_pb2.FetchRequest
-    assert row.needs_of(request()) == PEER_OR_READ
-    assert row.needs_of(request(replica_directory_id=b"d" * 16)) == PEER_OR_READ
-    # A replica of id 0 is one, too.
-    assert row.needs_of(request(replica_id=0)) == PEER
+    voters = {0}
+    for directory in ({}, {"replica_directory_id": b"d" * 16}):
+        assert row.needs_of(request(**directory), voters.__contains__) == OBSERVER_OR_READ
+        # A replica of id 0 is one, too. The directory does not matter: a node votes once.
+        assert row.needs_of(request(replica_id=0, **directory), voters.__contains__) == PEER
+        assert row.needs_of(request(replica_id=9, **directory), voters.__contains__) == OBSERVER
+        # The voters are those of this moment.
+        assert row.needs_of(request(replica_id=9, **directory), every_id) == PEER
     assert row.is_judged_by_requests
     assert row.is_refused_at_once
 
@@ -79,14 +85,14 @@ def test_a_caller_that_names_no_replica_needs_less(method: str) -> None:
 def test_a_request_is_of_the_kind_that_is_set() -> None:
     row = METHODS[CONTROLLER + "WriteStream"]
     beat = controller_pb2.WriteRequest(broker_heartbeat=controller_pb2.BrokerHeartbeat())
-    assert row.kind_of(beat) == "broker_heartbeat"
-    assert row.needs_of(beat) == PEER
+    assert row.kind_of(beat, every_id) == "broker_heartbeat"
+    assert row.needs_of(beat, every_id) == (Need((Operation.CLUSTER_ACTION,)),)
     # The service refuses what is of no kind; a caller that may not even ask is told so first.
-    assert row.needs_of(controller_pb2.WriteRequest()) == ALTER
+    assert row.needs_of(controller_pb2.WriteRequest(), every_id) == ALTER
 
 
 def test_what_nobody_knows_needs_alter() -> None:
-    assert UNKNOWN.needs_of(object()) == ALTER
+    assert UNKNOWN.needs_of(object(), every_id) == ALTER
 
 
 def test_a_method_takes_no_more_than_its_requests_need() -> None:
