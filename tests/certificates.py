@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import ssl
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 if TYPE_CHECKING:
     from pathlib import Path
 
+_SEQUENCE: Final = 0x30
+_BIT_STRING: Final = 0x03
+_ECDSA_WITH_SHA256: Final = bytes.fromhex("300a06082a8648ce3d040302")
+# The common name of `leaf("Mxller")`, and names instead of it that cryptography refuses to read: a
+# T61String in Latin-1, and bits.
+COMMON_NAME: Final = b"\x0c\x06Mxller"
+UNREADABLE: Final = (b"\x14\x06M\xfcller", b"\x03\x06\x00xller")
 DAY: Final = dt.timedelta(days=1)
 LOOPBACK: Final = "127.0.0.1"
 
@@ -64,6 +72,20 @@ class Authority:
             .public_bytes(serialization.Encoding.PEM)
         )
 
+    def patched(self, leaf: Leaf, before: bytes, after: bytes) -> Leaf:
+        """The same certificate with other bytes of the same length in it, signed again.
+
+        It may be one that cryptography would never make, as other authorities do.
+        """
+        assert len(before) == len(after)
+        signed = x509.load_pem_x509_certificate(leaf.certificate).tbs_certificate_bytes
+        assert signed.count(before) == 1
+        signed = signed.replace(before, after)
+        signature = self._key.sign(signed, ec.ECDSA(hashes.SHA256()))
+        bits = _der(_BIT_STRING, b"\0" + signature)
+        der = _der(_SEQUENCE, signed + _ECDSA_WITH_SHA256 + bits)
+        return Leaf(ssl.DER_cert_to_PEM_cert(der).encode(), leaf.key)
+
     def leaf(
         self,
         subject: x509.Name | str,
@@ -101,3 +123,12 @@ class Authority:
                 serialization.NoEncryption(),
             ),
         )
+
+
+def _der(tag: int, content: bytes) -> bytes:
+    """A value of ASN.1 as DER writes it."""
+    size = len(content)
+    if size < 0x80:
+        return bytes([tag, size]) + content
+    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes([tag, 0x80 | len(length)]) + length + content

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from quorate.admin.statefulset import Fate
 from quorate.api.admin import NO_LEADER, OUTCOME_UNKNOWN, AdminError, Prepared
-from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
+from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_UNREADABLE
 from quorate.client.requests import voter_of
 from quorate.client.waiting import Backoff
 from quorate.raft import messages as m
@@ -51,6 +51,7 @@ PERMANENT: Final = frozenset(
         ErrorCode.INVALID_REQUEST.name,
         NOT_AUTHORIZED,
         FORWARDING_NOT_ALLOWED,
+        SUBJECT_UNREADABLE,
     }
 )
 # Why leave is not given yet. Whatever else is said, as by a controller of a release that does not

@@ -22,7 +22,7 @@ from quorate.api.admin import (
     OUTCOME_UNKNOWN,
     AdminError,
 )
-from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
+from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_UNREADABLE
 from quorate.raft.messages import Reason
 from quorate.rpc import refusals
 from quorate.rpc.convert_raft import error_of
@@ -37,6 +37,7 @@ STATUS_BY_REASON: Final[dict[str, grpc.StatusCode]] = {
     FEATURE_UNSUPPORTED: _Code.UNIMPLEMENTED,
     NOT_AUTHORIZED: _Code.PERMISSION_DENIED,
     FORWARDING_NOT_ALLOWED: _Code.PERMISSION_DENIED,
+    SUBJECT_UNREADABLE: _Code.PERMISSION_DENIED,
     Reason.NOT_LEADER.value: _Code.UNAVAILABLE,
     Reason.INCONSISTENT_CLUSTER_ID.value: _Code.INVALID_ARGUMENT,
     Reason.INVALID_LISTENERS.value: _Code.INVALID_ARGUMENT,

@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote
 import grpc
 import grpc.aio
 
-from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED
+from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_UNREADABLE
 from quorate.controller.authorizer import ANONYMOUS, Caller
 from quorate.rpc.admission import AdmissionError
 from quorate.rpc.arrivals import NothingSentError
@@ -336,7 +336,12 @@ class _Guard:
     async def _caller(self, context: Context) -> Caller:
         """The one that the call is made for. Ends it when the header may not be there."""
         certificates = tuple(context.auth_context().get("x509_pem_cert", ()))
-        connected = _principal_of(certificates[0]) if certificates else ANONYMOUS
+        try:
+            connected = _principal_of(certificates[0]) if certificates else ANONYMOUS
+        except ValueError as error:
+            # Anonymous it is not: it has a name, which some list may have with other rights.
+            code = grpc.StatusCode.PERMISSION_DENIED
+            await _refuse(context, CallRefusal(code, SUBJECT_UNREADABLE, str(error), {}))
         if self._access is None:
             return Caller(connected)
         forwarded = _forwarded(context)
@@ -391,6 +396,7 @@ def _log_refusal(refusal: CallRefusal, peer: str) -> None:
 
 
 def _principal_of(certificate: bytes) -> str:
+    """Who a certificate names. Raises ValueError (CertificateError)."""
     # Loaded where there are certificates: it takes ten mebibytes, and a while.
     from quorate.rpc.certificates import principal_of
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Days ahead of the end at which it is pointed out; 0 is the end itself.
 EXPIRY_DAYS: Final = (0, 1, 7, 14)
+_SHOWN_MAX: Final = 200
 
 
 class CertificateError(ValueError):
@@ -144,11 +145,34 @@ class ExpiryWatch:
 # --- identity -------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1024)
 def principal_of(pem: bytes) -> str:
-    """Kafka's principal of a certificate: `User:` and its subject, as RFC 2253 writes it."""
-    return _principal(x509.load_pem_x509_certificate(pem))
+    """Kafka's principal of a certificate: `User:` and its subject, as RFC 2253 writes it.
+
+    Raises CertificateError for a subject that cannot be read.
+    """
+    principal = _principal_or_problem(pem)
+    if isinstance(principal, CertificateError):
+        raise CertificateError(str(principal))
+    return principal
+
+
+@lru_cache(maxsize=1024)
+def _principal_or_problem(pem: bytes) -> str | CertificateError:
+    """Both are kept: a client may call as often as it likes with a certificate of no use."""
+    try:
+        return _principal(x509.load_pem_x509_certificate(pem))
+    except CertificateError as error:
+        return error.with_traceback(None)
+    except (ValueError, TypeError) as error:
+        return CertificateError(f"the certificate cannot be read: {str(error)[:_SHOWN_MAX]}")
 
 
 def _principal(certificate: x509.Certificate) -> str:
-    return f"User:{certificate.subject.rfc4514_string()}"
+    try:
+        return f"User:{certificate.subject.rfc4514_string()}"
+    except (ValueError, TypeError) as error:
+        # Old authorities write text of their own country as T61String, and bits where text belongs.
+        raise CertificateError(
+            "the subject of the certificate cannot be read as text "
+            f"({str(error)[:_SHOWN_MAX]}): issue it with a subject of UTF8String"
+        ) from None

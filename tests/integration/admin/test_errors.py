@@ -39,6 +39,7 @@ OWN = [
     # Reached in tests/integration/security.
     rights.NOT_AUTHORIZED,
     rights.FORWARDING_NOT_ALLOWED,
+    rights.SUBJECT_UNREADABLE,
 ]
 
 

@@ -34,6 +34,7 @@ from quorate.rpc.gen.raft.v1 import raft_pb2, raft_pb2_grpc
 from quorate.rpc.methods import RAFT, SMALL_BYTES_MAX
 from quorate.rpc.refusals import CallRefusal
 from quorate.telemetry.logs import RepeatFilter
+from tests.certificates import COMMON_NAME, UNREADABLE
 from tests.integration.rpc.conftest import WAIT_S, serve
 from tests.integration.security.calls import calling, refusal
 from tests.integration.security.identities import IDENTITIES
@@ -41,6 +42,8 @@ from tests.integration.transports import chosen
 from tests.unit.raft import cores
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from quorate.controller.requests import WriteRequest
     from tests.integration.rpc.conftest import Served
     from tests.integration.security.stores import Stores
@@ -226,6 +229,46 @@ async def test_a_refusal_that_repeats_itself_is_logged_once(
     said = [record.getMessage() for record in caplog.records if is_new(record)]
     assert {record.__dict__["host"] for record in caplog.records} == {"127.0.0.1"}
     assert [words.split("/")[1].split(":")[0] for words in said] == ["Vote", "FetchOnce"]
+
+
+@pytest.mark.parametrize("is_judged", [True, False])
+async def test_a_certificate_that_names_nobody_is_refused_without_a_traceback(
+    stores: Stores, caplog: pytest.LogCaptureFixture, *, is_judged: bool
+) -> None:
+    caplog.set_level(logging.INFO, "quorate")
+    leaf = stores.authority.leaf("Mxller")
+    # Of the other ones that cannot be read, gRPC's own library ends the handshake.
+    stores.give("stranger", stores.authority.patched(leaf, COMMON_NAME, UNREADABLE[0]))
+    # A client of ours would refuse its own certificate: this one is gRPC's.
+    pem = stores.keystore("stranger").read_bytes()
+    credentials = grpc.ssl_channel_credentials(stores.truststore.read_bytes(), pem, pem)
+    callers = Callers(Access(IDENTITIES)) if is_judged else Callers(have_names=True)
+    one = await serve(tls=stores.files("controller"), callers=callers)
+    try:
+        async with grpc.aio.secure_channel(f"127.0.0.1:{one.port}", credentials) as channel:
+            stub = raft_pb2_grpc.RaftStub(channel)
+            calls: list[Callable[[], Any]] = [
+                lambda: stub.Vote(convert_raft.pb_vote_request(VOTE)),
+                lambda: stub.ApiVersions(raft_pb2.ApiVersionsRequest()),
+                lambda: stub.Fetch().read(),
+            ]
+            for call in calls:
+                told = await refusal(call())
+                assert told.code is grpc.StatusCode.PERMISSION_DENIED
+                assert (told.reason, told.metadata) == ("SUBJECT_UNREADABLE", {})
+                assert "issue it with a subject of UTF8String" in told.message
+    finally:
+        await one.server.stop()
+    assert one.raft.submitted == 0
+    is_new = RepeatFilter().filter
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    (said,) = [
+        record
+        for record in caplog.records
+        if record.name == "quorate.rpc.authorization" and is_new(record)
+    ]
+    assert said.getMessage().startswith("refused: the subject of the certificate cannot be read")
+    assert said.exc_info is None
 
 
 async def test_a_request_by_its_own_method_needs_what_it_needs_in_an_envelope(

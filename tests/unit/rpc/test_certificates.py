@@ -20,7 +20,7 @@ from quorate.rpc.certificates import (
     read_certificates,
     read_pair,
 )
-from tests.certificates import DAY, Authority
+from tests.certificates import COMMON_NAME, DAY, UNREADABLE, Authority
 
 AUTHORITY = Authority()
 END = dt.datetime(2026, 12, 24, 12, tzinfo=dt.UTC)
@@ -47,6 +47,22 @@ def test_a_principal_is_the_subject_as_rfc_2253_writes_it() -> None:
     principal = r"User:CN=controller-1,OU=quorate,O=Übersee\, Söhne \+ Co,C=DE"
     assert principal_of(leaf.certificate) == principal
     assert read_pair(leaf.certificate, leaf.key).principal == principal
+
+
+@pytest.mark.parametrize("after", UNREADABLE)
+def test_a_subject_that_is_no_text_names_nobody(after: bytes) -> None:
+    leaf = AUTHORITY.patched(AUTHORITY.leaf("Mxller"), COMMON_NAME, after)
+    words = "the subject of the certificate cannot be read as text .* of UTF8String"
+    for _ in range(2):
+        with pytest.raises(CertificateError, match=words):
+            principal_of(leaf.certificate)
+    with pytest.raises(CertificateError, match=words):
+        read_pair(leaf.certificate, leaf.key)
+
+
+def test_what_is_no_certificate_names_nobody() -> None:
+    with pytest.raises(CertificateError, match="the certificate cannot be read: "):
+        principal_of(b"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n")
 
 
 def test_chain_and_key_may_share_a_file_and_are_told_apart() -> None:
