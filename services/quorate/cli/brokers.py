@@ -25,6 +25,7 @@ from quorate.controller.brokers.messages import (
     Listener,
     RegisterBroker,
 )
+from quorate.controller.brokers.registering import BROKERS_MAX
 from quorate.controller.features.levels import SUPPORTED_FEATURES
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ClusterId, Offset, format_uuid
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 # Kafka's broker.heartbeat.interval.ms.
 HEARTBEAT_INTERVAL_S: Final = 2.0
-BROKERS_MAX: Final = 10_000
 _LISTENER: Final = Listener("PLAINTEXT", "127.0.0.1", 9092)
 
 

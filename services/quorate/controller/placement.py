@@ -8,6 +8,7 @@ brokers the followers are shifted by one, or else two brokers would always share
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class RackedBroker:
 def stripe(brokers: Iterable[RackedBroker]) -> tuple[RackedBroker, ...]:
     """The brokers one rack after the other, again and again, each rack in order of its ids."""
     racks: dict[str, list[RackedBroker]] = {}
-    for broker in sorted(brokers, key=lambda broker: broker.broker_id):
+    for broker in sorted(brokers, key=attrgetter("broker_id")):
         racks.setdefault(broker.rack or "", []).append(broker)
     queues = [racks[rack] for rack in sorted(racks)]
     rounds = max(map(len, queues), default=0)

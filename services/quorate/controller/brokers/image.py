@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from immutables import Map
 
@@ -13,7 +13,7 @@ from quorate.records.value import value
 from quorate.records.voters import KRAFT_VERSION
 
 if TYPE_CHECKING:
-    from quorate.records.ids import Offset
+    from quorate.records.ids import DirectoryId, Offset
     from quorate.records.metadata import RegisterBrokerRecord
 
 
@@ -34,55 +34,183 @@ class Broker:
         return not (self.registration.fenced or self.registration.in_controlled_shutdown)
 
     @property
+    def is_shutting_down(self) -> bool:
+        """Whether it is on its way out, and not yet fenced."""
+        return self.registration.in_controlled_shutdown and not self.registration.fenced
+
+    @property
     def is_usable(self) -> bool:
         """Whether new replicas may be placed on it: active, and not all its disks cordoned."""
         log_dirs, cordoned = self.registration.log_dirs, self.registration.cordoned_log_dirs
-        return self.is_active and not (log_dirs and set(log_dirs) <= set(cordoned or ()))
+        return self.is_active and not (log_dirs and cordoned and set(log_dirs) <= set(cordoned))
+
+
+@value
+class BrokerTotals:
+    """Numbers of brokers, by what holds of each.
+
+    `by_kraft_version` has how many support each kraft.version at most.
+    """
+
+    fenced: int = 0
+    shutting_down: int = 0
+    by_kraft_version: Map[int, int] = field(default_factory=Map)
+
+    def moved(self, before: Broker | None, now: Broker | None) -> BrokerTotals:
+        """The same where one broker, or none, counts in the place of another one, or of none."""
+        fenced, shutting_down, levels = self.fenced, self.shutting_down, self.by_kraft_version
+        level = None if before is None else _kraft_version_max(before)
+        next_level = None if now is None else _kraft_version_max(now)
+        if level != next_level:
+            levels = _counted(_counted(levels, level, -1), next_level, 1)
+        for broker, by in ((before, -1), (now, 1)):
+            if broker is not None:
+                fenced += by * broker.registration.fenced
+                shutting_down += by * broker.is_shutting_down
+        return BrokerTotals(fenced, shutting_down, levels)
+
+
+def _counted(counts: Map[int, int], key: int | None, by: int) -> Map[int, int]:
+    if key is None:
+        return counts
+    count = counts.get(key, 0) + by
+    return counts.set(key, count) if count else counts.delete(key)
 
 
 @dataclass(frozen=True)
 class Brokers:
-    """The registered brokers, and what is worked out from them once for as long as none changes."""
+    """The registered brokers, and what follows from them.
+
+    That is carried on from one value to the next, which is made for each change: so no change costs
+    more the more brokers there are. What is not known is worked out when somebody asks for it.
+    """
 
     by_id: Map[int, Broker] = field(default_factory=Map)
 
+    def __post_init__(self) -> None:
+        if not self.by_id:
+            vars(self).update(holders=Map(), totals=BrokerTotals(), active=frozenset(), striped=())
+
     def with_broker(self, broker: Broker) -> Brokers:
         """The same with this one, new or in the place of what it was."""
-        return Brokers(self.by_id.set(broker.registration.broker_id, broker))
+        broker_id = broker.registration.broker_id
+        changed = Brokers(self.by_id.set(broker_id, broker))
+        self._carry_on(changed, broker_id, self.by_id.get(broker_id), broker)
+        return changed
 
     def without(self, broker_id: int) -> Brokers:
         """The same without that one, which is registered."""
-        return Brokers(self.by_id.delete(broker_id))
+        changed = Brokers(self.by_id.delete(broker_id))
+        self._carry_on(changed, broker_id, self.by_id[broker_id], None)
+        return changed
+
+    def _carry_on(
+        self, changed: Brokers, broker_id: int, before: Broker | None, now: Broker | None
+    ) -> None:
+        """Put what is known here into `changed`, for which one broker was another before."""
+        known, into = vars(self), vars(changed)
+        if "holders" in known:
+            into["holders"] = _held_by(self.holders, broker_id, _dirs_of(before), _dirs_of(now))
+        if "totals" in known:
+            into["totals"] = self.totals.moved(before, now)
+        if "striped" in known and _place_of(before) == _place_of(now):
+            into["striped"] = self.striped
+        was_active = before is not None and before.is_active
+        is_active = now is not None and now.is_active
+        if "active" in known:
+            if was_active is is_active:
+                into["active"] = self.active
+            else:
+                into["_active_then"] = (self.active, Map({broker_id: is_active}))
+        elif "_active_then" in known:
+            then, changes = known["_active_then"]
+            if was_active is not is_active:
+                changes = changes.set(broker_id, is_active)
+            into["_active_then"] = (then, changes)
 
     @cached_property
     def active(self) -> frozenset[int]:
         """Who may lead; for membership tests only."""
-        return frozenset(id_ for id_, broker in self.by_id.items() if broker.is_active)
+        known: tuple[frozenset[int], Map[int, bool]] | None = vars(self).get("_active_then")
+        if known is None:
+            return frozenset(id_ for id_, broker in self.by_id.items() if broker.is_active)
+        then, changes = known
+        came = [broker_id for broker_id, is_active in changes.items() if is_active]
+        gone = [broker_id for broker_id, is_active in changes.items() if not is_active]
+        return then.union(came).difference(gone)
 
     @cached_property
+    def holders(self) -> Map[DirectoryId, tuple[int, ...]]:
+        """The brokers that have each log directory: one, but in a log of another controller."""
+        holders: Map[DirectoryId, tuple[int, ...]] = Map()
+        for broker_id, broker in self.by_id.items():
+            holders = _held_by(holders, broker_id, (), broker.registration.log_dirs)
+        return holders
+
+    @cached_property
+    def totals(self) -> BrokerTotals:
+        """The brokers counted."""
+        totals = BrokerTotals()
+        for broker in self.by_id.values():
+            totals = totals.moved(None, broker)
+        return totals
+
+    @property
     def fenced_count(self) -> int:
         """How many are fenced."""
-        return sum(broker.registration.fenced for broker in self.by_id.values())
+        return self.totals.fenced
 
-    @cached_property
+    @property
     def shutting_down_count(self) -> int:
         """How many are on their way out, and not yet fenced."""
-        unfenced = len(self.by_id) - self.fenced_count
-        return unfenced - len(self.active)
+        return self.totals.shutting_down
 
-    @cached_property
+    @property
     def kraft_version_max(self) -> int | None:
         """The highest kraft.version that all of them can read; None without brokers."""
-        return min((_kraft_version_max(b) for b in self.by_id.values()), default=None)
+        return min(self.totals.by_kraft_version, default=None)
 
     @cached_property
     def striped(self) -> tuple[RackedBroker, ...]:
         """Who may be given replicas, neighbours in different racks where possible."""
-        return stripe(
-            RackedBroker(id_, broker.registration.rack)
-            for id_, broker in self.by_id.items()
-            if broker.is_usable
-        )
+        return stripe(place for place in map(_place_of, self.by_id.values()) if place is not None)
+
+    def large_parts(self) -> tuple[Map[Any, Any], ...]:
+        """What may hold very much, as far as it is there."""
+        holders: Map[Any, Any] | None = vars(self).get("holders")
+        return (self.by_id,) if holders is None else (self.by_id, holders)
+
+
+def _place_of(broker: Broker | None) -> RackedBroker | None:
+    """Where new replicas may be placed; None where they may not."""
+    if broker is None or not broker.is_usable:
+        return None
+    return RackedBroker(broker.registration.broker_id, broker.registration.rack)
+
+
+def _dirs_of(broker: Broker | None) -> tuple[DirectoryId, ...]:
+    return () if broker is None else broker.registration.log_dirs
+
+
+def _held_by(
+    holders: Map[DirectoryId, tuple[int, ...]],
+    broker_id: int,
+    before: tuple[DirectoryId, ...],
+    now: tuple[DirectoryId, ...],
+) -> Map[DirectoryId, tuple[int, ...]]:
+    """The holders of directories once a broker has these and no more those before."""
+    if before == now:
+        return holders
+    mutation = holders.mutate()
+    for directory in before:
+        left = tuple(each for each in mutation.get(directory, ()) if each != broker_id)
+        if left:
+            mutation[directory] = left
+        else:
+            mutation.pop(directory, None)
+    for directory in now:
+        mutation[directory] = tuple(sorted({*mutation.get(directory, ()), broker_id}))
+    return mutation.finish()
 
 
 def _kraft_version_max(broker: Broker) -> int:

@@ -38,6 +38,11 @@ _PORT_MAX: Final = 65_535
 # PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.
 _SECURITY_PROTOCOL_MAX: Final = 3
 _SHOWN_MAX: Final = 100
+# A hundred times as many as most clusters have. Each takes some kilobytes, in memory and in
+# snapshots, and a controller that becomes active gives all of them sessions in one turn.
+BROKERS_MAX: Final = 5_000
+# Of one, as its record is encoded. A hundred listeners with names of usual length fit.
+REGISTRATION_BYTES_MAX: Final = 16 * 1024
 
 
 def decide_register(context: Context, request: RegisterBroker) -> Outcome:
@@ -66,8 +71,10 @@ def decide_register(context: Context, request: RegisterBroker) -> Outcome:
         _check_request(context, request)
         _check_incarnation(context, request, existing)
         proposal.require(record, f"The registration of broker {broker_id}")
+        _check_size(proposal)
     except RefusedError as refused:
-        return Outcome(proposal, RegisterBrokerReply(refused.error, refused.message))
+        # One that is too large is in the proposal by now.
+        return Outcome(Proposal(level), RegisterBrokerReply(refused.error, refused.message))
     session = Session(broker_epoch=record.broker_epoch, contact_ms=context.now_ms)
     reply = RegisterBrokerReply(broker_epoch=record.broker_epoch)
     heard = BrokerHeard(broker_id, session)
@@ -86,12 +93,36 @@ def _check_request(context: Context, request: RegisterBroker) -> None:
             " correct the address or format the broker with this cluster id."
         )
         raise RefusedError(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
+    _check_room(context, request)
     problem = registration_problem(context.view.features, request.features)
     if problem is not None:
         raise RefusedError(ErrorCode.UNSUPPORTED_VERSION, problem)
     problem = _shape_problem(request) or _directories_problem(context, request)
     if problem is not None:
         raise RefusedError(ErrorCode.INVALID_REGISTRATION, problem)
+
+
+def _check_room(context: Context, request: RegisterBroker) -> None:
+    """Refuse one broker too many. One that is registered may always register again."""
+    brokers = context.view.brokers
+    if len(brokers.by_id) < BROKERS_MAX or request.broker_id in brokers.by_id:
+        return
+    message = (
+        f"{len(brokers.by_id)} brokers are registered, {brokers.fenced_count} of them fenced, and"
+        f" {BROKERS_MAX} may be; unregister those that are gone for good."
+    )
+    raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
+
+
+def _check_size(proposal: Proposal) -> None:
+    """Refuse a registration that takes too much of every controller's memory, for good."""
+    size = len(proposal.values[-1])
+    if size > REGISTRATION_BYTES_MAX:
+        message = (
+            f"The registration has {size} bytes, and {REGISTRATION_BYTES_MAX} are taken; give"
+            " fewer or shorter listeners, features and log directories."
+        )
+        raise RefusedError(ErrorCode.POLICY_VIOLATION, message)
 
 
 def _shape_problem(request: RegisterBroker) -> str | None:
@@ -192,11 +223,10 @@ def _directories_problem(context: Context, request: RegisterBroker) -> str | Non
     for directory in request.log_dirs:
         if directory in _RESERVED_DIRS:
             return f"The log directory id {format_uuid(directory)} is reserved; draw another."
-    for broker_id, broker in sorted(context.view.brokers.by_id.items()):
-        if broker_id == request.broker_id:
-            continue
-        for directory in broker.registration.log_dirs:
-            if directory in log_dirs:
+    holders = context.view.brokers.holders
+    for directory in request.log_dirs:
+        for broker_id in holders.get(DirectoryId(directory), ()):
+            if broker_id != request.broker_id:
                 return (
                     f"The log directory {format_uuid(directory)} is registered by broker"
                     f" {broker_id}; two brokers may not share one."

@@ -7,7 +7,6 @@ anew when it becomes active, and they change with what is decided on a heartbeat
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
@@ -85,11 +84,25 @@ class Sessions:
 
     def renew(self, brokers: Brokers, now_ms: int) -> None:
         """Give every unfenced broker a whole session: nobody could be heard until now."""
-        for broker_id, broker in sorted(brokers.by_id.items()):
-            if not broker.registration.fenced:
-                epoch = broker.registration.broker_epoch
-                session = self._sessions.get(broker_id, Session(broker_epoch=epoch, contact_ms=0))
-                self.set(broker_id, replace(session, contact_ms=now_ms))
+        sessions, contacts = self._sessions, self._contacts
+        for broker_id in sorted(brokers.by_id):
+            registration = brokers.by_id[broker_id].registration
+            if registration.fenced:
+                continue
+            known = sessions.get(broker_id)
+            if known is None:
+                session = Session(broker_epoch=registration.broker_epoch, contact_ms=now_ms)
+            else:
+                session = Session(
+                    broker_epoch=known.broker_epoch,
+                    contact_ms=now_ms,
+                    metadata_offset=known.metadata_offset,
+                    shutdown_offset=known.shutdown_offset,
+                )
+            sessions[broker_id] = session
+            contacts[broker_id] = now_ms
+            contacts.move_to_end(broker_id)
+        self._gather_replayed()
 
     def is_live(self, broker_id: int, *, broker_epoch: int, now_ms: int) -> bool:
         """Whether the broker of that epoch was heard within the timeout."""
@@ -134,9 +147,12 @@ class Sessions:
 
     def _note_replayed(self, broker_id: int, offset: Offset) -> None:
         if len(self._replayed) > 2 * len(self._sessions) + _REPLAYED_MIN:
-            self._replayed = [(s.metadata_offset, id_) for id_, s in self._sessions.items()]
-            heapify(self._replayed)
+            self._gather_replayed()
         heappush(self._replayed, (offset, broker_id))
+
+    def _gather_replayed(self) -> None:
+        self._replayed = [(s.metadata_offset, id_) for id_, s in self._sessions.items()]
+        heapify(self._replayed)
 
 
 def _is_unfenced(brokers: Brokers, broker_id: int) -> bool:

@@ -45,6 +45,6 @@ BROKERS: Final = Subject(
     },
     replay_at={RegisterBrokerRecord: replay_register},
     snapshot=broker_records,
-    large=lambda image: (image.brokers.by_id,),
+    large=lambda image: image.brokers.large_parts(),
     timed=SILENCE,
 )

@@ -1,11 +1,17 @@
+"""What follows from the registered brokers, worked out or carried on from change to change."""
+
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
+import pytest
 from immutables import Map
 
 from quorate.controller.brokers.image import Broker, Brokers
 from quorate.controller.placement import RackedBroker
 from quorate.records.ids import DirectoryId, Offset
-from quorate.records.metadata import RegisterBrokerRecord
+from quorate.records.metadata import BrokerFeature, RegisterBrokerRecord
 
 ONE, TWO = DirectoryId(b"1" * 16), DirectoryId(b"2" * 16)
 
@@ -16,8 +22,7 @@ def broker(broker_id: int, **fields: object) -> Broker:
         incarnation_id=bytes(16),
         broker_epoch=7,
         end_points=(),
-        features=(),
-        **({"rack": None, "fenced": False} | fields),  # type: ignore[arg-type]
+        **({"features": (), "rack": None, "fenced": False} | fields),  # type: ignore[arg-type]
     )
     return Broker(record, Offset(7))
 
@@ -45,3 +50,67 @@ def test_only_active_brokers_with_a_disk_that_is_not_cordoned_get_replicas() -> 
 def test_where_a_registration_lay_makes_no_difference_between_images() -> None:
     assert Broker(broker(1).registration, Offset(3)) == broker(1)
     assert brokers(broker(1)) != brokers(broker(1, rack="a"))
+
+
+FEATURES = tuple(
+    BrokerFeature(name="kraft.version", min_supported_version=0, max_supported_version=level)
+    for level in (0, 1)
+)
+
+
+def drawn(draws: random.Random) -> Broker:
+    """Any broker, of few ids and directories, so that brokers meet in all of them."""
+    directories = draws.sample([ONE, TWO, DirectoryId(b"3" * 16)], draws.randrange(3))
+    return broker(
+        draws.randrange(8),
+        fenced=draws.random() < 0.4,
+        in_controlled_shutdown=draws.random() < 0.3,
+        rack=draws.choice([None, "a", "b"]),
+        log_dirs=tuple(directories),
+        cordoned_log_dirs=draws.choice([None, (), (ONE,), tuple(directories)]),
+        features=draws.choice([(), FEATURES[:1], FEATURES[1:]]),
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_carried_on_from_change_to_change_is_what_follows_anew(seed: int) -> None:
+    draws = random.Random(seed)
+    # Known from the beginning, as after a replay, or from some change on.
+    members = Brokers() if seed % 2 else brokers(*(drawn(draws) for _ in range(4)))
+    names = ("active", "holders", "totals", "striped")
+    for _ in range(200):
+        if members.by_id and draws.random() < 0.3:
+            members = members.without(draws.choice(sorted(members.by_id)))
+        else:
+            members = members.with_broker(drawn(draws))
+        anew = Brokers(members.by_id)
+        # Some are asked for now and then only.
+        for name in draws.sample(names, draws.randrange(len(names) + 1)):
+            assert getattr(members, name) == getattr(anew, name), name
+        if draws.random() < 0.5:
+            assert members.kraft_version_max == anew.kraft_version_max
+            assert members.fenced_count == sum(
+                each.registration.fenced for each in members.by_id.values()
+            )
+            assert len(members.by_id) == (
+                len(anew.active) + members.fenced_count + members.shutting_down_count
+            )
+
+
+def test_the_holders_of_a_directory_are_all_that_have_it() -> None:
+    # Two brokers of one directory are in no log but one that another controller has written.
+    members = brokers(broker(2, log_dirs=(ONE,)), broker(1, log_dirs=(ONE, TWO)))
+    assert dict(members.holders) == {ONE: (1, 2), TWO: (1,)}
+    assert dict(members.without(1).holders) == {ONE: (2,)}
+    moved = members.with_broker(broker(1, log_dirs=(TWO,))).without(2)
+    assert dict(moved.holders) == {TWO: (1,)}
+
+
+def test_the_lowest_kraft_version_of_all_counts() -> None:
+    old, new = broker(1, features=FEATURES[:1]), broker(2, features=FEATURES[1:])
+    assert Brokers().kraft_version_max is None
+    assert Brokers().with_broker(new).kraft_version_max == 1
+    assert Brokers().with_broker(new).with_broker(old).kraft_version_max == 0
+    upgraded = replace(old.registration, features=FEATURES[1:])
+    both = Brokers().with_broker(new).with_broker(old)
+    assert both.with_broker(Broker(upgraded, Offset(9))).kraft_version_max == 1

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from quorate.controller.brokers import registering
 from quorate.controller.brokers.messages import (
     Listener,
     RegisterBrokerReply,
@@ -23,11 +25,12 @@ from quorate.records.metadata import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
+from tests.unit.controller.conftest import Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.unit.controller.conftest import Cluster
+    from quorate.controller.requests import WriteRequest
 
 
 def uuid(number: int) -> bytes:
@@ -341,3 +344,90 @@ def test_a_broker_that_is_not_registered_cannot_be_unregistered(cluster: Cluster
 
 
 ONE, TWO = DirectoryId(uuid(1)), DirectoryId(uuid(2))
+
+
+# --- how many -------------------------------------------------------------------------------------
+
+
+def test_one_broker_too_many_is_refused_and_those_that_are_there_go_on(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registering, "BROKERS_MAX", 3)
+    assert cluster.ask(cluster.heartbeat(3, want_fence=True)).is_fenced
+    reply = cluster.ask(cluster.registration(4))
+    assert (reply.error, reply.message) == (
+        ErrorCode.POLICY_VIOLATION,
+        "3 brokers are registered, 1 of them fenced, and 3 may be; unregister those that are gone"
+        " for good.",
+    )
+    assert sorted(cluster.image.brokers.by_id) == [1, 2, 3]
+    # The next process of one that is registered.
+    cluster.now_ms += 100_000
+    again = cluster.registration(3, incarnation_id=uuid(33))
+    assert cluster.ask(again).error is ErrorCode.NONE
+    assert cluster.ask(UnregisterBroker(3)).error is ErrorCode.NONE
+    assert cluster.ask(cluster.registration(4)).error is ErrorCode.NONE
+
+
+def test_a_registration_that_is_too_large_is_refused(cluster: Cluster) -> None:
+    long = tuple(Listener(f"L{number}", "h" * 170, 9092) for number in range(100))
+    reply = cluster.ask(cluster.registration(4, listeners=long))
+    assert reply.error is ErrorCode.POLICY_VIOLATION
+    assert "bytes, and 16384 are taken; give fewer or shorter listeners" in reply.message
+    assert 4 not in cluster.image.brokers.by_id
+    usual = tuple(Listener(f"LISTENER-{number}", "h" * 60, 9092) for number in range(100))
+    directories = tuple(uuid(9000 + number) for number in range(100))
+    reply = cluster.ask(cluster.registration(4, listeners=usual, log_dirs=directories))
+    assert (reply.error, reply.message) == (ErrorCode.NONE, "")
+
+
+def lines_run(work: Callable[[], object]) -> int:
+    """How many lines of Python that took: unlike time, the same on every machine."""
+    count = 0
+
+    def trace(_frame: object, event: str, _argument: object) -> Any:  # noqa: ANN401 - itself
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def lines_of_each(others: int) -> dict[str, int]:
+    """What each thing that a broker asks for takes beside so many other brokers."""
+    cluster = Cluster()
+    cluster.start_brokers(*range(1, others + 1))
+    one = others + 1
+
+    def lines(ask: Callable[[], WriteRequest]) -> int:
+        request = ask()
+
+        def work() -> None:
+            assert cluster.ask(request).error is ErrorCode.NONE
+            # The core is told of it after each commit.
+            assert cluster.image.brokers.kraft_version_max is not None
+
+        return lines_run(work)
+
+    return {
+        "register": lines(lambda: cluster.registration(one)),
+        "beat while fenced": lines(lambda: cluster.heartbeat(one, want_fence=True)),
+        "unfence": lines(lambda: cluster.heartbeat(one)),
+        "beat": lines(lambda: cluster.heartbeat(one)),
+        "register again": lines(lambda: cluster.registration(one)),
+        "shut down": lines(lambda: cluster.heartbeat(one, want_shut_down=True)),
+        "unregister": lines(lambda: UnregisterBroker(one)),
+    }
+
+
+def test_what_a_broker_asks_for_costs_the_same_beside_ten_brokers_and_beside_many() -> None:
+    # Sets of those that may lead are copied as a whole, but not in Python.
+    few, many = lines_of_each(10), lines_of_each(400)
+    # A heap of how far each has replayed may have to sift a few more.
+    assert {name: many[name] - few[name] for name in few if many[name] - few[name] > 50} == {}
