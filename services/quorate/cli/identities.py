@@ -31,4 +31,8 @@ def parse_cluster_id(flag: str, text: str) -> ClusterId:
             f"{flag}: {text!r} is no id: take what `quorate storage random-uuid` prints, or up to"
             " 64 letters, digits, dots, dashes and underscores"
         )
+    if text in map(format_uuid, _RESERVED_UUIDS):
+        raise CommandError(
+            f"{flag}: Kafka keeps {text} to itself: take what `quorate storage random-uuid` prints"
+        )
     return ClusterId(text)
