@@ -47,6 +47,9 @@ CHANNEL_OPTIONS: Final[tuple[tuple[str, int], ...]] = (
     ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
     # Channels to one address do not share a connection: closing one must not disturb another.
     ("grpc.use_local_subchannel_pool", 1),
+    # Controllers are called directly, as with our own transport: a proxy that `http_proxy` in the
+    # environment names is for calls that leave the site.
+    ("grpc.enable_http_proxy", 0),
 )
 
 SERVER_OPTIONS: Final[tuple[tuple[str, int], ...]] = (

@@ -18,9 +18,10 @@ ENVIRONMENT_PREFIX: Final = "QUORATE_"
 PORT_MAX: Final = 65_535
 NODE_ID_MAX: Final = INT32_MAX
 _PAIR: Final = re.compile(r"\s*((?:\\.|[^\s=:\\])+)(?:\s*[=:]\s*|\s+|\s*$)(.*)", re.DOTALL)
-# As long as a name in DNS may be; no blank, nothing of what stands around a host in a URL, and no
-# half of a character.
-_HOST: Final = re.compile(r"[^\s/\[\]@,\ud800-\udfff]{1,255}")
+# As long as a name in DNS may be; no blank, nothing of what stands around a host in a URL or
+# between two items of a list, and no half of a character. Only an IPv6 address has colons.
+_NAME: Final = re.compile(r"[^\s/\[\]@,;:\ud800-\udfff]{1,255}")
+_IN_BRACKETS: Final = re.compile(r"[^\s/\[\]@,;\ud800-\udfff]{1,255}")
 _SHOWN_MAX: Final = 300
 _COMMENTS: Final = ("#", "!")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
@@ -81,15 +82,18 @@ def parse_address(key: str, text: str, *, may_lack_host: bool = False) -> tuple[
     is_port = is_whole_number(port, minimum=1, maximum=PORT_MAX)
     if host is None or not is_port:
         shown = repr(text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}...")
-        raise ConfigError(f"{key} has {shown}: write HOST:PORT with a port of 1 to {PORT_MAX}")
+        raise ConfigError(
+            f"{key} has {shown}: write HOST:PORT with a port of 1 to {PORT_MAX}, IPv6 in brackets, "
+            "and a comma between two of them"
+        )
     return host, int(port)
 
 
 def host_in(text: str) -> str | None:
     """What stands before a port, of IPv6 without its brackets; None where it is no host."""
     is_bracketed = text.startswith("[") and text.endswith("]")
-    host = text[1:-1] if is_bracketed else text
-    return host if _HOST.fullmatch(host) else None
+    host, form = (text[1:-1], _IN_BRACKETS) if is_bracketed else (text, _NAME)
+    return host if form.fullmatch(host) else None
 
 
 def format_settings(effective: Mapping[str, str]) -> str:

@@ -39,6 +39,10 @@ def test_the_largest_batch_goes_from_a_server_to_whoever_fetches() -> None:
     assert MESSAGE_BYTES_MAX > 8 * 1024 * 1024
 
 
+def test_controllers_are_called_without_the_proxy_of_the_environment() -> None:
+    assert dict(channel_options(connect_ms(2000)))["grpc.enable_http_proxy"] == 0
+
+
 def test_addresses_are_written_as_grpc_reads_them() -> None:
     assert target("quorate-0.quorate", 9094) == "quorate-0.quorate:9094"
     assert target("::1", 9094) == "[::1]:9094"

@@ -86,6 +86,14 @@ def test_addresses_have_a_host_and_a_port() -> None:
             parse_address("a", text)
 
 
+@pytest.mark.parametrize(
+    "text", ["one:9094;two:9094", "one;two:9094", "one:9094:9095", "::1:9094", "[::1;::2]:9094"]
+)
+def test_a_host_has_no_semicolon_and_outside_of_brackets_no_colon(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"controller\.quorum\.bootstrap\.servers has .*comma"):
+        parse_address("controller.quorum.bootstrap.servers", text)
+
+
 def test_secrets_are_hidden() -> None:
     effective = {"node.id": "1", "ssl.keystore.password": "p", "ssl.key.password": ""}
     shown = "node.id=1, ssl.keystore.password=[hidden], ssl.key.password="
