@@ -19,6 +19,7 @@ from quorate.client.addresses import format_server
 from quorate.client.asking import ask_everybody
 from quorate.client.calls import RequestRefusedError
 from quorate.client.controller_client import ControllerClient
+from quorate.h2.name_resolver import RESOLVER
 from quorate.records.errors import ErrorCode
 from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.tls import TlsError
@@ -108,8 +109,12 @@ async def _ask_all(servers: list[Address], cluster_id: str, kind: ChannelKind) -
 async def _ask(server: Address, cluster_id: str, kind: ChannelKind) -> tuple[Answer, list[Address]]:
     """One server's answer, and where the leader listens that it names."""
     try:
-        async with asyncio.timeout(PROBE_TIMEOUT_S):
-            _, writer = await asyncio.open_connection(*server)
+        host, port = server
+        _, writer = await RESOLVER.connect(
+            host,
+            lambda address: asyncio.open_connection(address, port),
+            limit_s=PROBE_TIMEOUT_S,
+        )
     except TimeoutError:
         words = f"cannot be reached within {PROBE_TIMEOUT_S:g} s"
         return Answer(server, Standing.SILENT, words), []

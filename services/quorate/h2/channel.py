@@ -19,6 +19,7 @@ import grpc.aio
 from quorate.h2.client_call import ClientCall, Method
 from quorate.h2.client_link import ClientLink
 from quorate.h2.intercepted import InterceptedCall
+from quorate.h2.name_resolver import RESOLVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -120,6 +121,32 @@ class Channel(grpc.aio.Channel):
     async def _connect(self) -> None:
         times = self._times
         loop = asyncio.get_running_loop()
+        try:
+            link = await RESOLVER.connect(
+                self._host or "localhost", self._open, limit_s=times.connect_s
+            )
+        except Exception as error:
+            # Whatever it was, the next call tries again: besides errors of sockets there is what
+            # uvloop says of a socket that is closed as it begins.
+            self._connecting = None
+            address = f"{self._host}:{self._port}"
+            self._failure = f"failed to connect to {address}: {_reason(error)}"
+            self._quiet_until_s = loop.time() + self._backoff_s
+            self._backoff_s = min(self._backoff_s * 2, times.backoff_max_s)
+            self._fail_waiting()
+        except asyncio.CancelledError:
+            self._connecting = None
+            raise
+        else:
+            self._link, self._connecting = link, None
+            self._backoff_s = times.backoff_s
+            self._begin_waiting()
+        finally:
+            self._tell_changed()
+
+    async def _open(self, address: str) -> ClientLink:
+        """A connection to one address of the host, on which calls may begin."""
+        times = self._times
         link = ClientLink(
             ping_every_s=times.ping_every_s,
             ping_patience_s=times.ping_patience_s,
@@ -128,38 +155,20 @@ class Channel(grpc.aio.Channel):
         )
         self._links.add(link)
         try:
-            async with asyncio.timeout(times.connect_s):
-                await loop.create_connection(
-                    lambda: link,
-                    self._host or "localhost",
-                    self._port,
-                    ssl=self._context,
-                    server_hostname=self._host if self._context is not None else None,
-                )
-                await link.ready
+            await asyncio.get_running_loop().create_connection(
+                lambda: link,
+                address,
+                self._port,
+                ssl=self._context,
+                server_hostname=self._host if self._context is not None else None,
+            )
+            await link.ready
             link.check()
-        except Exception as error:
-            # Whatever it was, the next call tries again: besides errors of sockets there are names
-            # that no host can have, and what uvloop says of a socket that is closed as it begins.
+        except BaseException:
             self._links.discard(link)
-            self._connecting = None
-            address = f"{self._host}:{self._port}"
-            self._failure = f"failed to connect to {address}: {_reason(error)}"
-            self._quiet_until_s = loop.time() + self._backoff_s
-            self._backoff_s = min(self._backoff_s * 2, times.backoff_max_s)
-            link.give_up()
-            self._fail_waiting()
-        except asyncio.CancelledError:
-            self._links.discard(link)
-            self._connecting = None
             link.give_up()
             raise
-        else:
-            self._link, self._connecting = link, None
-            self._backoff_s = times.backoff_s
-            self._begin_waiting()
-        finally:
-            self._tell_changed()
+        return link
 
     def _lost(self, link: ClientLink) -> None:
         if self._link is link:
