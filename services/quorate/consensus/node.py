@@ -27,6 +27,7 @@ from quorate.raft import api
 from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
 from quorate.raft.describe import api_versions
+from quorate.raft.peer_identity import ReplicaIdentity
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.raft_client import RaftClient
 from quorate.rpc.raft_server import Fetchers, RaftService
@@ -154,6 +155,7 @@ class Node:
         space = DiskSpace(config.log.directory, config.log.free_bytes_min)
         self.room = Room(space, driver, application, lambda: self.ending is not None)
         self._client = RaftClient(
+            own=ReplicaIdentity(settings.cluster_id, settings.key),
             on_response=lambda call, response: driver.deliver(api.ResponseReceived(call, response)),
             on_probe=lambda call, refused: driver.deliver(api.ProbeAnswered(call, refused=refused)),
             parse_batches=batch_infos,

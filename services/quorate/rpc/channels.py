@@ -8,6 +8,7 @@ pending unless its limits are raised; admission is bounded by the services thems
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -81,6 +82,15 @@ def target(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def resolved_target(addresses: Sequence[str], port: int) -> str:
+    """The name that gRPC takes for several IP addresses, which have to be of one family."""
+    found = [ipaddress.ip_address(address) for address in addresses]
+    if all(address.version == 4 for address in found):
+        return "ipv4:" + ",".join(f"{address}:{port}" for address in found)
+    mapped = (f"::ffff:{each}" if each.version == 4 else each for each in found)
+    return "ipv6:" + ",".join(f"[{address}]:{port}" for address in mapped)
+
+
 def open_tls(settings: TlsSettings | None) -> TlsFiles | None:
     """The certificates that these settings name; None for plaintext. Raises TlsError.
 
@@ -123,21 +133,30 @@ def open_channel(
     host: str,
     port: int,
     *,
+    addresses: Sequence[str] = (),
     tls: TlsFiles | None = None,
     connect_timeout_ms: int = CONNECT_MS,
     transport: Transport = DEFAULT_TRANSPORT,
 ) -> grpc.aio.Channel:
-    """A channel that reconnects quickly; plaintext without `tls`."""
+    """A channel that reconnects quickly; plaintext without `tls`.
+
+    With `addresses` grpcio does not resolve the host; our own transport does so anyway.
+    """
     if transport is Transport.H2:
         return _own_channel(host, port, tls, connect_timeout_ms)
-    options = channel_options(connect_timeout_ms)
+    options: list[tuple[str, int | str]] = [*channel_options(connect_timeout_ms)]
+    name = target(host, port)
+    if addresses:
+        # Calls and certificates are for the host all the same.
+        options.append(("grpc.default_authority", name))
+        if tls is not None:
+            options.append(("grpc.ssl_target_name_override", host))
+        name = resolved_target(addresses, port)
     spans = _client_spans(host, port)
     if tls is None:
-        return grpc.aio.insecure_channel(target(host, port), options=options, interceptors=spans)
+        return grpc.aio.insecure_channel(name, options=options, interceptors=spans)
     credentials = tls.channel_credentials()
-    return grpc.aio.secure_channel(
-        target(host, port), credentials, options=options, interceptors=spans
-    )
+    return grpc.aio.secure_channel(name, credentials, options=options, interceptors=spans)
 
 
 def _own_channel(

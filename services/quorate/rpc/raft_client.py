@@ -9,24 +9,26 @@ the old one ends when its calls have.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections import deque
+import secrets
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
 
+from quorate.h2.name_resolver import NameLookupError
 from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
+from quorate.raft.peer_identity import addressed
+from quorate.records.ids import ReplicaKey
 from quorate.rpc import convert_raft as convert
 from quorate.rpc.by_callback import answers_to
-from quorate.rpc.channels import connect_ms, drain, fetch_spans, open_channel
-from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
-from quorate.rpc.gen.raft.v1 import raft_pb2_grpc
+from quorate.rpc.channels import connect_ms, fetch_spans
+from quorate.rpc.peer_check import PeerCheck
+from quorate.rpc.peer_link import PeerLink, is_refused
+from quorate.rpc.peer_outcomes import PeerOutcomes
 from quorate.rpc.raft_calls import RAFT_CALLS
-from quorate.rpc.refusals import handshake_words, words_of
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
@@ -34,40 +36,12 @@ if TYPE_CHECKING:
     from contextvars import Context
 
     from quorate.h2.hot_stream import Door
+    from quorate.raft.peer_identity import ReplicaIdentity
     from quorate.records.ids import CallId
+    from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
     from quorate.rpc.tls import TlsFiles
 
 log = logging.getLogger(__name__)
-
-
-class _Link:
-    """One peer: its channel, and its Fetch stream with the calls that wait for answers in order."""
-
-    def __init__(
-        self, peer: Peer, tls: TlsFiles | None, connect_timeout_ms: int, transport: Transport
-    ) -> None:
-        self.peer = peer
-        self.generation = 0 if tls is None else tls.current().generation
-        self.channel = open_channel(
-            peer.host,
-            peer.port,
-            tls=tls,
-            connect_timeout_ms=connect_timeout_ms,
-            transport=transport,
-        )
-        self.stub = raft_pb2_grpc.RaftStub(self.channel)
-        self.stream: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse] | None = None
-        self.waiting: deque[CallId] = deque()
-        self.patience_s = self.heard_s = 0.0
-        self.overdue: asyncio.TimerHandle | None = None
-        # Where it lets requests out without a task for each.
-        self.door: Door | None = None
-        self.write_lock = asyncio.Lock()
-        self.writer: asyncio.Task[None] | None = None
-        self.writes = 0
-        self.calls = self.answers = 0
-        self.is_stale = False
-        self.complaint: str | None = None
 
 
 class RaftClient:
@@ -80,6 +54,7 @@ class RaftClient:
     def __init__(
         self,
         *,
+        own: ReplicaIdentity,
         on_response: Callable[[CallId, m.PeerResponse | CallFailure], None],
         on_probe: Callable[[CallId, bool], None],
         parse_batches: Callable[[bytes], m.FetchedBatches],
@@ -88,6 +63,16 @@ class RaftClient:
         transport: Transport = DEFAULT_TRANSPORT,
     ) -> None:
         """Plaintext without `tls`."""
+        self.outcomes = PeerOutcomes(tls)
+        self._check = PeerCheck(
+            own,
+            self.outcomes,
+            ask=self._identity,
+            leave=self._leave,
+            start=self._start,
+            limit_s=request_timeout_ms / 1000,
+            random=secrets.SystemRandom(),
+        )
         self._transport = transport
         self._on_response = on_response
         self._on_probe = on_probe
@@ -95,7 +80,7 @@ class RaftClient:
         self._timeout_s = request_timeout_ms / 1000
         self._tls = tls
         self._connect_ms = connect_ms(request_timeout_ms)
-        self._links: dict[Peer, _Link] = {}
+        self._links: dict[Peer, PeerLink] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._own = copy_context()
         self._fetch_spans = fetch_spans()
@@ -138,57 +123,51 @@ class RaftClient:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _link(self, peer: Peer) -> _Link:
+    def _link(self, peer: Peer) -> PeerLink:
         link = self._links.get(peer)
-        if link is not None and link.is_stale:
+        if link is not None and (link.is_stale or link.channel.has_moved):
             del self._links[peer]
-            self._start(self._close(link))
+            self._start(link.channel.close())
             link = None
         elif link is not None and not link.waiting and link.generation != self._generation():
             del self._links[peer]
-            self._start(self._drain(link))
+            self._start(link.drain(self._timeout_s))
             link = None
         if link is None:
-            link = self._links[peer] = _Link(peer, self._tls, self._connect_ms, self._transport)
+            link = self._links[peer] = PeerLink(peer, self._tls, self._connect_ms, self._transport)
             self._let_go(link)
         return link
 
-    def _let_go(self, kept: _Link, *, with_fetches: bool = False) -> None:
+    def _let_go(self, kept: PeerLink, *, with_fetches: bool = False) -> None:
         """A voter is tried at several addresses: those that nobody waits for are left."""
         others = [link for at, link in self._links.items() if at.node_id == kept.peer.node_id]
         for link in others:
             if link is not kept and not link.calls and (with_fetches or not link.waiting):
                 del self._links[link.peer]
-                self._start(self._close(link))
+                self._start(link.channel.close())
 
     def _generation(self) -> int:
         return 0 if self._tls is None else self._tls.current().generation
 
-    async def _close(self, link: _Link) -> None:
-        await link.channel.close()
-
-    async def _drain(self, link: _Link) -> None:
-        """Let what is under way end, then close."""
-        if link.stream is not None:
-            with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
-                await link.stream.done_writing()
-        await drain(link.channel, self._timeout_s)
-
     # --- unary ------------------------------------------------------------------------------------
 
-    async def _unary(self, link: _Link, call: CallId, request: m.PeerRequest) -> None:
+    async def _unary(self, link: PeerLink, call: CallId, request: m.PeerRequest) -> None:
         answer: m.PeerResponse | CallFailure
         answers = link.answers
         try:
-            answer = await self._call(link.stub, request)
+            answer = await self._call(link, request)
             link.answers += 1
-            link.complaint = None
+            if not await self._check.accepts(link, request, answer):
+                answer = CallFailure.DISCONNECTED
         except grpc.aio.AioRpcError as error:
             answer = _failure(error)
             # A connection to a machine that is gone, or whose name means another one by now, looks
             # alive until the kernel gives it up.
             link.is_stale = answer is CallFailure.TIMED_OUT and answers == link.answers
-            self._complain(link, error)
+            self._failed(link, error, addressed(link.peer, request))
+        except NameLookupError as error:
+            self.outcomes.unresolved(link.peer, error)
+            answer = CallFailure.DISCONNECTED
         except ValueError as error:
             answer = self._unreadable(link, error)
         except grpc.aio.UsageError:
@@ -203,10 +182,8 @@ class RaftClient:
             link.calls -= 1
         self._own.run(self._on_response, call, answer)
 
-    async def _call(
-        self, stub: raft_pb2_grpc.RaftAsyncStub, request: m.PeerRequest
-    ) -> m.PeerResponse:
-        timeout = self._timeout_s
+    async def _call(self, link: PeerLink, request: m.PeerRequest) -> m.PeerResponse:
+        stub, timeout = await link.channel.stub(), self._timeout_s
         if isinstance(request, m.FetchRequest):
             fetched = await stub.FetchOnce(convert.pb_fetch_request(request), timeout=timeout)
             return convert.fetch_response(fetched, self._parse_batches)
@@ -217,20 +194,24 @@ class RaftClient:
 
     # --- the Fetch stream -------------------------------------------------------------------------
 
-    async def _fetch(self, link: _Link, call: CallId, request: m.FetchRequest) -> None:
+    async def _fetch(self, link: PeerLink, call: CallId, request: m.FetchRequest) -> None:
         """Write on the stream of this peer; its reader hands the answers out in order."""
         try:
             await self._write(link, call, request)
         finally:
             link.writes -= 1
 
-    async def _write(self, link: _Link, call: CallId, request: m.FetchRequest) -> None:
+    async def _write(self, link: PeerLink, call: CallId, request: m.FetchRequest) -> None:
         async with link.write_lock:
             stream = link.stream
             try:
                 if stream is None:
-                    stream = link.stream = link.stub.Fetch()
+                    stream = link.stream = (await link.channel.stub()).Fetch()
                     self._start(self._read(link, stream))
+            except NameLookupError as error:
+                self.outcomes.unresolved(link.peer, error)
+                self._on_response(call, CallFailure.DISCONNECTED)
+                return
             except grpc.aio.UsageError:
                 # The channel was closed before the call began.
                 self._on_response(call, CallFailure.DISCONNECTED)
@@ -245,14 +226,14 @@ class RaftClient:
             finally:
                 link.writer = None
 
-    def _fetches(self, link: _Link, call: CallId, request: m.FetchRequest) -> None:
+    def _fetches(self, link: PeerLink, call: CallId, request: m.FetchRequest) -> None:
         """This is the next one that the stream answers."""
         link.waiting.append(call)
         if self._fetch_spans is not None:
             self._fetch_spans.begin(call, link.peer, request)
         self._watch(link, request)
 
-    def _watch(self, link: _Link, request: m.FetchRequest) -> None:
+    def _watch(self, link: PeerLink, request: m.FetchRequest) -> None:
         """See to it that a stream ends on which no answer comes."""
         loop = asyncio.get_running_loop()
         link.patience_s = request.max_wait_ms / 1000 + self._timeout_s
@@ -261,7 +242,7 @@ class RaftClient:
         if link.overdue is None:
             link.overdue = loop.call_later(link.patience_s, self._look, link)
 
-    def _look(self, link: _Link) -> None:
+    def _look(self, link: PeerLink) -> None:
         """A stream that is silent for too long ends, and the next Fetch has a fresh one."""
         link.overdue = None
         if link.stream is None or not link.waiting:
@@ -272,10 +253,11 @@ class RaftClient:
             link.overdue = loop.call_at(due_s, self._look, link)
             return
         log.debug("Fetch stream to node %s is silent", link.peer.node_id)
+        self.outcomes.silent(link.peer)
         link.stream.cancel()
 
     async def _read(
-        self, link: _Link, stream: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse]
+        self, link: PeerLink, stream: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse]
     ) -> None:
         loop = asyncio.get_running_loop()
 
@@ -293,7 +275,7 @@ class RaftClient:
             await answers_to(stream, take, begin)
         except grpc.aio.AioRpcError as error:
             log.debug("Fetch stream to node %s broke: %s", link.peer.node_id, error.details())
-            self._complain(link, error)
+            self._failed(link, error, ReplicaKey(link.peer.node_id))
         finally:
             # A newer stream may have begun meanwhile only after this one was given up here.
             if link.stream is stream:
@@ -312,45 +294,49 @@ class RaftClient:
         # An answer comes in the context of its connection.
         self._own.run(self._on_response, call, answer)
 
-    def _complain(self, link: _Link, error: grpc.aio.AioRpcError) -> None:
-        """Say once what no retry mends: a refused identity, certificates that do not fit."""
-        if error.code() is grpc.StatusCode.PERMISSION_DENIED:
-            words: str | None = words_of(error, self._tls)
-        else:
-            words = handshake_words(error.details() or "", self._tls)
-        if words is not None:
-            self._tell(link, words)
-
-    def _tell(self, link: _Link, words: str) -> None:
-        """Once, until something else is wrong or an answer came (rule 32)."""
-        if words != link.complaint:
-            link.complaint = words
-            log.warning("node %s cannot be called: %s", link.peer.node_id, words)
-
-    def _parsed(self, link: _Link, message: pb.FetchResponse) -> m.FetchResponse | CallFailure:
+    def _parsed(self, link: PeerLink, message: pb.FetchResponse) -> m.FetchResponse | CallFailure:
         try:
-            return convert.fetch_response(message, self._parse_batches)
+            answer = convert.fetch_response(message, self._parse_batches)
         except ValueError as error:
             return self._unreadable(link, error)
+        self._check.fetched(link, answer)
+        return answer
 
-    def _unreadable(self, link: _Link, error: ValueError) -> CallFailure:
-        """Say once what is wrong with a peer's answers, until it is something else."""
-        self._tell(link, f"its answer is refused: {error}")
+    def _unreadable(self, link: PeerLink, error: ValueError) -> CallFailure:
+        self.outcomes.unreadable(link.peer, error)
         return CallFailure.UNREADABLE
+
+    # --- failures, and connections to another replica ---------------------------------------------
+
+    def _failed(self, link: PeerLink, error: grpc.aio.AioRpcError, wanted: ReplicaKey) -> None:
+        self._check.failed(link, error, wanted)
+        if link.channel.may_have_moved:
+            self._start(link.channel.look_for_change())
+
+    async def _identity(self, link: PeerLink) -> m.ApiVersionsResponse | None:
+        """The replica behind a connection; None where it does not say."""
+        try:
+            found = await self._call(link, m.ApiVersionsRequest())
+        except (grpc.aio.AioRpcError, grpc.aio.UsageError, NameLookupError, ValueError):
+            return None
+        except asyncio.CancelledError:
+            # So does a call end whose channel is closed under it.
+            if _is_cancelled():
+                raise
+            return None
+        assert isinstance(found, m.ApiVersionsResponse)
+        return found
+
+    def _leave(self, link: PeerLink) -> None:
+        """Close the connection; the next request resolves the name again."""
+        if self._links.get(link.peer) is link:
+            del self._links[link.peer]
+            self._start(link.channel.close())
 
     # --- probe ------------------------------------------------------------------------------------
 
     async def _probe(self, effect: ProbeLeader) -> None:
-        refused = False
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                _, writer = await asyncio.open_connection(effect.to.host, effect.to.port)
-            writer.close()
-        except ConnectionRefusedError:
-            refused = True
-        except OSError:
-            pass
-        self._on_probe(effect.call, refused)
+        self._on_probe(effect.call, await is_refused(effect.to, limit_s=self._timeout_s))
 
 
 def _is_cancelled() -> bool:

@@ -138,19 +138,21 @@ class Served:
 async def serve(
     port: int = 0,
     *,
+    host: str = HOST,
+    who: m.ApiVersionsResponse = WHO,
     tls: TlsFiles | None = None,
     callers: Callers = ANYBODY,
     has_reflection: bool = False,
 ) -> Served:
-    """Listen as node 1."""
+    """Listen, as node 1 unless `who` says otherwise."""
     raft, controller = RaftByHand(), ControllerByHand()
     server = GrpcListener.serving(
-        (RaftService(raft, WHO, software_version="9"), ControllerService(controller)),
+        (RaftService(raft, who, software_version="9"), ControllerService(controller)),
         callers,
         has_reflection=has_reflection,
         transport=chosen(),
     )
-    bound = server.bind(HOST, port, tls=tls)
+    bound = server.bind(host, port, tls=tls)
     await server.start()
     return Served(raft, controller, server, bound)
 

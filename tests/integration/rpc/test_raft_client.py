@@ -12,6 +12,7 @@ import pytest
 
 from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
+from quorate.raft.peer_identity import ReplicaIdentity
 from quorate.records.batch import CorruptBatchError
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import CallId, Epoch, Millis, NodeId, Offset
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 LEADER = m.LeaderInfo(NodeId(1), Epoch(4))
+OWN = ReplicaIdentity(cores.CLUSTER, cores.key(2))
 VOTE = m.VoteRequest(
     cluster_id=cores.CLUSTER,
     voter=cores.key(1),
@@ -90,6 +92,7 @@ async def opened(request_timeout_ms: int) -> AsyncIterator[Caller]:
     answers: asyncio.Queue[tuple[int, m.PeerResponse | CallFailure]] = asyncio.Queue()
     probes: asyncio.Queue[tuple[int, bool]] = asyncio.Queue()
     client = RaftClient(
+        own=OWN,
         transport=chosen(),
         on_response=lambda call, answer: answers.put_nowait((call, answer)),
         on_probe=lambda call, refused: probes.put_nowait((call, refused)),
@@ -159,6 +162,7 @@ async def test_what_follows_from_an_answer_has_other_causes(served: Served) -> N
     causes: asyncio.Queue[str] = asyncio.Queue()
     cause.set("the client")
     client = RaftClient(
+        own=OWN,
         transport=chosen(),
         on_response=lambda *_: causes.put_nowait(cause.get()),
         on_probe=lambda *_: None,

@@ -14,6 +14,7 @@ from quorate.controller.topics.messages import (
 )
 from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
+from quorate.raft.peer_identity import ReplicaIdentity
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, CallId, Epoch, Millis, NodeId, Offset, TopicId
 from quorate.rpc import convert_controller
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from tests.integration.security.stores import Stores
 
 LEADER = m.LeaderInfo(NodeId(1), Epoch(4))
+OWN = ReplicaIdentity(cores.CLUSTER, cores.key(2))
 VOTE = m.VoteRequest(
     cluster_id=cores.CLUSTER,
     voter=cores.key(1),
@@ -55,6 +57,7 @@ class Peers:
         self.answers: asyncio.Queue[m.PeerResponse | CallFailure] = asyncio.Queue()
         self.probes: asyncio.Queue[bool] = asyncio.Queue()
         self.client = RaftClient(
+            own=OWN,
             transport=chosen(),
             on_response=lambda _, answer: self.answers.put_nowait(answer),
             on_probe=lambda _, refused: self.probes.put_nowait(refused),

@@ -13,6 +13,7 @@ from quorate.rpc.channels import (
     ChannelPool,
     channel_options,
     connect_ms,
+    resolved_target,
     target,
 )
 from quorate.settings.transport import Transport
@@ -47,6 +48,12 @@ def test_addresses_are_written_as_grpc_reads_them() -> None:
     assert target("quorate-0.quorate", 9094) == "quorate-0.quorate:9094"
     assert target("::1", 9094) == "[::1]:9094"
     assert target("", 9094) == "[::]:9094"
+
+
+def test_addresses_of_one_host_are_written_in_one_family() -> None:
+    assert resolved_target(["10.0.0.1", "10.0.0.2"], 1) == "ipv4:10.0.0.1:1,10.0.0.2:1"
+    assert resolved_target(["::1", "127.0.0.1"], 1) == "ipv6:[::1]:1,[::ffff:127.0.0.1]:1"
+    assert resolved_target(["fe80::1%eth0"], 1) == "ipv6:[fe80::1%eth0]:1"
 
 
 async def test_a_pool_keeps_one_channel_for_each_address() -> None:

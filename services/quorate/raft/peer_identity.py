@@ -1,0 +1,90 @@
+"""Whether the replica that answers is the one that was addressed.
+
+An address may lead to another replica: DNS is late after pods got new addresses, or a name is
+configured wrongly. Every request is answered there, so the connection would be kept for ever.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quorate.raft.messages import (
+    ApiVersionsResponse,
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchResponse,
+    FetchSnapshotResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from quorate.records.errors import ErrorCode
+from quorate.records.ids import ReplicaKey
+from quorate.records.value import value
+
+if TYPE_CHECKING:
+    from quorate.raft.api import Peer
+    from quorate.raft.messages import PeerRequest, PeerResponse
+    from quorate.records.ids import ClusterId
+
+# Errors that the leader alone gives, or that say what the snapshot lacks.
+_OF_THE_LEADER: Final = (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
+
+
+@value
+class ReplicaIdentity:
+    """One replica of one cluster."""
+
+    cluster_id: ClusterId
+    key: ReplicaKey
+
+
+def needs_check(request: PeerRequest, answer: PeerResponse) -> bool:
+    """Whether another replica could have given this answer.
+
+    A replica accepts EndQuorumEpoch whether or not it was meant; every other request that it
+    accepts was for it.
+    """
+    is_accepted = answer.error is ErrorCode.NONE or answer.error in _OF_THE_LEADER
+    return isinstance(request, EndQuorumEpochRequest) or not is_accepted
+
+
+def addressed(peer: Peer, request: PeerRequest) -> ReplicaKey:
+    """The replica that a request is for, with its directory where the request names it."""
+    if isinstance(request, VoteRequest | BeginQuorumEpochRequest):
+        return request.voter
+    return ReplicaKey(peer.node_id)
+
+
+def identity_problem(
+    wanted: ReplicaKey, found: ApiVersionsResponse, own: ReplicaIdentity
+) -> str | None:
+    """The replica found in place of the one that was wanted, in words; None if it is the right one.
+
+    A negative node id stands for a bootstrap server: any other replica of the cluster.
+    """
+    is_server = wanted.node_id < 0
+    meant = "another controller" if is_server else f"node {wanted}"
+    if found.cluster_id != own.cluster_id:
+        return (
+            f"node {found.key} of cluster {found.cluster_id}, not {meant} of cluster "
+            f"{own.cluster_id}"
+        )
+    if found.key == own.key:
+        return f"this process, node {found.key}, not {meant}"
+    if is_server or wanted in (found.key, ReplicaKey(found.key.node_id)):
+        return None
+    return f"node {found.key}, not {meant}"
+
+
+def outcome(request: PeerRequest, answer: PeerResponse) -> str:
+    """What an answer says, for a person who wants to know why no leader is found."""
+    name = type(request).__name__.removesuffix("Request")
+    if isinstance(answer, VoteResponse) and answer.error is ErrorCode.NONE:
+        reason = "" if answer.refusal is None else f" ({answer.refusal.value})"
+        return f"{'grants' if answer.vote_granted else 'rejects'} a vote{reason}"
+    text = f"answers {name} with {answer.error.name}"
+    if isinstance(answer, FetchResponse | FetchSnapshotResponse):
+        leader = answer.leader
+        known = "no leader" if leader.leader_id is None else f"leader {leader.leader_id}"
+        return f"{text} and names {known} in epoch {leader.epoch}"
+    return text
