@@ -16,6 +16,7 @@ from quorate.consensus.gauges import driver_numbers
 from quorate.consensus.host import Host
 from quorate.consensus.hosting import host_metadata, read_bootstrap
 from quorate.consensus.idleness import Idleness
+from quorate.consensus.leader_search import LeaderSearch
 from quorate.consensus.listeners import Certificates, Listeners
 from quorate.consensus.metric_names import CONTROLLER_METERS
 from quorate.consensus.observing import NoteLog, Observers
@@ -63,6 +64,14 @@ class Opened:
     store: LogStore
     recovered: Recovered
     bootstrap: tuple[MetadataRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """The calls to the other controllers, and the search for the leader among them."""
+
+    client: RaftClient
+    search: LeaderSearch
 
 
 class Node:
@@ -154,7 +163,7 @@ class Node:
         undo.push_async_callback(application.close)
         space = DiskSpace(config.log.directory, config.log.free_bytes_min)
         self.room = Room(space, driver, application, lambda: self.ending is not None)
-        self._client = RaftClient(
+        client = RaftClient(
             own=ReplicaIdentity(settings.cluster_id, settings.key),
             on_response=lambda call, response: driver.deliver(api.ResponseReceived(call, response)),
             on_probe=lambda call, refused: driver.deliver(api.ProbeAnswered(call, refused=refused)),
@@ -163,12 +172,13 @@ class Node:
             tls=self._certificates.of(config.peers),
             transport=config.transport,
         )
-        undo.push_async_callback(self._client.close)
+        undo.push_async_callback(client.close)
+        self._peers = Peers(client, LeaderSearch(core, client.outcomes))
         # A port that is taken must be known before the core does anything.
         self._listeners = listeners = self._make_listeners(core, driver, hosted)
         undo.push_async_callback(listeners.stop)
         listeners.bind()
-        transport = self._client if spans is None else spans.carried_by(self._client)
+        transport = client if spans is None else spans.carried_by(client)
         driver.start(transport, application)
         application.begin(_newest_snapshot(recovered))
         await listeners.start()
@@ -242,7 +252,7 @@ class Node:
         if self._listeners is not None:
             await self._listeners.stop(_STOP_GRACE_S)
         await self._application.close()
-        await self._client.close()
+        await self._peers.client.close()
         await self.driver.close()
         await self._end_background()
         return True
@@ -272,6 +282,9 @@ class Node:
         self._tell_hanging()
         for warning in self._certificates.expiry_warnings():
             log.warning(warning)
+        missing = self._peers.search.look()
+        if missing is not None:
+            log.warning(missing)
         self._look_on()
         if self._ticks % _REMARKS_EVERY == 0:
             for remark in self.driver.core.remarks():

@@ -79,7 +79,7 @@ from quorate.raft.suspecting import Suspecting
 from quorate.raft.voting import Voting
 
 if TYPE_CHECKING:
-    from quorate.raft.api import RaftConfig, Random, RecoveredState
+    from quorate.raft.api import Peer, RaftConfig, Random, RecoveredState
     from quorate.raft.calls import Call
     from quorate.raft.messages import PeerResponse
     from quorate.records.ids import Millis, Offset, OffsetAndEpoch
@@ -150,6 +150,10 @@ class RaftCore:
     def is_new(self) -> bool:
         """It has seen no epoch yet: its quorum was never bootstrapped, as far as it knows."""
         return self.replica.epoch == 0
+
+    def servers(self) -> list[Peer]:
+        """The voters and bootstrap servers that could know the leader."""
+        return self.finding.targets()
 
     def pinned_snapshots(self) -> frozenset[OffsetAndEpoch]:
         """The snapshots that others fetch just now, which cleaning has to leave (rule 30)."""

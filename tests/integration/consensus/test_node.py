@@ -16,6 +16,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from quorate.client.controller_client import ControllerClient
+from quorate.consensus import leader_search
 from quorate.consensus.config import read_config
 from quorate.consensus.driver import Ending
 from quorate.consensus.node import Node
@@ -162,6 +163,32 @@ async def test_the_first_of_a_quorum_is_ready_and_one_that_lost_its_leader_is_no
         await asyncio.wait_for(until(config, STARTUP), WAIT_S)
         assert await is_serving(config, LIVENESS)
         assert await is_serving(config, READINESS) == (epoch == 0)
+
+
+async def test_a_node_without_a_leader_says_why(
+    properties: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its servers are a port where no process listens, and a name that does not resolve."""
+    monkeypatch.setattr(leader_search, "FIRST_AFTER_S", 0.0)
+    monkeypatch.setattr(leader_search, "EVERY_S", 0.0)
+    (closed,) = free_ports(1)
+    servers = f"{HOST}:{closed},nowhere.invalid:9094"
+    directory = str(tmp_path / "observer")
+    meta = MetaProperties(NodeId(2), ClusterId("cluster"), DirectoryId(b"e" * UUID_BYTES))
+    format_directory(OsFileSystem(), directory, Formatting(meta=meta, records=()), timestamp_ms=0)
+    own = {
+        "node.id": "2",
+        "metadata.log.dir": directory,
+        "controller.quorum.bootstrap.servers": servers,
+    }
+    async with running(read_config(properties | own, {})):
+        refused = f"{HOST}:{closed} (bootstrap server): connection refused"
+        unresolved = "nowhere.invalid cannot be resolved"
+        await eventually(lambda: refused in caplog.text and unresolved in caplog.text)
+    assert "no leader is known in epoch 0" in caplog.text
 
 
 async def test_a_single_voter_without_space_goes_on_leading(properties: dict[str, str]) -> None:
