@@ -13,6 +13,7 @@ import secrets
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
@@ -28,6 +29,7 @@ from quorate.consensus.resources import check_descriptors
 from quorate.consensus.restarting import Restarts
 from quorate.records.ids import format_uuid
 from quorate.rpc.health import HealthServer
+from quorate.rpc.listener import bound_host
 from quorate.settings.ports import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
@@ -145,6 +147,7 @@ async def _serve(
     watch = LoopWatch(loop)
     watch.start()
     try:
+        config = await _with_addresses(config)
         if config.health_port >= 0:
             with taking_port("health.port", _port_host(config), config.health_port):
                 await health.start(_port_host(config), config.health_port)
@@ -194,6 +197,16 @@ def _stop_with_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> No
             stop.set()
 
     loop.add_reader(descriptor, readable)
+
+
+async def _with_addresses(config: ControllerConfig) -> ControllerConfig:
+    """The settings with IP addresses for the hosts of the listeners. Raises ConfigError."""
+    listeners = []
+    for listener in config.listeners:
+        bound = listener.bound
+        host = await bound_host("listeners", bound.host, bound.port)
+        listeners.append(replace(listener, bound=replace(bound, host=host)))
+    return replace(config, listeners=tuple(listeners))
 
 
 def _port_host(config: ControllerConfig) -> str:

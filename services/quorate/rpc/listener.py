@@ -7,11 +7,13 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
 
+from quorate.h2.name_resolver import RESOLVER, NameLookupError
 from quorate.rpc.authorization import ANYBODY, CallerInterceptor
 from quorate.rpc.channels import bind, make_server, server_spans
 from quorate.rpc.health import enable_reflection
 from quorate.rpc.methods import REFLECTION_METHODS
 from quorate.rpc.services import add_service
+from quorate.settings.properties import ConfigError
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
@@ -24,8 +26,25 @@ if TYPE_CHECKING:
     from quorate.rpc.services import Service
     from quorate.rpc.tls import TlsFiles
 
+# How long the lookup of an own name may take.
+_LOOKUP_S: Final = 10.0
 # Without a call for this long, no other waits to be taken.
 _QUIET_S: Final = 0.05
+
+
+async def bound_host(setting: str, host: str, port: int) -> str:
+    """The IP address of a host to listen on, so that what takes the port waits for no lookup.
+
+    Raises ConfigError that names the setting.
+    """
+    if not host:
+        return host
+    try:
+        return (await RESOLVER.resolve(host, limit_s=_LOOKUP_S))[0]
+    except NameLookupError as error:
+        raise ConfigError(
+            f"{setting}: {host}:{port} cannot be listened on: {error}: choose another address"
+        ) from error
 
 
 class GrpcListener:

@@ -10,7 +10,7 @@ import socket
 import sys
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +23,7 @@ from quorate.consensus.service import _serve, main_controller
 from quorate.controller.topics.messages import ListTopics
 from quorate.storage.lock import DirectoryLock
 from tests.integration.transports import EACH, chosen
+from tests.ports import HOST
 from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:
@@ -144,6 +145,31 @@ async def test_a_shortage_while_it_begins_is_waited_out(
         return [t.name for t in threading.enumerate() if t not in before and t.name in names]
 
     await eventually(lambda: not left())
+
+
+async def test_the_hosts_of_listeners_are_resolved_beside_the_event_loop(
+    properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system, threads = socket.getaddrinfo, []
+
+    def look_up(host: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+        if host == "own.example":
+            threads.append(threading.current_thread())
+            host = HOST
+        return system(host, *args, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    port = properties["listeners"].rpartition(":")[2]
+    config = read_config(properties | {"listeners": f"GRPC://own.example:{port}"}, {})
+    work = _serve(config, Certificates(()), hosting=host_metadata, stops_with_stdin=False)
+    serving = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait_for(active(config, serving), WAIT_S)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await asyncio.wait_for(serving, WAIT_S) == 0
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 def files_in(directory: str) -> list[str]:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from quorate.h2.name_resolver import RESOLVER, NameLookupError
 from quorate.rpc import listener as module
 from quorate.rpc.authorization import ANYBODY, CallerInterceptor
 from quorate.rpc.listener import _QUIET_S as QUIET_S
-from quorate.rpc.listener import GrpcListener
+from quorate.rpc.listener import GrpcListener, bound_host
+from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -98,3 +100,17 @@ async def test_calls_are_taken_until_they_cease_or_the_grace_is_over(
     await listener_of(server, guard).stop(grace_s)
     assert server.graces == [grace_s]
     assert clock.now_s == pytest.approx(stopped_s)
+
+
+async def test_a_host_to_listen_on_becomes_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def resolve(host: str, *, limit_s: float) -> tuple[str, ...]:
+        assert limit_s > 0
+        if host != "own.example":
+            raise NameLookupError(f"{host} cannot be resolved: no address")
+        return ("10.0.0.1", "10.0.0.2")
+
+    monkeypatch.setattr(RESOLVER, "resolve", resolve)
+    assert await bound_host("listeners", "", 9094) == ""
+    assert await bound_host("listeners", "own.example", 9094) == "10.0.0.1"
+    with pytest.raises(ConfigError, match=r"listeners: gone:9094 .*gone cannot be resolved"):
+        await bound_host("listeners", "gone", 9094)
