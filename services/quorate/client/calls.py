@@ -141,7 +141,7 @@ class ControllerCalls:
         result = response.results[0]
         if result.outcome_unknown:
             raise OutcomeUnknownError(f"{name_of(server)}: {result.message}")
-        _check(result)
+        self._check(server, result)
         return convert_controller.chosen(result, "reply")  # type: ignore[no-any-return]
 
     async def read_at(
@@ -172,7 +172,7 @@ class ControllerCalls:
             raise self._no_answer(server, error) from error
         if response.error == ErrorCode.REQUEST_TIMED_OUT:
             raise RedirectError(response.message, None, Epoch(0))
-        _check(response)
+        self._check(server, response)
         return convert_controller.chosen(response, "reply")  # type: ignore[no-any-return]
 
     # --- the quorum -------------------------------------------------------------------------------
@@ -211,6 +211,7 @@ class ControllerCalls:
             return answer
         leader = answer.leader
         words = _leader_words(leader.leader_id, leader.epoch)
+        self._channels.renew(*server)
         raise RedirectError(words, address_of(leader.endpoints), leader.epoch)
 
     async def change_at(
@@ -287,6 +288,14 @@ class ControllerCalls:
         return convert_raft.fetch_snapshot_response(answer)
 
     # --- what went wrong --------------------------------------------------------------------------
+
+    def _check(self, server: Address, result: pb.WriteResult | pb.ReadResponse) -> None:
+        try:
+            _check(result)
+        except RedirectError:
+            # If a name led to another controller than it should, it may be right by now.
+            self._channels.renew(*server)
+            raise
 
     def _metadata(self) -> tuple[tuple[str, str], ...]:
         return forwarding(CALLER.get().principal) if self._forwards else ()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import grpc.aio
 
+from quorate.h2.name_resolver import RESOLVER, is_address
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 from quorate.telemetry import tracing
 
@@ -34,6 +35,8 @@ CONNECT_MS: Final = 2_000
 CONNECT_MIN_MS: Final = 100
 KEEPALIVE_MS: Final = 10_000
 KEEPALIVE_TIMEOUT_MS: Final = 2_000
+# Between two connections to a server that is not the one expected, in seconds.
+RENEW_AFTER_S: Final = 5.0
 RECONNECT_MS: Final = 100
 RECONNECT_MAX_MS: Final = 200
 
@@ -239,7 +242,8 @@ async def drain(channel: grpc.aio.Channel, grace_s: float) -> None:
 class ChannelPool:
     """A channel for each address. Once the certificates have changed, calls get a new channel.
 
-    The old one is drained: it ends when its last call has, at the latest after `drain_s`.
+    So do calls to a server that turned out to be another one than was expected. The old channel is
+    drained: it ends when its last call has, at the latest after `drain_s`.
     """
 
     def __init__(
@@ -253,6 +257,7 @@ class ChannelPool:
         self._transport = transport
         self._drain_s = drain_s
         self._channels: dict[tuple[str, int], grpc.aio.Channel] = {}
+        self._opened_s: dict[tuple[str, int], float] = {}
         self._generation = 0
         self._draining: set[asyncio.Task[None]] = set()
 
@@ -262,16 +267,32 @@ class ChannelPool:
         if generation != self._generation:
             self._generation = generation
             for channel in self._channels.values():
-                task = asyncio.get_running_loop().create_task(drain(channel, self._drain_s))
-                self._draining.add(task)
-                task.add_done_callback(self._draining.discard)
+                self._drain(channel)
             self._channels.clear()
         address = (host, port)
         if address not in self._channels:
             self._channels[address] = open_channel(
                 host, port, tls=self._tls, transport=self._transport
             )
+            self._opened_s[address] = asyncio.get_running_loop().time()
         return self._channels[address]
+
+    def renew(self, host: str, port: int) -> None:
+        """Let the next call resolve the name again, as it may lead to another server by now.
+
+        A channel that is younger than RENEW_AFTER_S stays.
+        """
+        address, now_s = (host, port), asyncio.get_running_loop().time()
+        if is_address(host) or address not in self._channels:
+            return
+        if now_s - self._opened_s[address] >= RENEW_AFTER_S:
+            RESOLVER.forget(host)
+            self._drain(self._channels.pop(address))
+
+    def _drain(self, channel: grpc.aio.Channel) -> None:
+        task = asyncio.get_running_loop().create_task(drain(channel, self._drain_s))
+        self._draining.add(task)
+        task.add_done_callback(self._draining.discard)
 
     async def close(self) -> None:
         """End all channels at once, those that drain included."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 from quorate.h2.channel import Channel
+from quorate.h2.name_resolver import RESOLVER
 from quorate.rpc.channels import (
     CHANNEL_OPTIONS,
     MESSAGE_BYTES_MAX,
+    RENEW_AFTER_S,
     SERVER_OPTIONS,
     ChannelPool,
     channel_options,
@@ -17,6 +21,9 @@ from quorate.rpc.channels import (
     target,
 )
 from quorate.settings.transport import Transport
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_a_peer_that_returns_is_reached_within_a_quarter_of_a_second() -> None:
@@ -61,6 +68,26 @@ async def test_a_pool_keeps_one_channel_for_each_address() -> None:
     one = pool.get("127.0.0.1", 1)
     assert pool.get("127.0.0.1", 1) is one
     assert pool.get("127.0.0.1", 2) is not one
+    await pool.close()
+
+
+async def test_a_pool_renews_a_channel_to_a_name_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forgotten: list[str] = []
+    monkeypatch.setattr(RESOLVER, "forget", forgotten.append)
+    pool, loop = ChannelPool(drain_s=1.0), asyncio.get_running_loop()
+    named, numbered = pool.get("one.example", 1), pool.get("127.0.0.1", 1)
+    pool.renew("one.example", 1)
+    assert pool.get("one.example", 1) is named
+    with monkeypatch.context() as later:
+        now_s = loop.time() + RENEW_AFTER_S
+        later.setattr(loop, "time", lambda: now_s)
+        for host in ("one.example", "127.0.0.1", "unknown.example"):
+            pool.renew(host, 1)
+        assert pool.get("one.example", 1) is not named
+        assert pool.get("127.0.0.1", 1) is numbered
+    assert forgotten == ["one.example"]
     await pool.close()
 
 
