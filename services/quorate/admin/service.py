@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +21,7 @@ from quorate.admin.statefulset import Fate, FateOfPod
 from quorate.admin.stopping import prepare_stop
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership import MembershipClient
+from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.rpc.admin_server import AdminService
 from quorate.rpc.authorization import Callers
 from quorate.rpc.channels import open_tls
@@ -32,7 +32,7 @@ from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
 from quorate.telemetry import tracing
 from quorate.telemetry.logs import LogFormat, configure_logs
-from quorate.telemetry.metrics import TRACING_METERS, MetricsServer, Readings
+from quorate.telemetry.metrics import MetricsServer, process_readings
 
 if TYPE_CHECKING:
     from quorate.admin.config import AdminConfig
@@ -110,17 +110,20 @@ def main_admin(path: str) -> int:
     try:
         return uvloop.run(_serve(config, tls))
     finally:
+        STOP_SIGNALS.keep_on()
         tracing.stop()
 
 
 async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    STOP_SIGNALS.on_stop(loop, stop.set)
+    if stop.is_set():
+        log.info("stopped")
+        return 0
     calls = CallLog(config.node_id, lambda: None if tls is None else tls.expires_s)
     labels = {"node_id": str(config.node_id)}
-    calls.registry.register(Readings(tracing.numbers, labels, TRACING_METERS))
+    calls.registry.register(process_readings(labels))
     health, metrics = HealthServer(config.transport), MetricsServer(calls.registry)
     # Without names there is nobody to call for.
     callers = Callers(config.access, have_names=tls is not None or config.access is not None)

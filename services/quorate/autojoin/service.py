@@ -22,7 +22,8 @@ from quorate.autojoin.lease import Lease
 from quorate.autojoin.meters import Meters
 from quorate.autojoin.quorum import PodQuorum
 from quorate.autojoin.reconcile import ClusterError, Reconciler
-from quorate.autojoin.watching import STOP_SIGNALS, watch
+from quorate.autojoin.watching import watch
+from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.settings.ports import taking_port
@@ -31,7 +32,7 @@ from quorate.settings.property_files import read_properties
 from quorate.settings.tls import TlsError
 from quorate.telemetry import tracing
 from quorate.telemetry.logs import LogFormat, configure_logs
-from quorate.telemetry.metrics import TRACING_METERS, MetricsServer, Readings
+from quorate.telemetry.metrics import MetricsServer, process_readings
 
 if TYPE_CHECKING:
     from kubernetes.aio import client as k8s
@@ -73,18 +74,21 @@ def main_autojoin(path: str | None) -> int:
     try:
         return asyncio.run(_serve(config, tls))
     finally:
+        STOP_SIGNALS.keep_on()
         tracing.stop()
 
 
 async def _serve(config: AutojoinConfig, tls: TlsFiles | None) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, stop.set)
+    STOP_SIGNALS.on_stop(loop, stop.set)
+    if stop.is_set():
+        log.info("stopped")
+        return 0
     meters = Meters(config.stateful_set, time.time())
     health = HealthServer(config.transport)
     labels = {"statefulset": config.stateful_set}
-    meters.registry.register(Readings(tracing.numbers, labels, TRACING_METERS))
+    meters.registry.register(process_readings(labels))
     metrics = MetricsServer(meters.registry)
     try:
         api = await connect()

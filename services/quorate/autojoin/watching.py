@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from typing import TYPE_CHECKING, Any, Final
 
 import kopf
 
 from quorate.autojoin.api_server import PAUSED
+from quorate.process.stop_signals import STOP_SIGNALS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SERVER_TIMEOUT_S: Final = 300
 CLIENT_TIMEOUT_S: Final = 330
-STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LIBRARY: Final = ("kopf", "aiohttp")
 
 
@@ -103,6 +102,4 @@ async def watch(
 async def _take_back_signals(ready: asyncio.Event, stop: asyncio.Event) -> None:
     """kopf has taken them for itself: a stop would look like a watch that broke."""
     await ready.wait()
-    loop = asyncio.get_running_loop()
-    for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, stop.set)
+    STOP_SIGNALS.on_stop(asyncio.get_running_loop(), stop.set)

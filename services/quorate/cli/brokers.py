@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import signal
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +26,7 @@ from quorate.controller.brokers.messages import (
 )
 from quorate.controller.brokers.registering import BROKERS_MAX
 from quorate.controller.features.levels import SUPPORTED_FEATURES
+from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ClusterId, Offset, format_uuid
 from quorate.records.legible import written_out
@@ -101,10 +101,8 @@ def parse_ids(text: str) -> tuple[int, ...]:
 async def _register(client: ControllerClient, arguments: argparse.Namespace) -> int:
     ids = parse_ids(arguments.ids)
     stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
     if not arguments.once:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stopped.set)
+        STOP_SIGNALS.on_stop(asyncio.get_running_loop(), stopped.set)
     identity = await client.api_versions()
     registrations = []
     for broker_id in ids:

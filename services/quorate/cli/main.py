@@ -13,6 +13,8 @@ import sys
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import quorate
+from quorate.process.queued_output import queue_standard_streams
+from quorate.process.stop_signals import STOP_SIGNALS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +43,8 @@ COMMANDS: Final = {
     "generate-log": ("quorate.cli.generate_log", "write the log of a week that never was"),
 }
 
+# They run until a signal stops them, and may not wait for a reader of their output.
+_SERVICES: Final = ("controller", "admin", "autojoin", "up")
 # Of a write without the name of a file.
 _OUTPUT_FAILED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
@@ -87,6 +91,9 @@ def make_parser(command: str | None) -> CommandParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and words and words[0] in _SERVICES:
+        STOP_SIGNALS.keep()
+        queue_standard_streams()
     try:
         try:
             return _run(words)

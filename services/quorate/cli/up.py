@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -23,6 +22,7 @@ from quorate.cli.local_quorum import CONTROLLERS_MAX, check_ports, open_quorum, 
 from quorate.cli.output import CommandError, fail
 from quorate.cli.supervisor import Supervisor
 from quorate.client.controller_client import ControllerClient
+from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.errors import ErrorCode
 from quorate.settings.properties import PORT_MAX, ConfigError
 from quorate.settings.tracing import ENDPOINT, parse_endpoint
@@ -101,7 +101,10 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         where = error.filename or arguments.data_dir
         return fail(f"--data-dir: {where}{_problem_of(error)}; choose another directory")
-    asyncio.run(_run(quorum))
+    try:
+        asyncio.run(_run(quorum))
+    finally:
+        STOP_SIGNALS.keep_on()
     return 0
 
 
@@ -115,9 +118,9 @@ def _problem_of(error: OSError) -> str:
 
 async def _run(quorum: LocalQuorum) -> None:
     stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(signal_number, stopped.set)
+    STOP_SIGNALS.on_stop(asyncio.get_running_loop(), stopped.set)
+    if stopped.is_set():
+        return
     console = Console()
     servers = [node.address for node in quorum.nodes]
     async with ControllerClient(servers) as client:

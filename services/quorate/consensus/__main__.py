@@ -6,15 +6,17 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from quorate.consensus.hosting import host_metadata
-from quorate.consensus.service import main_controller
+from quorate.process.queued_output import queue_standard_streams
+from quorate.process.stop_signals import STOP_SIGNALS
 
 if TYPE_CHECKING:
     from quorate.consensus.hosting import Hosting
 
 
-def main(hosting: Hosting = host_metadata) -> int:
+def main(hosting: Hosting | None = None) -> int:
     """Run a controller of metadata, or of what a measurement has it host; the exit status."""
+    STOP_SIGNALS.keep()
+    queue_standard_streams()
     parser = argparse.ArgumentParser(prog="quorate controller")
     parser.add_argument("--config", required=True, help="a properties file in Kafka's style")
     parser.add_argument(
@@ -23,9 +25,13 @@ def main(hosting: Hosting = host_metadata) -> int:
         help="stop when standard input ends, as it does with the process that started this one",
     )
     arguments = parser.parse_args()
+    # Loading these takes a second, in which a stop signal may come.
+    from quorate.consensus.hosting import host_metadata
+    from quorate.consensus.service import main_controller
+
     return main_controller(
         arguments.config,
-        hosting=hosting,
+        hosting=hosting or host_metadata,
         stops_with_stdin=arguments.stop_with_stdin,
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quorate.telemetry.metrics import TRACING_METERS, Meter
+from quorate.telemetry.metrics import PROCESS_METERS, Meter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,5 +113,5 @@ CONTROLLER_METERS: Final[Mapping[str, Meter]] = {
     **_CONTROLLER,
     **_METADATA,
     **_SNAPSHOTS,
-    **TRACING_METERS,
+    **PROCESS_METERS,
 }

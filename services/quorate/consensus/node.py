@@ -35,7 +35,7 @@ from quorate.rpc.raft_server import Fetchers, RaftService
 from quorate.storage.files import OsFileSystem
 from quorate.storage.store import LogStore
 from quorate.telemetry import tracing
-from quorate.telemetry.metrics import MetricsServer, Readings
+from quorate.telemetry.metrics import MetricsServer, Readings, process_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -340,7 +340,7 @@ class Node:
         values: dict[str, Value] = {
             **driver_numbers(driver, self._meters),
             **self._application.metrics(),
-            **tracing.numbers(),
+            **process_numbers(),
             "poll_idle_ratio": self._idleness.ratio,
             "event_loop_standing_seconds": 0.0 if watch is None else watch.standing_s,
             "event_loop_stalls_total": 0 if watch is None else watch.stalls,

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import os
 import secrets
-import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
@@ -27,6 +26,7 @@ from quorate.consensus.loop_watch import LoopWatch
 from quorate.consensus.node import Node
 from quorate.consensus.resources import check_descriptors
 from quorate.consensus.restarting import Restarts
+from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.ids import format_uuid
 from quorate.rpc.health import HealthServer
 from quorate.rpc.listener import bound_host
@@ -74,7 +74,7 @@ def main_controller(
 def run_controller(
     config: ControllerConfig, *, hosting: Hosting = host_metadata, stops_with_stdin: bool = False
 ) -> int:
-    """Run until SIGTERM, SIGINT or, where that is asked for, the end of stdin; the exit status."""
+    """Run until a stop signal or, where that is asked for, the end of stdin; the exit status."""
     for warning in config.warnings:
         log.warning(warning)
     log.info("settings: %s", format_settings(config.effective))
@@ -95,6 +95,7 @@ def run_controller(
             _serve(config, certificates, hosting=hosting, stops_with_stdin=stops_with_stdin)
         )
     finally:
+        STOP_SIGNALS.keep_on()
         tracing.stop()
     if status == 0:
         lock.release()
@@ -137,8 +138,10 @@ async def _serve(
 ) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    STOP_SIGNALS.on_stop(loop, stop.set)
+    if stop.is_set():
+        _stopped(Ending.STOPPED)
+        return 0
     if stops_with_stdin:
         _stop_with_stdin(loop, stop)
     health = HealthServer(config.transport)

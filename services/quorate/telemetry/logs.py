@@ -23,8 +23,10 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from quorate.process.queued_output import lines_dropped, queued_stderr
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
@@ -145,6 +147,19 @@ def _quoted(value: object) -> str:
     return text if is_word else json.dumps(text, ensure_ascii=False)
 
 
+def loss_line(formatter: logging.Formatter, lines: int) -> str:
+    """The line in place of those that found no space before the reader of the log."""
+    about = {"name": __name__, "levelname": "WARNING", "levelno": logging.WARNING}
+    words = "%d log lines dropped: the reader of this log stood still"
+    record = logging.makeLogRecord({**about, "msg": words, "args": (lines,), "dropped": lines})
+    return formatter.format(record)
+
+
+def numbers() -> dict[str, int]:
+    """What each process with a metrics port reports of its log."""
+    return {"log_lines_dropped_total": lines_dropped()}
+
+
 def configure_logs(
     *,
     level: str = "INFO",
@@ -161,6 +176,10 @@ def configure_logs(
         raise ValueError(f"log level {level!r} is none of {', '.join(levels)}")
     handler = logging.StreamHandler(stream)
     handler.addFilter(RepeatFilter())
-    handler.setFormatter(StructuredFormatter(log_format, process_fields or {}))
+    formatter = StructuredFormatter(log_format, process_fields or {})
+    handler.setFormatter(formatter)
+    queued = queued_stderr()
+    if queued is not None:
+        queued.word_loss = partial(loss_line, formatter)
     logging.basicConfig(handlers=[handler], level=levels[level.upper()], force=True)
     logging.captureWarnings(capture=True)

@@ -19,6 +19,7 @@ from prometheus_client.core import (
     HistogramMetricFamily,
 )
 
+from quorate.telemetry import logs, tracing
 from quorate.telemetry.histograms import Histogram
 from quorate.telemetry.scrapes import ScrapeServer
 
@@ -43,8 +44,9 @@ class Meter:
     label: str | None = None
 
 
-# `tracing.numbers`, which every process has.
-TRACING_METERS: Final[Mapping[str, Meter]] = {
+# `process_numbers`, which every process has.
+PROCESS_METERS: Final[Mapping[str, Meter]] = {
+    "log_lines_dropped_total": Meter("Log lines dropped because their reader stood still"),
     "spans_exported_total": Meter("Spans that the collector took"),
     "spans_dropped_total": Meter("Spans that were given up"),
     "spans_queued": Meter("Spans that wait for the collector"),
@@ -96,6 +98,16 @@ class Readings:
         registry = new_registry()
         registry.register(self)
         return registry
+
+
+def process_numbers() -> dict[str, Value]:
+    """Values for PROCESS_METERS."""
+    return {**logs.numbers(), **tracing.numbers()}
+
+
+def process_readings(labels: Mapping[str, str]) -> Readings:
+    """What every process reports, for a registry."""
+    return Readings(process_numbers, labels, PROCESS_METERS)
 
 
 def new_registry() -> CollectorRegistry:

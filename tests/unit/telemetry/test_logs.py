@@ -15,6 +15,7 @@ from quorate.telemetry.logs import (
     RepeatFilter,
     StructuredFormatter,
     configure_logs,
+    loss_line,
 )
 from tests.recorded_spans import recorded
 
@@ -97,6 +98,16 @@ def test_an_unknown_level_is_refused_and_changes_nothing(root_logger: logging.Lo
     with pytest.raises(ValueError, match=r"log level 'loud' is none of .*WARNING"):
         configure_logs(level="loud")
     assert (root_logger.handlers, root_logger.level) == before
+
+
+@pytest.mark.parametrize("log_format", LogFormat)
+def test_lines_that_were_dropped_are_a_line_of_the_log(log_format: LogFormat) -> None:
+    line = loss_line(StructuredFormatter(log_format, {"node_id": 3}), 17)
+    assert "17 log lines dropped: the reader of this log stood still" in line
+    assert "warning" in line
+    assert "node_id" in line
+    if log_format is LogFormat.JSON:
+        assert json.loads(line)["dropped"] == 17
 
 
 class Clock:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quorate.telemetry.histograms import Histogram
-from quorate.telemetry.metrics import POLL_S, Meter, MetricsServer, Readings
+from quorate.telemetry.metrics import (
+    POLL_S,
+    PROCESS_METERS,
+    Meter,
+    MetricsServer,
+    Readings,
+    process_numbers,
+)
 from quorate.telemetry.scrapes import ScrapeServer
 from tests.ports import free_ports
 
@@ -100,3 +107,8 @@ def test_a_server_without_a_thread_leaves_the_port_to_others(
     server.stop()
     with socket.create_server(("127.0.0.1", port)):
         pass
+
+
+def test_every_process_reports_what_became_of_its_log_and_spans() -> None:
+    assert set(process_numbers()) == set(PROCESS_METERS)
+    assert process_numbers()["log_lines_dropped_total"] == 0

@@ -1,0 +1,1 @@
+"""The process's own resources: stop signals and standard streams."""

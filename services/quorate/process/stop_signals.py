@@ -1,0 +1,72 @@
+"""Signals that stop a process in order: SIGTERM, SIGINT, and SIGHUP unless it was ignored.
+
+`keep` records them from the first moment of a process on: loading a service takes a second or two.
+Without a handler a signal would end the process at once, and the first process of a container
+(PID 1) would never hear of it: the kernel drops what has no handler there. The service then takes
+over with `on_stop`, which delivers what was recorded.
+
+A process that was started with SIGHUP ignored, as `nohup` does, goes on when its terminal closes.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+_ALWAYS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """The signals that stop this process."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        return _ALWAYS
+    return (*_ALWAYS, signal.SIGHUP)
+
+
+class StopSignals:
+    """Records stop signals while no event loop takes them."""
+
+    def __init__(self) -> None:
+        self._is_keeping = False
+        self._numbers: tuple[signal.Signals, ...] = ()
+        self._received: list[int] = []
+
+    def keep(self) -> None:
+        """Record stop signals from now on. On the main thread."""
+        self._is_keeping = True
+        self._numbers = stop_signals()
+        self._record()
+
+    def keep_on(self) -> None:
+        """Record them again after the loop: a second signal must not change the exit status.
+
+        Without effect in a process that did not call `keep`.
+        """
+        if self._is_keeping:
+            self._record()
+
+    def _record(self) -> None:
+        for number in self._numbers:
+            signal.signal(number, self._receive)
+
+    def _receive(self, number: int, _: Any) -> None:  # noqa: ANN401 - a frame
+        if number == signal.SIGINT and number in self._received:
+            # A person who presses Ctrl-C twice will not wait for a start that hangs.
+            raise KeyboardInterrupt
+        if number not in self._received:
+            self._received.append(number)
+
+    def on_stop(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], object]) -> None:
+        """Call `stop` on the loop for each stop signal, and now if one came before."""
+        for number in self._numbers or stop_signals():
+            loop.add_signal_handler(number, stop)
+        if self._received:
+            stop()
+
+
+# A process has one set of handlers.
+STOP_SIGNALS: Final = StopSignals()

@@ -1,0 +1,95 @@
+"""Stop signals before there is a loop, while there is one, and after it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from quorate.process.stop_signals import StopSignals, stop_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """Those of the process, put back as they were."""
+    before = {number: signal.getsignal(number) for number in NUMBERS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def send(number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
+
+
+async def stopped_by(signals: StopSignals, *numbers: signal.Signals) -> asyncio.Event:
+    stop = asyncio.Event()
+    signals.on_stop(asyncio.get_running_loop(), stop.set)
+    for number in numbers:
+        send(number)
+    return stop
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+async def test_each_signal_stops_a_service(number: signal.Signals) -> None:
+    stop = await stopped_by(StopSignals(), number)
+    await asyncio.wait_for(stop.wait(), 10)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+async def test_a_signal_before_the_loop_stops_it_at_once(number: signal.Signals) -> None:
+    signals = StopSignals()
+    signals.keep()
+    send(number)
+    stop = await stopped_by(signals)
+    assert stop.is_set()
+
+
+async def test_no_signal_stops_nothing() -> None:
+    signals = StopSignals()
+    signals.keep()
+    stop = await stopped_by(signals)
+    assert not stop.is_set()
+
+
+def test_signals_after_the_loop_change_nothing() -> None:
+    signals = StopSignals()
+    signals.keep()
+    asyncio.run(stopped_by(signals))
+    signals.keep_on()
+    send(signal.SIGTERM)
+    send(signal.SIGHUP)
+    send(signal.SIGTERM)
+
+
+def test_a_process_that_does_not_keep_signals_has_its_own_handlers_after_the_loop() -> None:
+    signals = StopSignals()
+    asyncio.run(stopped_by(signals))
+    signals.keep_on()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_second_ctrl_c_ends_a_start_that_hangs() -> None:
+    signals = StopSignals()
+    signals.keep()
+    send(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        send(signal.SIGINT)
+
+
+async def test_sighup_stays_ignored_where_nohup_ignores_it() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert signal.SIGHUP not in stop_signals()
+    signals = StopSignals()
+    signals.keep()
+    stop = await stopped_by(signals, signal.SIGHUP)
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    assert not stop.is_set()
