@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from quorate.records.legible import shown
 from quorate.rpc.admin_server import METHODS, OK
+from quorate.telemetry.logs import REPEATS
 from quorate.telemetry.metrics import new_registry
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 # From a description to a change that waits for a voter to catch up until the caller's time is over.
+DESCRIPTION: Final = "DescribeQuorum"
 _BOUNDS_S: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -58,6 +61,9 @@ class CallLog:
         self._calls.labels(self._node_id, call.method, call.outcome).inc()
         self._durations.labels(self._node_id, call.method).observe(call.duration_s)
         is_done = call.outcome == OK
+        # Each change that was made stays in the log; callers may ask and be refused at any rate.
+        is_change = is_done and call.method != DESCRIPTION
+        key = None if is_change else (call.method, call.outcome, shown(call.principal))
         log.log(
             logging.INFO if is_done else logging.WARNING,
             f"{call.method}: {'done' if is_done else call.message}",
@@ -68,5 +74,6 @@ class CallLog:
                 "request": call.request,
                 "outcome": call.outcome,
                 "duration_ms": int(call.duration_s * 1000),
+                REPEATS: key,
             },
         )

@@ -24,6 +24,7 @@ from quorate.client.waiting import FAIR_S, Backoff
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis
+from quorate.records.legible import shown
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # Of the time that is left: the leader gives up first, so that it can say why.
+# Of what the leader says of a change.
+_SAID_SHOWN_MAX: Final = 500
 LEADER_SHARE: Final = 0.8
 # What passes by itself, without anything having been changed.
 PASSING: Final = frozenset(
@@ -110,8 +113,8 @@ class _Course:
             if where is Doneness.DONE:
                 return Done(self._request, self._successor or found.quorum.leader)
             assert said is not None
-            again = {"reason": said.reason, "repeats": said.message}
-            log.info(f"asks again: {said.message}", extra=again)
+            again = {"reason": said.reason, "repeats": ("asks again", said.reason)}
+            log.info(f"asks again: {shown(said.message, _SAID_SHOWN_MAX)}", extra=again)
             told = {"reason": said.reason, "message": said.message}
             tracing.event("kraft.voter_change.asks_again", told)
             if not await self._backoff.wait():

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from quorate.records.legible import shown
+from quorate.telemetry.logs import REPEATS, TOPIC
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 # Notes are the driver's own words, although they are written down here.
 log = logging.getLogger("quorate.consensus.driver")
+# Notes are sentences of ours, some with names and reasons that a peer chose.
+NOTE_SHOWN_MAX: Final = 1000
 
 
 class Observer:
@@ -110,4 +115,5 @@ class NoteLog(Observer):
         epoch = self._epoch()
         with self._context():
             for note in update.notes:
-                log.info(note.text, extra={"epoch": epoch, "repeats": (epoch, note.text)})
+                about = {"epoch": epoch, REPEATS: (epoch, note.text), TOPIC: note.kind}
+                log.info(shown(note.text, NOTE_SHOWN_MAX), extra=about)

@@ -16,6 +16,7 @@ from quorate.h2.frames import H2ErrorCode
 from quorate.h2.hot_stream import HandsOverSome, HotStream
 from quorate.h2.inbox import IN_A_TURN, Inbox
 from quorate.h2.server_answer import OK, ServerAnswer
+from quorate.records.legible import shown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -202,7 +203,10 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
             error.__traceback__ = None
             self._answer.finish(self._answer.code, self._answer.details)
         except Exception as error:
-            log.exception("a call of %s has failed", request.details.method)
+            method = shown(request.details.method)
+            # What fails once fails at each call: a caller must not fill the log.
+            about = {"repeats": ("a call has failed", method, type(error))}
+            log.exception("a call of %s has failed", method, extra=about)
             # Generated servicers set a code before they raise, for what they do not implement.
             code = grpc.StatusCode.UNKNOWN if self._answer.code == OK else self._answer.code
             self._answer.finish(code, f"Unexpected {type(error)}: {error}")

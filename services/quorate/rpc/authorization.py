@@ -25,10 +25,11 @@ import grpc.aio
 
 from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_UNREADABLE
 from quorate.controller.authorizer import ANONYMOUS, Caller
+from quorate.records.legible import shown
 from quorate.rpc.admission import AdmissionError
 from quorate.rpc.arrivals import NothingSentError
 from quorate.rpc.by_callback import taken_while
-from quorate.rpc.decoding import decoder
+from quorate.rpc.decoding import MalformedRequestError, decoder
 from quorate.rpc.methods import SMALL_BYTES_MAX, UNKNOWN, every_id
 from quorate.rpc.peers import address_of
 from quorate.rpc.places import CallPlaces
@@ -58,6 +59,8 @@ Answering: TypeAlias = "Callable[[Any, Context], AsyncGenerator[Any]]"
 Stream: TypeAlias = "Callable[[AsyncIterator[Any], Context], AsyncGenerator[Any]]"
 FORWARDED_PRINCIPAL: Final = "quorate-forwarded-principal"
 
+# A refusal names the caller, the method and the rights that it needs.
+_REFUSAL_SHOWN_MAX: Final = 500
 _NOBODY: Final = Caller(ANONYMOUS)
 # Who calls, for the services behind the interceptor; without one everybody is anonymous.
 CALLER: ContextVar[Caller] = ContextVar("caller", default=_NOBODY)
@@ -190,9 +193,12 @@ class _Guard:
 
         async def counted(requests: AsyncIterator[Any], context: Context) -> AsyncGenerator[Any]:
             await self._enter(context)
-            async with aclosing(inner(requests, context)) as responses:
-                async for response in responses:
-                    yield response
+            try:
+                async with aclosing(inner(requests, context)) as responses:
+                    async for response in responses:
+                        yield response
+            except MalformedRequestError as error:
+                await self._refuse_malformed(error, context)
 
         return counted
 
@@ -236,8 +242,12 @@ class _Guard:
         try:
             return decode(data)
         except ValueError as error:
-            log.info("refused: %s", error, extra={"repeats": self._method})
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            await self._refuse_malformed(error, context)
+
+    async def _refuse_malformed(self, error: ValueError, context: Context) -> Never:
+        log.info("refused: %s", shown(str(error)), extra={"repeats": self._method})
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        raise error
 
     async def _hold(self, place: Place, size: int, context: Context) -> None:
         try:
@@ -387,12 +397,14 @@ async def _refuse(context: Context, refusal: CallRefusal) -> Never:
 
 
 def _log_refusal(refusal: CallRefusal, peer: str) -> None:
-    # Where a bound is told, the words have numbers in them that differ from call to call.
-    about = {"repeats": refusal.message if refusal.metadata else refusal.reason}
+    # The words have a caller's name in them, or numbers that differ from call to call.
+    named = refusal.metadata.get
+    key = (refusal.reason, named("method"), shown(named("principal", "")))
+    about: dict[str, object] = {"repeats": key}
     address = address_of(peer)
     if address is not None:
         about["host"] = address[0]
-    log.info("refused: %s", refusal.message, extra=about)
+    log.info("refused: %s", shown(refusal.message, _REFUSAL_SHOWN_MAX), extra=about)
 
 
 def _principal_of(certificate: bytes) -> str:

@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from quorate.rpc.methods import MethodRow
 
 
+class MalformedRequestError(ValueError):
+    """A message that is none of its method's; the words say what is wrong with it."""
+
+
 def decoder(method: str, row: MethodRow, decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    """How this method's requests are read; ValueError says what is wrong with one.
+    """How this method's requests are read; raises MalformedRequestError.
 
     Those of a sized one come with the number of their bytes, which protobuf takes long to tell
     again.
@@ -27,14 +31,15 @@ def decoder(method: str, row: MethodRow, decode: Callable[[bytes], Any]) -> Call
 
     def decode_checked(data: bytes) -> Any:  # noqa: ANN401 - messages of several services
         if len(data) > limit:
-            raise ValueError(
+            raise MalformedRequestError(
                 f"the request has {len(data)} bytes, and {method[1:]} takes {limit} at most: send "
                 "it in parts"
             )
         try:
             return decode(data)
         except DecodeError:
-            raise ValueError(f"these {len(data)} bytes are no request of {method[1:]}") from None
+            problem = f"these {len(data)} bytes are no request of {method[1:]}"
+            raise MalformedRequestError(problem) from None
 
     if not row.is_sized:
         return decode_checked

@@ -50,6 +50,14 @@ class _HealthServicer(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
             await context.abort(grpc.StatusCode.NOT_FOUND, words)
         return health_pb2.HealthCheckResponse(status=self._statuses[request.service])
 
+    async def List(
+        self, request: health_pb2.HealthListRequest, context: Context
+    ) -> health_pb2.HealthListResponse:
+        del request, context
+        answer = health_pb2.HealthCheckResponse
+        statuses = {name: answer(status=status) for name, status in self._statuses.items()}
+        return health_pb2.HealthListResponse(statuses=statuses)
+
     async def Watch(
         self, request: health_pb2.HealthCheckRequest, context: Context
     ) -> AsyncGenerator[health_pb2.HealthCheckResponse]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import grpc
 import grpc.aio
 
+from quorate.records.legible import shown
 from quorate.rpc.refusals import handshake_words, words_of
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 # The client's own words.
 log = logging.getLogger("quorate.rpc.raft_client")
 ADDRESSES_MAX: Final = 256
-WORDS_MAX: Final = 300
+# Our words, with some of the peer's.
+WORDS_MAX: Final = 500
 
 
 class PeerOutcomes:
@@ -77,14 +79,17 @@ class PeerOutcomes:
 
     def _warn(self, peer: Peer, words: str) -> None:
         """Once, until something else is wrong or an answer came (rule 32)."""
+        words = shown(words, WORDS_MAX)
         if self._warned.get((peer.host, peer.port)) != words:
             _keep(self._warned, peer, words)
-            log.warning("node %s cannot be called: %s", peer.node_id, words)
+            # A peer that has other words each time must not fill the log.
+            about = {"repeats": ("node cannot be called", peer.node_id)}
+            log.warning("node %s cannot be called: %s", peer.node_id, words, extra=about)
 
 
 def _keep(kept: OrderedDict[tuple[str, int], str], peer: Peer, words: str) -> None:
     address = (peer.host, peer.port)
-    kept[address] = words[:WORDS_MAX]
+    kept[address] = shown(words, WORDS_MAX)
     kept.move_to_end(address)
     if len(kept) > ADDRESSES_MAX:
         kept.popitem(last=False)

@@ -22,6 +22,7 @@ from quorate.raft import messages as m
 from quorate.raft.api import CallFailure, Peer, ProbeLeader, SendRequest
 from quorate.raft.peer_identity import addressed
 from quorate.records.ids import ReplicaKey
+from quorate.records.legible import shown
 from quorate.rpc import convert_raft as convert
 from quorate.rpc.by_callback import answers_to
 from quorate.rpc.channels import connect_ms, fetch_spans
@@ -274,7 +275,8 @@ class RaftClient:
         try:
             await answers_to(stream, take, begin)
         except grpc.aio.AioRpcError as error:
-            log.debug("Fetch stream to node %s broke: %s", link.peer.node_id, error.details())
+            words = shown(error.details() or "")
+            log.debug("Fetch stream to node %s broke: %s", link.peer.node_id, words)
             self._failed(link, error, ReplicaKey(link.peer.node_id))
         finally:
             # A newer stream may have begun meanwhile only after this one was given up here.

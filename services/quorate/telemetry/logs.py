@@ -13,6 +13,14 @@ in the field `repeats`: of one key a line a minute is written, with the number o
 before it (rule 32). The key is no part of the line:
 
     log.info("refused: %s", why, extra={"repeats": why})
+
+Keys have no numbers and no peer's text in them. Should one have them all the same,
+`PLACE_LINES_MAX` bounds the lines with keys that one statement writes in a minute. A statement that
+logs events of several kinds has the kind in the field `topic`, so that one kind does not silence
+the others.
+
+A peer's text is shortened where it is logged (`records/legible.py`). Every value is bounded here,
+and characters that move a terminal or hide are escaped.
 """
 
 from __future__ import annotations
@@ -27,6 +35,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.process.queued_output import lines_dropped, queued_stderr
+from quorate.records.legible import UNSEEN
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
@@ -36,9 +45,16 @@ if TYPE_CHECKING:
 Field: TypeAlias = str | int | float | bool | None
 
 REPEATS: Final = "repeats"
+TOPIC: Final = "topic"
 LEFT_OUT: Final = "left_out"
 PERIOD_S: Final = 60.0
 KEYS_MAX: Final = 1000
+# Lines with keys that one statement writes in a period, whatever the keys.
+PLACE_LINES_MAX: Final = 240
+# Of a key that is text, so much is compared and kept.
+_KEY_CHARS_MAX: Final = 200
+# Characters of one value; of a longer one its beginning and its end are written.
+VALUE_CHARS_MAX: Final = 16 * 1024
 # Libraries that write a line or a traceback for each thing that goes wrong, and know no keys.
 _CHATTY: Final = ("grpc", "asyncio", "opentelemetry")
 
@@ -48,6 +64,7 @@ _RESERVED = frozenset(vars(logging.makeLogRecord({}))) | {
     "asctime",
     "taskName",
     REPEATS,
+    TOPIC,
 }
 
 
@@ -94,6 +111,15 @@ class _Said:
     left_out: int = 0
 
 
+@dataclass(slots=True)
+class _Place:
+    """The lines with keys that one statement wrote since `begun_s`, and those that it could not."""
+
+    begun_s: float
+    lines: int = 0
+    left_out: int = 0
+
+
 class RepeatFilter(logging.Filter):
     """Lets one line of each key through in a period, and counts the others."""
 
@@ -101,6 +127,8 @@ class RepeatFilter(logging.Filter):
         super().__init__()
         self._now_s = now_s
         self._said: dict[object, _Said] = {}
+        # As many as there are statements with keys, and topics.
+        self._places: dict[object, _Place] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is written; then it says how many before it were not."""
@@ -111,17 +139,33 @@ class RepeatFilter(logging.Filter):
             kind = record.exc_info[0] if record.exc_info else None
             key = (record.name, record.lineno, kind)
         now_s = self._now_s()
+        key = _bounded_key(key)
         said = self._said.get(key)
-        if said is None:
-            self._begin(key, now_s)
-        elif now_s - said.at_s < PERIOD_S:
+        if said is not None and now_s - said.at_s < PERIOD_S:
             said.left_out += 1
             return False
+        place = self._place_of(record, now_s)
+        if place.lines >= PLACE_LINES_MAX:
+            place.left_out += 1
+            return False
+        place.lines += 1
+        left_out, place.left_out = place.left_out, 0
+        if said is None:
+            self._begin(key, now_s)
         else:
-            if said.left_out:
-                setattr(record, LEFT_OUT, said.left_out)
+            left_out += said.left_out
             said.at_s, said.left_out = now_s, 0
+        if left_out:
+            setattr(record, LEFT_OUT, left_out)
         return True
+
+    def _place_of(self, record: logging.LogRecord, now_s: float) -> _Place:
+        where = (record.name, record.lineno, getattr(record, TOPIC, None))
+        place = self._places.get(where)
+        if place is None or now_s - place.begun_s >= PERIOD_S:
+            left_out = 0 if place is None else place.left_out
+            place = self._places[where] = _Place(now_s, left_out=left_out)
+        return place
 
     def _begin(self, key: object, now_s: float) -> None:
         """A new key takes the place of the one that is known for longest."""
@@ -130,8 +174,29 @@ class RepeatFilter(logging.Filter):
         self._said[key] = _Said(now_s)
 
 
+def _bounded_key(key: object) -> object:
+    if isinstance(key, tuple):
+        return tuple(map(_bounded_key, key))
+    return key[:_KEY_CHARS_MAX] if isinstance(key, str | bytes) else key
+
+
+def _bounded(text: str) -> str:
+    """A value as long as a line may have it."""
+    excess = len(text) - VALUE_CHARS_MAX
+    if excess <= 0:
+        return text
+    half = VALUE_CHARS_MAX // 2
+    return f"{text[:half]} [{excess} characters left out] {text[-half:]}"
+
+
+def _escaped(line: str) -> str:
+    """The line with characters that a terminal obeys or hides as JSON's escapes."""
+    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+
+
 def _json(line: Mapping[str, object]) -> str:
-    return json.dumps(line, default=str, ensure_ascii=False)
+    bounded = {key: _bounded(v) if isinstance(v, str) else v for key, v in line.items()}
+    return _escaped(json.dumps(bounded, default=str, ensure_ascii=False))
 
 
 def _key_value(line: Mapping[str, object]) -> str:
@@ -142,9 +207,9 @@ def _quoted(value: object) -> str:
     """`value` as a word, or as a JSON string where a reader could not tell where it ends."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
-    text = str(value)
+    text = _bounded(str(value))
     is_word = text.isprintable() and text != "" and not any(mark in text for mark in ' "=')
-    return text if is_word else json.dumps(text, ensure_ascii=False)
+    return text if is_word else _escaped(json.dumps(text, ensure_ascii=False))
 
 
 def loss_line(formatter: logging.Formatter, lines: int) -> str:

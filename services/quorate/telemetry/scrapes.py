@@ -6,9 +6,12 @@ one, so that a scrape comes through however many connections stand idle.
 
 from __future__ import annotations
 
+import io
+import logging
 import socket
 import threading
 import time
+import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -16,6 +19,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+log = logging.getLogger(__name__)
 CONNECTIONS_MAX: Final = 16
 # For this long a client may say nothing, or leave its answer unread.
 SILENCE_S: Final = 5.0
@@ -27,8 +31,24 @@ _SHORTAGE_PAUSE_S: Final = 0.2
 class _Handler(WSGIRequestHandler):
     timeout = SILENCE_S
 
+    def handle(self) -> None:
+        # wsgiref writes a traceback there for each client that does not read its answer.
+        self._errors = io.StringIO()
+        super().handle()
+        complain(self._errors.getvalue())
+
+    def get_stderr(self) -> io.StringIO:
+        """What of a request fails is told once, not at each."""
+        return self._errors
+
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401
         """A scrape is nothing to tell of."""
+
+
+def complain(words: str) -> None:
+    """Report a scrape that failed, once a minute: any client of the port can repeat it."""
+    if words:
+        log.warning("a scrape failed: %s", words, extra={"repeats": "scrape"})
 
 
 class ScrapeServer(WSGIServer):
@@ -76,6 +96,8 @@ class ScrapeServer(WSGIServer):
             # The connection may break, be silent for too long, or have to make room.
             with suppress(OSError):
                 self.finish_request(request, client_address)
+        except Exception:
+            complain(traceback.format_exc())
         finally:
             self._ended(request)
 

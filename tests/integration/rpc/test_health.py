@@ -42,6 +42,26 @@ async def test_each_service_says_what_it_was_told() -> None:
         await health.stop()
 
 
+async def test_all_services_are_listed_with_what_they_say(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    health = HealthServer(chosen())
+    port = await health.start(HOST, 0)
+    try:
+        await health.set(READINESS, serving=True)
+        async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:
+            answer = await health_pb2_grpc.HealthStub(channel).List(health_pb2.HealthListRequest())
+    finally:
+        await health.stop()
+    assert {name: one.status for name, one in answer.statuses.items()} == {
+        "": STATUS.SERVING,
+        LIVENESS: STATUS.NOT_SERVING,
+        READINESS: STATUS.SERVING,
+        STARTUP: STATUS.NOT_SERVING,
+    }
+    assert not caplog.records
+
+
 async def test_a_taken_port_is_an_error_that_names_it() -> None:
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]

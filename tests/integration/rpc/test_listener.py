@@ -128,7 +128,7 @@ async def test_one_connection_holds_a_thousand_calls_at_most() -> None:
 
 
 async def send_noise(channel: grpc.aio.Channel, method: str) -> None:
-    if method.endswith(("Fetch", "Stream")):
+    if method.endswith(("Fetch", "Stream", "Info")):
         stream: Any = channel.stream_stream(method)(timeout=60)
         await stream.write(b"\xff\xff")
         await stream.read()
@@ -144,6 +144,7 @@ async def send_noise(channel: grpc.aio.Channel, method: str) -> None:
         "/quorate.raft.v1.Raft/Fetch",
         "/quorate.controller.v1.Controller/Write",
         "/quorate.controller.v1.Controller/WriteStream",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
     ],
 )
 async def test_what_cannot_be_decoded_is_refused_in_one_line(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from quorate.admin.calls import CallLog
 from quorate.rpc.admin_server import METHODS, CallRecord
+from quorate.telemetry.logs import RepeatFilter
 
 if TYPE_CHECKING:
     import pytest
@@ -44,6 +45,21 @@ def test_a_call_is_told_with_who_asked_and_counted_by_outcome(
     durations = "quorate_admin_call_duration_seconds"
     assert calls.registry.get_sample_value(f"{durations}_count", labels) == 3
     assert calls.registry.get_sample_value(f"{durations}_sum", labels) == 1.25
+
+
+def test_changes_are_a_line_each_and_what_may_be_repeated_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "quorate.admin.calls")
+    calls = CallLog(2)
+    change = CallRecord("AddRaftVoter", "User:a", "ipv4:1", "", "OK", "", 0.5)
+    description = CallRecord("DescribeQuorum", "User:a", "ipv4:1", "", "OK", "", 0.5)
+    refused = CallRecord("AddRaftVoter", "User:b", "ipv4:1", "", "VOTER_LAGGING", "behind", 0.5)
+    for call in (change, description, refused) * 3:
+        calls.record(call)
+    is_new = RepeatFilter().filter
+    written = [line.__dict__["method"] for line in caplog.records if is_new(line)]
+    assert sorted(written) == [*["AddRaftVoter"] * 4, "DescribeQuorum"]
 
 
 def test_a_call_that_nobody_made_yet_is_counted_as_none() -> None:

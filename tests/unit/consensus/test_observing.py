@@ -156,6 +156,18 @@ def test_notes_are_logged_as_they_read_with_the_epoch_of_the_step(
     assert (line.__dict__["epoch"], line.__dict__["repeats"]) == (4, (4, RESIGNED.text))
 
 
+def test_a_note_with_a_peers_text_is_bounded_and_repeats_by_its_kind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    note = Note(NoteKind.REFUSED_BY_PEER, "refused: " + "\x9b" * 100_000, {})
+    NoteLog(lambda: Epoch(4)).stepped(None, api.Update((), None, (note,)))
+    (line,) = caplog.records
+    assert line.getMessage().isprintable()
+    assert len(line.getMessage()) < 1100
+    assert line.__dict__["topic"] is NoteKind.REFUSED_BY_PEER
+
+
 def test_notes_are_logged_in_the_context_of_their_step_and_nothing_else_is_in_it() -> None:
     entered: list[str] = []
 

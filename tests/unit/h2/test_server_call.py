@@ -14,6 +14,7 @@ from quorate.h2 import frames
 from quorate.h2.frames import H2ErrorCode, frame
 from quorate.h2.headers import block_of
 from quorate.h2.inbox import IN_A_TURN
+from quorate.telemetry.logs import RepeatFilter
 from tests.unit.h2 import peers
 from tests.unit.h2.by_hand import Wire, streaming, unary
 from tests.unit.h2.peers import REQUEST, WHOLE, word
@@ -40,6 +41,18 @@ async def test_an_error_of_a_handler_is_logged_and_told(caplog: pytest.LogCaptur
     assert status[b"grpc-status"] == b"2"
     assert b"oops" in status[b"grpc-message"]
     assert "/some.Service/Call" in caplog.text
+
+
+async def test_a_handler_that_fails_at_each_call_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fail(request: bytes, context: Any) -> bytes:  # noqa: ANN401
+        raise LookupError(request)
+
+    for text in (b"one", b"another"):
+        await served(unary(fail), text)
+    is_new = RepeatFilter().filter
+    assert [is_new(line) for line in caplog.records] == [True, False]
 
 
 async def test_a_call_without_a_request_is_refused() -> None:

@@ -10,6 +10,9 @@ import pytest
 from quorate.telemetry import tracing
 from quorate.telemetry.logs import (
     KEYS_MAX,
+    PERIOD_S,
+    PLACE_LINES_MAX,
+    VALUE_CHARS_MAX,
     Field,
     LogFormat,
     RepeatFilter,
@@ -60,6 +63,8 @@ def test_a_json_line_keeps_the_types_of_its_fields() -> None:
         ('say "so"', '"say \\"so\\""'),
         ("first\nsecond", '"first\\nsecond"'),
         ("größer", "größer"),
+        ("\x9b2J", '"\\u009b2J"'),
+        ("a\u202eb", '"a\\u202eb"'),
         (True, "true"),
         (1.5, "1.5"),
     ],
@@ -145,9 +150,53 @@ def test_each_key_repeats_for_itself_and_a_line_without_key_always_is_written() 
 def test_keys_that_callers_choose_do_not_add_up() -> None:
     repeats = RepeatFilter(Clock())
     for number in range(KEYS_MAX + 1):
-        assert repeats.filter(record("x", repeats=number))
+        assert repeats.filter(record("x", repeats=number, lineno=number))
     assert repeats.filter(record("x", repeats=0))
     assert not repeats.filter(record("x", repeats=KEYS_MAX))
+
+
+def test_keys_that_a_peer_varies_are_bounded_for_each_statement() -> None:
+    clock = Clock()
+    repeats = RepeatFilter(clock)
+    lines = [record("x", repeats=number) for number in range(3 * PLACE_LINES_MAX)]
+    assert [repeats.filter(line) for line in lines].count(True) == PLACE_LINES_MAX
+    clock.now_s = PERIOD_S
+    line = record("x", repeats="another")
+    assert repeats.filter(line)
+    assert vars(line)["left_out"] == 2 * PLACE_LINES_MAX
+
+
+def test_one_topic_of_a_statement_does_not_silence_another() -> None:
+    repeats = RepeatFilter(Clock())
+    for number in range(2 * PLACE_LINES_MAX):
+        repeats.filter(record("refused", repeats=number, topic="votes"))
+    line = record("leads", repeats="leads", topic="roles")
+    assert repeats.filter(line)
+    assert "topic" not in StructuredFormatter(LogFormat.KEY_VALUE, {}).format(line)
+
+
+def test_a_long_key_takes_little_memory() -> None:
+    repeats = RepeatFilter(Clock())
+    long = "k" * 100_000
+    assert repeats.filter(record("x", repeats=long))
+    assert not repeats.filter(record("x", repeats=f"{long}!"))
+    assert len(repr(repeats._said)) < 1000
+
+
+@pytest.mark.parametrize("log_format", LogFormat)
+def test_a_value_is_bounded_and_keeps_its_beginning_and_its_end(log_format: LogFormat) -> None:
+    text = "first " + "." * 10 * VALUE_CHARS_MAX + " last"
+    line = StructuredFormatter(log_format, {}).format(record("%s", text))
+    assert len(line) < VALUE_CHARS_MAX + 500
+    assert "first ..." in line
+    assert " characters left out] ..." in line
+    assert "... last" in line
+
+
+def test_json_escapes_what_a_terminal_obeys() -> None:
+    line = StructuredFormatter(LogFormat.JSON, {}).format(record("x", peer="\x9b2J\u2028"))
+    assert line.isprintable()
+    assert json.loads(line)["peer"] == "\x9b2J\u2028"
 
 
 def test_a_library_that_logs_each_failed_call_is_held_to_one_traceback_of_a_kind() -> None:
