@@ -249,8 +249,11 @@ def prepare(quorum: LocalQuorum, overrides: Mapping[str, str] | None = None) -> 
 
 def format_node(metadata_dir: Path, meta: MetaProperties, voters: VoterSet | None) -> None:
     """Format one directory at the latest metadata.version; without voters for an observer."""
+    fs = OsFileSystem()
+    # By itself, so that it is this user's alone.
+    fs.make_dirs(str(metadata_dir))
     format_directory(
-        OsFileSystem(),
+        fs,
         str(metadata_dir),
         Formatting(meta=meta, records=bootstrap_records({}), voters=voters),
         timestamp_ms=time.time_ns() // 1_000_000,

@@ -30,7 +30,7 @@ from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.numbers import is_whole_number, whole_number
 from quorate.settings.properties import NODE_ID_MAX, ConfigError, parse_address
-from quorate.storage.errors import DirectoryInUseError, StorageError
+from quorate.storage.errors import DirectoryInUseError, StorageError, problem_of
 from quorate.storage.files import OsFileSystem
 from quorate.storage.formatting import Formatting, format_directory
 from quorate.storage.layout import LOG_DIR, META_PROPERTIES
@@ -164,7 +164,7 @@ def format_storage(arguments: argparse.Namespace) -> int:
     except (CommandError, ConfigError, StorageError) as error:
         return fail(str(error))
     except OSError as error:
-        return fail(f"{error.filename or where}: {error.strerror}")
+        return fail(problem_of(error, where))
     return 0
 
 
@@ -391,7 +391,7 @@ def _why_no_start(fs: OsFileSystem, config: ControllerConfig) -> list[str]:
     except StorageError as error:
         return [str(error)]
     except OSError as error:
-        return [f"{error.filename or directory}: {error.strerror}"]
+        return [problem_of(error, directory)]
     return []
 
 

@@ -21,7 +21,7 @@ from quorate.settings.regular_files import UnfitFileError, open_regular
 from quorate.storage import layout
 from quorate.storage.backup import local_end, open_source
 from quorate.storage.backup_file import check_backup, digest_of, write_backup
-from quorate.storage.errors import StorageError
+from quorate.storage.errors import StorageError, problem_of
 from quorate.storage.files import OsFileSystem
 from quorate.storage.lock import DirectoryLock
 from quorate.storage.meta import read_meta
@@ -50,7 +50,7 @@ def run_backup(arguments: argparse.Namespace) -> int:
     except (CommandError, ConfigError, StorageError) as error:
         return fail(str(error))
     except OSError as error:
-        return fail(f"{error.filename or arguments.output}: {error.strerror}")
+        return fail(problem_of(error, arguments.output))
     return 0
 
 
@@ -172,7 +172,7 @@ def run_restore(arguments: argparse.Namespace) -> int:
     except (CommandError, ConfigError, StorageError) as error:
         return fail(str(error))
     except OSError as error:
-        return fail(f"{error.filename or arguments.input}: {error.strerror}")
+        return fail(problem_of(error, arguments.input))
     return 0
 
 

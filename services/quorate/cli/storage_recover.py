@@ -20,7 +20,7 @@ from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
 from quorate.settings.properties import ConfigError
 from quorate.storage import layout
 from quorate.storage.config import StorageConfig
-from quorate.storage.errors import StorageError
+from quorate.storage.errors import StorageError, problem_of
 from quorate.storage.files import OsFileSystem
 from quorate.storage.lock import DirectoryLock
 from quorate.storage.meta import MetaProperties, read_meta
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (CommandError, ConfigError, StorageError) as error:
         return fail(str(error))
     except OSError as error:
-        return fail(f"{error.filename}: {error.strerror}")
+        return fail(problem_of(error, "the directories"))
     if arguments.output == "json":
         print_json(report_fields(report))
     else:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
+import stat
 from typing import Final
 
 from quorate.storage.descriptors import keep_spare
@@ -25,6 +27,25 @@ def descriptor_warning(limit: int) -> str | None:
     return (
         f"the process may open {limit} files, at least {DESCRIPTORS_MIN} are advisable: raise the "
         "limit (ulimit -n, LimitNOFILE)"
+    )
+
+
+def access_warning(directory: str) -> str | None:
+    """A warning where other users may enter the directory, whose log holds passwords.
+
+    A group that the directory hands on to what is made in it (setgid) is a choice: Kubernetes gives
+    volumes to a group that way (`fsGroup`).
+    """
+    try:
+        mode = os.stat(directory).st_mode
+    except OSError:
+        return None
+    is_for_group = mode & stat.S_IRWXG and not mode & stat.S_ISGID
+    if not (mode & stat.S_IRWXO or is_for_group):
+        return None
+    return (
+        f"metadata.log.dir {directory} has mode {stat.S_IMODE(mode):04o}: other users of this "
+        f"machine may read passwords in the log: chmod 700 {directory}"
     )
 
 

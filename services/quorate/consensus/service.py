@@ -24,7 +24,7 @@ from quorate.consensus.hosting import host_metadata
 from quorate.consensus.listeners import Certificates
 from quorate.consensus.loop_watch import LoopWatch
 from quorate.consensus.node import Node
-from quorate.consensus.resources import check_descriptors
+from quorate.consensus.resources import access_warning, check_descriptors
 from quorate.consensus.restarting import Restarts
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.ids import format_uuid
@@ -35,7 +35,7 @@ from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
 from quorate.storage import layout
 from quorate.storage.descriptors import is_shortage
-from quorate.storage.errors import StorageError
+from quorate.storage.errors import StorageError, problem_of
 from quorate.storage.files import OsFileSystem
 from quorate.storage.lock import DirectoryLock
 from quorate.storage.meta import read_meta
@@ -81,6 +81,8 @@ def run_controller(
     few_descriptors = check_descriptors()
     if few_descriptors is not None:
         log.warning(few_descriptors)
+    if (too_open := access_warning(config.log.directory)) is not None:
+        log.warning(too_open)
     lock = DirectoryLock(config.log.directory)
     try:
         certificates = Certificates(config.listeners)
@@ -126,6 +128,8 @@ def _told_apart_by(config: ControllerConfig) -> dict[str, str | int]:
 def _refusal(config: ControllerConfig, error: Exception) -> str:
     if isinstance(error, FileNotFoundError) and not os.path.exists(config.log.directory):
         return f"metadata.log.dir {config.log.directory} does not exist: format it first"
+    if isinstance(error, OSError):
+        return problem_of(error, config.log.directory)
     return str(error)
 
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+import errno
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # The way back for a voter whose promises cannot be known any more.
 START_ANEW: Final = (
@@ -35,3 +41,46 @@ class DamagedSnapshotError(StorageError):
 
 class MisplacedCutError(ValueError):
     """The log cannot be cut at that offset, where no batch begins; nothing has been changed."""
+
+
+_LOCAL: Final = "use a local file system, such as ext4 or XFS"
+# What a file system says to a call that it does not have: NFS without a lock service, CIFS, FUSE.
+UNSUPPORTED: Final = frozenset(
+    {errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+)
+NO_LOCKS: Final = f"this file system has no locks: {_LOCAL}"
+NO_FLUSH: Final = f"this file system cannot flush it: {_LOCAL}"
+_REMEDIES: Final = {
+    errno.EACCES: "give it to the user that runs this process",
+    errno.EPERM: "give it to the user that runs this process",
+    errno.EROFS: "mount the file system writable",
+    errno.ENOSPC: "free space, or enlarge the disk",
+    errno.EDQUOT: "free space, or raise the quota",
+    errno.EIO: "see how the disk is",
+}
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Put the path into an OSError that has none, as those of calls by descriptor."""
+    try:
+        yield
+    except OSError as error:
+        raise named(error, path) from None
+
+
+def named(error: OSError, path: str, remedy: str = "") -> OSError:
+    """The same error with the path of its file; `remedy` is for one of UNSUPPORTED."""
+    if error.filename is not None or error.errno is None:
+        return error
+    words = error.strerror or os.strerror(error.errno)
+    if remedy and error.errno in UNSUPPORTED:
+        words = f"{words}: {remedy}"
+    return OSError(error.errno, words, path)
+
+
+def problem_of(error: OSError, path: str) -> str:
+    """File, what is wrong, and what to do, on one line; `path` where the error names none."""
+    remedy = _REMEDIES.get(error.errno or 0, "")
+    words = error.strerror or str(error)
+    return f"{error.filename or path}: {words}{remedy and f': {remedy}'}"

@@ -13,10 +13,13 @@ from typing import Final, Protocol
 
 from quorate.settings.regular_files import UnfitFileError, open_regular, read_regular
 from quorate.storage.descriptors import open_descriptor, with_spare
-from quorate.storage.errors import StorageError
+from quorate.storage.errors import NO_FLUSH, StorageError, named, naming
 from quorate.storage.layout import TEMPORARY_SUFFIX
 
 COPY_BYTES: Final = 1024 * 1024
+# The log holds passwords of clients and brokers in plain text, as Kafka's does.
+_PRIVATE_MODE: Final = 0o700
+_PARENT_MODE: Final = 0o777
 
 
 class File(Protocol):
@@ -63,7 +66,7 @@ class FileSystem(Protocol):
     def remove(self, path: str) -> None: ...
 
     def make_dirs(self, path: str) -> None:
-        """The directory and its parents; durable on return."""
+        """The directory, for this user only, and its parents; durable on return."""
         ...
 
     def sync_dir(self, path: str) -> None: ...
@@ -74,37 +77,56 @@ class FileSystem(Protocol):
 
 
 class OsFile:
-    """A file of the operating system."""
+    """A file of the operating system. Errors name its path."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, path: str) -> None:
         self._descriptor = descriptor
+        self._path = path
 
     def write_at(self, position: int, data: bytes) -> None:
-        written = os.pwrite(self._descriptor, data, position)
-        while written < len(data):
-            rest = memoryview(data)[written:]
-            written += os.pwrite(self._descriptor, rest, position + written)
+        try:
+            written = os.pwrite(self._descriptor, data, position)
+            while written < len(data):
+                rest = memoryview(data)[written:]
+                written += os.pwrite(self._descriptor, rest, position + written)
+        except OSError as error:
+            raise named(error, self._path) from None
 
     def read_at(self, position: int, size: int) -> bytes:
-        data = os.pread(self._descriptor, size, position)
-        while 0 < len(data) < size:
-            more = os.pread(self._descriptor, size - len(data), position + len(data))
-            if not more:
-                break
-            data += more
+        try:
+            data = os.pread(self._descriptor, size, position)
+            while 0 < len(data) < size:
+                more = os.pread(self._descriptor, size - len(data), position + len(data))
+                if not more:
+                    break
+                data += more
+        except OSError as error:
+            raise named(error, self._path) from None
         return data
 
     def size(self) -> int:
-        return os.fstat(self._descriptor).st_size
+        try:
+            return os.fstat(self._descriptor).st_size
+        except OSError as error:
+            raise named(error, self._path) from None
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
+        try:
+            os.ftruncate(self._descriptor, size)
+        except OSError as error:
+            raise named(error, self._path) from None
 
     def fdatasync(self) -> None:
-        os.fdatasync(self._descriptor)
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            raise named(error, self._path, NO_FLUSH) from None
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        try:
+            os.close(self._descriptor)
+        except OSError as error:
+            raise named(error, self._path) from None
 
 
 class OsFileSystem:
@@ -113,7 +135,7 @@ class OsFileSystem:
     def open(self, path: str, *, create: bool = False) -> OsFile:
         flags = os.O_RDWR
         try:
-            return OsFile(_open(path, flags | os.O_CREAT if create else flags))
+            return OsFile(_open(path, flags | os.O_CREAT if create else flags), path)
         except OSError as error:
             # Snapshots have mode 0400: readable, and never to be written again. A surviving disk
             # may be mounted read-only by somebody who wants to compare it.
@@ -121,11 +143,12 @@ class OsFileSystem:
                 raise
         except UnfitFileError as error:
             raise _unfit(path, error) from error
-        return OsFile(_open(path, os.O_RDONLY))
+        return OsFile(_open(path, os.O_RDONLY), path)
 
     def read(self, path: str) -> bytes:
         try:
-            return with_spare(lambda: read_regular(path))
+            with naming(path):
+                return with_spare(lambda: read_regular(path))
         except UnfitFileError as error:
             raise _unfit(path, error) from error
 
@@ -156,7 +179,8 @@ class OsFileSystem:
             path = os.path.dirname(path)
         for directory in reversed(missing):
             try:
-                os.mkdir(directory)
+                # The last one is ours alone; its parents may hold what others read.
+                os.mkdir(directory, _PRIVATE_MODE if directory == missing[0] else _PARENT_MODE)
             except FileExistsError as error:
                 raise _unfit(directory, "it is no directory") from error
             self.sync_dir(os.path.dirname(directory) or ".")
@@ -165,6 +189,8 @@ class OsFileSystem:
         descriptor = open_descriptor(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            raise named(error, path, NO_FLUSH) from None
         finally:
             os.close(descriptor)
 

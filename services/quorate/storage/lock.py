@@ -12,7 +12,7 @@ import os
 from typing import Self
 
 from quorate.settings.regular_files import UnfitFileError, open_regular
-from quorate.storage.errors import DirectoryInUseError, StorageError
+from quorate.storage.errors import NO_LOCKS, DirectoryInUseError, StorageError, named
 from quorate.storage.layout import LOCK
 
 _PID_BYTES_MAX = 32
@@ -29,8 +29,12 @@ class DirectoryLock:
         """Take the lock. Raises DirectoryInUseError that names the process which holds it."""
         descriptor = self._open(os.O_RDWR | os.O_CREAT)
         self._lock(descriptor, fcntl.LOCK_EX)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            os.close(descriptor)
+            raise named(error, self.path) from None
         self._descriptor = descriptor
 
     def check(self) -> None:
@@ -44,7 +48,8 @@ class DirectoryLock:
 
     def _open(self, flags: int) -> int:
         try:
-            return open_regular(self.path, flags)
+            # Any user who may open it could lock it, and so keep the controller from starting.
+            return open_regular(self.path, flags, 0o600)
         except UnfitFileError as error:
             raise StorageError(f"{self.path}: {error}. Remove it: it is made anew") from error
 
@@ -59,6 +64,9 @@ class DirectoryLock:
                 f"{self.path} is held by {f'process {owner}' if owner else 'another program'}: a "
                 "directory belongs to one process. Stop that one, or use another metadata.log.dir"
             ) from None
+        except OSError as error:
+            os.close(descriptor)
+            raise named(error, self.path, NO_LOCKS) from None
 
     def release(self) -> None:
         """Give the lock back. The file stays, as Kafka's does: removing it would let two in."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import fcntl
 import gc
 import os
 import signal
@@ -10,6 +12,7 @@ import socket
 import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,8 +30,6 @@ from tests.ports import HOST
 from tests.unit.consensus.conftest import eventually
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from quorate.consensus.config import ControllerConfig
 
 WAIT_S = 60
@@ -109,6 +110,35 @@ def test_a_malformed_setting_ends_the_process(
     path = write(tmp_path, {**properties, "node.id": "one"})
     assert main_controller(path) == 1
     assert "node.id is 'one': a whole number is needed" in capsys.readouterr().err
+
+
+def test_a_refusal_of_the_file_system_names_the_file_and_the_remedy(
+    tmp_path: Path,
+    properties: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(descriptor: int, kind: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert main_controller(write(tmp_path, properties)) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    path = f"{properties['metadata.log.dir']}/.lock"
+    assert last.startswith(f"quorate controller: {path}: No locks available: this file system has")
+
+
+def test_a_directory_that_others_may_read_is_warned_about(
+    tmp_path: Path, properties: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, properties)
+    Path(properties["metadata.log.dir"]).chmod(0o700)
+    with DirectoryLock(properties["metadata.log.dir"]):
+        assert main_controller(path) == 1
+        assert "level=warning" not in capsys.readouterr().err
+        Path(properties["metadata.log.dir"]).chmod(0o755)
+        assert main_controller(path) == 1
+    assert "has mode 0755: other users" in capsys.readouterr().err
 
 
 async def test_a_shortage_while_it_begins_is_waited_out(

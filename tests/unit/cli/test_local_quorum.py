@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import stat
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,6 +64,7 @@ def test_a_first_start_writes_properties_and_formats(tmp_path: Path) -> None:
         quorum.cluster_id,
         quorum.directory_ids[1],
     )
+    assert stat.S_IMODE(node.metadata_dir.stat().st_mode) == 0o700
 
 
 def test_a_later_start_resumes_the_same_quorum(tmp_path: Path) -> None:

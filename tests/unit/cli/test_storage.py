@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import stat
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -175,6 +176,12 @@ def test_features_follow_the_metadata_version(run: Format, directory: Path) -> N
         (FeatureLevelRecord(name=name, feature_level=level), 0)
         for name, level in (("metadata.version", 25), ("transaction.version", 2))
     ]
+
+
+def test_a_directory_that_is_formatted_is_for_its_user_alone(run: Format, directory: Path) -> None:
+    assert run("format", "-t", CLUSTER, "-s")[0] == 0
+    for made in (directory, directory / "__cluster_metadata-0"):
+        assert stat.S_IMODE(made.stat().st_mode) == 0o700
 
 
 def test_a_formatted_directory_is_left_alone(run: Format, directory: Path) -> None:
@@ -364,7 +371,8 @@ def test_a_disk_without_space_is_named_and_not_the_settings(
 
     monkeypatch.setattr(os, "pwrite", full)
     status, _, err = run("format", "-t", CLUSTER, "-s")
-    assert (status, err) == (1, f"error: {directory}: No space left on device\n")
+    problem = f"{directory}/.lock: No space left on device: free space, or enlarge the disk"
+    assert (status, err) == (1, f"error: {problem}\n")
 
 
 def test_info_of_another_node_is_a_problem(run: Format, directory: Path) -> None:

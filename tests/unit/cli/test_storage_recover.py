@@ -154,7 +154,7 @@ def test_a_recovery_that_was_interrupted_goes_on(
         assert run(*flags(directories[1]), "--execute") == (
             1,
             "",
-            "error: the disk: Input/output error\n",
+            "error: the disk: Input/output error: see how the disk is\n",
         )
     _, out, _ = run(*flags(directories[1], directories[2]))
     assert f"A recovery of {directories[1]} was interrupted: it goes on." in out

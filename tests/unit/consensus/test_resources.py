@@ -5,9 +5,12 @@ from __future__ import annotations
 import resource
 from typing import TYPE_CHECKING
 
+import pytest
+
 from quorate.consensus.resources import (
     DESCRIPTORS_MIN,
     DiskSpace,
+    access_warning,
     check_descriptors,
     descriptor_warning,
 )
@@ -46,3 +49,21 @@ def test_the_disk_of_the_directory_is_measured(tmp_path: Path) -> None:
     space = DiskSpace(str(tmp_path), 0)
     assert space.look() is None
     assert space.free_bytes > 0
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o2770, 0o2750])
+def test_a_directory_for_its_user_or_its_volumes_group_is_no_warning(
+    tmp_path: Path, mode: int
+) -> None:
+    tmp_path.chmod(mode)
+    assert access_warning(str(tmp_path)) is None
+    assert access_warning(str(tmp_path / "missing")) is None
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o750, 0o701, 0o2775, 0o777])
+def test_a_directory_that_others_may_enter_is_warned_about(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
+    warning = access_warning(str(tmp_path))
+    assert warning is not None
+    assert f"has mode {mode:04o}" in warning
+    assert warning.endswith(f"chmod 700 {tmp_path}")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from typing import TYPE_CHECKING
 
 import pytest
 
 from quorate.storage.files import (
+    OsFile,
     OsFileSystem,
     parent,
     remove_durably,
@@ -18,6 +20,7 @@ from quorate.storage.files import (
 from .conftest import Crashed, Replica
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 FS = OsFileSystem()
@@ -119,3 +122,57 @@ def test_an_atomic_write_leaves_the_old_or_the_new_bytes() -> None:
             assert calls > 4
         replica.revive()
         assert replica.disk.read("/data/x") in (b"old", b"new")
+
+
+CALLS: dict[str, Callable[[OsFile], object]] = {
+    "pwrite": lambda file: file.write_at(0, b"a"),
+    "pread": lambda file: file.read_at(0, 1),
+    "fstat": lambda file: file.size(),
+    "ftruncate": lambda file: file.truncate(0),
+    "fdatasync": lambda file: file.fdatasync(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_error_names_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path = str(tmp_path / "a")
+    file = FS.open(path, create=True)
+    monkeypatch.setattr(os, name, failing(errno.EIO))
+    with pytest.raises(OSError, match="Input/output error") as raised:
+        CALLS[name](file)
+    assert (raised.value.errno, raised.value.filename) == (errno.EIO, path)
+    monkeypatch.undo()
+    file.close()
+
+
+def failing(number: int) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_file_system_that_cannot_flush_is_named_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr(os, "fsync", failing(number))
+    with pytest.raises(OSError, match="cannot flush it: use a local file system") as raised:
+        FS.sync_dir(str(tmp_path))
+    assert (raised.value.errno, raised.value.filename) == (number, str(tmp_path))
+    monkeypatch.setattr(os, "fdatasync", failing(number))
+    with pytest.raises(OSError, match="cannot flush it: use a local file system") as raised:
+        write_atomically(FS, str(tmp_path / "a"), b"1")
+    assert raised.value.filename == str(tmp_path / "a.tmp")
+
+
+def test_a_directory_is_made_for_its_user_and_its_parents_as_ever(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        FS.make_dirs(str(tmp_path / "x/y/z"))
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("x", "x/y", "x/y/z")]
+    assert modes == [0o755, 0o755, 0o700]

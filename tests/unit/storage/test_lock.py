@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import stat
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -83,3 +86,37 @@ def test_a_check_names_the_holder_and_leaves_no_file(tmp_path: Path) -> None:
     lock.check()
     assert lock.path == str(tmp_path / ".lock")
     assert (tmp_path / ".lock").read_bytes() == b""
+
+
+@pytest.mark.parametrize("call", ["flock", "lockf"])
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_named_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int
+) -> None:
+    def refuse(descriptor: int, kind: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, call, refuse)
+    before = len(os.listdir("/proc/self/fd"))
+    for act in (DirectoryLock(str(tmp_path)).acquire, DirectoryLock(str(tmp_path)).check):
+        with pytest.raises(OSError, match="this file system has no locks: use a local") as raised:
+            act()
+        assert (raised.value.errno, raised.value.filename) == (number, str(tmp_path / ".lock"))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_full_disk_is_named_where_the_lock_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, data: bytes, offset: int) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+    with pytest.raises(OSError, match="No space left") as raised:
+        DirectoryLock(str(tmp_path)).acquire()
+    assert raised.value.filename == str(tmp_path / ".lock")
+
+
+def test_other_users_cannot_open_the_lock(tmp_path: Path) -> None:
+    with DirectoryLock(str(tmp_path)):
+        assert stat.S_IMODE((tmp_path / ".lock").stat().st_mode) == 0o600
