@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from quorate.settings.properties import environment_name
+from quorate.settings.environment import environment_name
 from quorate.settings.transport import TRANSPORT, Transport
 
 if TYPE_CHECKING:

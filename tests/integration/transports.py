@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from quorate.settings.properties import environment_name
+from quorate.settings.environment import environment_name
 from quorate.settings.transport import DEFAULT_TRANSPORT, TRANSPORT, Transport
 
 if TYPE_CHECKING:

@@ -110,7 +110,7 @@ def topics_to_create(arguments: argparse.Namespace) -> tuple[NewTopic, ...]:
         if given != (USE_DEFAULT, USE_DEFAULT, None) or arguments.config:
             raise CommandError("--file: partitions, replicas and configs stand in the file")
         try:
-            text = read_regular(str(arguments.file), _FILE_BYTES_MAX).decode("utf-8")
+            text = read_regular(str(arguments.file), _FILE_BYTES_MAX).decode("utf-8-sig")
         except OSError as error:
             raise CommandError(f"--file: {arguments.file}: {error.strerror}") from error
         except UnfitFileError as error:

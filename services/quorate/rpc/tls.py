@@ -7,6 +7,7 @@ like a file that was written. Files that cannot be used are logged, and those re
 
 from __future__ import annotations
 
+import codecs
 import datetime as dt
 import logging
 import threading
@@ -167,7 +168,8 @@ def _read_file(path: str, named: str) -> bytes:
     if not path:
         return b""
     try:
-        return read_regular(path)
+        # What looks for a line that begins with `-----BEGIN` would miss the first one.
+        return read_regular(path).removeprefix(codecs.BOM_UTF8)
     except (OSError, UnfitFileError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise TlsError(f"{named}: {reason}: name a readable PEM file") from error

@@ -1,7 +1,8 @@
 """Kafka-style properties: their syntax, and reading typed settings with overrides.
 
 A key may be overridden by the environment: `QUORATE_` and the key in upper case, dots as
-underscores. Every key that is asked for is known; the rest of the file is warned about.
+underscores. Every key that is asked for is known; of the rest, in the file or in the environment, a
+warning is made.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from quorate.settings.environment import environment_name, unread_variables
 from quorate.settings.numbers import INT32_MAX, INT64_MAX, is_whole_number, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ENVIRONMENT_PREFIX: Final = "QUORATE_"
 PORT_MAX: Final = 65_535
 NODE_ID_MAX: Final = INT32_MAX
 _PAIR: Final = re.compile(r"\s*((?:\\.|[^\s=:\\])+)(?:\s*[=:]\s*|\s+|\s*$)(.*)", re.DOTALL)
@@ -106,11 +107,6 @@ def _masked(key: str, value: str) -> str:
     return "[hidden]" if any(word in last for word in _SECRETS) and value else value
 
 
-def environment_name(key: str) -> str:
-    """`QUORATE_NODE_ID` for `node.id`."""
-    return ENVIRONMENT_PREFIX + key.upper().replace(".", "_")
-
-
 class Settings:
     """Typed access to properties; remembers what was asked for and what came of it."""
 
@@ -170,6 +166,11 @@ class Settings:
         return value
 
     def warnings(self) -> tuple[str, ...]:
-        """A sentence for each key of the file that nobody asked for."""
+        """A sentence for each key of the file, and each variable, that no setting reads."""
         unknown = sorted(set(self._properties) - set(self.effective))
-        return tuple(f"{key} is not a setting of this release: it is ignored" for key in unknown)
+        in_file = (f"{key} is not a setting of this release: it is ignored" for key in unknown)
+        reads_listeners = "listeners" in self.effective
+        in_environment = unread_variables(
+            self._environment, self.effective, reads_listeners=reads_listeners
+        )
+        return (*in_file, *in_environment)

@@ -11,7 +11,8 @@ def read_properties(path: str) -> dict[str, str]:
     if not path:
         raise ConfigError("the path is empty: name a readable properties file")
     try:
-        text = read_regular(path).decode()
+        # Editors on Windows begin a file with a byte order mark, which would be part of a key.
+        text = read_regular(path).decode("utf-8-sig")
     except OSError as error:
         problem = f"{path}: {error.strerror}: name a readable properties file"
         raise ConfigError(problem) from error

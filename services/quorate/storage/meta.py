@@ -44,7 +44,7 @@ def encode_meta(meta: MetaProperties) -> bytes:
 def decode_meta(data: bytes) -> MetaProperties:
     """The identity in the file's bytes. Raises ValueError that names the property at fault."""
     properties: dict[str, str] = {}
-    for line in data.decode("utf-8").splitlines():
+    for line in data.decode("utf-8-sig").splitlines():
         if not line.strip() or line.lstrip().startswith(_COMMENTS):
             continue
         match = _PROPERTY.fullmatch(line)

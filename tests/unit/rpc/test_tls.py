@@ -83,6 +83,15 @@ def test_a_new_trust_store_is_a_change_too(store: Store) -> None:
     assert (files.current().generation, files.current().authorities_pem) == (2, bundle)
 
 
+def test_a_byte_order_mark_before_a_certificate_is_skipped(store: Store) -> None:
+    for name in ("tls.pem", "ca.pem"):
+        path = store.folder / name
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    files = TlsFiles(store.settings)
+    assert names(files) == (1, "User:CN=a")
+    assert files.current().authorities_pem == AUTHORITY.pem
+
+
 def test_a_swapped_symbolic_link_is_a_change(tmp_path: Path) -> None:
     for name in ("a", "b"):
         Store(tmp_path / name).put(AUTHORITY.leaf(name))

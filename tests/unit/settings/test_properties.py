@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.settings.environment import environment_name
 from quorate.settings.properties import (
     ConfigError,
     Settings,
-    environment_name,
     format_settings,
     parse_address,
     parse_properties,

@@ -22,3 +22,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         read_properties(str(tmp_path / "missing.properties"))
     with pytest.raises(ConfigError, match=r"^the path is empty: name a readable properties file"):
         read_properties("")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
+    path = tmp_path / "a.properties"
+    path.write_bytes("node.id=1\n".encode("utf-8-sig"))
+    assert read_properties(str(path)) == {"node.id": "1"}

@@ -33,6 +33,10 @@ def test_stock_kafkas_file_is_read() -> None:
     assert decode_meta(encode_meta(META)) == META
 
 
+def test_a_byte_order_mark_before_the_first_key_is_skipped() -> None:
+    assert decode_meta(b"\xef\xbb\xbf" + STOCK.partition(b"UTC 2026\n")[2]) == META
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
