@@ -19,7 +19,8 @@ def seeds_to_try(name: str) -> list[int]:
 @pytest.mark.parametrize("name", list(BUGS))
 def test_the_swarm_catches(name: str) -> None:
     for seed in seeds_to_try(name):
-        if run_seed(seed, bug=name).failure is not None:
+        # A second run would tell the steps of the failure, which nothing here reads.
+        if run_seed(seed, bug=name, lines=0).failure is not None:
             return
     pytest.fail(f"{BUGS[name].what}: not caught within {BUGS[name].within} seeds")
 

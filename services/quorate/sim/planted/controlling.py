@@ -97,7 +97,7 @@ BUGS: Final = (
     Bug(
         "controller-reads-unconfirmed",
         "the controller answers current reads without asking the core (rule 19)",
-        (1, 2),
+        (4,),
         (Patch(Reading, "_current_offset", _unconfirmed),),
     ),
     Bug(

@@ -110,7 +110,7 @@ BUGS: Final = (
     Bug(
         "cleaning-forgets-fetchers",
         "a snapshot is cleaned away under the replica that fetches it (rule 30)",
-        (18,),
+        (5,),
         (Patch(Offering, "pinned", always(answer=frozenset())),),
     ),
     Bug(

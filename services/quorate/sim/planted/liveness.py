@@ -60,7 +60,7 @@ BUGS: Final = (
     Bug(
         "leads-without-a-quorum",
         "a leader leads on although no majority fetches",
-        (7,),
+        (8,),
         (Patch(Leading, "expire", _lead_on),),
     ),
     Bug(
@@ -72,7 +72,7 @@ BUGS: Final = (
     Bug(
         "pre-vote-asked-once",
         "a voter that has lost a pre-vote asks for no other one",
-        (28,),
+        (37,),
         (Patch(Elections, "_draw_retry", _ask_once),),
     ),
     Bug(

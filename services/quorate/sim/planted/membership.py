@@ -163,7 +163,7 @@ BUGS: Final = (
     Bug(
         "second-change-while-pending",
         "a leader begins a change of the voters before the last one is committed",
-        (1795430132,),
+        (13,),
         (Patch(Changes, "why_pending", always(answer=None)),),
     ),
     Bug(
@@ -178,7 +178,7 @@ BUGS: Final = (
     Bug(
         "removed-leader-counts-itself",
         "a leader that has appended its own removal counts its disk for the majority (rule 1)",
-        (20, 24),
+        (24,),
         (Patch(Ends, "of_majority", _end_with_itself),),
     ),
     Bug(
@@ -231,7 +231,7 @@ BUGS: Final = (
     Bug(
         "scaled-away-rejoins-at-once",
         "a voter whose pod is scaled away joins again before its process ends (rule 7)",
-        (1795430755,),
+        (1,),
         (Patch(Joining, "has_left", always(answer=False)),),
         world=_SCALED_AWAY,
     ),
@@ -263,7 +263,7 @@ BUGS: Final = (
     Bug(
         "leave-not-counted",
         "a voter that was given leave to stop is forgotten when the next one asks (decision 0005)",
-        (1, 3),
+        (3,),
         (Patch(Leaving, "_is_here", _forget_leaves),),
         world=_STOPPED_TOGETHER,
     ),
@@ -276,7 +276,7 @@ BUGS: Final = (
     Bug(
         "majority-of-the-set-before",
         "a set of voters is committed by a majority of the set that it replaces",
-        (1,),
+        (6,),
         (Patch(Ends, "of_majority", _of_committed_set),),
     ),
     Bug(

@@ -48,13 +48,13 @@ BUGS: Final = (
     Bug(
         "serves-another-cluster",
         "a leader answers fetches of another cluster (rule 27)",
-        (12,),
+        (13,),
         (Patch(Leading, "_reason_to_refuse", _serve_any_cluster),),
     ),
     Bug(
         "another-cluster-announces",
         "a voter hears of its leader from another cluster (rule 27)",
-        (16,),
+        (18,),
         (Patch(Announcements, "_reason_to_refuse", _believe_any_cluster),),
     ),
     Bug(

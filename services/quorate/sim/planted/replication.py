@@ -135,7 +135,7 @@ BUGS: Final = (
     Bug(
         "divergence-ignored",
         "a replica with another epoch at its end is served as if it had the leader's log",
-        (1,),
+        (2,),
         (Patch(LogState, "validate", _overlook),),
     ),
     Bug(
@@ -163,7 +163,7 @@ BUGS: Final = (
     Bug(
         "view-of-arrival",
         "whether a replica is served as a voter is decided at its first Fetch (rule 3)",
-        (6,),
+        (9,),
         (Patch(Serving, "_serve", _serve_view_of_arrival),),
     ),
     Bug(

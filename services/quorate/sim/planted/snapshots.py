@@ -126,7 +126,7 @@ BUGS: Final = (
     Bug(
         "install-keeps-voters",
         "a log that restarts at a snapshot keeps the voters of before",
-        (6,),
+        (8,),
         (Patch(LogState, "restart_at", _restart_without_voters),),
     ),
 )
