@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.interop.class_archive import with_archive
 from tests.interop.stock_kafka import StockKafka
 from tools.fetch_kafka import is_complete, jars_folder
 
@@ -22,7 +23,7 @@ def stock() -> StockKafka:
     """The jars that `make kafka` copies; without them the test fails in CI and skips elsewhere."""
     folder = jars_folder(os.environ)
     if is_complete(folder):
-        return StockKafka(folder)
+        return with_archive(StockKafka(folder))
     problem = f"stock Kafka is needed, and {folder} does not hold it: make interop"
     if os.environ.get("CI") == "true":
         pytest.fail(problem)
