@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=24,
         metavar="N",
-        help="simulate seeds 1 to N, and look for planted bugs in as many (default 24)",
+        help="simulate seeds 1 to N, at least 12 (default 24)",
     )
     _add_chaos_options(group)
     group.addoption(
