@@ -8,40 +8,25 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.e2e.commands import CommandFailedError, run
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.e2e.api_proxy import ApiProxy
 
 CHART: Final = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "quorate"
 # A pod may need a minute on a busy machine, and some come one after the other.
 READY_WITHIN_S: Final = 300
 POLL_S: Final = 0.5
-COMMAND_S: Final = 600
 LAG_MS_MAX: Final = 2_000
 _EVENTS: Final = ("get", "events", "--sort-by", ".lastTimestamp", "--field-selector")
-
-
-class CommandFailedError(Exception):
-    """A command ended with another status than 0; the message has what it said."""
-
-
-def run(*command: str, text: str | None = None, timeout_s: float = COMMAND_S) -> str:
-    """What the command says on stdout. Raises CommandFailedError."""
-    try:
-        done = subprocess.run(
-            command, input=text, capture_output=True, text=True, check=False, timeout=timeout_s
-        )
-    except subprocess.TimeoutExpired as error:
-        raise CommandFailedError(f"{' '.join(command)}: not done in {timeout_s} s") from error
-    if done.returncode != 0:
-        raise CommandFailedError(f"{' '.join(command)}: {done.stderr.strip() or done.stdout}")
-    return done.stdout
 
 
 def wait_for(what: str, within_s: float, look: Callable[[], bool | str]) -> float:
@@ -78,20 +63,24 @@ def is_running(pod: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A namespace, and the image that is installed into it."""
+    """A namespace, the image that is installed into it, and what reads from the API server."""
 
     namespace: str
     image: str
+    api: ApiProxy
 
     def kubectl(self, *words: str, text: str | None = None, namespaced: bool = True) -> str:
         """One command. Raises CommandFailedError."""
         scope = ("--namespace", self.namespace) if namespaced else ()
         return run("kubectl", *scope, *words, text=text)
 
-    def get(self, *words: str) -> dict[str, Any]:
-        """An object, or a list of them."""
-        found: dict[str, Any] = json.loads(self.kubectl("get", *words, "--output", "json"))
-        return found
+    def get(self, kind: str, name: str = "", *, selector: str = "") -> dict[str, Any]:
+        """One object, or a list of them. Raises CommandFailedError."""
+        return self.api.objects(self.namespace, kind, name, selector=selector)
+
+    def logs(self, pod: str) -> str:
+        """The output of a pod's only container. Raises CommandFailedError."""
+        return self.api.read(f"/api/v1/namespaces/{self.namespace}/pods/{pod}/log")
 
     def helm(self, *words: str) -> str:
         """One command. Raises CommandFailedError."""
@@ -100,7 +89,7 @@ class Cluster:
     def metrics(self, pod: str, port: int) -> str:
         """What Prometheus would read of a pod, through the API server."""
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}:{port}/proxy/metrics"
-        return self.kubectl("get", "--raw", path, namespaced=False)
+        return self.api.read(path)
 
     def release(self, name: str, *values: str) -> Release:
         """A release of the chart that is not installed yet; `values` are `key=value`."""
@@ -193,18 +182,18 @@ class Release:
         wait_for(
             "no pod is left",
             READY_WITHIN_S,
-            lambda: not self.cluster.get("pods", "--selector", selector)["items"],
+            lambda: not self.cluster.get("pods", selector=selector)["items"],
         )
 
     def pods(self) -> list[dict[str, Any]]:
         """The controllers' pods by ordinal."""
-        found = self.cluster.get("pods", "--selector", self.controllers)
+        found = self.cluster.get("pods", selector=self.controllers)
         items: list[dict[str, Any]] = found["items"]
         return sorted(items, key=lambda pod: int(pod["metadata"]["name"].rpartition("-")[2]))
 
     def pod(self, ordinal: int) -> dict[str, Any]:
         """One controller's pod."""
-        return self.cluster.get("pod", f"{self.fullname}-{ordinal}")
+        return self.cluster.get("pods", f"{self.fullname}-{ordinal}")
 
     def node_of(self, ordinal: int) -> str:
         """Where it runs."""

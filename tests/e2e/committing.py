@@ -95,7 +95,7 @@ class Committing:
 
     def acknowledged(self) -> list[tuple[str, int, float]]:
         """What was acknowledged, in order: key, value, when."""
-        text = self._release.cluster.kubectl("logs", self._name)
+        text = self._release.cluster.logs(self._name)
         return [
             (found[1], int(found[2]), float(found[3]))
             for found in re.finditer(r"^(e2e\S+) (\d+) ([\d.]+)$", text, re.MULTILINE)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.e2e.api_proxy import ApiProxy
 from tests.e2e.cluster import Cluster
 from tests.e2e.nodes import Nodes
 
@@ -62,6 +63,13 @@ def turn(
 
 
 @pytest.fixture(scope="session")
+def api() -> Iterator[ApiProxy]:
+    """Reads from the API server."""
+    with ApiProxy() as api:
+        yield api
+
+
+@pytest.fixture(scope="session")
 def image(request: pytest.FixtureRequest) -> str:
     """The image's name, once it is on the nodes."""
     name: str = request.config.getoption("--image")
@@ -110,9 +118,11 @@ def jaeger(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def cluster(turn: None, image: str, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def cluster(
+    turn: None, image: str, api: ApiProxy, request: pytest.FixtureRequest
+) -> Iterator[Cluster]:
     """A namespace of the test's own; a failed test first shows what is in it."""
-    cluster = Cluster(namespace=f"e2e-{secrets.token_hex(4)}", image=image)
+    cluster = Cluster(namespace=f"e2e-{secrets.token_hex(4)}", image=image, api=api)
     cluster.kubectl("create", "namespace", cluster.namespace, namespaced=False)
     # What the chart promises is enforced here: a pod that wants more is not let in.
     standard = "pod-security.kubernetes.io/enforce=restricted"

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tests.e2e.cluster import run
+from tests.e2e.commands import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,20 +27,25 @@ class Operator:
 
     def conditions(self) -> dict[str, tuple[bool, str]]:
         """Status and reason of each condition."""
-        found = self.release.cluster.get("statefulset", self.release.fullname)
+        found = self.release.cluster.get("statefulsets", self.release.fullname)
         text = found["metadata"].get("annotations", {}).get("quorate/conditions", "[]")
         return {
             each["type"]: (each["status"] == "True", each["reason"]) for each in json.loads(text)
         }
 
     def await_rest(self, *node_ids: int, within_s: float = READY_WITHIN_S) -> float:
-        """Until these vote, and the operator has nothing left to do."""
-        took_s = self.release.await_voters(*node_ids, within_s=within_s)
+        """Until these vote, and the operator has nothing left to do.
+
+        The operator's word is read first, because asking the quorum starts a process in a pod. It
+        may be older than the last change, so it is read again once these vote.
+        """
 
         def look() -> bool | str:
             said = self.conditions()
             return said.get("MembersInStep") == (True, "InStep") or str(said)
 
+        took_s = wait_for("the operator rests", within_s, look)
+        took_s += self.release.await_voters(*node_ids, within_s=within_s)
         return took_s + wait_for("the operator rests", within_s, look)
 
     def reasons(self) -> list[str]:

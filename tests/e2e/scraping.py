@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.e2e.cluster import CommandFailedError
+from tests.e2e.commands import CommandFailedError
 from tests.promql import Samples
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Scraping:
     def _targets(self) -> list[tuple[str, int]]:
         release = self._release
         selector = f"app.kubernetes.io/instance={release.name}"
-        found = release.cluster.get("pods", "--selector", selector)["items"]
+        found = release.cluster.get("pods", selector=selector)["items"]
         targets = []
         for pod in found:
             component = pod["metadata"]["labels"].get("app.kubernetes.io/component")

@@ -37,7 +37,7 @@ with socket.create_connection((host, port), timeout=60) as raw:
 
 def read_secret(cluster: Cluster, name: str) -> dict[str, bytes]:
     """What a Secret holds."""
-    data = cluster.get("secret", name)["data"]
+    data = cluster.get("secrets", name)["data"]
     return {key: base64.b64decode(value) for key, value in data.items()}
 
 

@@ -28,7 +28,7 @@ def test_a_ghost_is_removed_after_a_minute(cluster: Cluster) -> None:
 
     # Neither the operator nor the hook of pod 3 is there to remove its voter.
     operator.stop()
-    template = cluster.get("statefulset", release.fullname)["spec"]["template"]["spec"]
+    template = cluster.get("statefulsets", release.fullname)["spec"]["template"]["spec"]
     hook = template["containers"][0]["lifecycle"]
     patch = ("patch", f"statefulset/{release.fullname}", "--type=json", "--patch")
     cluster.kubectl(*patch, json.dumps([{"op": "remove", "path": LIFECYCLE}]))

@@ -40,13 +40,13 @@ def test_the_image_is_small_and_holds_what_runs(cluster: Cluster) -> None:
     cluster.kubectl("apply", "--filename", "-", text=yaml.safe_dump(pod))
 
     def look() -> bool | str:
-        phase: str = cluster.get("pod", "look")["status"]["phase"]
+        phase: str = cluster.get("pods", "look")["status"]["phase"]
         return phase in ("Succeeded", "Failed") or phase
 
     wait_for("the pod has ended", READY_WITHIN_S, look)
-    size, *programs, user = cluster.kubectl("logs", "look").split()
+    size, *programs, user = cluster.logs("look").split()
     log.info(f"{int(size) / 1e6:.1f} MB")
     assert int(size) < BYTES_MAX
     assert not programs
     assert user == "65532"
-    assert cluster.get("pod", "look")["status"]["phase"] == "Succeeded"
+    assert cluster.get("pods", "look")["status"]["phase"] == "Succeeded"

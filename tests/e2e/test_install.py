@@ -11,7 +11,8 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.e2e.cluster import CHART, READY_WITHIN_S, run, wait_for
+from tests.e2e.cluster import CHART, READY_WITHIN_S, wait_for
+from tests.e2e.commands import run
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
