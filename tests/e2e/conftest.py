@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import shlex
@@ -13,6 +12,7 @@ import pytest
 
 from tests.e2e.api_proxy import ApiProxy
 from tests.e2e.cluster import Cluster
+from tests.e2e.cluster_lock import ClusterLock
 from tests.e2e.nodes import Nodes
 
 if TYPE_CHECKING:
@@ -42,24 +42,24 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What has to be alone comes last: before that, several workers are all at work."""
-    items.sort(key=is_alone)
+    """Long tests come first, so that no worker begins one when all others have ended.
+
+    Tests that need the cluster alone come last: before that, several workers are all at work.
+    """
+    items.sort(key=lambda item: (has_mark(item, "alone"), not has_mark(item, "long")))
 
 
-def is_alone(item: pytest.Item) -> bool:
-    """Whether nothing may run beside it."""
-    return item.get_closest_marker("alone") is not None
+def has_mark(item: pytest.Item, name: str) -> bool:
+    """Whether a test, or its module, has this mark."""
+    return item.get_closest_marker(name) is not None
 
 
 @pytest.fixture(autouse=True)
-def turn(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
-    """A test that harms what others stand on waits until they have ended, and they for it."""
+def cluster_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterLock]:
+    """Shared by all tests; one that damages what others stand on acquires it alone."""
     # The folder above that of this process is shared by all workers of a run.
-    with (tmp_path_factory.getbasetemp().parent / "turn.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if is_alone(request.node) else fcntl.LOCK_SH)
-        yield
+    with ClusterLock(tmp_path_factory.getbasetemp().parent / "cluster.lock") as lock:
+        yield lock
 
 
 @pytest.fixture(scope="session")
@@ -119,7 +119,7 @@ def jaeger(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def cluster(
-    turn: None, image: str, api: ApiProxy, request: pytest.FixtureRequest
+    cluster_lock: ClusterLock, image: str, api: ApiProxy, request: pytest.FixtureRequest
 ) -> Iterator[Cluster]:
     """A namespace of the test's own; a failed test first shows what is in it."""
     cluster = Cluster(namespace=f"e2e-{secrets.token_hex(4)}", image=image, api=api)

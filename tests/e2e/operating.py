@@ -81,9 +81,9 @@ class Operator:
         self.release.cluster.kubectl("scale", f"deployment/{self.deployment}", "--replicas=1")
 
 
-def installed(cluster: Cluster, *values: str) -> tuple[Release, Operator]:
+def installed(cluster: Cluster, *values: str, name: str = "q") -> tuple[Release, Operator]:
     """A release of three controllers with an operator, at rest."""
-    release = cluster.release("q", ENABLED, *values)
+    release = cluster.release(name, ENABLED, *values)
     operator = Operator(release)
     release.install()
     operator.await_rest(0, 1, 2)

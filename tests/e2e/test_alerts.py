@@ -9,6 +9,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.chart.monitoring import Rule, rules_of
 from tests.chart.rendering import Helm
 from tests.e2e.cluster import wait_for
@@ -18,6 +20,7 @@ from tests.e2e.scraping import EVERY_S, Scraping
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster, Release
 
+pytestmark = pytest.mark.long
 log = logging.getLogger(__name__)
 # Some wait for five minutes, which is long for a test.
 FOR_S_MAX = 30.0

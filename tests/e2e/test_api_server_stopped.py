@@ -13,6 +13,7 @@ from tests.e2e.operating import installed
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
+    from tests.e2e.cluster_lock import ClusterLock
     from tests.e2e.nodes import Nodes
 
 pytestmark = pytest.mark.alone
@@ -20,8 +21,12 @@ log = logging.getLogger(__name__)
 AWAY_S = 60.0
 
 
-def test_the_quorum_goes_on_and_a_stop_removes_nobody(cluster: Cluster, nodes: Nodes) -> None:
+def test_the_quorum_goes_on_and_a_stop_removes_nobody(
+    cluster: Cluster, cluster_lock: ClusterLock, nodes: Nodes
+) -> None:
     release, operator = installed(cluster)
+    cluster_lock.acquire_alone()
+    operator.await_rest(0, 1, 2)
 
     with Committing(release) as committing:
         before = release.status()

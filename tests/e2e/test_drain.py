@@ -12,13 +12,16 @@ from tests.e2e.operating import installed
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
+    from tests.e2e.cluster_lock import ClusterLock
 
 pytestmark = pytest.mark.alone
 log = logging.getLogger(__name__)
 
 
-def test_the_leader_moves_to_another_pod(cluster: Cluster) -> None:
+def test_the_leader_moves_to_another_pod(cluster: Cluster, cluster_lock: ClusterLock) -> None:
     release, operator = installed(cluster)
+    cluster_lock.acquire_alone()
+    operator.await_rest(0, 1, 2)
     before = release.status()
     leader = before["LeaderId"]
     node = release.node_of(leader)

@@ -6,6 +6,8 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.e2e.cluster import READY_WITHIN_S, wait_for
 from tests.e2e.committing import Committing
 from tests.e2e.operating import ENABLED, Operator
@@ -14,6 +16,7 @@ from tests.e2e.watching import Departures
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
 
+pytestmark = pytest.mark.long
 log = logging.getLogger(__name__)
 GHOST_S = 60.0
 LIFECYCLE = "/spec/template/spec/containers/0/lifecycle"

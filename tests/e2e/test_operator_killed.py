@@ -6,6 +6,8 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.e2e.cluster import wait_for
 from tests.e2e.committing import Committing
 from tests.e2e.operating import ENABLED, Operator, installed
@@ -14,6 +16,7 @@ from tests.e2e.watching import Departures
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster, Release
 
+pytestmark = pytest.mark.long
 log = logging.getLogger(__name__)
 ADDED_WITHIN_S = 300.0
 ROLLED_WITHIN_S = 900.0

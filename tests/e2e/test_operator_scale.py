@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.e2e.cluster import READY_WITHIN_S, wait_for
 from tests.e2e.committing import Committing
 from tests.e2e.operating import ENABLED, Operator, installed
@@ -13,6 +15,7 @@ from tests.e2e.watching import Departures
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
 
+pytestmark = pytest.mark.long
 log = logging.getLogger(__name__)
 
 

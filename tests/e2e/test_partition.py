@@ -14,6 +14,7 @@ from tests.e2e.operating import Operator, installed
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
+    from tests.e2e.cluster_lock import ClusterLock
     from tests.e2e.nodes import Nodes
 
 pytestmark = pytest.mark.alone
@@ -24,8 +25,12 @@ AWAY_S = 45.0
 BACK_WITHIN_S = 600.0
 
 
-def test_whoever_comes_back_disturbs_nobody(cluster: Cluster, nodes: Nodes) -> None:
-    release, _ = installed(cluster)
+def test_whoever_comes_back_disturbs_nobody(
+    cluster: Cluster, cluster_lock: ClusterLock, nodes: Nodes
+) -> None:
+    release, operator = installed(cluster)
+    cluster_lock.acquire_alone()
+    operator.await_rest(0, 1, 2)
     spread(release)
     before = release.status()
     leader = before["LeaderId"]

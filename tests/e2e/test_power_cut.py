@@ -13,6 +13,7 @@ from tests.e2e.operating import Operator, installed
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
+    from tests.e2e.cluster_lock import ClusterLock
     from tests.e2e.nodes import Nodes
 
 pytestmark = pytest.mark.alone
@@ -21,8 +22,12 @@ ELECTED_WITHIN_S = 120.0
 BACK_WITHIN_S = 600.0
 
 
-def test_another_one_leads_and_nobody_is_removed(cluster: Cluster, nodes: Nodes) -> None:
-    release, _ = installed(cluster)
+def test_another_one_leads_and_nobody_is_removed(
+    cluster: Cluster, cluster_lock: ClusterLock, nodes: Nodes
+) -> None:
+    release, operator = installed(cluster)
+    cluster_lock.acquire_alone()
+    operator.await_rest(0, 1, 2)
     spread(release)
     before = release.status()
     leader = before["LeaderId"]

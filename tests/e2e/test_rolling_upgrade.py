@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.e2e.cluster import wait_for
 from tests.e2e.committing import Committing
 from tests.e2e.operating import installed
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster, Release
     from tests.e2e.operating import Operator
 
+pytestmark = pytest.mark.long
 log = logging.getLogger(__name__)
 ROLL_S = 900.0
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.e2e.committing import Committing
 from tests.e2e.watching import Departures
 
 if TYPE_CHECKING:
     from tests.e2e.cluster import Cluster
 
+pytestmark = pytest.mark.long
 log = logging.getLogger(__name__)
 
 
