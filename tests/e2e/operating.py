@@ -44,7 +44,8 @@ class Operator:
             said = self.conditions()
             return said.get("MembersInStep") == (True, "InStep") or str(said)
 
-        took_s = wait_for("the operator rests", within_s, look)
+        # The pods have to start first, so this has the time for both.
+        took_s = wait_for("the operator rests", 2 * within_s, look)
         took_s += self.release.await_voters(*node_ids, within_s=within_s)
         return took_s + wait_for("the operator rests", within_s, look)
 
