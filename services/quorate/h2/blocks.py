@@ -11,7 +11,7 @@ from quorate.h2.headers import BlockReader
 
 if TYPE_CHECKING:
     from quorate.h2.headers import Fields
-    from quorate.h2.limits import Limits
+    from quorate.h2.limits import Limits, ListenerMemory
 
 
 class Blocks:
@@ -21,9 +21,9 @@ class Blocks:
     whether it says that the stream depends on itself.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, memory: ListenerMemory) -> None:
         self._limits = limits
-        self._reader = BlockReader(limits)
+        self._reader = BlockReader(limits, memory)
         self._bytes = bytearray()
         self._frames = 0
         # Whether nothing but the rest of a block may come.
@@ -70,3 +70,7 @@ class Blocks:
             return None
         block, self._bytes, self.is_open = bytes(self._bytes), bytearray(), False
         return self._reader.read(block)
+
+    def close(self) -> None:
+        """Give back the memory of cached blocks: the connection is closed."""
+        self._reader.close()

@@ -28,7 +28,7 @@ from quorate.h2.headers import (
 if TYPE_CHECKING:
     from quorate.h2.events import Event
     from quorate.h2.headers import Fields
-    from quorate.h2.limits import Limits, Unread
+    from quorate.h2.limits import Limits, ListenerMemory
     from quorate.h2.streams import Stream
 
 
@@ -36,13 +36,13 @@ class Connection(Control):
     """One end of a connection. Times are handed in; the clock's zero is of no importance."""
 
     def __init__(
-        self, limits: Limits, *, is_client: bool, unread_in_all: Unread | None = None
+        self, limits: Limits, *, is_client: bool, memory: ListenerMemory | None = None
     ) -> None:
-        """`unread_in_all` is shared by connections that are bounded together."""
-        super().__init__(limits, is_client=is_client, unread_in_all=unread_in_all)
+        """`memory` is shared by connections that are bounded together."""
+        super().__init__(limits, is_client=is_client, memory=memory)
         self._in = b""
         self._preface = b"" if is_client else frames.PREFACE
-        self._blocks = Blocks(limits)
+        self._blocks = Blocks(limits, self._memory)
         self.is_over = False
 
     # --- in ---------------------------------------------------------------------------------------
@@ -220,6 +220,7 @@ class Connection(Control):
         """The connection is gone: nobody will read what has come on it."""
         self.is_over = True
         self._note_unread(-self.unread)
+        self._blocks.close()
         self._streams.clear()
 
     def _peer_ended(self, stream: Stream) -> bool:

@@ -8,7 +8,7 @@ from quorate.h2 import frames
 from quorate.h2.checks import BreachError, check_place, check_size
 from quorate.h2.events import GoneAway, PingAnswered, StreamEnded, StreamsAllowed
 from quorate.h2.frames import H2ErrorCode
-from quorate.h2.limits import Patience, Unread
+from quorate.h2.limits import ListenerMemory, Patience
 from quorate.h2.sending import Sender
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ class Control(Sender):
     """What both ends agree on, and how far the peer's patience, and room, are used up."""
 
     def __init__(
-        self, limits: Limits, *, is_client: bool, unread_in_all: Unread | None = None
+        self, limits: Limits, *, is_client: bool, memory: ListenerMemory | None = None
     ) -> None:
-        """`unread_in_all` is shared by connections that are bounded together."""
+        """`memory` is shared by connections that are bounded together."""
         super().__init__(limits, is_client=is_client)
-        self._unread_in_all = unread_in_all or Unread()
+        self._memory = memory or ListenerMemory()
         self._patience = Patience(limits)
         self._had_settings = False
         self._in_window = limits.window_bytes
@@ -164,7 +164,7 @@ class Control(Sender):
             return
         is_much = (
             self.unread > limits.unread_bytes_max
-            or self._unread_in_all.size > limits.unread_in_all_bytes_max
+            or self._memory.unread_bytes > limits.unread_in_all_bytes_max
         )
         # A stream whose bytes are all read may go on, whatever the others hold.
         if not self.unread or not is_much:
@@ -174,7 +174,7 @@ class Control(Sender):
 
     def _note_unread(self, size: int) -> None:
         self.unread += size
-        self._unread_in_all.size += size
+        self._memory.unread_bytes += size
 
     # --- streams that come to an end --------------------------------------------------------------
 

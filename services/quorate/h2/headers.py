@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hpack import Decoder, Encoder
 from hpack.exceptions import HPACKError, OversizedHeaderListError
+from hpack.table import HeaderTable
 
 from quorate.h2.frames import H2ErrorCode
+from quorate.h2.header_cache import HeaderCache
+from quorate.h2.limits import ListenerMemory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from quorate.h2.limits import Limits
 
-_KNOWN_BLOCKS_MAX: Final = 64
-_KNOWN_BYTES_MAX: Final = 1024
 _FIELD_OVERHEAD: Final = 32
 _SIZE_UPDATE: Final = 0x20
 # A block may begin with two (RFC 7541, section 4.2); hpack takes as many as there are, slowly.
@@ -60,24 +61,39 @@ class Fields:
         self.meaning: Any = None
 
 
+class _Table(HeaderTable):
+    """A decoder's table that counts its changes.
+
+    Its contents do not tell of all of them: an entry larger than the table empties it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.additions = 0
+
+    def add(self, name: bytes, value: bytes) -> None:
+        self.additions += 1
+        super().add(name, value)
+
+
 class BlockReader:
     """The blocks that one peer sends."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, memory: ListenerMemory | None = None) -> None:
         self._limits = limits
         self._decoder = Decoder(max_header_list_size=limits.header_bytes_max * _HARD_FACTOR)
-        self._known: dict[bytes, Fields] = {}
+        self._table = self._decoder.header_table = _Table()
+        self._cache = HeaderCache[Fields](limits, memory or ListenerMemory())
 
     def read(self, block: bytes) -> Fields:
         """What is in a block. Raises BlockError."""
-        known = self._known.get(block)
+        known = self._cache.get(block)
         if known is not None:
             return known
         if _SIZE_UPDATES.match(block):
             words = "a block changes the size of the table more than twice"
             raise BlockError(H2ErrorCode.COMPRESSION_ERROR, words)
-        table = self._decoder.header_table.dynamic_entries
-        count, newest = len(table), table[0] if table else None
+        additions = self._table.additions
         try:
             pairs = [(bytes(name), bytes(value)) for name, value in self._decode(block)]
         except OversizedHeaderListError as error:
@@ -85,18 +101,17 @@ class BlockReader:
         except HPACKError as error:
             raise BlockError(H2ErrorCode.COMPRESSION_ERROR, str(error)) from error
         fields = judged(pairs, self._limits)
-        # The newest entry is in front: it is another one after any that was put in.
-        if len(table) != count or (count and table[0] is not newest):
-            self._known.clear()
-        elif self._is_worth_keeping(block):
-            self._known[block] = fields
+        has_size_update = bool(block) and block[0] & 0xE0 == _SIZE_UPDATE
+        if self._table.additions != additions or has_size_update:
+            # Such a block has to change the table again each time; those before mean another thing.
+            self._cache.clear()
+        else:
+            self._cache.add(block, pairs, fields)
         return fields
 
-    def _is_worth_keeping(self, block: bytes) -> bool:
-        if len(self._known) >= _KNOWN_BLOCKS_MAX or not 0 < len(block) <= _KNOWN_BYTES_MAX:
-            return False
-        # One that begins with a change of the table's size has to make it again.
-        return block[0] & 0xE0 != _SIZE_UPDATE
+    def close(self) -> None:
+        """Give back the memory of what is kept."""
+        self._cache.clear()
 
     def _decode(self, block: bytes) -> Iterable[Any]:
         return self._decoder.decode(block, raw=True)

@@ -41,18 +41,24 @@ class Limits:
     unread_bytes_max: int = 1024 * 1024
     # Of all connections of a listener together. Each may have a window's worth beyond it.
     unread_in_all_bytes_max: int = 64 * 1024 * 1024
+    # Estimated memory of cached header blocks: what each connection may keep in any case, what it
+    # may keep at most, and below which sum of a listener it may keep more than the first.
+    cached_headers_own_bytes: int = 16 * 1024
+    cached_headers_bytes_max: int = 256 * 1024
+    cached_headers_in_all_bytes_max: int = 32 * 1024 * 1024
     # Frames that carry nothing: at once, and for how long.
     idle_frames_max: int = 4096
     idle_frames_per_s: int = 512
 
 
-class Unread:
-    """What has come on all connections of a listener, and what nobody has read yet."""
+class ListenerMemory:
+    """Bytes that all connections of a listener hold together: unread requests, cached headers."""
 
-    __slots__ = ("size",)
+    __slots__ = ("cached_headers_bytes", "unread_bytes")
 
     def __init__(self) -> None:
-        self.size = 0
+        self.cached_headers_bytes = 0
+        self.unread_bytes = 0
 
 
 class Patience:

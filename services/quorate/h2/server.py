@@ -14,7 +14,7 @@ import grpc
 import grpc.aio
 
 from quorate.h2.fair_queue import queue_of_running_loop
-from quorate.h2.limits import PREFACE_S, Limits, Unread
+from quorate.h2.limits import PREFACE_S, Limits, ListenerMemory
 from quorate.h2.server_link import ServerLink
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Server(grpc.aio.Server):
         # Handshakes under way.
         self._arriving: set[asyncio.Task[None]] = set()
         self._links: set[ServerLink] = set()
-        self._unread = Unread()
+        self._memory = ListenerMemory()
         self._looking: asyncio.TimerHandle | None = None
         self._is_stopping = False
         self._left, self._ended = asyncio.Event(), asyncio.Event()
@@ -119,9 +119,9 @@ class Server(grpc.aio.Server):
         return ServerLink(
             self._limits,
             message_bytes_max=self._received_bytes_max,
-            unread_in_all=self._unread,
             queue=queue_of_running_loop(),
             gate=self._gate,
+            memory=self._memory,
             find=self._find,
             admit=self._admit,
             gone=self._forget,

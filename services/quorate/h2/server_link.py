@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from quorate.h2.events import Event
     from quorate.h2.fair_queue import FairQueue
-    from quorate.h2.limits import Limits, Unread
+    from quorate.h2.limits import Limits, ListenerMemory
     from quorate.h2.requests import CallDetails, Request
 
 log = logging.getLogger(__name__)
@@ -63,14 +63,14 @@ class ServerLink(asyncio.Protocol):
         limits: Limits,
         *,
         message_bytes_max: int,
-        unread_in_all: Unread,
         queue: FairQueue,
         gate: Gate | None = None,
+        memory: ListenerMemory,
         find: Callable[[CallDetails], Awaitable[Any]],
         admit: Callable[[ServerLink], bool],
         gone: Callable[[ServerLink], None],
     ) -> None:
-        self.connection = Connection(limits, is_client=False, unread_in_all=unread_in_all)
+        self.connection = Connection(limits, is_client=False, memory=memory)
         self.message_bytes_max = message_bytes_max
         self.find = find
         self.peer = ""

@@ -9,7 +9,7 @@ import grpc
 
 from quorate.h2.fair_queue import FairQueue
 from quorate.h2.headers import BlockReader
-from quorate.h2.limits import Limits, Unread
+from quorate.h2.limits import Limits, ListenerMemory
 from quorate.h2.server_link import ServerLink
 from quorate.h2.wire import frame_message
 from tests.unit.h2 import peers
@@ -81,8 +81,8 @@ class Wire:
         self.link = ServerLink(
             limits or Limits(),
             message_bytes_max=1000,
-            unread_in_all=Unread(),
             queue=queue or FairQueue(budget_s=60.0),
+            memory=ListenerMemory(),
             find=find,
             admit=lambda _: admits,
             gone=self.gone.append,

@@ -6,7 +6,7 @@ from quorate.h2 import frames
 from quorate.h2.connection import Connection
 from quorate.h2.events import GoneAway, PingAnswered, StreamEnded
 from quorate.h2.frames import H2ErrorCode, frame
-from quorate.h2.limits import Limits, Unread
+from quorate.h2.limits import Limits, ListenerMemory
 from tests.unit.h2 import peers
 from tests.unit.h2.peers import WHOLE, data, headers, settings, word
 
@@ -65,9 +65,9 @@ def test_the_bytes_of_a_stream_that_ends_are_waited_for_no_more() -> None:
 
 
 def test_connections_share_a_bound_of_what_is_unread() -> None:
-    shared = Unread()
+    shared = ListenerMemory()
     limits = Limits(unread_in_all_bytes_max=40_000)
-    first, second = (Connection(limits, is_client=False, unread_in_all=shared) for _ in range(2))
+    first, second = (Connection(limits, is_client=False, memory=shared) for _ in range(2))
     for connection in (first, second):
         connection.receive(peers.GREETING + headers(flags=WHOLE) + headers(3, flags=WHOLE), 0.0)
         connection.take()
@@ -81,9 +81,9 @@ def test_connections_share_a_bound_of_what_is_unread() -> None:
     second.consumed(1, 3 * 16_384)
     granted = {one.stream_id for one in peers.sent(second) if one.kind == frames.WINDOW_UPDATE}
     assert granted == {0, 1}
-    assert shared.size == 3 * 16_384
+    assert shared.unread_bytes == 3 * 16_384
     first.close()
-    assert shared.size == 0
+    assert shared.unread_bytes == 0
 
 
 def test_who_goes_away_refuses_what_begins_later() -> None:

@@ -7,7 +7,7 @@ from hpack import Decoder, Encoder
 
 from quorate.h2 import headers as h
 from quorate.h2.frames import H2ErrorCode
-from quorate.h2.limits import Limits
+from quorate.h2.limits import Limits, ListenerMemory
 from tests.unit.h2.peers import BLOCK, REQUEST
 
 
@@ -56,14 +56,23 @@ def test_a_block_changes_the_size_of_the_table_twice_at_most() -> None:
         assert raised.value.code is H2ErrorCode.COMPRESSION_ERROR
 
 
-def test_few_and_small_blocks_are_kept() -> None:
-    reader = h.BlockReader(Limits())
-    large = h.block_of([(b"x", b"a" * 2000)])
-    assert reader.read(large) is not reader.read(large)
-    many = [h.block_of([(b"x", b"%d" % number)]) for number in range(100)]
-    read = [reader.read(block) for block in many]
-    kept = [one is reader.read(block) for one, block in zip(read, many, strict=True)]
-    assert sum(kept) == 64
+def test_a_block_that_was_read_while_the_table_had_no_room_is_read_again() -> None:
+    reader, indexed = h.BlockReader(Limits()), b"\x40\x01a\x011"
+    # The entry does not fit into the table of size 0, so that the table stays empty.
+    reader.read(b"\x20\x82")
+    assert reader.read(indexed).pairs == [(b"a", b"1")]
+    reader.read(b"\x3f\xe1\x1f\x82")
+    assert reader.read(indexed).pairs == [(b"a", b"1")]
+    assert reader.read(b"\xbe").pairs == [(b"a", b"1")]
+
+
+def test_a_closed_reader_gives_the_memory_of_its_blocks_back() -> None:
+    memory = ListenerMemory()
+    reader = h.BlockReader(Limits(), memory)
+    reader.read(BLOCK)
+    assert memory.cached_headers_bytes > 0
+    reader.close()
+    assert memory.cached_headers_bytes == 0
 
 
 def test_a_request_keeps_what_is_made_of_it() -> None:
