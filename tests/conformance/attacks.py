@@ -77,17 +77,45 @@ async def _flood(connection: RawConnection, unit: bytes, count: int = FLOOD) -> 
 
 async def rapid_reset(connection: RawConnection) -> None:
     """Calls that are taken back as soon as they have begun."""
-    block = headers_of(UNARY)
-    cancel = CANCEL.to_bytes(4, "big")
+    await _streams(connection, _cancel)
+
+
+async def rapid_reset_with_data(connection: RawConnection) -> None:
+    """The same, with a byte of each call's request (CVE-2023-44487)."""
+    await _streams(connection, lambda stream: frame(DATA, 0, stream, b"\0") + _cancel(stream))
+
+
+async def made_you_reset(connection: RawConnection) -> None:
+    """Calls that the listener has to reset, with a byte of each (CVE-2025-8671)."""
+    await _streams(
+        connection,
+        lambda stream: frame(DATA, 0, stream, b"\0") + frame(WINDOW_UPDATE, 0, stream, bytes(4)),
+    )
+
+
+async def too_many_streams(connection: RawConnection) -> None:
+    """More calls than the listener lets be open, each of which it refuses."""
+    await _streams(connection, lambda _: b"", path=DUPLEX)
+
+
+async def _streams(
+    connection: RawConnection, rest: Callable[[int], bytes], path: str = UNARY
+) -> None:
+    """Calls, each of which is begun and then goes on with these frames."""
+    block = headers_of(path)
     for first in range(FIRST, FIRST + 2 * FLOOD // 5, 2 * AT_ONCE):
         if connection.is_closed:
             return
         await connection.send(
             b"".join(
-                frame(HEADERS, END_HEADERS, stream, block) + frame(RST_STREAM, 0, stream, cancel)
+                frame(HEADERS, END_HEADERS, stream, block) + rest(stream)
                 for stream in range(first, first + 2 * AT_ONCE, 2)
             )
         )
+
+
+def _cancel(stream: int) -> bytes:
+    return frame(RST_STREAM, 0, stream, CANCEL.to_bytes(4, "big"))
 
 
 async def continuation_flood(connection: RawConnection) -> None:
@@ -216,6 +244,9 @@ _CALM: Final = frozenset({ENHANCE_YOUR_CALM})
 _TOO_LARGE: Final = frozenset({PROTOCOL_ERROR, COMPRESSION_ERROR, ENHANCE_YOUR_CALM})
 ATTACKS: Final = (
     Attack(rapid_reset, _CALM),
+    Attack(rapid_reset_with_data, _CALM),
+    Attack(made_you_reset, _CALM),
+    Attack(too_many_streams, _CALM),
     Attack(continuation_flood, _TOO_LARGE),
     Attack(empty_continuation_flood, _TOO_LARGE),
     Attack(ping_flood, _CALM),

@@ -24,6 +24,7 @@ from quorate.h2.headers import (
     fault_of_response,
     fault_of_trailers,
 )
+from quorate.h2.limits import FIELDS_OF_A_FRAME, RESET_COST, Patience
 
 if TYPE_CHECKING:
     from quorate.h2.events import Event
@@ -43,6 +44,9 @@ class Connection(Control):
         self._in = b""
         self._preface = b"" if is_client else frames.PREFACE
         self._blocks = Blocks(limits, self._memory)
+        self._refused = Patience(
+            at_once=limits.refused_streams_max, per_s=limits.refused_streams_per_s
+        )
         self.is_over = False
 
     # --- in ---------------------------------------------------------------------------------------
@@ -124,7 +128,8 @@ class Connection(Control):
         if wrong is None and self._blocks.is_circular:
             wrong = "a stream that depends on itself"
         if wrong is not None:
-            self._break(stream, fields.code, wrong)
+            cost = RESET_COST + len(fields.pairs) // FIELDS_OF_A_FRAME
+            self._break(stream, fields.code, wrong, cost=cost)
             return
         is_interim = self._is_client and fields.pseudo.get(b":status", b"")[:1] == b"1"
         if not is_interim:
@@ -157,6 +162,9 @@ class Connection(Control):
         self._last_peer_id = stream_id
         if stream_id > self._last_answered_id or len(self._streams) >= self._limits.streams_max:
             self._spend()
+            if not self._refused.spend(self._now_s):
+                words = "too many streams beyond MAX_CONCURRENT_STREAMS"
+                raise BreachError(H2ErrorCode.ENHANCE_YOUR_CALM, words)
             self.refuse(stream_id, H2ErrorCode.REFUSED_STREAM)
             self._remember(stream_id, is_ours=True)
             return None
@@ -173,9 +181,7 @@ class Connection(Control):
         if flags & frames.PADDED:
             payload = unpadded(payload)
         is_last = bool(flags & frames.END_STREAM)
-        if payload:
-            self._patience.earn()
-        elif not is_last:
+        if not payload and not is_last:
             self._spend()
         stream = self._streams.get(stream_id)
         if stream is None:
@@ -198,6 +204,8 @@ class Connection(Control):
         stream.read += size - len(payload)
         stream.unread += len(payload)
         self._note_unread(len(payload))
+        if payload:
+            self._moved(stream)
         if stream.body_left is not None:
             stream.body_left -= len(payload)
             if stream.body_left < 0:
@@ -234,4 +242,5 @@ class Connection(Control):
 
     def _forget_ended(self, stream: Stream) -> None:
         if not stream.can_send:
+            self._pay(stream)
             self._forget(stream, is_ours=False)

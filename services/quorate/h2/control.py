@@ -8,7 +8,7 @@ from quorate.h2 import frames
 from quorate.h2.checks import BreachError, check_place, check_size
 from quorate.h2.events import GoneAway, PingAnswered, StreamEnded, StreamsAllowed
 from quorate.h2.frames import H2ErrorCode
-from quorate.h2.limits import ListenerMemory, Patience
+from quorate.h2.limits import RESET_COST, UNPAID_FRAMES, ListenerMemory, Patience
 from quorate.h2.sending import Sender
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Control(Sender):
         """`memory` is shared by connections that are bounded together."""
         super().__init__(limits, is_client=is_client)
         self._memory = memory or ListenerMemory()
-        self._patience = Patience(limits)
+        self._patience = Patience(at_once=limits.idle_frames_max, per_s=limits.idle_frames_per_s)
         self._had_settings = False
         self._in_window = limits.window_bytes
         self._ungranted = 0
@@ -137,6 +137,12 @@ class Control(Sender):
         if stream is None:
             self._check_opened(stream_id, "RST_STREAM")
             return
+        if self._is_client:
+            # A server can only reset what its client has opened.
+            self._pay(stream)
+        else:
+            # The frame itself has been counted.
+            self._spend(RESET_COST - 1)
         self._forget(stream, is_ours=False)
         self._events.append(StreamEnded(stream_id, code, "", is_peers=True))
 
@@ -182,6 +188,9 @@ class Control(Sender):
         """Cut a stream off; nothing that waits for it is sent."""
         stream = self._streams.get(stream_id)
         if stream is not None:
+            if not self._is_client:
+                # A server resets what its client does not read, or has too much of.
+                self._patience.charge(RESET_COST)
             self.refuse(stream_id, code)
             self._forget(stream, is_ours=True)
 
@@ -191,12 +200,20 @@ class Control(Sender):
         head = frames.WORD.pack(self._last_answered_id) + frames.WORD.pack(code)
         self._put(frames.GOAWAY, 0, 0, head + words.encode()[:_WORDS_MAX])
 
-    def _moved(self) -> None:
-        self._patience.earn()
+    def _moved(self, stream: Stream) -> None:
+        stream.moved += 1
+        if stream.moved > UNPAID_FRAMES:
+            self._patience.earn()
 
-    def _break(self, stream: Stream, code: H2ErrorCode, words: str) -> None:
+    def _pay(self, stream: Stream) -> None:
+        """A stream has ended as it should: its first frames count, too."""
+        self._patience.earn(min(stream.moved, UNPAID_FRAMES))
+
+    def _break(
+        self, stream: Stream, code: H2ErrorCode, words: str, *, cost: int = RESET_COST
+    ) -> None:
         """End a stream for what the peer has done on it."""
-        self._spend()
+        self._spend(cost)
         self.refuse(stream.id, code)
         self._forget(stream, is_ours=True)
         self._events.append(StreamEnded(stream.id, code, words, is_peers=False))
@@ -218,8 +235,10 @@ class Control(Sender):
     def _finished(self, stream: Stream) -> None:
         """Our end of a stream is closed."""
         if not stream.can_receive:
+            self._pay(stream)
             self._forget(stream, is_ours=False)
         elif not self._is_client:
+            self._pay(stream)
             # The answer is complete: what the peer still sends would be read by nobody.
             self.refuse(stream.id, H2ErrorCode.NO_ERROR)
             self._forget(stream, is_ours=True)

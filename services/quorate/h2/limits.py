@@ -12,6 +12,14 @@ from quorate.h2 import frames
 
 # A frame that moves something forward pays for this many that do not.
 _CREDIT_OF_DATA: Final = 2
+# The first frames of a stream pay when it has ended, and not at all where it is reset: otherwise a
+# byte of DATA in each stream would pay for the reset (CVE-2023-44487, CVE-2025-8671).
+UNPAID_FRAMES: Final = 4
+# A stream that the client resets, or that is reset for what the client did, costs as much as this
+# many frames that carry nothing.
+RESET_COST: Final = 4
+# Fields beyond the bound of a header list: so many cost as much as a frame.
+FIELDS_OF_A_FRAME: Final = 32
 
 # For how long a connection may be silent, in seconds, as rpc/channels.py asks it of gRPC. From the
 # connection to its first byte; the handshake of TLS has as long before.
@@ -49,6 +57,9 @@ class Limits:
     # Frames that carry nothing: at once, and for how long.
     idle_frames_max: int = 4096
     idle_frames_per_s: int = 512
+    # Streams opened beyond `streams_max`. Nothing else pays for these.
+    refused_streams_max: int = 1024
+    refused_streams_per_s: int = 64
 
 
 class ListenerMemory:
@@ -64,25 +75,31 @@ class ListenerMemory:
 class Patience:
     """Counts frames that carry nothing. Those that do, in either direction, pay for some."""
 
-    __slots__ = ("_left", "_limits", "_looked_s")
+    __slots__ = ("_at_once", "_left", "_looked_s", "_per_s")
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._left = float(limits.idle_frames_max)
+    def __init__(self, *, at_once: int, per_s: int) -> None:
+        self._at_once = at_once
+        self._per_s = per_s
+        self._left = float(at_once)
         self._looked_s: float | None = None
 
-    def earn(self) -> None:
-        """Something was moved forward."""
-        self._left = min(self._left + _CREDIT_OF_DATA, self._limits.idle_frames_max)
+    def earn(self, frames: int = 1) -> None:
+        """So many frames moved something forward."""
+        self._left = min(self._left + _CREDIT_OF_DATA * frames, self._at_once)
+
+    def charge(self, frames: int) -> None:
+        """So many more frames that carry nothing, which the next `spend` judges."""
+        self._left -= frames
 
     def spend(self, now_s: float, frames: int = 1) -> bool:
         """So many more frames that carry nothing; False when that was one too many."""
+        if self._looked_s is None:
+            self._looked_s = now_s
         self._left -= frames
         if self._left >= 0:
             return True
         # Looked at only when it matters: most connections never come here.
-        limits = self._limits
-        since_s = 0.0 if self._looked_s is None else now_s - self._looked_s
+        since_s = now_s - self._looked_s
         self._looked_s = now_s
-        self._left += min(since_s * limits.idle_frames_per_s, limits.idle_frames_max)
+        self._left += min(since_s * self._per_s, self._at_once)
         return self._left >= 0

@@ -88,8 +88,7 @@ class Sender:
         """Begin a request with these headers; the stream's id."""
         stream_id = self._next_id
         self._next_id += 2
-        self._add(stream_id)
-        self._put_headers(stream_id, block, 0)
+        self._put_headers(self._add(stream_id), block, 0)
         return stream_id
 
     def send_headers(self, stream_id: int, block: bytes, *, is_last: bool = False) -> None:
@@ -100,7 +99,7 @@ class Sender:
         if is_last and stream.queued:
             stream.trailers = block
             return
-        self._put_headers(stream_id, block, frames.END_STREAM if is_last else 0)
+        self._put_headers(stream, block, frames.END_STREAM if is_last else 0)
         if is_last:
             stream.can_send = False
             self._finished(stream)
@@ -148,9 +147,9 @@ class Sender:
     def _put_window(self, stream_id: int, size: int) -> None:
         self._put(frames.WINDOW_UPDATE, 0, stream_id, frames.WORD.pack(size))
 
-    def _put_headers(self, stream_id: int, block: bytes, flags: int) -> None:
-        self._moved()
-        size = self._frame_bytes
+    def _put_headers(self, stream: Stream, block: bytes, flags: int) -> None:
+        self._moved(stream)
+        stream_id, size = stream.id, self._frame_bytes
         if len(block) <= size:
             self._put(frames.HEADERS, flags | frames.END_HEADERS, stream_id, block)
             return
@@ -164,7 +163,7 @@ class Sender:
         self._body_bytes += size
         self._out_window -= size
         stream.out_window -= size
-        self._moved()
+        self._moved(stream)
         flags = frames.END_STREAM if is_last else 0
         self._put(frames.DATA, flags, stream.id, data)
         if is_last:
@@ -238,8 +237,8 @@ class Sender:
         self._waiting.pop(stream.id, None)
         self._stuck.pop(stream.id, None)
 
-    def _moved(self) -> None:
-        """A frame that carries something was sent."""
+    def _moved(self, stream: Stream) -> None:
+        """A frame that carries something was sent on a stream."""
 
     def _finished(self, stream: Stream) -> None:
         """Our end of a stream is closed."""

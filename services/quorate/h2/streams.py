@@ -16,6 +16,7 @@ class Stream:
         "id",
         "in_window",
         "is_last_queued",
+        "moved",
         "out_window",
         "queue",
         "queued",
@@ -32,6 +33,8 @@ class Stream:
         self.can_receive = True
         self.can_send = True
         self.had_headers = False
+        # Frames that moved something forward, in both directions.
+        self.moved = 0
         # Of a content-length, where there is one.
         self.body_left: int | None = None
         # Received, and given to nobody yet; given to somebody, and not yet granted anew.

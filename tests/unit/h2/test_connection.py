@@ -230,8 +230,30 @@ IDLE: list[tuple[str, Any]] = [
     ("PRIORITY", lambda n: frame(frames.PRIORITY, 0, 1, word(3) + b"\0")),
     ("WINDOW_UPDATE", lambda n: window(1)),
     ("unknown", lambda n: frame(77, 0, 0, b"")),
-    ("rapid reset", lambda n: headers(3 + 2 * n) + frame(frames.RST_STREAM, 0, 3 + 2 * n, word(8))),
 ]
+
+
+def test_a_peer_that_goes_on_beyond_its_streams_is_ended_whatever_else_it_does() -> None:
+    connection = peers.server(Limits(streams_max=1))
+    connection.receive(headers(1, flags=WHOLE), 0.0)
+    for stream_id in range(3, 5000, 2):
+        events = connection.receive(data(bytes(10)) * 3 + headers(stream_id), 0.0)
+        connection.consumed(1, 30)
+        if connection.is_over:
+            break
+    assert peers.failed_with(connection, events) is H2ErrorCode.ENHANCE_YOUR_CALM
+    assert 1000 < stream_id / 2 < 2000
+
+
+def test_header_lists_far_over_the_bound_cost_more_than_a_frame() -> None:
+    connection = peers.server()
+    block = BLOCK + block_of([(b"a", b"")] * 1400)
+    for stream_id in range(1, 1000, 2):
+        events = connection.receive(headers(stream_id, block=block), 0.0)
+        if connection.is_over:
+            break
+    assert peers.failed_with(connection, events) is H2ErrorCode.ENHANCE_YOUR_CALM
+    assert stream_id / 2 < 100
 
 
 @pytest.mark.parametrize("make", [row[1] for row in IDLE], ids=[row[0] for row in IDLE])
