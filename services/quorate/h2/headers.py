@@ -18,6 +18,7 @@ from hpack.table import HeaderTable
 from quorate.h2.frames import H2ErrorCode
 from quorate.h2.header_cache import HeaderCache
 from quorate.h2.limits import ListenerMemory
+from quorate.h2.words import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,9 +98,12 @@ class BlockReader:
         try:
             pairs = [(bytes(name), bytes(value)) for name, value in self._decode(block)]
         except OversizedHeaderListError as error:
-            raise BlockError(H2ErrorCode.ENHANCE_YOUR_CALM, str(error)) from error
+            words = f"a header list of more than {self._decoder.max_header_list_size} bytes"
+            raise BlockError(H2ErrorCode.ENHANCE_YOUR_CALM, words) from error
         except HPACKError as error:
-            raise BlockError(H2ErrorCode.COMPRESSION_ERROR, str(error)) from error
+            # Its message may hold the whole block, or the address of an object.
+            words = f"a header block that cannot be decoded: {type(error).__name__}"
+            raise BlockError(H2ErrorCode.COMPRESSION_ERROR, words) from error
         fields = judged(pairs, self._limits)
         has_size_update = bool(block) and block[0] & 0xE0 == _SIZE_UPDATE
         if self._table.additions != additions or has_size_update:
@@ -141,11 +145,11 @@ def _fault_of_pseudo(fields: Fields, pairs: list[tuple[bytes, bytes]]) -> str | 
         if has_regular:
             return "a pseudo-header behind headers"
         if name in fields.pseudo:
-            return f"{name!r} twice"
+            return f"{quoted(name)} twice"
         if name not in _OF_REQUESTS and name != b":status":
-            return f"{name!r} is unknown"
+            return f"{quoted(name)} is unknown"
         if not _VALUE.fullmatch(value):
-            return f"{name!r} has a value that no header may have"
+            return f"{quoted(name)} has a value that no header may have"
         fields.pseudo[name] = value
     return None
 
@@ -155,9 +159,9 @@ def _fault_of(fields: Fields) -> str | None:
         if not _NAME.fullmatch(name):
             return "a header's name has letters that it may not have"
         if not _VALUE.fullmatch(value):
-            return f"{name!r} has a value that no header may have"
+            return f"{quoted(name)} has a value that no header may have"
         if name in _OF_CONNECTIONS or (name == b"te" and value != b"trailers"):
-            return f"{name!r} belongs to connections of HTTP/1.1"
+            return f"{quoted(name)} belongs to connections of HTTP/1.1"
         if name == b"content-length":
             if not value.isdigit() or len(value) > 18 or fields.content_length is not None:
                 return "content-length is no number, or there twice"

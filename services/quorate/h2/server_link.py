@@ -21,6 +21,7 @@ from quorate.h2.frames import H2ErrorCode
 from quorate.h2.liveness import Due, Liveness
 from quorate.h2.requests import request_of
 from quorate.h2.server_call import ServerCall
+from quorate.h2.words import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -237,14 +238,14 @@ class ServerLink(asyncio.Protocol):
     def _stream_ended(self, event: StreamEnded) -> None:
         if not event.is_peers:
             words = f"a call of {self.peer} ends: {event.words}"
-            log.info(words, extra={"repeats": event.words})
+            log.info(words, extra={"repeats": ("call", cause_of(event.words))})
         call = self._calls.get(event.stream_id)
         if call is not None:
             call.cut_off()
 
     def _failed(self, event: ConnectionFailed) -> None:
         words = f"the connection of {self.peer} ends with {event.code.name}: {event.words}"
-        log.info(words, extra={"repeats": (event.code, event.words)})
+        log.info(words, extra={"repeats": (event.code, cause_of(event.words))})
         self._flush()
         if self._transport is not None:
             self._transport.close()
@@ -298,7 +299,7 @@ class ServerLink(asyncio.Protocol):
                 self.flush_soon()
 
     def _give_up(self, words: str) -> None:
-        log.info("%s %s: its connection ends", self.peer, words)
+        log.info("%s %s: its connection ends", self.peer, words, extra={"repeats": words})
         self.cut()
 
     def leave(self, words: str = "the server stops") -> None:

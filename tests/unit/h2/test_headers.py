@@ -104,11 +104,47 @@ def test_trailers_have_no_pseudo_headers() -> None:
     ("pairs", "fault"),
     [
         ([(b"a", b""), (b":path", b"/")], "a pseudo-header behind headers"),
-        ([(b":path", b"/"), (b":path", b"/")], "b':path' twice"),
-        ([(b":other", b"")], "b':other' is unknown"),
-        ([(b":path", b"/\n")], "b':path' has a value that no header may have"),
+        ([(b":path", b"/"), (b":path", b"/")], '":path" twice'),
+        ([(b":other", b"")], '":other" is unknown'),
+        ([(b":path", b"/\n")], '":path" has a value that no header may have'),
         ([(b"content-length", b"1"), (b"content-length", b"1")], "content-length is no number"),
     ],
 )
 def test_header_lists_that_may_not_be(pairs: list[tuple[bytes, bytes]], fault: str) -> None:
     assert (h.judged(pairs, Limits()).wrong or "").startswith(fault)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        # An integer that never ends, a string that is cut off, an index without an entry.
+        b"\x7f" + b"\xff" * 16_000,
+        b"\x00\x7f" + b"\x80" * 16_000,
+        b"\x00\x05abc",
+        b"\xff\xff\x7f",
+        # More than a header list may have.
+        h.block_of([(b"a", b"")]) * 4000,
+    ],
+)
+def test_a_block_that_cannot_be_decoded_is_named_in_few_words(block: bytes) -> None:
+    with pytest.raises(h.BlockError) as raised:
+        h.BlockReader(Limits()).read(block)
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 100
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (b":" + b"n" * 15_000, b""),
+        (b"n\xff" * 15_000, b""),
+        (b"n" * 15_000, b"\n"),
+        (b"connection", b"v" * 15_000),
+        (b"content-length", b"1" * 15_000),
+    ],
+)
+def test_what_is_wrong_with_a_header_is_said_in_few_words(pair: tuple[bytes, bytes]) -> None:
+    wrong = h.judged([pair], Limits(header_bytes_max=1 << 20)).wrong
+    assert wrong is not None
+    assert wrong.isprintable()
+    assert len(wrong) < 200

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from quorate.h2 import frames
 from quorate.h2.fair_queue import FairQueue
 from quorate.h2.frames import H2ErrorCode, frame
+from quorate.h2.headers import block_of
 from quorate.h2.limits import (
     IDLE_S,
     PING_EVERY_S,
@@ -20,9 +21,13 @@ from quorate.h2.limits import (
     UNREAD_S,
     Limits,
 )
+from quorate.telemetry.logs import REPEATS
 from tests.unit.h2 import peers
 from tests.unit.h2.by_hand import Wire, streaming, unary
 from tests.unit.h2.peers import word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 async def echo(request: bytes, _: Any) -> bytes:  # noqa: ANN401
@@ -114,6 +119,33 @@ async def test_a_breach_is_told_and_logged_and_ends_the_connection(
     assert wire.transport.is_closed
     assert wire.answers()[-1].kind == frames.GOAWAY
     assert "ipv4:127.0.0.1:4711 ends with PROTOCOL_ERROR" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        # Numbers, bytes and blocks that differ from connection to connection.
+        lambda n: frame(frames.WINDOW_UPDATE, 0, 2 * n + 101, word(1)),
+        lambda n: frame(frames.PING, 0, 0, bytes(9 + n)),
+        lambda n: frame(frames.HEADERS, peers.WHOLE, 1, b"\x00\x7f" + bytes([n]) * 99),
+        lambda n: peers.headers(block=block_of([(b":%d" % n * 200, b"")])),
+        lambda n: peers.headers() + peers.window(0, 1) + peers.headers(3, block=b"\x82"),
+    ],
+)
+async def test_the_faults_of_many_connections_are_one_line_a_minute(
+    attack: Callable[[int], bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    for number in range(20):
+        wire = Wire()
+        wire.greet()
+        wire.send(attack(number))
+        await wire.settle()
+        wire.link.connection_lost(None)
+    told = [record for record in caplog.records if record.name == "quorate.h2.server_link"]
+    assert len(told) >= 20
+    assert len({getattr(record, REPEATS) for record in told}) <= 2
+    assert all(len(record.getMessage()) < 300 for record in told)
 
 
 async def test_who_says_nothing_is_asked_to_leave() -> None:
