@@ -133,15 +133,6 @@ class Inbox:
         self.settle()
         return message
 
-    async def skip(self) -> None:
-        """Take all that comes, and keep nothing of it."""
-        while True:
-            self._unsettled += self._reader.drop()
-            self.settle()
-            if self._has_all:
-                return
-            await self._news()
-
     async def _news(self) -> None:
         self._in_turn = 0
         self._waiter = asyncio.get_running_loop().create_future()

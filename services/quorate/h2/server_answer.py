@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 _BEGINNING: Final = ((b":status", b"200"), (b"content-type", b"application/grpc"))
 _BEGINNING_BLOCK: Final = block_of(_BEGINNING)
 _OK_BLOCK: Final = block_of([(b"grpc-status", b"0")])
-_NO_WORDS: Final = block_of([(b"content-type", b"text/plain")])
-_NOT_GRPC: Final = b"This server speaks gRPC.\n"
 OK: Final = grpc.StatusCode.OK
 
 
@@ -74,14 +72,6 @@ class ServerAnswer:
                 block = _BEGINNING_BLOCK + block
         self._has_begun = True
         self._connection.send_headers(self._stream_id, block, is_last=True)
-        self._flush_soon()
-
-    def refuse_http(self, status: bytes) -> None:
-        """Answer what is no call of gRPC."""
-        block = block_of([(b":status", status)]) + _NO_WORDS
-        self._connection.send_headers(self._stream_id, block)
-        self._connection.send_data(self._stream_id, _NOT_GRPC, is_last=True)
-        self.is_over = True
         self._flush_soon()
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from quorate.h2.requests import CallDetails, Request
 
 log = logging.getLogger(__name__)
-# For the rest of a request that is no call, before it is told so.
-_REST_S: Final = 5.0
+# An answer of which nothing has left for so long is dropped: its client grants no window for it.
+UNSENT_S: Final = 300.0
 
 
 class Link(Protocol):
@@ -173,9 +173,8 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         CURRENT_FLOW.set(self._link.flow)
         try:
             await self._serve_or_refuse()
-            # A call lasts until its answer has left: a client that reads nothing holds it.
-            while not self._is_cancelled and self._connection.queued(self._stream_id):
-                await self._room()
+            # A call lasts until its answer has left: a client that reads slowly holds it.
+            await self._send_rest()
         except asyncio.CancelledError as error:
             error.__traceback__ = None
             # Where nobody has cut the call off its client would wait for ever.
@@ -192,9 +191,7 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
     async def _serve_or_refuse(self) -> None:
         request = self._request
         try:
-            if request.http_status is not None:
-                await self._refuse_http(request.http_status)
-            elif request.fault is not None:
+            if request.fault is not None:
                 self._answer.finish(*request.fault, hints=request.hints)
             else:
                 await self._serve()
@@ -280,18 +277,22 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         finally:
             self._hot = None
 
-    async def _refuse_http(self, status: bytes) -> None:
-        # An answer before the end would hide what is wrong with the rest.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_REST_S):
-                await self._inbox.skip()
-        self._answer.refuse_http(status)
-
     # --- the answer -------------------------------------------------------------------------------
 
     def send(self, response: Any) -> bool:  # noqa: ANN401 - a message of any service
         """Send a message, unless the call is over; False where it has to wait for room."""
         return self._answer.send(response)
+
+    async def _send_rest(self) -> None:
+        """Wait until the answer has left, as long as some of it does."""
+        unsent = self._connection.queued(self._stream_id)
+        while unsent and not self._is_cancelled:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(UNSENT_S):
+                    await self._room()
+            before, unsent = unsent, self._connection.queued(self._stream_id)
+            if unsent >= before:
+                return
 
     async def _room(self) -> None:
         self._drained = self._loop.create_future()

@@ -18,6 +18,7 @@ from quorate.h2.events import (
     StreamEnded,
 )
 from quorate.h2.frames import H2ErrorCode
+from quorate.h2.http_refusals import HttpRefusals
 from quorate.h2.liveness import Due, Liveness
 from quorate.h2.requests import request_of
 from quorate.h2.server_call import ServerCall
@@ -80,6 +81,7 @@ class ServerLink(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._calls: dict[int, ServerCall] = {}
         self._calls_max = limits.streams_max
+        self._refusals = HttpRefusals(self.connection)
         # Bytes that wait for this connection's turn, and how many of them were parsed.
         self._rest = b""
         self._parsed = 0
@@ -182,9 +184,12 @@ class ServerLink(asyncio.Protocol):
                 call = self._calls.get(event.stream_id)
                 if call is not None:
                     call.feed(event.data, is_last=event.is_last)
+                else:
+                    self._refuse(event.stream_id, len(event.data), is_last=event.is_last)
             elif isinstance(event, StreamEnded):
                 self._stream_ended(event)
             elif isinstance(event, Drained):
+                self._refusals.forget(event.stream_id)
                 call = self._calls.get(event.stream_id)
                 if call is not None:
                     call.drained()
@@ -194,14 +199,23 @@ class ServerLink(asyncio.Protocol):
                 self._failed(event)
 
     def _headers(self, event: HeadersReceived) -> None:
-        stream_id = event.stream_id
+        stream_id, fields = event.stream_id, event.fields
         call = self._calls.get(stream_id)
+        if call is None and b":method" not in fields.pseudo:
+            # Trailers of what is no call, or is none any more.
+            self._refuse(stream_id, 0, is_last=event.is_last)
+            return
         if call is None:
+            request = request_of(fields)
+            if request.http_status is not None:
+                self._refusals.begin(stream_id, request.http_status, time.monotonic())
+                self._refuse(stream_id, 0, is_last=event.is_last)
+                return
             if len(self._calls) >= self._calls_max:
                 # Streams that were reset are gone, while their handlers may not be yet.
                 self.connection.reset(stream_id, H2ErrorCode.REFUSED_STREAM)
                 return
-            call = self._begin(stream_id, request_of(event.fields))
+            call = self._begin(stream_id, request)
             if call is None:
                 return
         if event.is_last:
@@ -210,7 +224,7 @@ class ServerLink(asyncio.Protocol):
     def _begin(self, stream_id: int, request: Request) -> ServerCall | None:
         """Begin a call; None if it is refused, which costs neither a task nor a status."""
         place: Place | None = None
-        if self._gate is not None and request.http_status is None and request.fault is None:
+        if self._gate is not None and request.fault is None:
             admitted = self._gate.admit(request.details.method, self.peer)
             if isinstance(admitted, bytes):
                 self.connection.send_headers(stream_id, admitted, is_last=True)
@@ -224,6 +238,10 @@ class ServerLink(asyncio.Protocol):
         if place is not None:
             call.task.add_done_callback(place.give_back)
         return call
+
+    def _refuse(self, stream_id: int, size: int, *, is_last: bool) -> None:
+        """More of a request that is not gRPC, or of a call that is over."""
+        self._refusals.receive(stream_id, size, time.monotonic(), is_last=is_last)
 
     def _call_ended(self, stream_id: int) -> None:
         call = self._calls.pop(stream_id, None)
@@ -239,6 +257,7 @@ class ServerLink(asyncio.Protocol):
         if not event.is_peers:
             words = f"a call of {self.peer} ends: {event.words}"
             log.info(words, extra={"repeats": ("call", cause_of(event.words))})
+        self._refusals.forget(event.stream_id)
         call = self._calls.get(event.stream_id)
         if call is not None:
             call.cut_off()
@@ -284,6 +303,8 @@ class ServerLink(asyncio.Protocol):
 
     def look(self, now_s: float) -> None:
         """End a connection that is idle, half-open, or never was one of HTTP/2; ask who is left."""
+        if self._refusals.look(now_s):
+            self.flush_soon()
         has_calls = bool(self._calls) or self._is_leaving
         match self._liveness.check(now_s, has_calls=has_calls):
             case Due.NO_PREFACE:

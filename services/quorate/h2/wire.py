@@ -109,12 +109,6 @@ class MessageReader:
             self._at = 0
         return message
 
-    def drop(self) -> int:
-        """Forget what is no message yet, and of how many bytes it was."""
-        size = len(self)
-        self._data, self._at, self._size = b"", 0, None
-        return size
-
     def _checked(self, is_compressed: int, size: int) -> int:
         if is_compressed:
             words = "the message is compressed, and no compression was agreed on"

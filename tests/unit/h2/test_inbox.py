@@ -73,19 +73,6 @@ async def test_a_message_that_nobody_waits_for_gets_no_more_room() -> None:
     assert connection.unread == 0
 
 
-async def test_what_nobody_wants_is_taken_to_its_end() -> None:
-    connection, inbox = called()
-    put(connection, inbox, bytes(16_000))
-    skipping = asyncio.ensure_future(inbox.skip())
-    for _ in range(6):
-        await asyncio.sleep(0)
-        put(connection, inbox, bytes(16_000))
-    assert not skipping.done()
-    inbox.feed(b"", is_last=True)
-    await skipping
-    assert connection.unread == 0
-
-
 async def test_half_a_message_at_the_end_is_an_error() -> None:
     connection, inbox = called()
     put(connection, inbox, b"\0\0\0\0\x05ab")

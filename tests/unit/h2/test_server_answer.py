@@ -6,11 +6,7 @@ from typing import Any
 
 import grpc
 
-from quorate.h2 import frames
-from quorate.h2.headers import block_of
-from tests.unit.h2 import peers
 from tests.unit.h2.by_hand import Wire, unary
-from tests.unit.h2.peers import REQUEST
 
 
 async def served(handler: Any, *messages: bytes, is_whole: bool = True) -> Wire:  # noqa: ANN401
@@ -46,14 +42,3 @@ async def test_what_a_handler_sets_arrives() -> None:
 
     status = (await served(unary(partly), b"")).status()
     assert (status[b"grpc-status"], status[b"last"]) == (b"15", b"2")
-
-
-async def test_what_is_no_grpc_is_answered_in_words() -> None:
-    wire = Wire()
-    wire.greet()
-    pairs = [(b":method", b"GET"), *REQUEST[1:]]
-    wire.send(peers.headers(block=block_of(pairs)))
-    await wire.settle()
-    _, _, _, body = wire.answers()
-    assert body.flags == frames.END_STREAM
-    assert body.payload.startswith(b"This server")

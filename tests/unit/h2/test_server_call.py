@@ -292,16 +292,20 @@ async def test_a_call_that_is_aborted_lasts_until_its_answer_has_left() -> None:
     assert wire.status()[b"grpc-status"] == b"10"
 
 
-async def test_what_is_no_grpc_is_read_to_its_end_before() -> None:
-    wire = Wire()
+async def test_an_answer_that_does_not_leave_is_dropped_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("quorate.h2.server_call.UNSENT_S", 0.0)
+    wire = Wire(unary(_echo))
     wire.greet()
-    pairs = [(b":method", b"GET"), *REQUEST[1:]]
-    wire.send(peers.headers(flags=WHOLE, block=block_of(pairs)))
+    wire.send(peers.settings(INITIAL_WINDOW_SIZE=0))
+    wire.call(b"abc")
+    (task,) = wire.link.tasks
+    await asyncio.wait([task])
     await wire.settle()
-    assert frames.DATA not in [one.kind for one in wire.answers()]
-    wire.send(peers.headers(flags=WHOLE, block=block_of(pairs)))
-    await wire.settle()
-    assert wire.answers()[-1].payload == word(H2ErrorCode.PROTOCOL_ERROR)
+    assert (wire.link.tasks, wire.link.connection.stream_count) == ([], 0)
+    last = wire.answers()[-1]
+    assert (last.kind, last.payload) == (frames.RST_STREAM, word(H2ErrorCode.CANCEL))
 
 
 async def test_metadata_and_identity_are_told() -> None:

@@ -29,15 +29,6 @@ def test_messages_that_come_together_are_taken_one_by_one() -> None:
     assert [reader.take(), reader.take(), reader.take(), len(reader)] == [b"a", b"b", None, 2]
 
 
-def test_what_is_no_message_yet_can_be_forgotten() -> None:
-    reader = wire.MessageReader(10)
-    reader.feed(b"\0\0\0\0\x05ab")
-    assert reader.take() is None
-    assert (reader.drop(), reader.drop()) == (7, 0)
-    reader.feed(wire.frame_message(b"c"))
-    assert reader.take() == b"c"
-
-
 @pytest.mark.parametrize(
     ("data", "code"),
     [
