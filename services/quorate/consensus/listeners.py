@@ -15,6 +15,7 @@ from quorate.api.rights import PEER
 from quorate.controller.authorizer import ANONYMOUS, Caller
 from quorate.rpc.authorization import Callers
 from quorate.rpc.channels import open_tls
+from quorate.rpc.connections import Connections
 from quorate.rpc.listener import GrpcListener
 from quorate.rpc.methods import every_id
 from quorate.rpc.places import CallPlaces
@@ -87,11 +88,13 @@ class Listeners:
         certificates: Certificates,
         services: Callable[[str], Sequence[Service]],
         is_voter: IsVoter = every_id,
+        connections: Connections | None = None,
     ) -> None:
         """`services` are made for a listener of that name; "" where there is no other.
 
         `is_voter` tells whether a voter of a set that may be in force has a node id.
         """
+        self.connections = connections or Connections()
         self._config = config
         self._is_voter = is_voter
         self._certificates = certificates
@@ -113,6 +116,7 @@ class Listeners:
             has_reflection=config.has_reflection,
             transport=config.transport,
             places=self._places,
+            connections=self.connections,
         )
 
     def bind(self) -> None:

@@ -80,6 +80,10 @@ _CONTROLLER: Final = {
     "replay_duration_seconds": Meter("From one read of the log to its being part of the metadata"),
     "event_loop_standing_seconds": Meter("For how long nobody has been answered; 0 below a second"),
     "event_loop_stalls_total": Meter("How often nobody was answered for a second or more"),
+    "refused_connections_total": Meter(
+        "Connections that were refused for their number, in all or of one address; h2 only"
+    ),
+    "failed_tls_handshakes_total": Meter("TLS handshakes that failed or took too long; h2 only"),
     "certificate_expiry_timestamp_seconds": Meter("When its own certificate ends; with TLS only"),
 }
 _METADATA: Final = {

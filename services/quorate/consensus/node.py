@@ -29,9 +29,11 @@ from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
 from quorate.raft.describe import api_versions
 from quorate.raft.peer_identity import ReplicaIdentity
+from quorate.rpc.connections import Connections
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.raft_client import RaftClient
 from quorate.rpc.raft_server import Fetchers, RaftService
+from quorate.settings.transport import Transport
 from quorate.storage.files import OsFileSystem
 from quorate.storage.store import LogStore
 from quorate.telemetry import tracing
@@ -186,7 +188,8 @@ class Node:
 
     def _make_listeners(self, core: RaftCore, driver: RaftDriver, hosted: Hosted) -> Listeners:
         who = api_versions(core.replica)
-        fetchers = Fetchers(lambda key: key in core.replica.voters)
+        connections = Connections()
+        fetchers = Fetchers(lambda key: key in core.replica.voters, connections.preferred)
 
         def services(listener: str) -> tuple[Service, ...]:
             raft = RaftService(
@@ -202,7 +205,7 @@ class Node:
             sets = core.replica.ends.possible_voter_sets()
             return any(voters.by_id(node_id) is not None for voters in sets)
 
-        return Listeners(self._config, self._certificates, services, is_voter)
+        return Listeners(self._config, self._certificates, services, is_voter, connections)
 
     @staticmethod
     async def _listen_on(listeners: Listeners, driver: RaftDriver) -> None:
@@ -348,6 +351,10 @@ class Node:
             "ignored_static_voters": float(has_static_voters and replica.log.kraft_version > 0),
             "is_ready": float(self._health_state.get(READINESS, False)),
         }
+        if self._config.transport is Transport.H2 and self._listeners is not None:
+            stats = self._listeners.connections.stats
+            values["refused_connections_total"] = stats.refused_connections
+            values["failed_tls_handshakes_total"] = stats.failed_handshakes
         expires_s = self._certificates.expires_s
         if expires_s is not None:
             values["certificate_expiry_timestamp_seconds"] = expires_s

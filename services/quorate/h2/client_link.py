@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 import time
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
@@ -35,6 +36,8 @@ _UNAVAILABLE: Final = grpc.StatusCode.UNAVAILABLE
 _WRITE_HIGH_BYTES: Final = 256 * 1024
 ALPN: Final = "h2"
 _CLOSED: Final = "Socket closed"
+# Of what a server says when it goes.
+_WORDS_MAX: Final = 100
 # Answers are asked for: there is room for many before somebody has read them.
 LIMITS: Final = Limits(
     stream_window_bytes=1024 * 1024,
@@ -170,6 +173,9 @@ class ClientLink(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self.is_leaving = True
+        if isinstance(exc, ssl.SSLError) and not self._why:
+            # With TLS 1.3 a server looks at its client's certificate when the client is done.
+            self._why = f"TLS: {exc.reason}"
         if self._timer is not None:
             self._timer.cancel()
         why = self.why
@@ -220,6 +226,9 @@ class ClientLink(asyncio.Protocol):
 
     def _server_leaves(self, event: GoneAway) -> None:
         self.is_leaving = True
+        # Later calls are under way, whose clients judge by these words.
+        if event.words and not self.ready.done():
+            self._why = f"the server goes away: {event.words[:_WORDS_MAX]}"
         for stream_id, call in list(self._calls.items()):
             if stream_id > event.last_stream_id:
                 words = f"the server refused the stream, and goes away: {event.words}"

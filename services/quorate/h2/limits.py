@@ -29,6 +29,8 @@ PING_EVERY_S: Final = 10.0
 PING_PATIENCE_S: Final = 2.0
 # Bytes written to a socket that is full may stay there for so long, whatever its peer says.
 UNREAD_S: Final = 60.0
+# For the tasks of calls that were cancelled, and for bytes that are still on their way.
+LAST_WORDS_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

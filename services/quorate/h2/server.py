@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import time
 from contextlib import suppress
@@ -13,26 +12,29 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import grpc
 import grpc.aio
 
+from quorate.h2.acceptor import Acceptor
+from quorate.h2.connection_limiter import AddressSlots, ConnectionStats, PendingHandshakes
 from quorate.h2.fair_queue import queue_of_running_loop
-from quorate.h2.limits import PREFACE_S, Limits, ListenerMemory
+from quorate.h2.limits import LAST_WORDS_S, Limits, ListenerMemory
+from quorate.h2.peers import client_of
 from quorate.h2.server_link import ServerLink
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from quorate.h2.requests import CallDetails
     from quorate.h2.server_link import Gate
 
-log = logging.getLogger(__name__)
 _BACKLOG: Final = 1024
-# Descriptors or memory are short: others may give some back.
-_SHORTAGE_S: Final = 0.2
+# One connection of so many is reserved for preferred addresses.
+_RESERVED_SHARE: Final = 128
+# One handshake may be under way for so many connections, and some with any bound.
+_HANDSHAKES_SHARE: Final = 4
+_HANDSHAKES_MIN: Final = 64
 # Both families, where the machine has both.
 _ANY: Final = ("", "::")
 _LOOK_EVERY_S: Final = 1.0
-# For the tasks of calls that were cancelled, and for bytes that are still on their way.
-_LAST_WORDS_S: Final = 1.0
 
 
 class Server(grpc.aio.Server):
@@ -46,21 +48,27 @@ class Server(grpc.aio.Server):
         connections_max: int,
         gate: Gate | None = None,
         limits: Limits | None = None,
+        preferred: Container[str] = (),
+        stats: ConnectionStats | None = None,
     ) -> None:
+        """Some connections are reserved for `preferred` addresses (h2/peers.py names them)."""
         self._limits = limits or Limits()
         self._received_bytes_max = received_bytes_max
-        self._connections_max = connections_max
         self._gate = gate
+        reserved = connections_max // _RESERVED_SHARE
+        self._slots = AddressSlots(connections_max, reserved=reserved, preferred=preferred)
+        handshakes_max = max(_HANDSHAKES_MIN, connections_max // _HANDSHAKES_SHARE)
+        self._handshakes = PendingHandshakes(
+            AddressSlots(handshakes_max, reserved=reserved, preferred=preferred)
+        )
+        self._stats = stats or ConnectionStats()
         self._methods: dict[str, Any] = {}
         self._generic: list[grpc.GenericRpcHandler] = []
         find: Any = self._look_up
         for interceptor in reversed(interceptors):
             find = partial(interceptor.intercept_service, find)
         self._find = find
-        self._ports: list[tuple[socket.socket, ssl.SSLContext | None]] = []
-        self._accepting: list[asyncio.Task[None]] = []
-        # Handshakes under way.
-        self._arriving: set[asyncio.Task[None]] = set()
+        self._ports: list[Acceptor] = []
         self._links: set[ServerLink] = set()
         self._memory = ListenerMemory()
         self._looking: asyncio.TimerHandle | None = None
@@ -105,15 +113,23 @@ class Server(grpc.aio.Server):
             listening = _listen(host.removeprefix("[").removesuffix("]"), int(port))
         except OSError as error:
             raise RuntimeError(f"failed to bind to address {address}: {error.strerror}") from error
-        self._ports.append((listening, context))
+        self._ports.append(
+            Acceptor(
+                listening,
+                context,
+                make_link=self._make_link,
+                established=self._slots,
+                handshakes=self._handshakes,
+                stats=self._stats,
+            )
+        )
         number: int = listening.getsockname()[1]
         return number
 
     async def start(self) -> None:
-        loop = asyncio.get_running_loop()
-        for listening, context in self._ports:
-            self._accepting.append(loop.create_task(self._accept(listening, context)))
-        self._looking = loop.call_later(_LOOK_EVERY_S, self._look)
+        for port in self._ports:
+            port.start()
+        self._looking = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look)
 
     def _make_link(self) -> ServerLink:
         return ServerLink(
@@ -127,54 +143,18 @@ class Server(grpc.aio.Server):
             gone=self._forget,
         )
 
-    async def _accept(self, listening: socket.socket, context: ssl.SSLContext | None) -> None:
-        """Take connections, those included whose handshake has only begun, up to the bound."""
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                accepted, _ = await loop.sock_accept(listening)
-            except OSError as error:
-                words = "no connection can be taken now: %s"
-                log.warning(words, error.strerror, extra={"repeats": error.errno})
-                await asyncio.sleep(_SHORTAGE_S)
-                continue
-            if len(self._links) + len(self._arriving) >= self._connections_max:
-                accepted.close()
-                words = "a connection is refused: %s are the most"
-                log.warning(words, self._connections_max, extra={"repeats": words})
-                continue
-            task = loop.create_task(self._arrive(accepted, context))
-            self._arriving.add(task)
-            task.add_done_callback(self._arriving.discard)
-
-    async def _arrive(self, accepted: socket.socket, context: ssl.SSLContext | None) -> None:
-        is_tls = context is not None
-        link = self._make_link()
-        try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: link,
-                accepted,
-                ssl=context,
-                ssl_handshake_timeout=PREFACE_S if is_tls else None,
-                ssl_shutdown_timeout=_LAST_WORDS_S if is_tls else None,
-            )
-        except (OSError, RuntimeError) as error:
-            # Also what ssl says of a handshake, and uvloop of a socket closed as it begins.
-            log.debug("a connection has ended before it began: %s", error)
-            accepted.close()
-        except asyncio.CancelledError:
-            link.give_up()
-            accepted.close()
-            raise
-
     def _admit(self, link: ServerLink) -> bool:
-        if self._is_stopping:
+        client = client_of(link.peer)
+        if self._is_stopping or not self._slots.has_room(client):
             return False
+        self._slots.take(client)
         self._links.add(link)
         return True
 
     def _forget(self, link: ServerLink) -> None:
-        self._links.discard(link)
+        if link in self._links:
+            self._links.discard(link)
+            self._slots.give_back(client_of(link.peer))
         self._left.set()
 
     def _look(self) -> None:
@@ -189,23 +169,25 @@ class Server(grpc.aio.Server):
         self._is_stopping = True
         if self._looking is not None:
             self._looking.cancel()
-        tasks = [*self._accepting, *self._arriving]
-        for task in tasks:
+        for port in self._ports:
+            port.stop()
+        arriving = self._handshakes.tasks
+        for task in arriving:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for listening, _ in self._ports:
-            listening.close()
+        await asyncio.gather(*arriving, return_exceptions=True)
+        for port in self._ports:
+            port.close()
         self._ports.clear()
         for link in self._links:
             link.leave()
         if grace is not None:
             await _settled([task for link in self._links for task in link.tasks], grace)
         tasks = [task for link in self._links for task in link.abandon()]
-        await _settled(tasks, _LAST_WORDS_S)
+        await _settled(tasks, LAST_WORDS_S)
         for link in list(self._links):
             link.close()
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_WORDS_S):
+            async with asyncio.timeout(LAST_WORDS_S):
                 while self._links:
                     self._left.clear()
                     await self._left.wait()

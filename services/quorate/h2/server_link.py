@@ -20,6 +20,7 @@ from quorate.h2.events import (
 from quorate.h2.frames import H2ErrorCode
 from quorate.h2.http_refusals import HttpRefusals
 from quorate.h2.liveness import Due, Liveness
+from quorate.h2.peers import client_of, peer_of
 from quorate.h2.requests import request_of
 from quorate.h2.server_call import ServerCall
 from quorate.h2.words import cause_of
@@ -99,9 +100,9 @@ class ServerLink(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=_WRITE_HIGH_BYTES)
-        self.peer = _peer_of(transport.get_extra_info("peername"))
+        self.peer = peer_of(transport.get_extra_info("peername"))
         self.flow.close()
-        self.flow = self.flow.queue.flow(self.peer.rpartition(":")[0])
+        self.flow = self.flow.queue.flow(client_of(self.peer))
         if not self._admit(self):
             self._transport.abort()
             return
@@ -372,12 +373,3 @@ class ServerLink(asyncio.Protocol):
                     pem = ssl.DER_cert_to_PEM_cert(certificate)
                     self._auth["x509_pem_cert"] = (pem.encode(),)
         return self._auth
-
-
-def _peer_of(address: tuple[Any, ...] | None) -> str:
-    """As gRPC writes it: IPv6 has brackets, escaped, and what is IPv4 in truth is told so."""
-    if not address:
-        return "unknown:"
-    host, port = str(address[0]), address[1]
-    host = host.removeprefix("::ffff:") if "." in host else host
-    return f"ipv6:%5B{host}%5D:{port}" if ":" in host else f"ipv4:{host}:{port}"

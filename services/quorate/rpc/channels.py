@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import grpc.aio
 
 from quorate.h2.name_resolver import RESOLVER, is_address
+from quorate.rpc.connections import Connections
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 from quorate.telemetry import tracing
 
@@ -310,21 +311,26 @@ def make_server(
     received_bytes_max: int,
     transport: Transport = DEFAULT_TRANSPORT,
     gate: Gate | None = None,
+    connections: Connections | None = None,
 ) -> grpc.aio.Server:
     """A server without services or ports yet. It receives no message that is larger.
 
     gRPC judges by the length that a message begins with; of what is shorter it takes all, whether
-    somebody asked for it or not. Our own transport asks `gate` before it makes anything of a call.
+    somebody asked for it or not. Our own transport asks `gate` before it makes anything of a call,
+    and it alone regards `connections`.
     """
     if transport is Transport.H2:
         # Loaded where it is chosen only.
         from quorate.h2.server import Server
 
+        connections = connections or Connections()
         return Server(
             interceptors,
             received_bytes_max=received_bytes_max,
             connections_max=CONNECTIONS_MAX,
             gate=gate,
+            preferred=connections.preferred,
+            stats=connections.stats,
         )
     options = (*SERVER_OPTIONS, ("grpc.max_receive_message_length", received_bytes_max))
     return grpc.aio.server(options=options, interceptors=interceptors)

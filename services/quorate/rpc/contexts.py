@@ -12,6 +12,8 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from quorate.h2.tls_alerts import AlertingContext
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -40,7 +42,7 @@ def server_context(tls: TlsFiles) -> ssl.SSLContext:
 
 
 def _server_context(material: Material, *, asks_clients: bool) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = AlertingContext(ssl.PROTOCOL_TLS_SERVER)
     # A session that is resumed would show no certificate again.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET
@@ -56,6 +58,8 @@ def client_context(tls: TlsFiles) -> ssl.SSLContext:
     """The context of a channel, which keeps its certificates as long as it lives."""
     material = tls.current()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # A name that only the subject has counts for nothing (RFC 9525, section 2).
+    context.hostname_checks_common_name = False
     _prepare(context, material)
     if material.authorities_pem is None:
         context.load_default_certs()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
     from quorate.rpc.authorization import Callers
+    from quorate.rpc.connections import Connections
     from quorate.rpc.places import CallPlaces
     from quorate.rpc.services import Service
     from quorate.rpc.tls import TlsFiles
@@ -59,10 +60,11 @@ class GrpcListener:
         has_reflection: bool,
         transport: Transport = DEFAULT_TRANSPORT,
         places: CallPlaces | None = None,
+        connections: Connections | None = None,
     ) -> Self:
         """With these services, none of whose methods takes more than its requests need.
 
-        Several listeners of a process may share their `places`.
+        Several listeners of a process may share their `places` and `connections`.
         """
         methods = dict(REFLECTION_METHODS)
         for service in services:
@@ -73,6 +75,7 @@ class GrpcListener:
             received_bytes_max=max(row.request_bytes_max for row in methods.values()),
             transport=transport,
             gate=guard,
+            connections=connections,
         )
         for service in services:
             add_service(service, server)

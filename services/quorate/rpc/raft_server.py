@@ -21,6 +21,7 @@ from quorate.rpc import convert_raft as convert
 from quorate.rpc.admission import Admission, AdmissionError, Pool
 from quorate.rpc.arrivals import Arrivals, NothingSentError
 from quorate.rpc.by_callback import replies_of
+from quorate.rpc.connections import VoterAddresses
 from quorate.rpc.convert_describe import pb_api_versions_response
 from quorate.rpc.fetch_stream import GIVEN_UP, FetchStream
 from quorate.rpc.methods import RAFT, RAFT_METHODS
@@ -50,9 +51,14 @@ FETCHES_OF_VOTERS_MAX: Final = 256
 class Fetchers:
     """Which replicas fetch, through whichever listener, and how many may at once."""
 
-    def __init__(self, is_voter: Callable[[ReplicaKey], bool] = lambda _: False) -> None:
-        """Voters fetch whatever others do."""
+    def __init__(
+        self,
+        is_voter: Callable[[ReplicaKey], bool] = lambda _: False,
+        addresses: VoterAddresses | None = None,
+    ) -> None:
+        """Voters fetch whatever others do; `addresses` learn where they call from."""
         self._is_voter = is_voter
+        self._addresses = addresses or VoterAddresses()
         # Bytes are bounded by what a Fetch answers at most.
         self._places = Admission("fetches", calls_max=FETCHES_MAX, pool=Pool(0))
         self._of_voters = Admission(
@@ -66,10 +72,16 @@ class Fetchers:
         is_voter = replica is not None and self._is_voter(replica)
         return self._of_voters if is_voter else self._places
 
-    def prefer(self, replica: ReplicaKey | None) -> None:
-        """Serve the connection of this call before all clients', if a voter calls (rule 33)."""
+    def prefer(self, replica: ReplicaKey | None, peer: str) -> None:
+        """Serve the connection of this call before all clients', if a voter calls (rule 33).
+
+        Some connections are kept for its address.
+        """
+        if replica is None or not self._is_voter(replica):
+            return
+        self._addresses.note(peer)
         flow = CURRENT_FLOW.get()
-        if flow is not None and replica is not None and self._is_voter(replica):
+        if flow is not None:
             flow.is_preferred = True
 
     def fetches(self, replica: ReplicaKey, stream: FetchStream) -> None:
@@ -129,13 +141,14 @@ class RaftService:
     async def _serve(self, call: RaftCall, message: Any, context: Context) -> Any:  # noqa: ANN401
         request = await _parsed(call.read, message, context)
         if isinstance(request, m.VoteRequest | m.FetchSnapshotRequest):
-            self._fetchers.prefer(request.replica)
+            self._fetchers.prefer(request.replica, context.peer())
         return call.write_answer(await self._answer(request, context))
 
     async def FetchOnce(self, request: pb.FetchRequest, context: Context) -> pb.FetchResponse:
         fetch = await _parsed(convert.fetch_request, request, context)
         try:
             self._fetchers.admission(fetch.replica).enter_call(context)
+            self._fetchers.prefer(fetch.replica, context.peer())
         except AdmissionError as error:
             await abort(context, error.refusal)
         answer = await self._answer(fetch, context)
@@ -157,7 +170,7 @@ class RaftService:
                 await self._fetchers.arrivals.receive(request_iterator, context.peer())
             )
             self._fetchers.admission(first.replica).enter_call(context)
-            self._fetchers.prefer(first.replica)
+            self._fetchers.prefer(first.replica, context.peer())
         except ValueError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except AdmissionError as error:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 DOMAIN: Final = "quorate"
 _VERIFICATION: Final = re.compile(r"CERTIFICATE_VERIFY_FAILED: ([^:]+)")
 _OTHER_NAME: Final = re.compile(r"peer name \S+ is not in peer certificate|hostname verif", re.I)
+_ALERT: Final = re.compile(r"ALERT_([A-Z_]+)")
+# What a server answers to a client without a certificate, with TLS 1.3 and 1.2.
+_CERTIFICATE_MISSING: Final = ("CERTIFICATE_REQUIRED", "HANDSHAKE_FAILURE")
 _CLOSED: Final = ("socket closed", "connection reset", "broken pipe", "endpoint closing")
 _Code = grpc.StatusCode
 # What a caller can do: UNAVAILABLE is worth the same call again, FAILED_PRECONDITION is not before
@@ -125,7 +128,8 @@ def handshake_words(details: str, tls: TlsFiles | None) -> str | None:
         return None
     is_closed = any(words in lowered for words in _CLOSED)
     if tls is None:
-        return "the server closed the connection: it may want TLS" if is_closed else None
+        words = "the server closed the connection: it may want TLS, or have too many connections"
+        return words if is_closed else None
     failure = _VERIFICATION.search(details)
     if failure is not None:
         return (
@@ -136,15 +140,28 @@ def handshake_words(details: str, tls: TlsFiles | None) -> str | None:
         return "the server's certificate is for another host: use a name that it contains"
     if "WRONG_VERSION_NUMBER" in details:
         return "the server does not speak TLS"
-    if not is_closed:
+    alert = _ALERT.search(details)
+    if not is_closed and alert is None:
         return None
+    return _refused_words(None if alert is None else alert[1], tls)
+
+
+def _refused_words(alert: str | None, tls: TlsFiles) -> str:
+    """Why a server has ended a handshake, by its alert, or as far as it can be guessed."""
     pair = tls.current().pair
+    if pair is None and alert not in (None, *_CERTIFICATE_MISSING):
+        return f"the server refused the TLS handshake ({_alert_words(alert)})"
+    if alert is None:
+        said, rest = "closed the TLS handshake", ", or it has too many connections"
+    else:
+        said, rest = f"refused the TLS handshake ({_alert_words(alert)})", ""
     if pair is None:
-        return (
-            "the server closed the TLS handshake: it wants a client certificate, set "
-            "ssl.keystore.location"
-        )
+        return f"the server {said}: it wants a client certificate, set ssl.keystore.location{rest}"
     return (
-        "the server closed the TLS handshake: it may not trust the certificate of "
-        f"{pair.principal} in {tls.settings.named_chain}"
+        f"the server {said}: it may not trust the certificate of {pair.principal} in "
+        f"{tls.settings.named_chain}{rest}"
     )
+
+
+def _alert_words(alert: str | None) -> str:
+    return (alert or "").lower().replace("_", " ")

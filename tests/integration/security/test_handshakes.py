@@ -31,9 +31,8 @@ async def answer(served: Served, tls: TlsFiles | None, host: str = "127.0.0.1") 
 async def test_a_client_without_a_certificate_is_told_that_one_is_wanted(
     guarded: Served, stores: Stores
 ) -> None:
-    assert await answer(guarded, stores.files(None)) == (
-        "the server closed the TLS handshake: it wants a client certificate, set "
-        "ssl.keystore.location"
+    assert "it wants a client certificate, set ssl.keystore.location" in await answer(
+        guarded, stores.files(None)
     )
 
 
@@ -43,10 +42,9 @@ async def test_a_client_whose_certificate_expires_under_way_is_told_which_one_it
     keystore = stores.give("late", stores.authority.leaf("late", valid_for=-DAY))
     # To a process that has been running for two days it was good at the start.
     files = TlsFiles(stores.settings("late"), now=lambda: dt.datetime.now(dt.UTC) - 2 * DAY)
-    assert await answer(guarded, files) == (
-        "the server closed the TLS handshake: it may not trust the certificate of User:CN=late in "
-        f"ssl.keystore.location {keystore}"
-    )
+    assert (
+        f"it may not trust the certificate of User:CN=late in ssl.keystore.location {keystore}"
+    ) in await answer(guarded, files)
 
 
 async def test_a_client_of_another_authority_is_told_the_same(
@@ -77,7 +75,7 @@ async def test_a_certificate_for_another_host_is_not_accepted(
 async def test_plaintext_and_tls_do_not_understand_each_other(
     guarded: Served, stores: Stores
 ) -> None:
-    assert await answer(guarded, None) == "the server closed the connection: it may want TLS"
+    assert "it may want TLS" in await answer(guarded, None)
     plain = await serve()
     try:
         assert await answer(plain, stores.files("peer")) == "the server does not speak TLS"

@@ -46,7 +46,7 @@ async def test_a_quorum_commits_and_refuses_who_may_not(tmp_path: Path, stores: 
         # Without a certificate a client is told what it can know: the server hung up.
         status, _, stderr = await quorum.cli_as(None, *DESCRIBE, "--timeout-ms", "5000")
         assert status == 1
-        assert "the server closed the TLS handshake: it wants a client certificate" in stderr
+        assert "it wants a client certificate, set ssl.keystore.location" in stderr
         # An expired one is found before anybody is called.
         status, _, stderr = await quorum.cli_as("late", *DESCRIBE)
         assert status == 1

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 import pytest
 
 from quorate.h2.requests import CallDetails
 from quorate.h2.server import Server
-from tests.unit.h2.by_hand import TransportByHand
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from quorate.h2.server_link import ServerLink
 
 
 def make(*interceptors: grpc.aio.ServerInterceptor) -> Server:
@@ -42,31 +34,6 @@ async def test_a_port_that_is_not_started_is_given_back() -> None:
     again = make()
     assert again.add_insecure_port(f"127.0.0.1:{port}") == port
     await again.stop(0)
-
-
-async def test_a_connection_that_the_stop_finds_at_its_beginning_is_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Of its end nobody tells where its beginning was cut short."""
-    transport, has_begun = TransportByHand(), asyncio.Event()
-
-    async def connect(make: Callable[[], ServerLink], *_: Any, **__: Any) -> None:  # noqa: ANN401
-        make().connection_made(transport)
-        has_begun.set()
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "connect_accepted_socket", connect)
-    server = make()
-    with socket.socket() as accepted:
-        arriving = asyncio.ensure_future(server._arrive(accepted, None))
-        await has_begun.wait()
-        assert len(server._links) == 1
-        arriving.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await arriving
-    assert transport.is_aborted
-    assert not server._links
-    await server.stop(None)
 
 
 async def test_interceptors_stand_before_handlers_in_order() -> None:

@@ -69,19 +69,6 @@ async def test_many_bytes_are_taken_in_slices_and_in_order(budget_s: float) -> N
     assert wire.transport.reads
 
 
-@pytest.mark.parametrize(
-    ("address", "peer"),
-    [
-        (("127.0.0.1", 1), "ipv4:127.0.0.1:1"),
-        (("::ffff:10.0.0.1", 2, 0, 0), "ipv4:10.0.0.1:2"),
-        (("::1", 3, 0, 0), "ipv6:%5B::1%5D:3"),
-        (None, "unknown:"),
-    ],
-)
-async def test_a_peer_has_the_name_that_grpc_gives_it(address: Any, peer: str) -> None:  # noqa: ANN401
-    assert Wire(peername=address).link.peer == peer
-
-
 async def test_one_connection_too_many_is_closed() -> None:
     assert Wire(admits=False).transport.is_aborted
 

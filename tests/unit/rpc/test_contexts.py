@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.rpc.contexts import server_context
+from quorate.rpc.contexts import client_context, server_context
 from quorate.rpc.tls import TlsFiles
 from quorate.settings.tls import ClientAuth, TlsSettings
 from tests.certificates import Authority, Leaf
@@ -91,3 +91,10 @@ def test_an_authority_that_is_taken_away_is_trusted_no_more(party: Party) -> Non
     party.shake_hands(THEIRS)
     with pytest.raises(ssl.SSLCertVerificationError):
         party.shake_hands(OURS)
+
+
+def test_a_server_is_not_known_by_its_common_name(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_bytes(OURS.pem)
+    context = client_context(TlsFiles(TlsSettings(ca_file=str(tmp_path / "ca.pem"))))
+    assert context.check_hostname
+    assert not context.hostname_checks_common_name

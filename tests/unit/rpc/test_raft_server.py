@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 import grpc
@@ -18,12 +18,14 @@ from quorate.h2.limits import Limits
 from quorate.h2.wire import OF_NUMBERS, PREFIX_BYTES, frame_message
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode as Error
-from quorate.records.ids import ReplyToken
+from quorate.records.ids import Epoch, ReplyToken
+from quorate.rpc.connections import VoterAddresses
+from quorate.rpc.convert_raft import pb_vote_request
 from quorate.rpc.decoding import decoder
 from quorate.rpc.fetch_stream import REQUESTS_PER_STREAM_MAX
 from quorate.rpc.gen.raft.v1 import raft_pb2 as pb
-from quorate.rpc.methods import METHODS
-from quorate.rpc.raft_server import RaftService
+from quorate.rpc.methods import METHODS, RAFT
+from quorate.rpc.raft_server import Fetchers, RaftService
 from tests.unit.h2 import peers
 from tests.unit.h2.by_hand import Wire
 from tests.unit.raft import cores
@@ -254,3 +256,48 @@ async def test_each_fetch_is_answered_in_its_order_or_given_up_once(seed: int) -
     fetchers = world.service._fetchers
     assert (fetchers._streams, fetchers._places.calls) == ({}, 0)
     assert len(world.calls) == 0, "what holds a call is freed with it"
+
+
+class _Context:
+    """Says where a call comes from."""
+
+    def __init__(self, peer: str) -> None:
+        self._peer = peer
+
+    def peer(self) -> str:
+        return self._peer
+
+
+class _Voted:
+    """Answers each request at once."""
+
+    def submit(self, _: m.Request) -> tuple[ReplyToken, asyncio.Future[m.Response]]:
+        answer: asyncio.Future[m.Response] = asyncio.get_running_loop().create_future()
+        leader = m.LeaderInfo(cores.key(1).node_id, Epoch(4))
+        answer.set_result(m.VoteResponse(Error.NONE, leader, vote_granted=True))
+        return ReplyToken(1), answer
+
+    def gone(self, _: ReplyToken) -> None: ...
+
+
+async def test_the_addresses_of_voters_are_known_by_their_votes_and_fetches() -> None:
+    addresses = VoterAddresses()
+    fetchers = Fetchers(lambda key: key == cores.key(2), addresses)
+    service = RaftService(_Voted(), WHO, software_version="9", fetchers=fetchers)
+    vote: Any = service.behaviour(RAFT.methods_by_name["Vote"])
+    for number in (2, 3):
+        request = pb_vote_request(
+            m.VoteRequest(
+                cluster_id=cores.CLUSTER,
+                voter=cores.key(1),
+                replica=cores.key(number),
+                replica_epoch=Epoch(3),
+                last=cores.end(7, 2),
+                pre_vote=True,
+            )
+        )
+        await vote(request, _Context(f"ipv4:10.0.0.{number}:1"))
+        fetchers.prefer(cores.key(number), f"ipv4:10.0.1.{number}:1")
+    fetchers.prefer(None, "ipv4:10.0.1.4:1")
+    known = [f"10.0.{kind}.{number}" for kind in (0, 1) for number in (2, 3, 4)]
+    assert [one for one in known if f"ipv4:{one}" in addresses] == ["10.0.0.2", "10.0.1.2"]

@@ -42,7 +42,9 @@ def own(tmp_path: Path) -> TlsFiles:
 
 def test_plaintext_that_is_hung_up_on_may_want_tls() -> None:
     words = handshake_words(CLOSED, None)
-    assert words == "the server closed the connection: it may want TLS"
+    assert words == (
+        "the server closed the connection: it may want TLS, or have too many connections"
+    )
 
 
 def test_a_handshake_that_is_hung_up_on_wants_a_certificate_or_another_one(own: TlsFiles) -> None:
@@ -52,6 +54,28 @@ def test_a_handshake_that_is_hung_up_on_wants_a_certificate_or_another_one(own: 
     somebody = handshake_words(CLOSED, own)
     assert somebody is not None
     assert "may not trust the certificate of User:CN=alice in ssl.keystore.location" in somebody
+
+
+@pytest.mark.parametrize(
+    "alert", ["TLSV13_ALERT_CERTIFICATE_REQUIRED", "SSLV3_ALERT_HANDSHAKE_FAILURE"]
+)
+def test_an_alert_says_that_a_certificate_is_wanted(alert: str) -> None:
+    words = handshake_words(f"{TO}TLS: {alert}", TlsFiles(TlsSettings()))
+    assert words is not None
+    assert "it wants a client certificate, set ssl.keystore.location" in words
+    assert "too many" not in words
+
+
+def test_an_alert_says_what_is_wrong_with_the_certificate(own: TlsFiles) -> None:
+    details = f"{TO}TLS: SSLV3_ALERT_CERTIFICATE_EXPIRED"
+    words = handshake_words(details, own)
+    assert words is not None
+    assert words.startswith(
+        "the server refused the TLS handshake (certificate expired): it may not"
+    )
+    assert handshake_words(details, TlsFiles(TlsSettings())) == (
+        "the server refused the TLS handshake (certificate expired)"
+    )
 
 
 def test_certificates_that_do_not_fit_say_why(own: TlsFiles) -> None:
@@ -73,7 +97,9 @@ def test_common_errors_have_short_words() -> None:
     late = error(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
     assert words_of(late, None) == "no answer in time"
     assert words_of(error(grpc.StatusCode.INTERNAL, "x"), None) == "INTERNAL: x"
-    assert words_of(error(grpc.StatusCode.UNAVAILABLE, CLOSED), None).endswith("may want TLS")
+    assert words_of(error(grpc.StatusCode.UNAVAILABLE, CLOSED), None).startswith(
+        "the server closed the connection: it may want TLS"
+    )
 
 
 def test_an_error_of_somebody_else_is_no_refusal_of_ours() -> None:
