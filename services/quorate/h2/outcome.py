@@ -33,6 +33,8 @@ _OF_HTTP: Final = {
     b"503": _Code.UNAVAILABLE,
     b"504": _Code.UNAVAILABLE,
 }
+# Of a status: 16 is the highest.
+_DIGITS_MAX: Final = 3
 NO_STATUS: Final = "the server sent no status"
 
 
@@ -69,7 +71,8 @@ class CallOutcome:
         values = dict(fields.pairs)
         number = values.get(b"grpc-status", b"")
         code = _Code.UNKNOWN
-        if number.isdigit():
+        # Python refuses numbers of thousands of digits with an error.
+        if number.isdigit() and len(number) <= _DIGITS_MAX:
             code = wire.OF_NUMBERS.get(int(number), _Code.UNKNOWN)
         words = wire.words_of(values.get(b"grpc-message", b""))
         return code, words if number else NO_STATUS

@@ -44,6 +44,7 @@ async def test_what_is_no_grpc_does_not_begin(status: bytes, code: grpc.StatusCo
         (((b"grpc-status", b"0"),), (OK, "")),
         (((b"grpc-status", b"13"), (b"grpc-message", b"a%20defect")), (INTERNAL, "a defect")),
         (((b"grpc-status", b"99"),), (grpc.StatusCode.UNKNOWN, "")),
+        (((b"grpc-status", b"1" * 5000),), (grpc.StatusCode.UNKNOWN, "")),
         ((), (grpc.StatusCode.UNKNOWN, "the server sent no status")),
     ],
 )
