@@ -7,6 +7,7 @@ the others are headers alone, so that a client which grants no window makes this
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 from quorate.h2.frames import H2ErrorCode
@@ -23,7 +24,7 @@ TEXT: Final = b"This server speaks gRPC.\n"
 
 
 class HttpRefusals:
-    """The requests of one connection that are refused; the clock's zero is of no importance."""
+    """The requests of one connection that are refused. Times are of the monotonic clock."""
 
     __slots__ = ("_connection", "_unsent", "_waiting")
 
@@ -37,16 +38,17 @@ class HttpRefusals:
     def __len__(self) -> int:
         return len(self._waiting) + len(self._unsent)
 
-    def begin(self, stream_id: int, status: bytes, now_s: float) -> None:
+    def begin(self, stream_id: int, status: bytes, *, is_last: bool) -> None:
         """Refuse a request whose headers have come."""
-        self._waiting[stream_id] = (status, now_s + REST_S)
+        self._waiting[stream_id] = (status, time.monotonic() + REST_S)
+        self.receive(stream_id, 0, is_last=is_last)
 
-    def receive(self, stream_id: int, size: int, now_s: float, *, is_last: bool) -> None:
+    def receive(self, stream_id: int, size: int, *, is_last: bool) -> None:
         """More of a request, which is discarded; answers it at its end."""
         if stream_id in self._waiting:
             self._connection.consumed(stream_id, size)
             if is_last:
-                self._answer(stream_id, now_s)
+                self._answer(stream_id, time.monotonic())
 
     def look(self, now_s: float) -> bool:
         """End the requests whose time is over; whether there were any."""

@@ -182,17 +182,15 @@ class ServerLink(asyncio.Protocol):
             if isinstance(event, HeadersReceived):
                 self._headers(event)
             elif isinstance(event, DataReceived):
-                call = self._calls.get(event.stream_id)
-                if call is not None:
+                if (call := self._calls.get(event.stream_id)) is not None:
                     call.feed(event.data, is_last=event.is_last)
                 else:
-                    self._refuse(event.stream_id, len(event.data), is_last=event.is_last)
+                    self._refusals.receive(event.stream_id, len(event.data), is_last=event.is_last)
             elif isinstance(event, StreamEnded):
                 self._stream_ended(event)
             elif isinstance(event, Drained):
                 self._refusals.forget(event.stream_id)
-                call = self._calls.get(event.stream_id)
-                if call is not None:
+                if (call := self._calls.get(event.stream_id)) is not None:
                     call.drained()
             elif isinstance(event, PingAnswered):
                 self._liveness.on_pong()
@@ -204,13 +202,12 @@ class ServerLink(asyncio.Protocol):
         call = self._calls.get(stream_id)
         if call is None and b":method" not in fields.pseudo:
             # Trailers of what is no call, or is none any more.
-            self._refuse(stream_id, 0, is_last=event.is_last)
+            self._refusals.receive(stream_id, 0, is_last=event.is_last)
             return
         if call is None:
             request = request_of(fields)
             if request.http_status is not None:
-                self._refusals.begin(stream_id, request.http_status, time.monotonic())
-                self._refuse(stream_id, 0, is_last=event.is_last)
+                self._refusals.begin(stream_id, request.http_status, is_last=event.is_last)
                 return
             if len(self._calls) >= self._calls_max:
                 # Streams that were reset are gone, while their handlers may not be yet.
@@ -239,10 +236,6 @@ class ServerLink(asyncio.Protocol):
         if place is not None:
             call.task.add_done_callback(place.give_back)
         return call
-
-    def _refuse(self, stream_id: int, size: int, *, is_last: bool) -> None:
-        """More of a request that is not gRPC, or of a call that is over."""
-        self._refusals.receive(stream_id, size, time.monotonic(), is_last=is_last)
 
     def _call_ended(self, stream_id: int) -> None:
         call = self._calls.pop(stream_id, None)
@@ -363,13 +356,16 @@ class ServerLink(asyncio.Protocol):
     def auth_context(self) -> Mapping[str, Iterable[bytes]]:
         """What TLS says of the client, in gRPC's words."""
         if self._auth is None:
-            self._auth = {}
-            transport = self._transport
-            session = None if transport is None else transport.get_extra_info("ssl_object")
-            if session is not None:
-                self._auth["transport_security_type"] = (b"ssl",)
-                certificate = session.getpeercert(binary_form=True)
-                if certificate is not None:
-                    pem = ssl.DER_cert_to_PEM_cert(certificate)
-                    self._auth["x509_pem_cert"] = (pem.encode(),)
+            self._auth = _auth_of(self._transport)
         return self._auth
+
+
+def _auth_of(transport: asyncio.Transport | None) -> dict[str, tuple[bytes, ...]]:
+    session = None if transport is None else transport.get_extra_info("ssl_object")
+    if session is None:
+        return {}
+    auth: dict[str, tuple[bytes, ...]] = {"transport_security_type": (b"ssl",)}
+    certificate = session.getpeercert(binary_form=True)
+    if certificate is not None:
+        auth["x509_pem_cert"] = (ssl.DER_cert_to_PEM_cert(certificate).encode(),)
+    return auth
