@@ -97,12 +97,8 @@ class ServerCall(grpc.aio.ServicerContext[Any, Any]):
         self._stream_id = stream_id
         self._request = request
         self._loop = asyncio.get_running_loop()
-        self._inbox = Inbox(
-            link.connection,
-            stream_id,
-            bytes_max=link.message_bytes_max,
-            flush_soon=link.flush_soon,
-        )
+        bytes_max, flush_soon = link.message_bytes_max, link.flush_soon
+        self._inbox = Inbox(link.connection, stream_id, bytes_max=bytes_max, flush_soon=flush_soon)
         self._drained: asyncio.Future[None] | None = None
         self._hot: HotStream | None = None
         self._in_turn = 0
