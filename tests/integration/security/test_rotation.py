@@ -192,7 +192,10 @@ async def test_a_probe_needs_no_certificate(guarded: Served, stores: Stores) -> 
 async def test_what_no_retry_mends_is_said_once(
     guarded: Served, stores: Stores, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for party, words in (("stranger", "User:CN=stranger may not call"), (None, "closed the TLS")):
+    for party, words in (
+        ("stranger", "User:CN=stranger may not call"),
+        (None, "the TLS handshake"),
+    ):
         caplog.clear()
         peers = Peers(guarded, stores.files(party))
         for _ in range(3):

@@ -53,7 +53,8 @@ def test_what_no_retry_repairs_is_warned_about_once(caplog: pytest.LogCaptureFix
     outcomes.answered(PEER, None)
     outcomes.unreadable(PEER, ValueError("too short"))
     assert [record.getMessage() for record in caplog.records] == [
-        "node 2 cannot be called: the server closed the connection: it may want TLS",
+        "node 2 cannot be called: the server closed the connection: it may want TLS, or have too "
+        "many connections",
         "node 2 cannot be called: PERMISSION_DENIED: no",
         "node 2 cannot be called: its answer is refused: too short",
         "node 2 cannot be called: its answer is refused: too short",
@@ -75,4 +76,4 @@ def test_what_is_kept_is_bounded() -> None:
     for port in range(1, ADDRESSES_MAX + 2):
         outcomes.answered(Peer(NodeId(2), "two.example", port), "x" * (WORDS_MAX + 1))
     assert outcomes.last("two.example", 1) is None
-    assert outcomes.last("two.example", ADDRESSES_MAX + 1) == "x" * WORDS_MAX
+    assert outcomes.last("two.example", ADDRESSES_MAX + 1) == "x" * WORDS_MAX + "..."
