@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from quorate.h2.server_link import ServerLink
 
 log = logging.getLogger(__name__)
-# Others have their turn after so many; the rest waits in the kernel.
-BATCH_MAX: Final = 32
+# Others have their turn after so many, each of which may begin a TLS handshake; the rest waits in
+# the kernel.
+BATCH_MAX: Final = 8
 # Descriptors or memory are short: others may give some back.
 _SHORTAGE_S: Final = 0.2
 _WORDS: Final = b"too many connections"

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from quorate.h2.server_link import Gate
 
 _BACKLOG: Final = 1024
+# One read of a connection. What does not fit waits in the kernel, not in this process.
+_READ_BYTES: Final = 32 * 1024
 # One connection of so many is reserved for preferred addresses.
 _RESERVED_SHARE: Final = 128
 # One handshake may be under way for so many connections, and some with any bound.
@@ -71,6 +73,8 @@ class Server(grpc.aio.Server):
         self._ports: list[Acceptor] = []
         self._links: set[ServerLink] = set()
         self._memory = ListenerMemory()
+        # Of all connections: each takes out what was read before the next one reads.
+        self._read_buffer = memoryview(bytearray(_READ_BYTES))
         self._looking: asyncio.TimerHandle | None = None
         self._is_stopping = False
         self._left, self._ended = asyncio.Event(), asyncio.Event()
@@ -135,6 +139,7 @@ class Server(grpc.aio.Server):
         return ServerLink(
             self._limits,
             message_bytes_max=self._received_bytes_max,
+            read_buffer=self._read_buffer,
             queue=queue_of_running_loop(),
             gate=self._gate,
             memory=self._memory,

@@ -82,6 +82,7 @@ class Door:
             Limits(),
             message_bytes_max=1000,
             memory=ListenerMemory(),
+            read_buffer=memoryview(bytearray(1024)),
             queue=FairQueue(budget_s=60.0),
             find=find,
             admit=lambda _: True,

@@ -308,3 +308,17 @@ async def test_a_reset_cancels_its_call() -> None:
     wire.link.close()
     wire.link.cut()
     assert wire.transport.is_aborted
+
+
+async def test_bytes_are_taken_out_of_the_buffer_that_connections_share() -> None:
+    wire = Wire(unary(echo))
+    for data in (peers.GREETING, peers.headers(flags=peers.WHOLE), peers.data(b"\0\0\0\0\x01a")):
+        for part in (data[:5], data[5:]):
+            buffer = wire.link.get_buffer(-1)
+            buffer[: len(part)] = part
+            wire.link.buffer_updated(len(part))
+            # The next connection reads into the same bytes.
+            buffer[:] = bytes(len(buffer))
+    wire.send(peers.data(b"", flags=peers.END))
+    await wire.settle()
+    assert [one.payload for one in wire.answers() if one.kind == frames.DATA] == [b"\0\0\0\0\x01a"]
