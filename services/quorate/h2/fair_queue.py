@@ -299,6 +299,10 @@ class Flow:
             queue.wait(self, step)
         return not has_more
 
+    def expect_steps(self, count: int) -> None:
+        """Charge for steps of tasks that cannot wait for their turns."""
+        self.queue.charge(self, count * self.queue.step_s)
+
     def close(self) -> None:
         """The connection is gone, and all of its work is done."""
         if not self._is_closed:

@@ -21,6 +21,7 @@ from quorate.h2.frames import H2ErrorCode
 from quorate.h2.http_refusals import HttpRefusals
 from quorate.h2.liveness import Due, Liveness
 from quorate.h2.peers import client_of, peer_of
+from quorate.h2.received_bytes import ReceivedBytes
 from quorate.h2.requests import request_of
 from quorate.h2.server_call import ServerCall
 from quorate.h2.words import cause_of
@@ -35,10 +36,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 ALPN: Final = "h2"
-# Received bytes are parsed in pieces, until this connection's turn is over.
-_PIECE_BYTES: Final = 1024
 # The calls of a connection that is gone end in groups of so many.
-_CUT_AT_ONCE: Final = 32
+_CUT_AT_ONCE: Final = 8
 _WRITE_HIGH_BYTES: Final = 256 * 1024
 # What a peer that reads nothing makes us keep beside bodies, which wait for it.
 _UNSENT_BYTES_MAX: Final = 2 * 1024 * 1024
@@ -84,9 +83,7 @@ class ServerLink(asyncio.BufferedProtocol):
         self._calls: dict[int, ServerCall] = {}
         self._calls_max = limits.streams_max
         self._refusals = HttpRefusals(self.connection)
-        # Bytes that wait for this connection's turn, and how many of them were parsed.
-        self._rest = b""
-        self._parsed = 0
+        self._received = ReceivedBytes()
         self._read_buffer = read_buffer
         self._gate = gate
         # Of no address yet.
@@ -120,16 +117,10 @@ class ServerLink(asyncio.BufferedProtocol):
         return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.receive(bytes(self._read_buffer[:nbytes]))
-
-    def receive(self, data: bytes) -> None:
-        """Parse bytes of the client, now or when it is this connection's turn."""
         self._liveness.on_bytes(time.monotonic())
-        if self._rest:
-            self._rest += data
-            return
-        self._rest, self._parsed = data, 0
-        if not self.flow.run(self._parse):
+        has_turn_due = bool(self._received)
+        self._received.put(bytes(self._read_buffer[:nbytes]))
+        if not has_turn_due and not self.flow.run(self._parse):
             assert self._transport is not None
             if self._transport.is_reading():
                 self._transport.pause_reading()
@@ -139,38 +130,35 @@ class ServerLink(asyncio.BufferedProtocol):
         transport, clock = self._transport, self.flow.queue.clock
         if transport is None:
             return False
-        data, now_s = self._rest, time.monotonic()
-        while self._parsed < len(data):
-            piece = data[self._parsed : self._parsed + _PIECE_BYTES]
-            self._parsed += _PIECE_BYTES
-            self._handle(self.connection.receive(piece, now_s))
-            if self._parsed < len(data) and clock() >= until_s:
+        received, now_s = self._received, time.monotonic()
+        while received:
+            self._handle(self.connection.receive(received.take(), now_s))
+            if clock() >= until_s:
                 break
         self.flush_soon()
-        if self._parsed < len(data):
+        if received:
             return True
-        self._rest = b""
         if not transport.is_closing() and not transport.is_reading():
             transport.resume_reading()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        self._rest = b""
+        self._received.clear()
         self.connection.close()
         self._uncut = list(self._calls.values())
-        if self._cut_calls(self.flow.queue.clock()):
-            self.flow.submit(self._cut_calls)
+        self.flow.run(self._cut_calls)
 
-    def _cut_calls(self, until_s: float) -> bool:
-        """End calls of a connection that is gone until then; whether some are left."""
-        clock, uncut = self.flow.queue.clock, self._uncut
-        while uncut:
-            for call in uncut[-_CUT_AT_ONCE:]:
-                call.cut_off()
-            del uncut[-_CUT_AT_ONCE:]
-            if uncut and clock() >= until_s:
-                return True
+    def _cut_calls(self, _: float) -> bool:
+        """End some calls of a connection that is gone; whether some are left."""
+        cut = self._uncut[-_CUT_AT_ONCE:]
+        del self._uncut[-_CUT_AT_ONCE:]
+        for call in cut:
+            call.cut_off()
+        # The tasks of the calls end in the next iteration, all of those that are cut in this one.
+        self.flow.expect_steps(len(cut))
+        if self._uncut:
+            return True
         self.flow.close()
         self._gone(self)
         return False

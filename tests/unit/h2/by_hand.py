@@ -81,7 +81,7 @@ class Wire:
         self.link = ServerLink(
             limits or Limits(),
             message_bytes_max=1000,
-            read_buffer=memoryview(bytearray(1024)),
+            read_buffer=memoryview(bytearray(256 * 1024)),
             queue=queue or FairQueue(budget_s=60.0),
             memory=ListenerMemory(),
             find=find,
@@ -92,11 +92,12 @@ class Wire:
         self._reader = BlockReader(Limits())
 
     def greet(self) -> None:
-        self.link.receive(peers.GREETING)
+        self.send(peers.GREETING)
 
     def send(self, *frames_of_client: bytes) -> None:
         for one in frames_of_client:
-            self.link.receive(one)
+            self.link.get_buffer(-1)[: len(one)] = one
+            self.link.buffer_updated(len(one))
 
     def call(self, *messages: bytes, stream_id: int = 1, is_whole: bool = True) -> None:
         self.send(peers.headers(stream_id, flags=peers.WHOLE))
