@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quorate.h2.requests import CallDetails
+    from quorate.h2.server_link import Gate
 
 
 class TransportByHand(asyncio.Transport):
@@ -71,6 +72,7 @@ class Wire:
         admits: bool = True,
         limits: Limits | None = None,
         queue: FairQueue | None = None,
+        gate: Gate | None = None,
         **info: Any,  # noqa: ANN401
     ) -> None:
         async def find(details: CallDetails) -> Any:  # noqa: ANN401
@@ -83,6 +85,7 @@ class Wire:
             message_bytes_max=1000,
             read_buffer=memoryview(bytearray(256 * 1024)),
             queue=queue or FairQueue(budget_s=60.0),
+            gate=gate,
             memory=ListenerMemory(),
             find=find,
             admit=lambda _: admits,

@@ -322,3 +322,74 @@ async def test_bytes_are_taken_out_of_the_buffer_that_connections_share() -> Non
     wire.send(peers.data(b"", flags=peers.END))
     await wire.settle()
     assert [one.payload for one in wire.answers() if one.kind == frames.DATA] == [b"\0\0\0\0\x01a"]
+
+
+class Places:
+    """A gate with so many places, and the methods that asked for one."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+        self.asked: list[tuple[str, str]] = []
+
+    def admit(self, method: str, peer: str) -> Places | bytes:
+        self.asked.append((method, peer))
+        if not self.left:
+            return block_of([(b":status", b"200"), (b"grpc-status", b"8")])
+        self.left -= 1
+        return self
+
+    def give_back(self, _: Any = None) -> None:  # noqa: ANN401
+        self.left += 1
+
+
+async def test_a_call_without_a_place_is_refused_before_anything_is_made_for_it() -> None:
+    places = Places(0)
+    wire = Wire(unary(echo), gate=places)
+    wire.greet()
+    wire.call(b"a")
+    assert wire.link.tasks == []
+    assert wire.link.connection.stream_count == 0
+    await wire.settle()
+    assert wire.status() == {b"grpc-status": b"8"}
+    assert len(places.asked) == 1
+    # The connection goes on.
+    places.left = 1
+    wire.call(b"b", stream_id=3)
+    await wire.settle()
+    assert wire.status()[b"grpc-status"] == b"0"
+    assert places.left == 1
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+async def test_a_place_is_given_back_when_the_client_is_gone(has_begun: bool) -> None:  # noqa: FBT001
+    places = Places(2)
+    wire = Wire(streaming(_forever), gate=places)
+    wire.greet()
+    for stream_id in (1, 3):
+        wire.send(peers.headers(stream_id, flags=peers.WHOLE))
+    assert places.left == 0
+    if has_begun:
+        await wire.settle()
+    wire.link.connection_lost(None)
+    await wire.settle()
+    assert places.left == 2
+    assert wire.gone == [wire.link]
+
+
+async def test_many_calls_of_a_lost_connection_end_in_several_iterations() -> None:
+    wire = Wire(streaming(_forever), queue=FairQueue(budget_s=1e-9))
+    wire.greet()
+    for number in range(40):
+        wire.send(peers.headers(2 * number + 1, flags=peers.WHOLE))
+    tasks: list[asyncio.Task[None]] = []
+    while len(tasks) < 40:
+        await asyncio.sleep(0)
+        tasks = wire.link.tasks
+    wire.link.connection_lost(None)
+    cancelled = 0
+    while not wire.gone:
+        await asyncio.sleep(0)
+        now = sum(task.cancelling() > 0 for task in tasks)
+        assert now - cancelled <= 8
+        cancelled = now
+    await asyncio.wait(tasks)
