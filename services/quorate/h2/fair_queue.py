@@ -4,7 +4,8 @@ All work that clients cause runs under it: bytes that are parsed, messages that 
 handlers, and every step of a call's task. Addresses take turns, and so do the connections of one
 address, the one with the least used time first (start-time fair queueing). An address that used
 little of late may overdraw the budget, so that a light client does not wait behind a heavy one.
-Connections of voters are outside of it (rule 33). Everything runs on one event loop.
+Connections of voters have a budget of their own, which comes first (rule 33). Everything runs on
+one event loop.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import asyncio
 import itertools
 import math
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
@@ -31,8 +32,12 @@ _WINDOW_S: Final = 0.1
 _LIGHT_SHARE: Final = 0.1
 # In budgets: what one long step may cost the following iterations, and its address's next turns.
 _DEBT_MAX: Final = 20
-# Without a budget, a connection of a voter yields after this long.
-_PREFERRED_S: Final = 0.008
+# For the connections of voters, before the budget of the others. What they want beyond it counts as
+# a client's: without an authorizer any caller may state that it is a voter.
+_PREFERRED_S: Final = 0.004
+# An address without connections is remembered for so long, and so many of those are.
+_FORGET_S: Final = 10 * _WINDOW_S
+_FORGOTTEN_MAX: Final = 4096
 # The assumed cost of a task's step, until steps were measured; the weight of the newest one.
 _STEP_S: Final = 0.0001
 _STEP_WEIGHT: Final = 0.05
@@ -155,38 +160,63 @@ class FairQueue:
         self._turns: _Turns[_Client] = _Turns()
         self._preferred: deque[tuple[Flow, Step]] = deque()
         self._left_s = budget_s
+        self._preferred_left_s = _PREFERRED_S
+        # Addresses without connections, with the time of the last one's end.
+        self._gone: OrderedDict[str, float] = OrderedDict()
+        # The iteration's work is nobody's call: the tasks that it makes inherit no caller.
+        self._context = Context()
         self._is_armed = False
         self.step_s = _STEP_S
 
     def flow(self, client: str) -> Flow:
         """A new connection of this address. Its owner closes it."""
+        self._forget_gone()
         found = self._clients.get(client)
         if found is None:
             found = self._clients[client] = _Client()
         found.flow_count += 1
+        self._gone.pop(client, None)
         return Flow(self, client, found)
 
-    def forget(self, name: str, client: _Client) -> None:
-        """One of its connections is closed."""
+    def leave(self, name: str, client: _Client) -> None:
+        """Note that one connection of an address is closed.
+
+        The address is remembered for a while: to connect again is no way to a new share.
+        """
         client.flow_count -= 1
-        if not client.flow_count and self._clients.get(name) is client:
-            del self._clients[name]
+        if not client.flow_count:
+            self._gone[name] = self.clock()
+            self._forget_gone()
+
+    def _forget_gone(self) -> None:
+        gone, now_s = self._gone, self.clock()
+        while gone:
+            name, since_s = next(iter(gone.items()))
+            if now_s - since_s < _FORGET_S and len(gone) <= _FORGOTTEN_MAX:
+                return
+            del gone[name], self._clients[name]
+
+    def _is_first(self, flow: Flow) -> bool:
+        return flow.is_preferred and self._preferred_left_s > 0
 
     def admits(self, flow: Flow) -> bool:
         """Whether this connection may work in this iteration still."""
-        if self._left_s > 0 or flow.is_preferred:
+        if self._left_s > 0 or self._is_first(flow):
             return True
         return self._left_s > -_OVERDRAFT * self._budget_s and flow.client.is_light(self.clock())
 
     def until_s(self, flow: Flow) -> float:
         """The time until which a step of this connection may work from now on."""
-        slice_s = _PREFERRED_S if flow.is_preferred else min(self._left_s, self._budget_s)
+        is_first = self._is_first(flow)
+        slice_s = self._preferred_left_s if is_first else min(self._left_s, self._budget_s)
         # A light client that overdraws gets a slice as well.
         return self.clock() + (slice_s if slice_s > 0 else self._budget_s)
 
     def charge(self, flow: Flow, seconds: float) -> None:
         """Count time that a connection's work took outside of `_run`."""
-        if flow.is_preferred:
+        self._arm()
+        if self._is_first(flow):
+            self._preferred_left_s -= seconds
             return
         debt_max_s = _DEBT_MAX * self._budget_s
         self._left_s = max(self._left_s - seconds, -debt_max_s)
@@ -194,11 +224,10 @@ class FairQueue:
         client.note(seconds, self.clock())
         self._turns.charge(client, seconds, debt_max_s)
         client.turns.charge(flow, seconds, debt_max_s)
-        self._arm()
 
     def wait(self, flow: Flow, step: Step) -> None:
         """Run a step as soon as it is this connection's turn."""
-        if flow.is_preferred:
+        if self._is_first(flow):
             self._preferred.append((flow, step))
         else:
             flow.steps.append(step)
@@ -217,16 +246,18 @@ class FairQueue:
     def _arm(self) -> None:
         if not self._is_armed:
             self._is_armed = True
-            asyncio.get_running_loop().call_soon(self._run)
+            asyncio.get_running_loop().call_soon(self._run, context=self._context)
 
     def _run(self) -> None:
         """One iteration's work: all of the preferred, and others while the budget lasts."""
         self._is_armed = False
         self._left_s = min(self._left_s + self._budget_s, self._budget_s)
+        self._preferred_left_s = _PREFERRED_S
         for _ in range(len(self._preferred)):
             flow, step = self._preferred.popleft()
-            if self._work(flow, step):
-                self._preferred.append((flow, step))
+            if not self._is_first(flow) or self._work(flow, step):
+                # What was too much for this iteration waits like a client's work.
+                self.wait(flow, step)
         while self._turns:
             client = self._turns.first()
             flow = client.turns.first()
@@ -236,9 +267,11 @@ class FairQueue:
             client.turns.take(flow)
             client.is_waiting = flow.is_waiting = False
             step = flow.steps.popleft()
-            if self._work(flow, step):
-                flow.steps.append(step)
-            self._line_up(flow)
+            try:
+                if self._work(flow, step):
+                    flow.steps.append(step)
+            finally:
+                self._line_up(flow)
         if self._turns or self._preferred or self._left_s < 0:
             self._arm()
 
@@ -307,7 +340,7 @@ class Flow:
         """The connection is gone, and all of its work is done."""
         if not self._is_closed:
             self._is_closed = True
-            self.queue.forget(self.name, self.client)
+            self.queue.leave(self.name, self.client)
 
     def meter(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         """The same coroutine, for a task: each step waits for its turn, and is charged."""

@@ -39,6 +39,11 @@ class Liveness:
         """Note that the peer has answered a ping."""
         self._pinged_s = None
 
+    def on_backlog(self, now_s: float) -> None:
+        """Note that bytes of the peer wait to be parsed, which is not its silence (rule 39)."""
+        self._heard_s = now_s
+        self._pinged_s = None
+
     def on_last_call(self, now_s: float) -> None:
         """Note that the last call in progress has ended."""
         self._busy_s = now_s

@@ -38,6 +38,9 @@ log = logging.getLogger(__name__)
 ALPN: Final = "h2"
 # The calls of a connection that is gone end in groups of so many.
 _CUT_AT_ONCE: Final = 8
+_GIVEN_UP: Final = {Due.NOT_READING: "reads nothing", Due.NOT_ANSWERING: "does not answer"}
+# Steps of calls that wait while more calls may begin.
+_STEPS_MAX: Final = 32
 _WRITE_HIGH_BYTES: Final = 256 * 1024
 # What a peer that reads nothing makes us keep beside bodies, which wait for it.
 _UNSENT_BYTES_MAX: Final = 2 * 1024 * 1024
@@ -89,6 +92,7 @@ class ServerLink(asyncio.BufferedProtocol):
         # Of no address yet.
         self.flow = queue.flow("")
         self._uncut: list[ServerCall] = []
+        self._session: ssl.SSLObject | None = None
         self._auth: dict[str, tuple[bytes, ...]] | None = None
         self._is_flush_due = False
         self._is_leaving = False
@@ -105,8 +109,8 @@ class ServerLink(asyncio.BufferedProtocol):
         if not self._admit(self):
             self._transport.abort()
             return
-        session = transport.get_extra_info("ssl_object")
-        if session is not None and session.selected_alpn_protocol() != ALPN:
+        self._session = transport.get_extra_info("ssl_object")
+        if self._session is not None and self._session.selected_alpn_protocol() != ALPN:
             self._end(H2ErrorCode.INADEQUATE_SECURITY, "the client does not offer h2 by ALPN")
             return
         self.connection.start()
@@ -131,7 +135,8 @@ class ServerLink(asyncio.BufferedProtocol):
         if transport is None:
             return False
         received, now_s = self._received, time.monotonic()
-        while received:
+        # Tasks that wait for their first turn go before bytes that would begin more of them.
+        while received and len(self.flow.steps) < _STEPS_MAX:
             self._handle(self.connection.receive(received.take(), now_s))
             if clock() >= until_s:
                 break
@@ -157,11 +162,10 @@ class ServerLink(asyncio.BufferedProtocol):
             call.cut_off()
         # The tasks of the calls end in the next iteration, all of those that are cut in this one.
         self.flow.expect_steps(len(cut))
-        if self._uncut:
-            return True
-        self.flow.close()
-        self._gone(self)
-        return False
+        if not self._uncut:
+            self.flow.close()
+            self._gone(self)
+        return bool(self._uncut)
 
     def pause_writing(self) -> None:
         self._liveness.blocked_s = time.monotonic()
@@ -224,6 +228,7 @@ class ServerLink(asyncio.BufferedProtocol):
             admitted = self._gate.admit(request.details.method, self.peer)
             if isinstance(admitted, bytes):
                 self.connection.send_headers(stream_id, admitted, is_last=True)
+                self._liveness.on_last_call(time.monotonic())
                 self.flush_soon()
                 return None
             place = admitted
@@ -297,19 +302,18 @@ class ServerLink(asyncio.BufferedProtocol):
         """End a connection that is idle, half-open, or never was one of HTTP/2; ask who is left."""
         if self._refusals.look(now_s):
             self.flush_soon()
-        has_calls = bool(self._calls) or self._is_leaving
-        match self._liveness.check(now_s, has_calls=has_calls):
-            case Due.NO_PREFACE:
-                self._end(H2ErrorCode.SETTINGS_TIMEOUT, "nothing was sent")
-            case Due.NOT_READING:
-                self._give_up("reads nothing")
-            case Due.NOT_ANSWERING:
-                self._give_up("does not answer")
-            case Due.IDLE:
-                self.leave("idle")
-            case Due.PING:
-                self.connection.ping()
-                self.flush_soon()
+        if self._received:
+            self._liveness.on_backlog(now_s)
+        due = self._liveness.check(now_s, has_calls=bool(self._calls) or self._is_leaving)
+        if due in _GIVEN_UP:
+            self._give_up(_GIVEN_UP[due])
+        elif due is Due.NO_PREFACE:
+            self._end(H2ErrorCode.SETTINGS_TIMEOUT, "nothing was sent")
+        elif due is Due.IDLE:
+            self.leave("idle")
+        elif due is Due.PING:
+            self.connection.ping()
+            self.flush_soon()
 
     def _give_up(self, words: str) -> None:
         log.info("%s %s: its connection ends", self.peer, words, extra={"repeats": words})
@@ -354,14 +358,11 @@ class ServerLink(asyncio.BufferedProtocol):
     def auth_context(self) -> Mapping[str, Iterable[bytes]]:
         """What TLS says of the client, in gRPC's words."""
         if self._auth is None:
-            self._auth = _auth_of(self._transport)
+            self._auth = {} if self._session is None else _auth_of(self._session)
         return self._auth
 
 
-def _auth_of(transport: asyncio.Transport | None) -> dict[str, tuple[bytes, ...]]:
-    session = None if transport is None else transport.get_extra_info("ssl_object")
-    if session is None:
-        return {}
+def _auth_of(session: ssl.SSLObject) -> dict[str, tuple[bytes, ...]]:
     auth: dict[str, tuple[bytes, ...]] = {"transport_security_type": (b"ssl",)}
     certificate = session.getpeercert(binary_form=True)
     if certificate is not None:

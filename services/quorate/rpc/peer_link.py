@@ -63,7 +63,8 @@ class PeerChannel:
         self._is_resolving = True
         try:
             with suppress(NameLookupError):
-                self.has_moved = await self._resolve() != self._addresses
+                # A name with several addresses may state them in another order each time.
+                self.has_moved = set(await self._resolve()) != set(self._addresses)
         finally:
             self._is_resolving = False
 

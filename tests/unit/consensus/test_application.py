@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +25,7 @@ from quorate.raft.messages import (
 )
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Millis, NodeId, ReplicaKey
-from quorate.rpc.pace import Pace
+from quorate.rpc.pace import SERVING_SHARE, Pace
 from tests.unit.consensus.conftest import CALLER, CLUSTER, WAIT_S, eventually
 
 if TYPE_CHECKING:
@@ -84,7 +83,9 @@ async def test_a_long_answer_lets_others_run_in_between(
     open_stack: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However fast the machine is, each unit of the work is a slice.
-    monkeypatch.setattr(reading, "Pace", partial(Pace, slice_s=0.0))
+    monkeypatch.setattr(
+        reading, "serving_pace", lambda clock: Pace(SERVING_SHARE, slice_s=0.0, clock=clock)
+    )
     stack = await open_stack()
     await stack.register()
     await stack.write(CreateTopics((NewTopic("a", 5 * SLICE_ITEMS, 1),)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from quorate.h2.fair_queue import Flow, Step
 
 MS = 0.001
+CALLER: ContextVar[str] = ContextVar("caller of a test")
 
 
 class Work:
@@ -143,16 +145,28 @@ async def test_a_long_step_costs_the_following_iterations() -> None:
     assert 13 <= waited <= 15
 
 
-async def test_a_voters_connection_waits_for_nobody() -> None:
+async def test_a_voters_connection_comes_first() -> None:
     work = Work()
     heavy, voter = work.queue.flow("a"), work.queue.flow("a")
     voter.is_preferred = True
     work.exhaust(heavy)
     assert voter.run(work.step("now", 3 * MS))
     heavy.submit(work.step("heavy", MS))
-    voter.submit(work.step("first", MS))
+    voter.submit(work.step("first", MS / 2))
     work.ran.clear()
     assert (await work.iterate())[0] == "first"
+
+
+async def test_connections_that_state_to_be_voters_have_a_budget_too() -> None:
+    work = Work()
+    voters = [work.queue.flow("a") for _ in range(20)]
+    for voter in voters:
+        voter.is_preferred = True
+        voter.submit(work.step("voter", MS, times=100))
+    for _ in range(30):
+        assert len(await work.iterate()) <= 12
+    work.queue.charge(voters[0], 9 * MS)
+    assert not work.queue.admits(voters[0])
 
 
 async def test_an_idle_address_does_not_save_up_turns() -> None:
@@ -183,12 +197,47 @@ async def test_a_step_that_raises_is_reported_and_ends_nothing_else() -> None:
     assert [str(one["exception"]) for one in told] == ["broken"]
 
 
-async def test_an_address_without_connections_is_forgotten() -> None:
-    queue = FairQueue()
-    flows = [queue.flow("a"), queue.flow("a")]
+async def test_to_connect_again_is_no_way_to_a_new_share() -> None:
+    work = Work()
+    work.queue.charge(flow := work.queue.flow("heavy"), 50 * MS)
+    flow.close()
+    await work.repay()
+    again, other = work.queue.flow("heavy"), work.queue.flow("other")
+    work.queue.charge(again, MS)
+    assert not work.queue.admits(again)
+    assert work.queue.admits(other)
+
+
+async def test_an_address_without_connections_is_forgotten_after_a_while() -> None:
+    work = Work()
+    flows = [work.queue.flow("a"), work.queue.flow("a")]
     for flow in (*flows, flows[0]):
         flow.close()
-    assert not queue._clients
+    assert set(work.queue._clients) == {"a"}
+    work.now_s += 10.0
+    work.queue.flow("b")
+    assert set(work.queue._clients) == {"b"}
+
+
+async def test_addresses_that_are_remembered_are_bounded() -> None:
+    work = Work()
+    for number in range(5000):
+        work.queue.flow(str(number)).close()
+    assert len(work.queue._clients) <= 4097
+
+
+async def test_work_inherits_no_callers_context() -> None:
+    work, told = Work(), list[str]()
+    flow = work.queue.flow("a")
+
+    def step(_: float) -> bool:
+        told.append(CALLER.get("nobody"))
+        return False
+
+    CALLER.set("somebody")
+    flow.submit(step)
+    await asyncio.sleep(0)
+    assert told == ["nobody"]
 
 
 # --- tasks ----------------------------------------------------------------------------------------

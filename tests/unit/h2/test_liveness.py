@@ -55,3 +55,13 @@ def test_a_peer_that_reads_nothing_is_given_up_whatever_it_sends() -> None:
     assert liveness.check(late_s, has_calls=True) is Due.NOT_READING
     liveness.blocked_s = None
     assert liveness.check(late_s, has_calls=True) is Due.NOTHING
+
+
+def test_a_backlog_of_ours_is_not_the_peers_silence() -> None:
+    liveness = spoken()
+    now_s = BEGUN_S + PING_EVERY_S + 0.1
+    assert liveness.check(now_s, has_calls=True) is Due.PING
+    late_s = now_s + PING_PATIENCE_S + 0.1
+    liveness.on_backlog(late_s)
+    assert liveness.check(late_s, has_calls=True) is Due.NOTHING
+    assert liveness.check(late_s + PING_EVERY_S + 0.1, has_calls=True) is Due.PING
