@@ -185,7 +185,7 @@ async def test_a_leader_bounds_what_one_address_takes(tmp_path: Path) -> None:
             before.leader.epoch,
         )
         assert await is_alive(node)
-        wait = b"at once, wait for answers before asking again"
+        wait = b"wait for answers before asking again"
         whole = b"send requests whole and at once"
         for path in (READ, WRITE_STREAM, FETCH_ONCE, WATCH):
             await eventually(lambda path=path: wait in abuse.told(path))  # type: ignore[misc]
