@@ -50,6 +50,8 @@ class LogReader:
         """Read no more, and leave no room in the pipe of the process with that id."""
         self._stands_still = True
         self._process.send_signal(signal.SIGSTOP)
+        # A reader that the signal has not reached yet would take what fills the pipe.
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         output = os.open(f"/proc/{writer}/fd/2", os.O_WRONLY | os.O_NONBLOCK)
         try:
             with suppress(BlockingIOError):
