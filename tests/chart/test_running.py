@@ -49,7 +49,7 @@ def documented(section: str) -> Told:
     """Kind and words of each metric that docs/metrics.md has of one kind of process."""
     text = (ROOT / "docs" / "metrics.md").read_text()
     part = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    tracing = text.partition("### Tracing\n")[2].partition("\nWhere these differ")[0]
+    tracing = text.partition("### Logs and tracing\n")[2].partition("\nWhere these differ")[0]
     return {name: (kind, words) for name, kind, _, words in ROW.findall(part + tracing)}
 
 
