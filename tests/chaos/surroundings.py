@@ -1,4 +1,4 @@
-"""What goes wrong around controllers: abusive clients, wrong names, a log that is not read."""
+"""Faults around controllers: abusive clients, wrong names, a log that is not read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONNECTIONS: Final = (1, 10, 100)
 
 
 class Surroundings:
-    """The faults of one run that are no fault of a process, its disk or its links."""
+    """The faults of one run that lie outside of processes, disks and links."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene

@@ -43,7 +43,7 @@ class AddressSlots:
         self.count = 0
 
     def held_by(self, address: str) -> int:
-        """How many slots an address holds."""
+        """The number of slots that an address holds."""
         return self._held.get(address, 0)
 
     def is_at_limit(self, address: str) -> bool:

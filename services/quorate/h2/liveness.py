@@ -8,7 +8,7 @@ from quorate.h2.limits import IDLE_S, PING_EVERY_S, PING_PATIENCE_S, PREFACE_S, 
 
 
 class Due(Enum):
-    """What a look at a connection finds due."""
+    """The result of a look at a connection."""
 
     NOTHING = auto()
     PING = auto()

@@ -1,4 +1,4 @@
-"""Whether the replica that answers is the one that was addressed.
+"""Decides if the replica that answers is the one that was addressed.
 
 An address may lead to another replica: DNS is late after pods got new addresses, or a name is
 configured wrongly. Every request is answered there, so the connection would be kept for ever.

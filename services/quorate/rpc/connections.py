@@ -1,4 +1,4 @@
-"""What the listeners of a process know of connections beside their calls: voters, and refusals."""
+"""Facts about connections that the listeners of a process share: voters, and refusals."""
 
 from __future__ import annotations
 

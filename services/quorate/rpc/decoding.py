@@ -38,7 +38,7 @@ def decoder(method: str, row: MethodRow, decode: Callable[[bytes], Any]) -> Call
         try:
             return decode(data)
         except DecodeError:
-            problem = f"these {len(data)} bytes are no request of {method[1:]}"
+            problem = f"these {len(data)} bytes are not a request of {method[1:]}"
             raise MalformedRequestError(problem) from None
 
     if not row.is_sized:

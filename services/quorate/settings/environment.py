@@ -91,7 +91,8 @@ def unread_variables(
         if name.startswith(_OF_A_LISTENER) and not reads_listeners:
             continue
         if not is_service_link(name, environment[name]):
-            yield f"{shown(name)} is no setting of this release: it is ignored{_meant(name, known)}"
+            meant = _meant(name, known)
+            yield f"{shown(name)} is not a setting of this release: it is ignored{meant}"
 
 
 def _meant(name: str, known: Mapping[str, str]) -> str:

@@ -159,7 +159,7 @@ async def test_what_cannot_be_decoded_is_refused_in_one_line(
                 with pytest.raises(grpc.aio.AioRpcError) as raised:
                     await send_noise(channel, method)
                 assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-                assert raised.value.details() == f"these 2 bytes are no request of {method[1:]}"
+                assert raised.value.details() == f"these 2 bytes are not a request of {method[1:]}"
     finally:
         await server.stop()
     is_new = RepeatFilter().filter

@@ -1,4 +1,4 @@
-"""What is due for a connection, by its times."""
+"""The action that is due for a connection, by its times."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_a_large_request_is_not_even_decoded() -> None:
 
 def test_what_is_no_request_is_told_in_one_line() -> None:
     decode = decoder(VOTE, METHODS[VOTE], raft_pb2.VoteRequest.FromString)
-    with pytest.raises(ValueError, match="these 3 bytes are no request of") as told:
+    with pytest.raises(ValueError, match="these 3 bytes are not a request of") as told:
         decode(b"\xff\xff\xff")
     assert "\n" not in str(told.value)
     assert told.value.__cause__ is None

@@ -30,14 +30,14 @@ def warnings(environment: dict[str, str], *, reads_listeners: bool = True) -> li
 def test_a_misspelt_variable_is_named_with_the_setting_that_is_meant() -> None:
     (warning,) = warnings({"QUORATE_HELATH_PORT": "1", "QUORATE_HEALTH_PORT": "1", "HOME": "/"})
     assert warning == (
-        "QUORATE_HELATH_PORT is no setting of this release: it is ignored. Is QUORATE_HEALTH_PORT "
-        "(health.port) meant?"
+        "QUORATE_HELATH_PORT is not a setting of this release: it is ignored. Is "
+        "QUORATE_HEALTH_PORT (health.port) meant?"
     )
 
 
 def test_a_variable_that_is_like_none_has_no_suggestion() -> None:
     (warning,) = warnings({"QUORATE_ZZZZZZ": "secret"})
-    assert warning == "QUORATE_ZZZZZZ is no setting of this release: it is ignored"
+    assert warning == "QUORATE_ZZZZZZ is not a setting of this release: it is ignored"
 
 
 @pytest.mark.parametrize(

@@ -83,17 +83,17 @@ def test_what_is_carried_on_from_change_to_change_is_what_follows_anew(seed: int
             members = members.without(draws.choice(sorted(members.by_id)))
         else:
             members = members.with_broker(drawn(draws))
-        anew = Brokers(members.by_id)
+        rebuilt = Brokers(members.by_id)
         # Some are asked for now and then only.
         for name in draws.sample(names, draws.randrange(len(names) + 1)):
-            assert getattr(members, name) == getattr(anew, name), name
+            assert getattr(members, name) == getattr(rebuilt, name), name
         if draws.random() < 0.5:
-            assert members.kraft_version_max == anew.kraft_version_max
+            assert members.kraft_version_max == rebuilt.kraft_version_max
             assert members.fenced_count == sum(
                 each.registration.fenced for each in members.by_id.values()
             )
             assert len(members.by_id) == (
-                len(anew.active) + members.fenced_count + members.shutting_down_count
+                len(rebuilt.active) + members.fenced_count + members.shutting_down_count
             )
 
 
