@@ -7,8 +7,8 @@ Each measurement has a quorum of its own. A neighbour at 127.0.0.1 commits twent
 a client at 127.0.0.2 runs one load (tests/bench/floods.py, tests/bench/client_loads.py) against the
 leader, or against all three. A line tells the neighbour's median and longest latency and its
 longest time without a commit, the longest turn of the leader's event loop (CPU time of its thread
-between two ticks of 2 ms), the leader's largest resident memory, how much the client got, and
-whether the leader stayed. Nothing here passes or fails.
+between two ticks of 2 ms) and the garbage collector's part of it, the leader's largest resident
+memory, how much the client got, and whether the leader stayed. Nothing here passes or fails.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ _COLUMNS: Final = (
     ("max ms", 8),
     ("gap ms", 8),
     ("turn ms", 8),
+    ("of it GC", 8),
     ("RSS MiB", 7),
     ("answers/s", 9),
     ("refused/s", 9),
@@ -79,8 +80,8 @@ class TickedMembers(QuorateMembers):
     def _noted(self, member: int) -> Path:
         return self.root / f"turns-{self.name}-{member}"
 
-    def longest_turn_ms(self, member: int) -> float:
-        """The longest turn since the last look."""
+    def longest_turn_ms(self, member: int) -> tuple[float, float]:
+        """The longest turn since the last look, and how much of it was garbage collection."""
         path = self._noted(member)
         path.unlink(missing_ok=True)
         os.kill(self.pid(member), signal.SIGUSR1)
@@ -89,7 +90,8 @@ class TickedMembers(QuorateMembers):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{path} was not written")
             time.sleep(0.01)
-        return float(path.read_text(encoding="ascii"))
+        turn_ms, passes_ms = path.read_text(encoding="ascii").split()
+        return float(turn_ms), float(passes_ms)
 
     def epoch(self) -> int:
         """The newest epoch that a member knows."""
@@ -236,7 +238,7 @@ def _prepare(members: TickedMembers, leader: int, *, has_topics: bool) -> None:
 def _cells(
     case: Case,
     service: Service,
-    turn_ms: float,
+    turn_ms: tuple[float, float],
     rss: float,
     got: dict[str, float],
     *,
@@ -251,7 +253,7 @@ def _cells(
         f"{service.p50_ms:,.1f}",
         f"{service.max_ms:,.0f}",
         f"{service.gap_ms:,.0f}",
-        f"{turn_ms:,.0f}",
+        *(f"{each:,.0f}" for each in turn_ms),
         f"{rss:,.0f}",
         f"{per_s.get('answers', 0):,.0f}",
         f"{per_s.get('refusals', 0) + per_s.get('resets', 0):,.0f}",
