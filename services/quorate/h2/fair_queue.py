@@ -5,7 +5,7 @@ handlers, and every step of a call's task. Addresses take turns, and so do the c
 address, the one with the least used time first (start-time fair queueing). An address that used
 little of late may overdraw the budget, so that a light client does not wait behind a heavy one.
 Connections of voters have a budget of their own, which comes first (rule 33). Everything runs on
-one event loop.
+one event loop. Addresses are named by `client_of` in h2/peers.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,20 @@
-"""The name of a peer, as gRPC writes it."""
+"""The name of a peer, as gRPC writes it, and the client that all bounds count it for.
+
+A client is an IPv4 address, or an IPv6 network of 64 bits: one host usually has such a network of
+its own, and could otherwise take each of its connections from another address.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from ipaddress import IPv6Address
+from typing import Any, Final
+from urllib.parse import unquote
+
+# Clients whose network is cached: each call asks for it.
+_CACHED_MAX: Final = 1024
+_PREFIX_BITS: Final = 64
+_HOST_BITS: Final = 128 - _PREFIX_BITS
 
 
 def peer_of(address: tuple[Any, ...] | None) -> str:
@@ -15,5 +27,26 @@ def peer_of(address: tuple[Any, ...] | None) -> str:
 
 
 def client_of(peer: str) -> str:
-    """The name without the port, which all connections of one address share."""
-    return peer.rpartition(":")[0]
+    """The client that a peer belongs to: `ipv4:10.0.0.1`, or `ipv6:2001:db8:0:1::/64`.
+
+    `peer` is its name in gRPC. All bounds for one client, and its turns, go by this.
+    """
+    if peer.startswith("ipv4:"):
+        return peer.rpartition(":")[0]
+    if peer.startswith("ipv6:"):
+        return _network_of(peer.rpartition(":")[0])
+    return peer
+
+
+@lru_cache(maxsize=_CACHED_MAX)
+def _network_of(name: str) -> str:
+    """The client for a name of IPv6 without its port; the name itself if it is malformed."""
+    host = unquote(name.removeprefix("ipv6:")).removeprefix("[").removesuffix("]")
+    try:
+        address = IPv6Address(host)
+    except ValueError:
+        return name
+    if address.ipv4_mapped is not None:
+        return f"ipv4:{address.ipv4_mapped}"
+    network = IPv6Address(int(address) >> _HOST_BITS << _HOST_BITS)
+    return f"ipv6:{network}/{_PREFIX_BITS}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import grpc
 import grpc.aio
 
-from quorate.rpc.peers import client_of
+from quorate.h2.peers import client_of
 from quorate.rpc.refusals import CallRefusal
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.h2.hot_stream import HandsOverSome
+from quorate.h2.peers import client_of
 from quorate.rpc.admission import refused
-from quorate.rpc.peers import client_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

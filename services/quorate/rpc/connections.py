@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from quorate.h2.connection_limiter import ConnectionStats
-from quorate.rpc.peers import client_of
+from quorate.h2.peers import client_of
 
 # A quorum has far fewer voters; each may come from several addresses over time.
 ADDRESSES_MAX: Final = 32

@@ -1,13 +1,8 @@
-"""Where a call comes from, as gRPC names it: `ipv4:127.0.0.1:4711`, IPv6 in escaped brackets."""
+"""Addresses in gRPC's names of peers: `ipv4:127.0.0.1:4711`, IPv6 in escaped brackets."""
 
 from __future__ import annotations
 
 from urllib.parse import unquote
-
-
-def client_of(peer: str) -> str:
-    """The address behind gRPC's name of a peer, without the port."""
-    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
 
 
 def address_of(peer: str) -> tuple[str, int] | None:

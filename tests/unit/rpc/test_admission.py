@@ -31,6 +31,17 @@ def test_one_client_has_half_of_the_places_whatever_its_ports() -> None:
     assert (admission.calls, admission.pool.bytes, admission._calls) == (0, 0, {})
 
 
+def test_the_addresses_of_an_ipv6_network_are_one_client() -> None:
+    admission = Admission("reads", calls_max=4, pool=Pool(1000))
+    with ExitStack() as places:
+        for host in range(2):
+            places.enter_context(admission.place(f"ipv6:%5B2001:db8::{host}:1%5D:1"))
+        with pytest.raises(AdmissionError), admission.place("ipv6:%5B2001:db8::2:1%5D:1"):
+            pass
+        with admission.place("ipv6:%5B2001:db8:0:1::1%5D:1"):
+            assert admission.calls == 3
+
+
 def test_all_clients_together_have_no_more_than_all_places() -> None:
     admission = Admission("reads", calls_max=4, pool=Pool(1000))
     with ExitStack() as places:
