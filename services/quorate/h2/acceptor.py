@@ -9,10 +9,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from quorate.h2 import frames
+from quorate.h2.fair_queue import queue_of_running_loop
 from quorate.h2.frames import H2ErrorCode
-from quorate.h2.limits import LAST_WORDS_S, PREFACE_S
 from quorate.h2.peers import client_of, peer_of
 from quorate.h2.tls_alerts import ACCEPTED, cause_of_failure
+from quorate.h2.tls_handshake import establish
 
 if TYPE_CHECKING:
     import socket
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from quorate.h2.server_link import ServerLink
 
 log = logging.getLogger(__name__)
-# Others have their turn after so many, each of which may begin a TLS handshake; the rest waits in
-# the kernel.
+# Others have their turn after so many; the rest waits in the kernel.
 BATCH_MAX: Final = 8
 # Descriptors or memory are short: others may give some back.
 _SHORTAGE_S: Final = 0.2
@@ -112,17 +112,14 @@ class Acceptor:
         accepted.close()
 
     async def _establish(self, accepted: socket.socket, peer: str) -> None:
-        is_tls = self._context is not None
         link = self._make_link()
+        flow = queue_of_running_loop().flow(client_of(peer))
         ACCEPTED.set(accepted)
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: link,
-                accepted,
-                ssl=self._context,
-                ssl_handshake_timeout=PREFACE_S if is_tls else None,
-                ssl_shutdown_timeout=LAST_WORDS_S if is_tls else None,
-            )
+            if self._context is None:
+                await asyncio.get_running_loop().connect_accepted_socket(lambda: link, accepted)
+            else:
+                await establish(accepted, link, self._context, flow)
         except (OSError, RuntimeError) as error:
             # Also what uvloop says of a socket closed as it begins.
             self._note_failure(error, peer)
@@ -133,6 +130,7 @@ class Acceptor:
             raise
         finally:
             ACCEPTED.set(None)
+            flow.close()
 
     def _note_failure(self, error: Exception, peer: str) -> None:
         cause = None if self._context is None else cause_of_failure(error)

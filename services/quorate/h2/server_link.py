@@ -115,6 +115,8 @@ class ServerLink(asyncio.BufferedProtocol):
             return
         self.connection.start()
         self.flush_soon()
+        if self._received:  # asyncio hands over what came with the end of a handshake before this.
+            self.flow.submit(self._parse)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Room for one read: a hundred sockets that are full bring so much in one iteration."""
@@ -124,10 +126,8 @@ class ServerLink(asyncio.BufferedProtocol):
         self._liveness.on_bytes(time.monotonic())
         has_turn_due = bool(self._received)
         self._received.put(bytes(self._read_buffer[:nbytes]))
-        if not has_turn_due and not self.flow.run(self._parse):
-            assert self._transport is not None
-            if self._transport.is_reading():
-                self._transport.pause_reading()
+        if not has_turn_due and self._transport is not None and not self.flow.run(self._parse):
+            self._transport.pause_reading()
 
     def _parse(self, until_s: float) -> bool:
         """Parse received bytes until then; whether some are left."""

@@ -73,6 +73,7 @@ class Wire:
         limits: Limits | None = None,
         queue: FairQueue | None = None,
         gate: Gate | None = None,
+        is_made: bool = True,
         **info: Any,  # noqa: ANN401
     ) -> None:
         async def find(details: CallDetails) -> Any:  # noqa: ANN401
@@ -91,7 +92,8 @@ class Wire:
             admit=lambda _: admits,
             gone=self.gone.append,
         )
-        self.link.connection_made(self.transport)
+        if is_made:
+            self.link.connection_made(self.transport)
         self._reader = BlockReader(Limits())
 
     def greet(self) -> None:

@@ -69,6 +69,19 @@ async def test_many_bytes_are_taken_in_slices_and_in_order(budget_s: float) -> N
     assert wire.transport.reads
 
 
+async def test_bytes_that_came_with_the_end_of_a_handshake_are_taken_when_it_is_made() -> None:
+    wire = Wire(unary(echo), is_made=False)
+    wire.greet()
+    await wire.settle()
+    assert not wire.transport.written
+    wire.link.connection_made(wire.transport)
+    wire.call(b"abc")
+    await wire.settle()
+    assert [one.payload for one in wire.answers() if one.kind == frames.DATA] == [
+        b"\0\0\0\0\x03abc"
+    ]
+
+
 async def test_one_connection_too_many_is_closed() -> None:
     assert Wire(admits=False).transport.is_aborted
 
