@@ -26,7 +26,7 @@ from quorate.rpc.admin_server import AdminService
 from quorate.rpc.authorization import Callers
 from quorate.rpc.channels import open_tls
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
-from quorate.rpc.listener import GrpcListener, bound_host
+from quorate.rpc.listener import GrpcListener, bound_addresses
 from quorate.settings.ports import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
@@ -141,14 +141,14 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
             transport=config.transport,
         )
         try:
-            own = await bound_host("admin.listener", config.host, config.port)
-            host = own or _ANY_HOST
+            own = await bound_addresses("admin.listener", config.host, config.port)
+            hosts = tuple(host or _ANY_HOST for host in own)
             if config.health_port >= 0:
-                with taking_port("health.port", host, config.health_port):
-                    await health.start(host, config.health_port)
+                with taking_port("health.port", hosts, config.health_port):
+                    await health.start(hosts, config.health_port)
             if config.metrics_port >= 0:
-                with taking_port("metrics.port", host, config.metrics_port):
-                    metrics.start(host, config.metrics_port)
+                with taking_port("metrics.port", hosts, config.metrics_port):
+                    metrics.start(hosts, config.metrics_port)
             with taking_port("admin.listener", own, config.port):
                 server.bind(own, config.port, tls=tls)
             await server.start()

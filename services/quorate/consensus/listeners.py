@@ -123,12 +123,12 @@ class Listeners:
         """Take all ports, or none. Raises ConfigError that names the one which cannot be had."""
         for settings, _ in self._open:
             # A server of grpc.aio that has not started gives no port back.
-            with taking_port("listeners", settings.bound.host, settings.bound.port):
-                require_free(settings.bound.host, settings.bound.port)
+            with taking_port("listeners", settings.hosts, settings.bound.port):
+                require_free(settings.hosts, settings.bound.port)
         for settings, listener in self._open:
-            host, port = settings.bound.host, settings.bound.port
-            with taking_port("listeners", host, port):
-                listener.bind(host, port, tls=self._certificates.of(settings))
+            hosts, port = settings.hosts, settings.bound.port
+            with taking_port("listeners", hosts, port):
+                listener.bind(hosts, port, tls=self._certificates.of(settings))
 
     async def start(self) -> None:
         """Listen."""

@@ -29,7 +29,7 @@ from quorate.consensus.restarting import Restarts
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.ids import format_uuid
 from quorate.rpc.health import HealthServer
-from quorate.rpc.listener import bound_host
+from quorate.rpc.listener import bound_addresses
 from quorate.settings.ports import taking_port
 from quorate.settings.properties import ConfigError, format_settings
 from quorate.settings.tls import TlsError
@@ -156,8 +156,8 @@ async def _serve(
     try:
         config = await _with_addresses(config)
         if config.health_port >= 0:
-            with taking_port("health.port", _port_host(config), config.health_port):
-                await health.start(_port_host(config), config.health_port)
+            with taking_port("health.port", _port_hosts(config), config.health_port):
+                await health.start(_port_hosts(config), config.health_port)
         restarts = Restarts(secrets.SystemRandom())
         while True:
             begun_s = loop.time()
@@ -211,14 +211,14 @@ async def _with_addresses(config: ControllerConfig) -> ControllerConfig:
     listeners = []
     for listener in config.listeners:
         bound = listener.bound
-        host = await bound_host("listeners", bound.host, bound.port)
-        listeners.append(replace(listener, bound=replace(bound, host=host)))
+        addresses = await bound_addresses("listeners", bound.host, bound.port)
+        listeners.append(replace(listener, addresses=addresses))
     return replace(config, listeners=tuple(listeners))
 
 
-def _port_host(config: ControllerConfig) -> str:
-    """Health and metrics listen where peers are heard."""
-    return config.peers.bound.host or _ANY_HOST
+def _port_hosts(config: ControllerConfig) -> tuple[str, ...]:
+    """The addresses of health and metrics: those on which peers call."""
+    return tuple(host or _ANY_HOST for host in config.peers.hosts)
 
 
 async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -> Ending:
@@ -232,8 +232,8 @@ async def _run_once(config: ControllerConfig, node: Node, stop: asyncio.Event) -
     ending = Ending.CRASHED
     try:
         if config.metrics_port >= 0:
-            with taking_port("metrics.port", _port_host(config), config.metrics_port):
-                metrics.start(_port_host(config), config.metrics_port)
+            with taking_port("metrics.port", _port_hosts(config), config.metrics_port):
+                metrics.start(_port_hosts(config), config.metrics_port)
         await _first(_event(stop), _event(node.ended))
         if node.ending is None:
             node.request_shutdown()

@@ -16,6 +16,7 @@ import grpc.aio
 
 from quorate.h2.name_resolver import RESOLVER, is_address
 from quorate.rpc.connections import Connections
+from quorate.settings.ports import each_of
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 from quorate.telemetry import tracing
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from quorate.h2.server_link import Gate
     from quorate.rpc.spans import FetchSpans, StreamedWriteSpans
     from quorate.rpc.tls import TlsFiles
+    from quorate.settings.ports import Hosts
     from quorate.settings.tls import TlsSettings
 
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024 + 64 * 1024
@@ -336,12 +338,17 @@ def make_server(
     return grpc.aio.server(options=options, interceptors=interceptors)
 
 
-def bind(server: grpc.aio.Server, host: str, port: int, *, tls: TlsFiles | None = None) -> int:
-    """Take a port for a server that has not started; plaintext without `tls`.
+def bind(server: grpc.aio.Server, hosts: Hosts, port: int, *, tls: TlsFiles | None = None) -> int:
+    """Take a port, the same on each address, for a server that has not started.
 
-    Returns the port. Raises RuntimeError when it cannot be had.
+    Plaintext without `tls`. Returns the port. Raises RuntimeError when it cannot be had.
     """
-    address = target(host, port)
+    for host in each_of(hosts):
+        port = _bind_one(server, target(host, port), tls)
+    return port
+
+
+def _bind_one(server: grpc.aio.Server, address: str, tls: TlsFiles | None) -> int:
     if tls is None:
         return server.add_insecure_port(address)
     from quorate.h2.server import Server

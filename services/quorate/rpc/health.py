@@ -20,6 +20,8 @@ from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from quorate.settings.ports import Hosts
+
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 LIVENESS: Final = "liveness"
 READINESS: Final = "readiness"
@@ -85,9 +87,9 @@ class HealthServer:
         )
         health_pb2_grpc.add_HealthServicer_to_server(self._servicer, self._server)
 
-    async def start(self, host: str, port: int) -> int:
+    async def start(self, hosts: Hosts, port: int) -> int:
         """Listen; returns the port. Raises RuntimeError when it cannot be bound."""
-        bound = bind(self._server, host, port)
+        bound = bind(self._server, hosts, port)
         await self._server.start()
         for service in _SERVICES:
             self._servicer.set(service, serving=False)

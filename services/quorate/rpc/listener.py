@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Self
@@ -13,6 +14,7 @@ from quorate.rpc.channels import bind, make_server, server_spans
 from quorate.rpc.health import enable_reflection
 from quorate.rpc.methods import REFLECTION_METHODS
 from quorate.rpc.services import add_service
+from quorate.settings.ports import own_addresses
 from quorate.settings.properties import ConfigError
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
@@ -26,26 +28,36 @@ if TYPE_CHECKING:
     from quorate.rpc.places import CallPlaces
     from quorate.rpc.services import Service
     from quorate.rpc.tls import TlsFiles
+    from quorate.settings.ports import Hosts
 
+log = logging.getLogger(__name__)
 # How long the lookup of an own name may take.
 _LOOKUP_S: Final = 10.0
 # Without a call for this long, no other waits to be taken.
 _QUIET_S: Final = 0.05
 
 
-async def bound_host(setting: str, host: str, port: int) -> str:
-    """The IP address of a host to listen on, so that what takes the port waits for no lookup.
+async def bound_addresses(setting: str, host: str, port: int) -> tuple[str, ...]:
+    """All IP addresses of a host to listen on, so that taking the port waits for no lookup.
 
+    An empty host stays as it is. An address that this machine lacks is left out if there are
+    others: `localhost` has one of IPv6 also where that is switched off.
     Raises ConfigError that names the setting.
     """
     if not host:
-        return host
+        return (host,)
     try:
-        return (await RESOLVER.resolve(host, limit_s=_LOOKUP_S))[0]
+        found = await RESOLVER.resolve(host, limit_s=_LOOKUP_S)
     except NameLookupError as error:
         raise ConfigError(
             f"{setting}: {host}:{port} cannot be listened on: {error}: choose another address"
         ) from error
+    own = own_addresses(found)
+    if not own:
+        return found
+    for foreign in sorted({*found} - {*own}):
+        log.warning(f"{setting}: {host} does not listen on {foreign}: this machine lacks it")
+    return own
 
 
 class GrpcListener:
@@ -88,9 +100,9 @@ class GrpcListener:
         self._guard = guard
         self._stopping: asyncio.Future[None] | None = None
 
-    def bind(self, host: str, port: int, *, tls: TlsFiles | None = None) -> int:
-        """Take the port; returns it. Raises RuntimeError when it cannot be had."""
-        return bind(self._server, host, port, tls=tls)
+    def bind(self, hosts: Hosts, port: int, *, tls: TlsFiles | None = None) -> int:
+        """Take the port on each address; returns it. Raises RuntimeError if it cannot be had."""
+        return bind(self._server, hosts, port, tls=tls)
 
     async def start(self) -> None:
         """Listen."""

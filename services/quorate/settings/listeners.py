@@ -56,6 +56,13 @@ class ListenerSettings:
     bound: Endpoint
     advertised: Endpoint
     tls: TlsSettings | None = None
+    # The IP addresses of the host that it is bound to, once they are resolved.
+    addresses: tuple[str, ...] = ()
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The addresses to listen on; an empty one is every address of the machine."""
+        return self.addresses or (self.bound.host,)
 
     @property
     def name(self) -> str:

@@ -1,37 +1,61 @@
-"""Words for a port that cannot be had: which, why, and which setting names it."""
+"""Addresses to listen on, and words for a port that cannot be had: which, why, and its setting."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+# One host, or the addresses of one.
+Hosts: TypeAlias = str | tuple[str, ...]
+# An address is another machine's, or of a family that this one lacks.
+_FOREIGN: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+
+def each_of(hosts: Hosts) -> tuple[str, ...]:
+    """One host, or each of several addresses."""
+    return (hosts,) if isinstance(hosts, str) else hosts
+
+
+def own_addresses(addresses: Sequence[str]) -> tuple[str, ...]:
+    """Those of some IP addresses that this machine can listen on."""
+    return tuple(each for each in addresses if not _is_foreign(each))
+
+
+def _is_foreign(address: str) -> bool:
+    refusal = _refusal(address, 0)
+    return refusal is not None and refusal.errno in _FOREIGN
 
 
 @contextlib.contextmanager
-def taking_port(setting: str, host: str, port: int) -> Iterator[None]:
+def taking_port(setting: str, hosts: Hosts, port: int) -> Iterator[None]:
     """Whatever fails in here becomes a ConfigError that names the setting, address and remedy."""
     try:
         yield
     except (OSError, RuntimeError) as error:
+        refusals = [(host, _refusal(host, port)) for host in each_of(hosts)]
+        host, refusal = next((each for each in refusals if each[1] is not None), refusals[0])
         shown = f"[{host}]" if ":" in host else host
         where = f"{shown}:{port}" if host else f"port {port}"
-        cause = _refusal(host, port) or error
+        cause = refusal or error
         raise ConfigError(
             f"{setting}: {where} cannot be listened on: {_words(cause)}: stop what listens there, "
             "or choose another address"
         ) from cause
 
 
-def require_free(host: str, port: int) -> None:
-    """Raises OSError where the system lets nobody listen there."""
-    refusal = _refusal(host, port)
-    if refusal is not None:
-        raise refusal
+def require_free(hosts: Hosts, port: int) -> None:
+    """Raises OSError if the system lets no process listen on one of these addresses."""
+    for host in each_of(hosts):
+        refusal = _refusal(host, port)
+        if refusal is not None:
+            raise refusal
 
 
 def why_not(host: str, port: int) -> str | None:

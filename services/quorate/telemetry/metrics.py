@@ -19,6 +19,7 @@ from prometheus_client.core import (
     HistogramMetricFamily,
 )
 
+from quorate.settings.ports import each_of
 from quorate.telemetry import logs, tracing
 from quorate.telemetry.histograms import Histogram
 from quorate.telemetry.scrapes import ScrapeServer
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from prometheus_client.core import Metric
+
+    from quorate.settings.ports import Hosts
 
 # How long a stop may wait for the thread to look; the library's own is half a second.
 POLL_S: Final = 0.05
@@ -124,26 +127,34 @@ class MetricsServer:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
-        self._server: ScrapeServer | None = None
-        self._thread: threading.Thread | None = None
+        # One for each address.
+        self._servers: list[tuple[ScrapeServer, threading.Thread]] = []
 
-    def start(self, host: str, port: int) -> None:
-        """Listen. Raises OSError when the port is taken, RuntimeError for the lack of a thread."""
-        server = ScrapeServer(host, port, make_wsgi_app(self._registry))
-        thread = threading.Thread(
-            target=server.serve_forever, args=(POLL_S,), name="metrics", daemon=True
-        )
-        try:
-            thread.start()
-        except RuntimeError:
-            server.server_close()
-            raise
-        self._server, self._thread = server, thread
+    def start(self, hosts: Hosts, port: int) -> None:
+        """Listen on each address.
+
+        Raises OSError when the port is taken, RuntimeError for the lack of a thread; those that
+        listen by then end with `stop`.
+        """
+        application = make_wsgi_app(self._registry)
+        for host in each_of(hosts):
+            beside = self._servers[0][0] if self._servers else None
+            server = ScrapeServer(host, port, application, beside=beside)
+            thread = threading.Thread(
+                target=server.serve_forever, args=(POLL_S,), name="metrics", daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError:
+                server.server_close()
+                raise
+            self._servers.append((server, thread))
+            port = server.server_port
 
     def stop(self) -> None:
-        """Close the port and end the thread; the caller stands still for a moment."""
-        if self._server is not None and self._thread is not None:
-            self._server.shutdown()
-            self._server.server_close()
-            self._thread.join()
-            self._server = None
+        """Close the port and end the threads; the caller stands still for a moment."""
+        while self._servers:
+            server, thread = self._servers.pop()
+            server.shutdown()
+            server.server_close()
+            thread.join()

@@ -54,14 +54,26 @@ def complain(words: str) -> None:
 class ScrapeServer(WSGIServer):
     """Serves one WSGI application from a bounded number of threads."""
 
-    def __init__(self, host: str, port: int, application: Callable[..., Any]) -> None:
-        """Listen. Raises OSError when the port is taken."""
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        application: Callable[..., Any],
+        *,
+        beside: ScrapeServer | None = None,
+    ) -> None:
+        """Listen on one address. Raises OSError when the port is taken.
+
+        A server `beside` another one shares the bound on its connections.
+        """
         family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         self.address_family = family
-        self._places = threading.BoundedSemaphore(CONNECTIONS_MAX)
-        self._open: dict[socket.socket, None] = {}
+        self._places: threading.BoundedSemaphore = (
+            beside._places if beside else threading.BoundedSemaphore(CONNECTIONS_MAX)
+        )
+        self._open: dict[socket.socket, None] = beside._open if beside else {}
         super().__init__((str(address[0]), port), _Handler)
         self.set_app(application)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -52,6 +53,20 @@ async def running(config: ControllerConfig) -> AsyncIterator[Node]:
         yield node
     finally:
         await node.stop()
+
+
+async def test_a_listener_serves_on_all_addresses_of_its_host(config: ControllerConfig) -> None:
+    hosts = (HOST, "127.77.0.2")
+    config = replace(
+        config, listeners=tuple(replace(each, addresses=hosts) for each in config.listeners)
+    )
+    async with running(config):
+        for listener in config.listeners:
+            for host in hosts:
+                async with ControllerClient(
+                    [(host, listener.bound.port)], timeout_ms=WAIT_S * 1000, transport=chosen()
+                ) as client:
+                    await client.read(ListTopics())
 
 
 def addresses(config: ControllerConfig) -> list[tuple[str, int]]:

@@ -71,12 +71,13 @@ async def test_a_taken_port_is_an_error_that_names_it() -> None:
 
 async def test_it_listens_on_ipv6_addresses_too() -> None:
     health = HealthServer(chosen())
-    port = await health.start("::1", 0)
+    port = await health.start((HOST, "::1"), 0)
     try:
-        async with open_channel("::1", port, transport=chosen()) as channel:
-            stub = health_pb2_grpc.HealthStub(channel)
-            answer = await stub.Check(health_pb2.HealthCheckRequest(service=LIVENESS))
-            assert answer.status == STATUS.NOT_SERVING
+        for host in (HOST, "::1"):
+            async with open_channel(host, port, transport=chosen()) as channel:
+                stub = health_pb2_grpc.HealthStub(channel)
+                answer = await stub.Check(health_pb2.HealthCheckRequest(service=LIVENESS))
+                assert answer.status == STATUS.NOT_SERVING
     finally:
         await health.stop()
 

@@ -28,7 +28,8 @@ from tests.integration.raw_http2 import (
     REFUSED_STREAM,
     RawConnection,
 )
-from tests.integration.transports import chosen
+from tests.integration.transports import EACH, chosen
+from tests.ports import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +47,21 @@ def make() -> GrpcListener:
     raft = RaftService(None, who, software_version="9")  # type: ignore[arg-type]
     controller = ControllerService(None)  # type: ignore[arg-type]
     return GrpcListener.serving((raft, controller), has_reflection=True, transport=chosen())
+
+
+@EACH
+async def test_a_port_is_taken_on_each_address() -> None:
+    server = make()
+    port = server.bind((HOST, "::1"), 0)
+    await server.start()
+    try:
+        for host in (HOST, "::1"):
+            async with ControllerClient(
+                [(host, port)], timeout_ms=60_000, transport=chosen()
+            ) as client:
+                assert (await client.api_versions()).node_id == 4
+    finally:
+        await server.stop()
 
 
 async def test_both_services_share_a_port() -> None:

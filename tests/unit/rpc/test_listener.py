@@ -11,7 +11,7 @@ from quorate.h2.name_resolver import RESOLVER, NameLookupError
 from quorate.rpc import listener as module
 from quorate.rpc.authorization import ANYBODY, CallerInterceptor
 from quorate.rpc.listener import _QUIET_S as QUIET_S
-from quorate.rpc.listener import GrpcListener, bound_host
+from quorate.rpc.listener import GrpcListener, bound_addresses
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
@@ -102,15 +102,29 @@ async def test_calls_are_taken_until_they_cease_or_the_grace_is_over(
     assert clock.now_s == pytest.approx(stopped_s)
 
 
-async def test_a_host_to_listen_on_becomes_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_to_listen_on_becomes_all_its_addresses(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     async def resolve(host: str, *, limit_s: float) -> tuple[str, ...]:
         assert limit_s > 0
-        if host != "own.example":
+        if host not in found:
             raise NameLookupError(f"{host} cannot be resolved: no address")
-        return ("10.0.0.1", "10.0.0.2")
+        return found[host]
+
+    # 192.0.2.0/24 is no machine's.
+    found = {
+        "own.example": ("127.0.0.2", "127.0.0.1"),
+        "half.example": ("192.0.2.1", "127.0.0.1"),
+        "other.example": ("192.0.2.1",),
+    }
 
     monkeypatch.setattr(RESOLVER, "resolve", resolve)
-    assert await bound_host("listeners", "", 9094) == ""
-    assert await bound_host("listeners", "own.example", 9094) == "10.0.0.1"
+    assert await bound_addresses("listeners", "", 9094) == ("",)
+    assert await bound_addresses("listeners", "own.example", 9094) == ("127.0.0.2", "127.0.0.1")
+    # Taking the port says what is wrong with it.
+    assert await bound_addresses("listeners", "other.example", 9094) == ("192.0.2.1",)
+    assert not caplog.records
+    assert await bound_addresses("listeners", "half.example", 9094) == ("127.0.0.1",)
+    assert "listeners: half.example does not listen on 192.0.2.1" in caplog.text
     with pytest.raises(ConfigError, match=r"listeners: gone:9094 .*gone cannot be resolved"):
-        await bound_host("listeners", "gone", 9094)
+        await bound_addresses("listeners", "gone", 9094)

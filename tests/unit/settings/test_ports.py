@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from quorate.settings.ports import require_free, taking_port, why_not
+from quorate.settings.ports import each_of, own_addresses, require_free, taking_port, why_not
 from quorate.settings.properties import ConfigError
 
 
@@ -43,3 +43,21 @@ def test_a_port_can_be_asked_for_without_being_taken() -> None:
         port = listener.getsockname()[1]
         with pytest.raises(OSError, match="Address already in use"):
             require_free("127.0.0.1", port)
+
+
+def test_addresses_of_other_machines_are_no_own_ones() -> None:
+    # 192.0.2.0/24 is no machine's.
+    assert own_addresses(("127.0.0.2", "192.0.2.1", "127.0.0.1")) == ("127.0.0.2", "127.0.0.1")
+    assert own_addresses(("192.0.2.1",)) == ()
+
+
+def test_of_several_addresses_the_one_that_is_taken_is_named() -> None:
+    assert each_of("127.0.0.1") == ("127.0.0.1",)
+    with socket.create_server(("127.77.0.2", 0)) as listener:
+        port = listener.getsockname()[1]
+        hosts = ("127.77.0.1", "127.77.0.2")
+        with pytest.raises(OSError, match="Address already in use"):
+            require_free(hosts, port)
+        words = rf"^listeners: 127\.77\.0\.2:{port} cannot be listened on: Address already in use"
+        with pytest.raises(ConfigError, match=words), taking_port("listeners", hosts, port):
+            raise RuntimeError("failed to bind")

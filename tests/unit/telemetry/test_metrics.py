@@ -73,6 +73,20 @@ async def test_numbers_are_served_by_name_and_node() -> None:
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
 
 
+async def test_metrics_are_served_on_each_address() -> None:
+    (port,) = free_ports(1)
+    server = MetricsServer(Readings(dict, {}, {}).registry())
+    server.start(("127.0.0.1", "127.77.0.2"), port)
+    try:
+        for host in ("127.0.0.1", "127.77.0.2"):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert b"process_resident_memory_bytes " in await reader.read()
+            writer.close()
+    finally:
+        server.stop()
+
+
 def test_a_stop_is_not_noticed_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """The caller that stops the server stands still for it."""
     intervals: list[float] = []
