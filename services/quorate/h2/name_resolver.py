@@ -13,7 +13,7 @@ import ipaddress
 import socket
 import threading
 from collections import OrderedDict, deque
-from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -60,8 +60,8 @@ class NameResolver:
         self._threads_max, self._failing_threads_max = threads_max, failing_threads_max
         self._names_max = names_max
         self._lock = threading.Lock()
-        # Queued or running.
-        self._lookups: dict[str, Future[Addresses]] = {}
+        # Queued or running, with the futures of the callers that wait.
+        self._lookups: dict[str, set[asyncio.Future[Addresses]]] = {}
         self._queue: deque[str] = deque()
         self._failing_queue: deque[str] = deque()
         self._running = self._failing_running = 0
@@ -79,7 +79,7 @@ class NameResolver:
         good = self._good.get(host)
         try:
             async with asyncio.timeout(limit_s if good is None else limit_s * FALLBACK_SHARE):
-                return await asyncio.wrap_future(self._joined(host))
+                return await self._wait(host)
         except TimeoutError:
             problem = NameLookupError(f"{host} cannot be resolved: no answer in {limit_s:g} s")
         except OSError as error:
@@ -120,21 +120,28 @@ class NameResolver:
 
     # --- threads ----------------------------------------------------------------------------------
 
-    def _joined(self, host: str) -> Future[Addresses]:
-        """The lookup of that name: the one under way, or a new one. Raises OSError."""
+    async def _wait(self, host: str) -> Addresses:
+        """Wait for the lookup of that name, the one under way or a new one. Raises OSError."""
+        waiter: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
+        self._join(host, waiter)
+        try:
+            return await waiter
+        finally:
+            # A lookup may hang for ever, while callers give up and ask again.
+            with self._lock:
+                self._lookups.get(host, set()).discard(waiter)
+
+    def _join(self, host: str, waiter: asyncio.Future[Addresses]) -> None:
         with self._lock:
-            lookup = self._lookups.get(host)
-            if lookup is not None:
-                return lookup
+            if host in self._lookups:
+                self._lookups[host].add(waiter)
+                return
             if len(self._lookups) >= self._threads_max + self._names_max:
                 raise NameLookupError("too many names wait for their lookup")
-            lookup = self._lookups[host] = Future()
-            # A caller that stops waiting must not cancel it for the others.
-            lookup.set_running_or_notify_cancel()
+            self._lookups[host] = {waiter}
             (self._failing_queue if host in self._failing else self._queue).append(host)
             taken = self._take()
         self._start(taken)
-        return lookup
 
     def _take(self) -> _Taken | None:
         """The next name for which there is a thread. The caller holds the lock."""
@@ -174,7 +181,7 @@ class NameResolver:
         """Hand the result out; the next name for this thread, if there is one."""
         host, has_failed = ended.host, isinstance(result, Exception)
         with self._lock:
-            lookup = self._lookups.pop(host)
+            waiters = self._lookups.pop(host)
             self._running -= 1
             self._failing_running -= ended.is_failing
             if has_failed:
@@ -183,10 +190,10 @@ class NameResolver:
                 self._failing.pop(host, None)
                 _keep(self._good, host, result, self._names_max)
             taken = self._take()
-        if isinstance(result, Exception):
-            lookup.set_exception(result)
-        else:
-            lookup.set_result(result)
+        for waiter in waiters:
+            # The event loop of a caller may be closed by now.
+            with suppress(RuntimeError):
+                waiter.get_loop().call_soon_threadsafe(_settle, waiter, result)
         return taken
 
 
@@ -197,6 +204,15 @@ def is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _settle(waiter: asyncio.Future[Addresses], result: Addresses | Exception) -> None:
+    if waiter.done():
+        return
+    if isinstance(result, Exception):
+        waiter.set_exception(result)
+    else:
+        waiter.set_result(result)
 
 
 def _keep(kept: OrderedDict[str, Any], host: str, value: object, names_max: int) -> None:

@@ -123,6 +123,46 @@ async def test_the_last_good_addresses_stand_in_for_a_lookup_that(what: str, dns
     dns.release.set()
 
 
+async def test_a_caller_that_gives_up_leaves_nothing_at_a_lookup_that_hangs(dns: Dns) -> None:
+    resolver = NameResolver(dns)
+    dns.hanging.add("dead")
+    for _ in range(3):
+        with pytest.raises(NameLookupError, match="no answer in"):
+            await resolver.resolve("dead", limit_s=SHORT_S)
+    assert waiting_for(resolver, "dead") == 0
+    patient = asyncio.ensure_future(resolver.resolve("dead", limit_s=LIMIT_S))
+    await asyncio.sleep(0)
+    assert waiting_for(resolver, "dead") == 1
+    dns.addresses["dead"] = ("127.0.0.3",)
+    dns.release.set()
+    assert await patient == ("127.0.0.3",)
+    assert dns.lookups == {"dead": 1}
+
+
+def waiting_for(resolver: NameResolver, host: str) -> int:
+    """The number of callers that the lookup of a name keeps."""
+    return len(resolver._lookups[host])
+
+
+def test_callers_of_several_event_loops_share_a_lookup_and_one_may_be_closed(dns: Dns) -> None:
+    resolver = NameResolver(dns)
+    dns.hanging.add("one")
+    # Its caller gave up together with its loop.
+    gone = asyncio.new_event_loop()
+    abandoned = gone.create_future()
+    gone.close()
+    resolver._join("one", abandoned)
+
+    async def ask() -> tuple[str, ...]:
+        waiting = asyncio.ensure_future(resolver.resolve("one", limit_s=LIMIT_S))
+        await asyncio.sleep(0)
+        dns.release.set()
+        return await waiting
+
+    assert asyncio.run(ask()) == ("127.0.0.1",)
+    assert dns.lookups == {"one": 1}
+
+
 async def test_a_late_answer_is_the_next_ones(dns: Dns) -> None:
     resolver = NameResolver(dns)
     await resolver.resolve("one", limit_s=LIMIT_S)
