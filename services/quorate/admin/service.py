@@ -21,6 +21,7 @@ from quorate.admin.statefulset import Fate, FateOfPod
 from quorate.admin.stopping import prepare_stop
 from quorate.client.controller_client import ControllerClient
 from quorate.client.membership import MembershipClient
+from quorate.process.interruption import unless_stopped
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.rpc.admin_server import AdminService
 from quorate.rpc.authorization import Callers
@@ -141,7 +142,11 @@ async def _serve(config: AdminConfig, tls: TlsFiles | None) -> int:
             transport=config.transport,
         )
         try:
-            own = await bound_addresses("admin.listener", config.host, config.port)
+            lookup = bound_addresses("admin.listener", config.host, config.port)
+            own = await unless_stopped(stop, lookup)
+            if own is None:
+                log.info("stopped")
+                return 0
             hosts = tuple(host or _ANY_HOST for host in own)
             if config.health_port >= 0:
                 with taking_port("health.port", hosts, config.health_port):

@@ -26,6 +26,7 @@ from quorate.consensus.loop_watch import LoopWatch
 from quorate.consensus.node import Node
 from quorate.consensus.resources import access_warning, check_descriptors
 from quorate.consensus.restarting import Restarts
+from quorate.process.interruption import unless_stopped
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.ids import format_uuid
 from quorate.rpc.health import HealthServer
@@ -154,7 +155,11 @@ async def _serve(
     watch = LoopWatch(loop)
     watch.start()
     try:
-        config = await _with_addresses(config)
+        resolved = await unless_stopped(stop, _with_addresses(config))
+        if resolved is None:
+            _stopped(Ending.STOPPED)
+            return 0
+        config = resolved
         if config.health_port >= 0:
             with taking_port("health.port", _port_hosts(config), config.health_port):
                 await health.start(_port_hosts(config), config.health_port)

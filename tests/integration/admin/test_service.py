@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,14 @@ import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2
 
+from quorate.admin.config import read_config
+from quorate.admin.service import _serve
 from quorate.records.errors import ErrorCode
 from quorate.rpc.gen.admin.v1 import admin_pb2 as pb
 from quorate.rpc.gen.raft.v1 import raft_pb2
 from tests.integration.admin.sidecars import sidecar_of, spawn
 from tests.integration.admin.test_errors import refused
+from tests.integration.lookups import hanging_lookups
 from tests.integration.quorum import DEADLINE_S, OBSERVER_ID, STEADY, Quorum
 from tests.ports import HOST
 
@@ -64,6 +68,20 @@ async def test_a_port_that_is_taken_ends_the_process(tmp_path: Path) -> None:
     assert process.returncode == 1
     said = stderr.decode()
     assert f"quorate admin: admin.listener: {HOST}:{port} cannot be listened on: " in said
+
+
+async def test_a_stop_does_not_wait_for_the_lookup_of_its_host(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    properties = {"node.id": "1", "admin.listener": "dead.example:9095"}
+    config = read_config(properties | {"health.port": "-1", "metrics.port": "-1"}, {})
+    with hanging_lookups(monkeypatch) as has_begun:
+        serving = asyncio.ensure_future(_serve(config, None))
+        await asyncio.to_thread(has_begun.wait, DEADLINE_S)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await asyncio.wait_for(serving, DEADLINE_S) == 0
+    assert caplog.records[-1].message == "stopped"
 
 
 async def test_a_controller_joins_leads_and_leaves_for_good(

@@ -25,6 +25,7 @@ from quorate.consensus.restarting import Restarts
 from quorate.consensus.service import _serve, main_controller
 from quorate.controller.topics.messages import ListTopics
 from quorate.storage.lock import DirectoryLock
+from tests.integration.lookups import hanging_lookups
 from tests.integration.transports import EACH, chosen
 from tests.ports import HOST
 from tests.unit.consensus.conftest import eventually
@@ -200,6 +201,20 @@ async def test_the_hosts_of_listeners_are_resolved_beside_the_event_loop(
         assert await asyncio.wait_for(serving, WAIT_S) == 0
     assert threads
     assert threading.main_thread() not in threads
+
+
+async def test_a_stop_does_not_wait_for_the_lookup_of_a_listeners_host(
+    properties: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    config = read_config(properties | {"listeners": "GRPC://dead.example:9094"}, {})
+    work = _serve(config, Certificates(()), hosting=host_metadata, stops_with_stdin=False)
+    with hanging_lookups(monkeypatch) as has_begun:
+        serving = asyncio.ensure_future(work)
+        await asyncio.to_thread(has_begun.wait, WAIT_S)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await asyncio.wait_for(serving, WAIT_S) == 0
+    assert caplog.records[-1].message == "stopped"
 
 
 def files_in(directory: str) -> list[str]:
