@@ -17,6 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.cli.log_files import LOOK_EVERY_S, open_log, shorten_log
+
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import Callable, Sequence
@@ -65,11 +67,13 @@ class Supervisor:
         self._processes: dict[int, Process] = {}
         self._stopping = asyncio.Event()
         self._keepers: list[asyncio.Task[None]] = []
+        self._log_keeper: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Start all; returns at once."""
         loop = asyncio.get_running_loop()
         self._keepers = [loop.create_task(self._keep(child)) for child in self.children]
+        self._log_keeper = loop.create_task(self._keep_logs_short())
 
     async def _keep(self, child: Child) -> None:
         loop = asyncio.get_running_loop()
@@ -97,9 +101,25 @@ class Supervisor:
                     await self._stopping.wait()
             backoff_s = next_backoff_s(backoff_s, lived_s)
 
+    async def _keep_logs_short(self) -> None:
+        problem = ""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            before, problem = problem, ""
+            for child in self.children:
+                path = child.node.output_path
+                try:
+                    await asyncio.to_thread(shorten_log, path)
+                except OSError as error:
+                    problem = f"{path} cannot be shortened: {error.strerror}"
+            if problem and problem != before:
+                self._say(problem)
+
     async def stop(self) -> None:
         """SIGTERM to all, by their pids; what has not ended after a while is killed."""
         self._stopping.set()
+        if self._log_keeper is not None:
+            self._log_keeper.cancel()
         for process in list(self._processes.values()):
             process.terminate()
         _, late = await asyncio.wait(self._keepers, timeout=STOP_TIMEOUT_S)
@@ -111,7 +131,7 @@ class Supervisor:
 
 
 async def _spawn(node: NodePlan) -> Process:
-    with node.output_path.open("ab") as output:
+    with open_log(node.output_path) as output:
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

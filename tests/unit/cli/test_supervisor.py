@@ -5,9 +5,24 @@ The processes themselves are in the integration tests of `up`.
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING
+
 import pytest
 
-from quorate.cli.supervisor import BACKOFF_MAX_S, BACKOFF_MIN_S, exit_words, next_backoff_s
+from quorate.cli import log_files, supervisor
+from quorate.cli.local_quorum import NodePlan
+from quorate.cli.log_files import older_log
+from quorate.cli.supervisor import (
+    BACKOFF_MAX_S,
+    BACKOFF_MIN_S,
+    Supervisor,
+    exit_words,
+    next_backoff_s,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_the_backoff_doubles_up_to_a_limit_while_a_process_dies_young() -> None:
@@ -32,3 +47,46 @@ def test_a_process_that_lived_for_a_while_starts_from_the_shortest_wait() -> Non
 )
 def test_an_exit_is_put_into_words(status: int, words: str) -> None:
     assert exit_words(status) == words
+
+
+class Running:
+    """A process that runs until it is told to stop."""
+
+    def __init__(self) -> None:
+        self.pid = 4711
+        self._is_over = asyncio.Event()
+
+    async def wait(self) -> int:
+        await self._is_over.wait()
+        return 0
+
+    def terminate(self) -> None:
+        self._is_over.set()
+
+
+async def test_the_log_of_a_controller_that_runs_is_shortened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def spawn(_: NodePlan) -> Running:
+        return Running()
+
+    monkeypatch.setattr(supervisor, "_spawn", spawn)
+    monkeypatch.setattr(supervisor, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(log_files, "LOG_BYTES_MAX", 10)
+    said: asyncio.Queue[str] = asyncio.Queue()
+    node = NodePlan(1, 9094, tmp_path)
+    supervised = Supervisor([node], said.put_nowait)
+    # The first problem is reported once, not at each look.
+    older_log(node.output_path).mkdir()
+    node.output_path.write_bytes(b"more than ten bytes")
+    supervised.start()
+    assert await said.get() == "controller 1: started, pid 4711"
+    problem = f"{node.output_path} cannot be shortened: Is a directory"
+    assert await said.get() == problem
+    older_log(node.output_path).rmdir()
+    async with asyncio.timeout(60):
+        while node.output_path.read_bytes():  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0)
+    await supervised.stop()
+    assert older_log(node.output_path).read_bytes() == b"more than ten bytes"
+    assert said.empty()
