@@ -85,6 +85,8 @@ class Health:
     changes: list[tuple[int, bool]] = field(default_factory=list)
     # A leader that cannot commit but is heard, and until when it may lead on.
     stranded: tuple[int, int] | None = None
+    # As it was noted last.
+    had_majority: bool = False
 
     def note(self, now: int) -> None:
         """Something has changed."""
@@ -94,19 +96,21 @@ class Health:
         elif self.stranded is None or self.stranded[0] != self.leader:
             assert self.leader is not None
             self.stranded = self.leader, now + CHECK_QUORUM_NS
-        is_healthy = has_majority(self.nodes, self.up, self.blocked) and not self._finds_out(now)
-        self._change(now, is_healthy=is_healthy)
+        self.had_majority = has_majority(self.nodes, self.up, self.blocked)
+        self._change(now, is_healthy=self.had_majority and not self._finds_out(now))
 
     def _change(self, now: int, *, is_healthy: bool) -> None:
         if not self.changes or self.changes[-1][1] != is_healthy:
             self.changes.append((now, is_healthy))
 
     def _look_back(self, now: int) -> None:
-        """The time of a stranded leader may have run out since the last change."""
+        """The time of a stranded leader may have run out since the last change.
+
+        Until now there was the majority that was noted then.
+        """
         if self.stranded is not None and self.stranded[1] <= now:
-            is_healthy = has_majority(self.nodes, self.up, self.blocked)
             at = max(self.stranded[1], self.changes[-1][0])
-            self._change(at, is_healthy=is_healthy and not self._finds_out(at))
+            self._change(at, is_healthy=self.had_majority and not self._finds_out(at))
 
     def _is_stranded(self) -> bool:
         """Whether the leader cannot commit, and each majority that could has one that hears it."""

@@ -78,3 +78,15 @@ def test_a_leader_that_nobody_hears_or_that_commits_has_no_such_time() -> None:
     health.blocked |= {(2, 4), (4, 2)}
     health.note(20)
     assert health.intervals(30) == [(20, 30)]
+
+
+def test_what_is_mended_after_the_check_quorum_interval_was_not_there_before() -> None:
+    over = 10 + CHECK_QUORUM_NS
+    health = Health(3, {1, 2, 3}, leader=1)
+    health.note(0)
+    # Each name leads to the next member: none finds another one.
+    health.blocked = {(a, b) for a in (1, 2, 3) for b in (1, 2, 3) if a != b}
+    health.note(10)
+    health.blocked = set()
+    health.note(over + 5)
+    assert health.intervals(over + 9) == [(0, 10), (over + 5, over + 9)]
