@@ -58,7 +58,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--every-job",
         action="store_true",
-        help="run all jobs of the pipeline on a Spark cluster (default one of each shape)",
+        help="run all jobs of the pipeline on a Spark cluster (default one of each shape) and over "
+        "each of stock Kafka's logs (default some, drawn)",
     )
     group.addoption(
         "--e2e", action="store_true", help="run tests/e2e against the cluster of the kubeconfig"

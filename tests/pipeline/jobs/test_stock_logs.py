@@ -1,4 +1,7 @@
-"""Every table of every job over every log that stock Kafka wrote equals what a walk finds in it.
+"""Every table of every job over logs that stock Kafka wrote equals what a walk finds in them.
+
+Each job runs over LOGS_DRAWN of the logs, drawn with the seed that pytest prints (`Using
+--randomly-seed`), and over all of them with --every-job.
 
 The walks begin at the bytes of the files: neither the product's decoder nor its source nor its jobs
 have a part in them. How they understand the records is proved by Kafka's own snapshots.
@@ -7,6 +10,7 @@ have a part in them. How they understand the records is proved by Kafka's own sn
 from __future__ import annotations
 
 import json
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,10 +44,32 @@ TWINS = {
     "dynamic/node-101": "dynamic/node-1",
     "upgraded/after/node-2": "upgraded/after/node-3",
 }
+# All jobs over all logs are two fifths of what the tests of the pipeline take.
+LOGS_DRAWN = 3
 QUORUMS = (
     ("dynamic/node-1", "dynamic/node-2", "dynamic/node-3", "dynamic/node-4"),
     ("upgraded/after/node-1", "upgraded/after/node-2", "upgraded/after/node-3"),
 )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The jobs that run over each log; the same in all processes of a run."""
+    if "jobs" in metafunc.fixturenames:
+        # Without pytest-randomly there is no seed, and nothing is drawn.
+        seed: int | None = getattr(metafunc.config.option, "randomly_seed", None)
+        drawn = None if metafunc.config.getoption("--every-job") else seed
+        cases = jobs_by_log(drawn)
+        metafunc.parametrize(("name", "jobs"), list(cases.items()), ids=list(cases))
+
+
+def jobs_by_log(seed: int | None) -> dict[str, tuple[str, ...]]:
+    """The jobs that run over each log, as the seed draws them; None draws all."""
+    jobs = (*tables.OF_ONE, *tables.OF_SEVERAL)
+    if seed is None:
+        return dict.fromkeys(LOGS, jobs)
+    draw = random.Random(seed)
+    logs_of = {job: draw.sample(LOGS, LOGS_DRAWN) for job in jobs}
+    return {name: tuple(job for job in jobs if name in logs_of[job]) for name in LOGS}
 
 
 @pytest.fixture(scope="module")
@@ -117,14 +143,24 @@ def test_the_source_gives_what_lies_in_the_files(
     assert frame_rows(opened(spark, kafka_fixtures / name)) == expected
 
 
-@pytest.mark.parametrize("name", LOGS)
-def test_all_numbers_of_all_jobs(
-    spark: SparkSession, kafka_fixtures: Path, definitions: Definitions, name: str
+def test_each_job_is_drawn_for_as_many_logs() -> None:
+    drawn = jobs_by_log(1)
+    assert jobs_by_log(1) == drawn
+    for job in (*tables.OF_ONE, *tables.OF_SEVERAL):
+        assert sum(job in jobs for jobs in drawn.values()) == LOGS_DRAWN
+
+
+def test_all_numbers_of_jobs(
+    spark: SparkSession,
+    kafka_fixtures: Path,
+    definitions: Definitions,
+    name: str,
+    jobs: tuple[str, ...],
 ) -> None:
     rows = read_log(kafka_fixtures / name, definitions)
     log = opened(spark, kafka_fixtures / name).persist()
     assert frame_rows(log) == sorted(map(comparable, rows), key=repr)
-    same_tables((*tables.OF_ONE, *tables.OF_SEVERAL), log, rows)
+    same_tables(jobs, log, rows)
     log.unpersist()
 
 
