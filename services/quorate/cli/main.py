@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import quorate
 from quorate.process.queued_output import queue_standard_streams
+from quorate.process.standard_descriptors import open_standard_descriptors
 from quorate.process.stop_signals import STOP_SIGNALS
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ def make_parser(command: str | None) -> CommandParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        open_standard_descriptors()
     if arguments is None and words and words[0] in _SERVICES:
         STOP_SIGNALS.keep()
         queue_standard_streams()

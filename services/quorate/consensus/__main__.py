@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from quorate.process.queued_output import queue_standard_streams
+from quorate.process.standard_descriptors import open_standard_descriptors
 from quorate.process.stop_signals import STOP_SIGNALS
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 def main(hosting: Hosting | None = None) -> int:
     """Run a controller of metadata, or of what a measurement has it host; the exit status."""
+    open_standard_descriptors()
     STOP_SIGNALS.keep()
     queue_standard_streams()
     parser = argparse.ArgumentParser(prog="quorate controller")

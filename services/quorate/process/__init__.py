@@ -1,1 +1,1 @@
-"""The process's own resources: stop signals and standard streams."""
+"""The process's own resources: stop signals, standard streams and their descriptors."""

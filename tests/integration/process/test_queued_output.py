@@ -177,3 +177,21 @@ async def test_a_stream_that_was_closed_before_the_start_is_left_out(tmp_path: P
         "sh", "-c", command, sys.executable, stdout=DEVNULL, env={**os.environ}
     )
     assert await status_of(process) == 1
+
+
+async def test_a_controller_whose_standard_descriptors_were_closed_stops_in_order(
+    tmp_path: Path, properties: dict[str, str]
+) -> None:
+    port = int(properties["listeners"].rpartition(":")[2])
+    command = 'exec "$0" -m quorate.cli.main controller --config "$1" <&- >&- 2>&-'
+    process = await asyncio.create_subprocess_exec(
+        "sh", "-c", command, sys.executable, written(tmp_path, properties), env={**os.environ}
+    )
+    try:
+        await answers(port)
+        opened = [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)]
+        process.send_signal(signal.SIGTERM)
+    finally:
+        status = await status_of(process)
+    assert opened == [os.devnull] * 3
+    assert status == 0
