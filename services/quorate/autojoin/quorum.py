@@ -100,6 +100,9 @@ class PodQuorum:
         answer = await client.try_api_versions_at(server, ASK_TIMEOUT_S)
         if isinstance(answer, str) or answer.directory_id is None:
             return pod
+        if answer.node_id != pod.ordinal:
+            # Pods that restarted may have each other's addresses; DNS may be right by now.
+            client.renew(server, keeps_address=False)
         key = ReplicaKey(NodeId(answer.node_id), answer.directory_id)
         return replace(pod, key=key, cluster_id=ClusterId(answer.cluster_id))
 

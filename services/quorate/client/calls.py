@@ -202,6 +202,10 @@ class ControllerCalls:
                 raise error.refusal from error
             return str(error)
 
+    def renew(self, server: Address, *, keeps_address: bool) -> None:
+        """Let the next call resolve the server's name again (`ChannelPool.renew`)."""
+        self._channels.renew(*server, keeps_address=keeps_address)
+
     async def describe_leader_at(
         self, server: Address, timeout_s: float
     ) -> m.DescribeQuorumResponse:

@@ -135,6 +135,11 @@ class LeaderFinder:
                 self._voters = [way for way in ways if way is not None]
                 return found
             self.forget()
+            for server, answer in said.items():
+                # If its name led to a controller of another quorum, it may be right by now. A
+                # server that does not answer is resolved again when it is connected to again.
+                if not isinstance(answer, str):
+                    self._calls.renew(server, keeps_address=True)
             if timeout_s < ASK_TIMEOUT_S:
                 # A server without an answer in what was left of the time may have answered before.
                 said |= {k: v for k, v in answers.items() if isinstance(said.get(k, ""), str)}

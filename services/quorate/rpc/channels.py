@@ -280,16 +280,18 @@ class ChannelPool:
             self._opened_s[address] = asyncio.get_running_loop().time()
         return self._channels[address]
 
-    def renew(self, host: str, port: int) -> None:
+    def renew(self, host: str, port: int, *, keeps_address: bool = False) -> None:
         """Let the next call resolve the name again, as it may lead to another server by now.
 
-        A channel that is younger than RENEW_AFTER_S stays.
+        A channel that is younger than RENEW_AFTER_S stays. `keeps_address` is for a server that may
+        be the right one: its last good address still stands in for a lookup that fails.
         """
         address, now_s = (host, port), asyncio.get_running_loop().time()
         if is_address(host) or address not in self._channels:
             return
         if now_s - self._opened_s[address] >= RENEW_AFTER_S:
-            RESOLVER.forget(host)
+            if not keeps_address:
+                RESOLVER.forget(host)
             self._drain(self._channels.pop(address))
 
     def _drain(self, channel: grpc.aio.Channel) -> None:

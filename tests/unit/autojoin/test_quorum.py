@@ -44,6 +44,25 @@ async def test_running_pods_say_who_they_are(monkeypatch: pytest.MonkeyPatch) ->
     await client.close()
 
 
+async def test_a_pod_that_answers_for_another_one_is_resolved_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def say(_: object, server: tuple[str, int], __: float) -> ApiVersions | str:
+        return ApiVersions(CLUSTER, 0, "9", (), key(0).directory_id)
+
+    renewed = []
+
+    def renew(_: object, server: tuple[str, int], *, keeps_address: bool) -> None:
+        renewed.append((server, keeps_address))
+
+    monkeypatch.setattr(ControllerCalls, "try_api_versions_at", say)
+    monkeypatch.setattr(ControllerCalls, "renew", renew)
+    client = pods_quorum()
+    await client.ask(SILENT[:2], "q-headless")
+    assert renewed == [(("q-1.q-headless.ns.svc", 9094), False)]
+    await client.close()
+
+
 async def test_all_its_calls_are_made_by_the_transport_that_is_chosen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

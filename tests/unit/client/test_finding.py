@@ -119,9 +119,39 @@ async def test_what_was_learnt_in_time_outlives_a_last_question_cut_short(
             rounds.append(timeout_s)
             return answer if timeout_s == whole_s else "no answer in time"
 
+        def renew(self, _: Address, *, keeps_address: bool) -> None:
+            assert keeps_address
+
     finder = LeaderFinder(cast("ControllerClient", Client()), [("a", 1), ("b", 2)])
     with pytest.raises(AdminError) as refused:
         await finder.find(clock.now_s + whole_s + 0.02)
     assert rounds[0] == whole_s > rounds[-1]
     assert refused.value.metadata["asked"] == "a:1"
     assert refused.value.metadata["last_leader_id"] == "2"
+
+
+async def test_servers_that_do_not_lead_are_resolved_again_where_no_leader_is_found(
+    clock: Clock,
+) -> None:
+    """A name may have led to a controller of another quorum, which answers for ever."""
+    stranger = m.DescribeQuorumResponse(
+        error=ErrorCode.NOT_LEADER_OR_FOLLOWER, leader=m.LeaderInfo(None, Epoch(0))
+    )
+    leads = m.DescribeQuorumResponse(error=ErrorCode.NONE, leader=m.LeaderInfo(NodeId(1), Epoch(3)))
+    renewed: list[Address] = []
+
+    class Client:
+        async def try_describe_at(
+            self, server: Address, _: float
+        ) -> m.DescribeQuorumResponse | str:
+            if server == ("silent", 2):
+                return "no answer in time"
+            return leads if server in renewed else stranger
+
+        def renew(self, server: Address, *, keeps_address: bool) -> None:
+            assert keeps_address
+            renewed.append(server)
+
+    finder = LeaderFinder(cast("ControllerClient", Client()), [("a", 1), ("silent", 2)])
+    assert (await finder.find(clock.now_s + 10)).server == ("a", 1)
+    assert renewed == [("a", 1)]

@@ -87,6 +87,11 @@ async def test_a_pool_renews_a_channel_to_a_name_after_a_while(
             pool.renew(host, 1)
         assert pool.get("one.example", 1) is not named
         assert pool.get("127.0.0.1", 1) is numbered
+        assert forgotten == ["one.example"]
+        later.setattr(loop, "time", lambda: now_s + RENEW_AFTER_S)
+        renewed = pool.get("one.example", 1)
+        pool.renew("one.example", 1, keeps_address=True)
+        assert pool.get("one.example", 1) is not renewed
     assert forgotten == ["one.example"]
     await pool.close()
 
