@@ -193,7 +193,7 @@ class _Stopping:
                 if self._fate in _GOING or error.reason != NO_LEADER:
                     raise
                 nobody = m.LeaderInfo(None, Epoch(int(error.metadata.get("epoch", "0"))))
-                words = self._without_leave or "nobody leads who could give leave"
+                words = self._without_leave or f"no leader could give leave: {error.message}"
                 return self._prepared(nobody, is_voter=None, without_leave=words)
             if self._asks_others and quorum.leader.leader_id not in (None, self._node_id):
                 # Another one than was asked may have won the election, or an answer was lost.

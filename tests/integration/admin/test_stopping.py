@@ -122,9 +122,12 @@ async def test_a_restart_does_not_wait_long_for_a_leader(
 ) -> None:
     quorum.lead(None)
     answer = await beside.stub.PrepareStop(RESTART)
+    why = answer.without_leave
+    assert why.startswith("no leader could give leave: ")
+    # Which controller was asked, and what it knows.
+    assert "knows no leader in epoch 6" in why
     assert answer == pb.PrepareStopResponse(
-        current_leader=raft_pb2.CurrentLeader(leader_epoch=6),
-        without_leave="nobody leads who could give leave",
+        current_leader=raft_pb2.CurrentLeader(leader_epoch=6), without_leave=why
     )
 
 
