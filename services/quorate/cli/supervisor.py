@@ -80,7 +80,16 @@ class Supervisor:
         backoff_s = BACKOFF_MIN_S
         while not self._stopping.is_set():
             started = loop.time()
-            process = await _spawn(child.node)
+            try:
+                process = await _spawn(child.node)
+            except OSError as error:
+                # The log cannot be opened, or the machine has no more processes or descriptors.
+                again = f"cannot be started: {error}; tries again in {backoff_s:g} s"
+                child.note = again
+                self._say(f"controller {child.node.node_id}: {again}")
+                await self._pause(backoff_s)
+                backoff_s = next_backoff_s(backoff_s, 0.0)
+                continue
             self._processes[process.pid] = process
             child.pid, child.note = process.pid, ""
             self._say(f"controller {child.node.node_id}: started, pid {process.pid}")
@@ -96,9 +105,7 @@ class Supervisor:
                 backoff_s = BACKOFF_MIN_S
             child.note += f", starts again in {backoff_s:g} s; see {child.node.output_path}"
             self._say(f"controller {child.node.node_id}: down, {child.note}")
-            with suppress(TimeoutError):
-                async with asyncio.timeout(backoff_s):
-                    await self._stopping.wait()
+            await self._pause(backoff_s)
             backoff_s = next_backoff_s(backoff_s, lived_s)
 
     async def _keep_logs_short(self) -> None:
@@ -114,6 +121,12 @@ class Supervisor:
                     problem = f"{path} cannot be shortened: {error.strerror}"
             if problem and problem != before:
                 self._say(problem)
+
+    async def _pause(self, backoff_s: float) -> None:
+        """Wait so long, or until the supervisor stops."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(backoff_s):
+                await self._stopping.wait()
 
     async def stop(self) -> None:
         """SIGTERM to all, by their pids; what has not ended after a while is killed."""

@@ -90,3 +90,20 @@ async def test_the_log_of_a_controller_that_runs_is_shortened(
     await supervised.stop()
     assert older_log(node.output_path).read_bytes() == b"more than ten bytes"
     assert said.empty()
+
+
+async def test_a_controller_that_cannot_be_started_is_told_of_with_its_file(tmp_path: Path) -> None:
+    node = NodePlan(1, 9094, tmp_path)
+    node.output_path.mkdir()
+    said: asyncio.Queue[str] = asyncio.Queue()
+    keeper = Supervisor([node], said.put_nowait)
+    keeper.start()
+    try:
+        async with asyncio.timeout(10):
+            line = await said.get()
+            again = await said.get()
+    finally:
+        await keeper.stop()
+    assert line.startswith("controller 1: cannot be started: ")
+    assert str(node.output_path) in line
+    assert keeper.children[0].note in again
