@@ -5,6 +5,9 @@ Without a handler a signal would end the process at once, and the first process 
 (PID 1) would never hear of it: the kernel drops what has no handler there. The service then takes
 over with `on_stop`, which delivers what was recorded.
 
+SIGUSR1 and SIGUSR2 have no meaning here. Log rotation sends them by habit, and without a handler
+they would end a leader before it hands over: `keep` has them ignored.
+
 A process that was started with SIGHUP ignored, as `nohup` does, goes on when its terminal closes.
 """
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _ALWAYS: Final = (signal.SIGTERM, signal.SIGINT)
+_MEANINGLESS: Final = (signal.SIGUSR1, signal.SIGUSR2)
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
@@ -40,6 +44,10 @@ class StopSignals:
         self._is_keeping = True
         self._numbers = stop_signals()
         self._record()
+        for number in _MEANINGLESS:
+            # A measurement that hosts a controller may have taken it.
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, signal.SIG_IGN)
 
     def keep_on(self) -> None:
         """Record them again after the loop: a second signal must not change the exit status.

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+MEANINGLESS = (signal.SIGUSR1, signal.SIGUSR2)
 
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
     """Those of the process, put back as they were."""
-    before = {number: signal.getsignal(number) for number in NUMBERS}
+    numbers = (*NUMBERS, *MEANINGLESS)
+    before = {number: signal.getsignal(number) for number in numbers}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -93,3 +95,18 @@ async def test_sighup_stays_ignored_where_nohup_ignores_it() -> None:
     stop = await stopped_by(signals, signal.SIGHUP)
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     assert not stop.is_set()
+
+
+@pytest.mark.parametrize("number", MEANINGLESS)
+def test_a_signal_without_a_meaning_is_ignored(number: signal.Signals) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    StopSignals().keep()
+    assert signal.getsignal(number) is signal.SIG_IGN
+
+
+def test_a_signal_with_a_handler_keeps_it() -> None:
+    received: list[int] = []
+    signal.signal(signal.SIGUSR1, lambda number, _: received.append(number))
+    StopSignals().keep()
+    send(signal.SIGUSR1)
+    assert received == [signal.SIGUSR1]
