@@ -187,11 +187,11 @@ class Cluster(Controllers):
             self._names.set_right(node_id)
 
     def stop_reading(self, node_id: int) -> None:
-        """What a node writes is not read until `read_again`."""
+        """Let nobody read the log of a node until `read_again`."""
         self._log_readers[node_id].stand_still(self.processes[node_id].pid)
 
     def read_again(self, node_id: int) -> None:
-        """What it has written is read, and all that follows."""
+        """Read the log that a node has written, and all that follows."""
         self._log_readers[node_id].go_on()
 
     # --- what happens to processes ----------------------------------------------------------------

@@ -48,7 +48,7 @@ class Names:
         socket.getaddrinfo = self._getaddrinfo
 
     def enter(self, node: int) -> list[str]:
-        """What a command begins with to see that node's names; its pid is that of the command."""
+        """The words before a command that sees the names of a node; its pid is the command's."""
         return ["unshare", "--mount", "sh", "-c", _MOUNT, str(self._paths[node])]
 
     def set_right(self, node: int) -> None:

@@ -13,7 +13,7 @@ class CommandFailedError(Exception):
 
 
 def run(*command: str, text: str | None = None, timeout_s: float = COMMAND_S) -> str:
-    """What the command says on stdout. Raises CommandFailedError."""
+    """The stdout of a command. Raises CommandFailedError."""
     try:
         done = subprocess.run(
             command, input=text, capture_output=True, text=True, check=False, timeout=timeout_s

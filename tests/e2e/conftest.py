@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def has_mark(item: pytest.Item, name: str) -> bool:
-    """Whether a test, or its module, has this mark."""
+    """True if a test, or its module, has this mark."""
     return item.get_closest_marker(name) is not None
 
 

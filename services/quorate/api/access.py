@@ -56,7 +56,7 @@ def read_access(settings: Settings, *, has_peers: bool = True) -> Access | None:
 
 
 def shared_list_warning(settings: Settings) -> str | None:
-    """What is wrong with one list for brokers and controllers, where there is an authoriser."""
+    """The warning about one list for brokers and controllers, where there is an authoriser."""
     brokers = allow_key(Operation.CLUSTER_ACTION)
     has_one_list = principals(settings, brokers) and not settings.has(QUORUM_ACTION)
     if not settings.text(AUTHORIZER, "") or not has_one_list:

@@ -31,7 +31,7 @@ class Caller:
 
 
 class Operation(StrEnum):
-    """What somebody wants to do, in the words of Kafka's ACLs, and QuorumAction of our own.
+    """The operations of Kafka's ACLs that a caller may have, and QuorumAction of our own.
 
     Kafka has ClusterAction for brokers and controllers alike.
     """

@@ -200,7 +200,7 @@ class FairQueue:
         return flow.is_preferred and self._preferred_left_s > 0
 
     def admits(self, flow: Flow) -> bool:
-        """Whether this connection may work in this iteration still."""
+        """True if this connection may work in this iteration still."""
         if self._left_s > 0 or self._is_first(flow):
             return True
         return self._left_s > -_OVERDRAFT * self._budget_s and flow.client.is_light(self.clock())

@@ -41,7 +41,7 @@ def estimated_bytes(block: bytes, pairs: Sequence[tuple[bytes, bytes]]) -> int:
 
 
 class HeaderCache(Generic[T]):
-    """What the blocks of one connection mean, which is valid until its table changes."""
+    """The meaning of the blocks of one connection, which is valid until its table changes."""
 
     __slots__ = ("_bytes", "_limits", "_meanings", "_memory")
 

@@ -205,7 +205,7 @@ class HotStream:
         return self._is_due
 
     def _take(self, until_s: float) -> bool:
-        """Whether it ended because of the time."""
+        """True if it ended because of the time."""
         taker, inbox = self._taker, self._inbox
         begun_s = time.perf_counter()
         while self._left and (room := taker.room()):

@@ -55,7 +55,7 @@ class AlertingContext(ssl.SSLContext):
         server_hostname: str | bytes | None = None,
         session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
-        """What an event loop makes of a connection's buffers."""
+        """The session over an event loop's buffers of a connection."""
         made = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
         if isinstance(made, AlertingSession):
             made.send_alerts_to(ACCEPTED.get(), outgoing)
@@ -63,7 +63,7 @@ class AlertingContext(ssl.SSLContext):
 
 
 def cause_of_failure(error: Exception) -> str | None:
-    """Why a handshake was refused, in OpenSSL's words; None where the client has gone."""
+    """The cause of a refused handshake, in OpenSSL's words; None if the client has gone."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

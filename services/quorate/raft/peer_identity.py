@@ -39,7 +39,7 @@ class ReplicaIdentity:
 
 
 def needs_check(request: PeerRequest, answer: PeerResponse) -> bool:
-    """Whether another replica could have given this answer.
+    """True if another replica could have given this answer.
 
     A replica accepts EndQuorumEpoch whether or not it was meant; every other request that it
     accepts was for it.
@@ -77,7 +77,7 @@ def identity_problem(
 
 
 def outcome(request: PeerRequest, answer: PeerResponse) -> str:
-    """What an answer says, for a person who wants to know why no leader is found."""
+    """The answer in words, for a person who wants to know why no leader is found."""
     name = type(request).__name__.removesuffix("Request")
     if isinstance(answer, VoteResponse) and answer.error is ErrorCode.NONE:
         reason = "" if answer.refusal is None else f" ({answer.refusal.value})"

@@ -73,7 +73,7 @@ def forwarding(principal: str) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """Who calls on a listener: without `access` they may do anything, without names all are one.
+    """The callers on a listener: without `access` they may do anything, without names all are one.
 
     `is_voter` tells whose node ids only a caller with QuorumAction may fetch with.
     """
@@ -408,7 +408,7 @@ def _log_refusal(refusal: CallRefusal, peer: str) -> None:
 
 
 def _principal_of(certificate: bytes) -> str:
-    """Who a certificate names. Raises ValueError (CertificateError)."""
+    """The names in a certificate. Raises ValueError (CertificateError)."""
     # Loaded where there are certificates: it takes ten mebibytes, and a while.
     from quorate.rpc.certificates import principal_of
 

@@ -22,7 +22,7 @@ class MalformedRequestError(ValueError):
 
 
 def decoder(method: str, row: MethodRow, decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    """How this method's requests are read; raises MalformedRequestError.
+    """The reader of this method's requests; it raises MalformedRequestError.
 
     Those of a sized one come with the number of their bytes, which protobuf takes long to tell
     again.

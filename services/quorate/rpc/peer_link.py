@@ -55,7 +55,7 @@ class PeerChannel:
 
     @property
     def may_have_moved(self) -> bool:
-        """Whether a failure may be because the name has other addresses by now."""
+        """True if a failure may be because the name has other addresses by now."""
         return bool(self._addresses) and not self._is_resolving and not self._is_closed
 
     async def look_for_change(self) -> None:
@@ -127,7 +127,7 @@ class PeerLink:
 
 
 async def is_refused(peer: Peer, *, limit_s: float) -> bool:
-    """Whether the peer's host refuses a plain TCP connect: no process listens there (rule 10)."""
+    """True if the peer's host refuses a plain TCP connect: no process listens there (rule 10)."""
     try:
         _, writer = await RESOLVER.connect(
             peer.host,

@@ -147,7 +147,7 @@ def handshake_words(details: str, tls: TlsFiles | None) -> str | None:
 
 
 def _refused_words(alert: str | None, tls: TlsFiles) -> str:
-    """Why a server has ended a handshake, by its alert, or as far as it can be guessed."""
+    """The reason for which a server has ended a handshake, by its alert, or as a guess."""
     pair = tls.current().pair
     if pair is None and alert not in (None, *_CERTIFICATE_MISSING):
         return f"the server refused the TLS handshake ({_alert_words(alert)})"

@@ -70,7 +70,7 @@ def environment_name(key: str) -> str:
 
 
 def is_service_link(name: str, value: str) -> bool:
-    """Whether Kubernetes put this variable into the environment of the pod."""
+    """True if Kubernetes put this variable into the environment of the pod."""
     if _SERVICE_LINK.fullmatch(name):
         return True
     return name.endswith("_PORT") and _LINKED_ADDRESS.match(value) is not None

@@ -221,7 +221,7 @@ def loss_line(formatter: logging.Formatter, lines: int) -> str:
 
 
 def numbers() -> dict[str, int]:
-    """What each process with a metrics port reports of its log."""
+    """The figures about its log that each process with a metrics port reports."""
     return {"log_lines_dropped_total": lines_dropped()}
 
 

@@ -109,7 +109,7 @@ def process_numbers() -> dict[str, Value]:
 
 
 def process_readings(labels: Mapping[str, str]) -> Readings:
-    """What every process reports, for a registry."""
+    """The readings of every process, for a registry."""
     return Readings(process_numbers, labels, PROCESS_METERS)
 
 

@@ -38,7 +38,7 @@ class _Handler(WSGIRequestHandler):
         complain(self._errors.getvalue())
 
     def get_stderr(self) -> io.StringIO:
-        """What of a request fails is told once, not at each."""
+        """The stream for failures of requests, which are logged once and not for each."""
         return self._errors
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401

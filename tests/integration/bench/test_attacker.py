@@ -35,7 +35,7 @@ async def quorum(tmp_path: Path) -> AsyncIterator[Quorum]:
 
 
 async def attack(quorum: Quorum, load: str) -> dict[str, Any]:
-    """What a client has sent and got."""
+    """The bytes that a client has sent and got."""
     node = quorum.nodes[1]
     port = node.health_port if load in HEALTH_LOADS else node.port
     seconds = SECONDS if load in WITHOUT_ANSWERS else DEADLINE_S

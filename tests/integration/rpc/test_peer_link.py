@@ -34,7 +34,7 @@ NOT_TWO = m.VoteResponse(ErrorCode.INVALID_VOTER_KEY, LEADER)
 
 
 class Names:
-    """What the system's resolver says; the names that it does not answer hang."""
+    """The answers of the system's resolver; the names that it does not answer hang."""
 
     def __init__(self) -> None:
         self.addresses: dict[str, str] = {}

@@ -83,7 +83,7 @@ def fetch_snapshot_of(
 def requests_of_voters(
     cluster_id: ClusterId, voters: tuple[ReplicaKey, ...], epoch: Epoch
 ) -> list[tuple[str, Any]]:
-    """What one voter asks another, each in the name of the first, in an epoch to come."""
+    """Requests of one voter to another, each in the name of the first, in an epoch to come."""
     asked, name = voters[:2]
     later = Epoch(epoch + 1)
     far = OffsetAndEpoch(offset=Offset(10**9), epoch=epoch)

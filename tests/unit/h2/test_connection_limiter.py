@@ -10,7 +10,7 @@ A, B, C = "ipv4:10.0.0.1", "ipv4:10.0.0.2", "ipv4:10.0.0.3"
 
 
 def taken(slots: AddressSlots, address: str, wanted: int = 100) -> int:
-    """How many of the wanted slots an address gets."""
+    """The number of the wanted slots that an address gets."""
     for number in range(wanted):
         if not slots.has_room(address):
             return number

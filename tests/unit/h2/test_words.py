@@ -1,4 +1,4 @@
-"""What a peer has sent is told in few printable words, and a cause in the same ones."""
+"""The bytes of a peer in few printable words, and a cause in the same ones."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Pipe:
             self.stream.flush()
 
     def read_until(self, last: str) -> list[str]:
-        """What comes up to this line."""
+        """The lines up to this one."""
         lines: list[str] = []
         with os.fdopen(os.dup(self.reader), buffering=1, encoding="utf-8") as file:
             while not lines or lines[-1] != last:

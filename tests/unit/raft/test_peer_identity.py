@@ -1,4 +1,4 @@
-"""Whether the replica that answers is the one that was addressed."""
+"""The judgement on a replica that answers: the one that was addressed, or another one."""
 
 from __future__ import annotations
 

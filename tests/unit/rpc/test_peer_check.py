@@ -1,4 +1,4 @@
-"""When a client asks which replica is behind a connection, and what follows."""
+"""The time at which a client asks which replica is behind a connection, and what follows."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Broker:
 
     @property
     def is_shutting_down(self) -> bool:
-        """Whether it is on its way out, and not yet fenced."""
+        """True if it is on its way out, and not yet fenced."""
         return self.registration.in_controlled_shutdown and not self.registration.fenced
 
     @property
@@ -176,13 +176,13 @@ class Brokers:
         return stripe(place for place in map(_place_of, self.by_id.values()) if place is not None)
 
     def large_parts(self) -> tuple[Map[Any, Any], ...]:
-        """What may hold very much, as far as it is there."""
+        """The parts that may be large, as far as they are there."""
         holders: Map[Any, Any] | None = vars(self).get("holders")
         return (self.by_id,) if holders is None else (self.by_id, holders)
 
 
 def _place_of(broker: Broker | None) -> RackedBroker | None:
-    """Where new replicas may be placed; None where they may not."""
+    """The broker as a place for new replicas; None if it may not be one."""
     if broker is None or not broker.is_usable:
         return None
     return RackedBroker(broker.registration.broker_id, broker.registration.rack)

@@ -1,4 +1,4 @@
-"""What follows from the registered brokers, worked out or carried on from change to change."""
+"""Values that follow from the registered brokers, computed or carried from change to change."""
 
 from __future__ import annotations
 

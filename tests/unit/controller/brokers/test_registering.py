@@ -382,7 +382,7 @@ def test_a_registration_that_is_too_large_is_refused(cluster: Cluster) -> None:
 
 
 def lines_run(work: Callable[[], object]) -> int:
-    """How many lines of Python that took: unlike time, the same on every machine."""
+    """The number of lines of Python that it took: unlike time, the same on every machine."""
     count = 0
 
     def trace(_frame: object, event: str, _argument: object) -> Any:  # noqa: ANN401 - itself
@@ -400,7 +400,7 @@ def lines_run(work: Callable[[], object]) -> int:
 
 
 def lines_of_each(others: int) -> dict[str, int]:
-    """What each thing that a broker asks for takes beside so many other brokers."""
+    """The cost of each request of a broker beside so many other brokers."""
     cluster = Cluster()
     cluster.start_brokers(*range(1, others + 1))
     one = others + 1
