@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,9 @@ VARIABLE_OF_TRANSPORT = environment_name(TRANSPORT)
 # What the environment says of tracing is meant for the run of the tests, not for what they start.
 for name in [name for name in os.environ if name.startswith("OTEL_")]:
     del os.environ[name]
+
+# A run under nohup ignores it, and so would all processes that the tests start.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def is_of_this_test(record: logging.LogRecord) -> bool:
