@@ -32,6 +32,7 @@ def test_voters_follow_the_replicas(cluster: Cluster) -> None:
             cluster.kubectl("scale", f"statefulset/{release.fullname}", f"--replicas={replicas}")
             took_s = operator.await_rest(*range(replicas))
             log.info(f"scaled to {replicas}: {took_s:.1f} s")
+            departures.await_all_seen()
             if replicas == 5:
                 # The leader is among those that go next.
                 release.let_lead(4)

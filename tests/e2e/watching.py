@@ -52,7 +52,7 @@ class Departures:
     ) -> None:
         del kind, traceback
         if error is None:
-            wait_for("the watch has come to these pods", SEEN_WITHIN_S, self._has_seen_all)
+            self.await_all_seen()
         self._is_over = True
         assert self._process is not None
         self._process.terminate()
@@ -61,6 +61,13 @@ class Departures:
             raise AssertionError(
                 "the watch ended, and what followed was not seen"
             ) from self._failure
+
+    def await_all_seen(self) -> None:
+        """Wait until each pod that ended is noted, with who voted then.
+
+        Called before a pod may come back: a voter that is added again looks like one that stayed.
+        """
+        wait_for("the watch has come to these pods", SEEN_WITHIN_S, self._has_seen_all)
 
     def _watch(self) -> subprocess.Popen[str]:
         selector = self._release.controllers
