@@ -197,3 +197,43 @@ async def test_a_peer_that_moves_is_found_by_its_name(
         names.addresses["moving.example"] = ELSEWHERE
         await served.server.stop()
         await ask_until(caller, to, ASK_TWO, NOT_TWO)
+
+
+async def test_a_call_does_not_wait_behind_one_that_nobody_answers(
+    served: Served, two: Served, names: Names, caller: Caller
+) -> None:
+    """The name led elsewhere when the connection was made, and what is sent there is lost."""
+    to = Peer(NodeId(2), "voter.example", served.port)
+    names.addresses["voter.example"] = HOST
+    send(caller, to, ASK_TWO)
+    unanswered = await served.raft.asked()
+    names.addresses["voter.example"] = ELSEWHERE
+    send(caller, to, ASK_TWO)
+    # Too early: the second one is with the first.
+    (await served.raft.asked()).answer.set_result(GRANTED)
+    assert await caller.answer() == (2, GRANTED)
+    caller.client._links[to].silent_since_s -= 1.1
+    send(caller, to, fetch(10))
+    (await two.raft.asked()).answer.set_result(LEADS)
+    assert await caller.answer() == (3, LEADS)
+    # What was asked there may still be answered.
+    unanswered.answer.set_result(GRANTED)
+    assert await caller.answer() == (1, GRANTED)
+
+
+async def test_a_connection_on_which_a_fetch_is_answered_is_not_silent(
+    served: Served, caller: Caller
+) -> None:
+    to = Peer(NodeId(1), HOST, served.port)
+    send(caller, to, VOTE)
+    unanswered = await served.raft.asked()
+    send(caller, to, fetch(10))
+    link = caller.client._links[to]
+    link.silent_since_s -= 60
+    (await served.raft.asked()).answer.set_result(LEADS)
+    assert await caller.answer() == (2, LEADS)
+    send(caller, to, VOTE)
+    assert caller.client._links[to] is link
+    for asked in (unanswered, await served.raft.asked()):
+        asked.answer.set_result(GRANTED)
+    assert {await caller.answer(), await caller.answer()} == {(1, GRANTED), (3, GRANTED)}
