@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.chaos.nemesis import DEFAULT_KINDS, WEIGHTS
+from tests.chaos.nemesis import KINDS
 from tests.chaos.net import missing
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ def seed(request: pytest.FixtureRequest) -> int:
 def kinds(request: pytest.FixtureRequest) -> Sequence[str]:
     """The kinds of faults that are drawn. Raises UsageError for one that does not exist."""
     asked = request.config.getoption("--chaos-kinds")
-    if asked is None:
-        return DEFAULT_KINDS
-    wanted = tuple(WEIGHTS) if asked == "all" else tuple(asked.split(","))
-    if not set(wanted) <= set(WEIGHTS):
-        raise pytest.UsageError(f"--chaos-kinds: all, or some of {','.join(WEIGHTS)}")
+    if asked in (None, "all"):
+        return KINDS
+    wanted = tuple(asked.split(","))
+    if not set(wanted) <= set(KINDS):
+        raise pytest.UsageError(f"--chaos-kinds: all, or some of {','.join(KINDS)}")
     return wanted
 
 

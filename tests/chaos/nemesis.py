@@ -49,9 +49,7 @@ WEIGHTS: Final = {
     "names": 3,
     "stderr": 2,
 }
-# Drawn where `--chaos-kinds` names them, until ten minutes of them with five controllers are clean.
-NOT_YET: Final = ("flood", "names", "stderr")
-DEFAULT_KINDS: Final = tuple(kind for kind in WEIGHTS if kind not in NOT_YET)
+KINDS: Final = tuple(WEIGHTS)
 # Seconds between the end of one fault and the next, in each lane on average.
 LANE_PAUSES_S: Final = (1.5, 6.0)
 
@@ -60,7 +58,7 @@ class Nemesis:
     """The faults of one run. `violations` are nodes that did not come back."""
 
     def __init__(
-        self, cluster: Cluster, watch: Watch, random: Random, kinds: Sequence[str] = DEFAULT_KINDS
+        self, cluster: Cluster, watch: Watch, random: Random, kinds: Sequence[str] = KINDS
     ) -> None:
         """Only faults of these kinds are drawn."""
         self._scene = Scene(cluster, watch, random)

@@ -13,7 +13,7 @@ from tests.chaos.cluster import Cluster
 from tests.chaos.history import Kind, Outcome
 from tests.chaos.linearizability import UndecidedError, check
 from tests.chaos.liveness import SECOND, gaps
-from tests.chaos.nemesis import DEFAULT_KINDS, Nemesis
+from tests.chaos.nemesis import KINDS, Nemesis
 from tests.chaos.offsets import Values, violations
 from tests.chaos.watch import Watch
 from tests.chaos.workload import Workload
@@ -41,7 +41,7 @@ class Report:
     seed: int
     controllers: int
     seconds: float
-    kinds: Sequence[str] = DEFAULT_KINDS
+    kinds: Sequence[str] = KINDS
     lines: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
 
@@ -50,7 +50,7 @@ class Report:
             f"make chaos DURATION_S={self.seconds:g} CONTROLLERS={self.controllers}"
             f" CHAOS_SEED={self.seed} TRANSPORT={chosen()}"
         )
-        if tuple(self.kinds) != DEFAULT_KINDS:
+        if tuple(self.kinds) != KINDS:
             command += f" CHAOS_KINDS={','.join(self.kinds)}"
         found = self.violations or ["no violation"]
         return "\n".join([f"chaos: {command}", *self.lines, *found])
@@ -62,7 +62,7 @@ async def run(
     controllers: int,
     seconds: float,
     seed: int,
-    kinds: Sequence[str] = DEFAULT_KINDS,
+    kinds: Sequence[str] = KINDS,
 ) -> Report:
     """Everything from the first start to the last check; nothing is left behind."""
     report = Report(seed, controllers, seconds, kinds)
