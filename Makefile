@@ -13,6 +13,7 @@ SIMULATED := crc32c|google-crc32c|immutables|numpy|protobuf
 SEEDS ?= 200
 DURATION_S ?= 60
 CONTROLLERS ?= 3
+CHAOS_KINDS ?= all
 OF ?= quorate
 TAG ?= quorate$(if $(filter pipeline,$(OF)),-pipeline):dev
 IMAGE ?= localhost/quorate:e2e
@@ -60,7 +61,7 @@ sim: $(INSTALLED)  ## simulate seeds 1 to SEEDS=200, others FOR=10m, or replay S
 	$(BIN)/quorate simulate $(if $(FOR),--for $(FOR),--seeds $(RANGE))
 
 chaos: $(INSTALLED)  ## harm CONTROLLERS=3 real processes for DURATION_S=60, as root; CHAOS_SEED=n to draw the same, TRANSPORT=grpcio
-	GRPC_VERBOSITY=none $(BIN)/python -m pytest -s tests/chaos/test_chaos.py --chaos-seconds=$(DURATION_S) --chaos-controllers=$(CONTROLLERS) $(if $(TRANSPORT),--transport=$(TRANSPORT)) $(ARGS) $(if $(CHAOS_SEED),--chaos-seed=$(CHAOS_SEED)) $(if $(CHAOS_KINDS),--chaos-kinds=$(CHAOS_KINDS))
+	GRPC_VERBOSITY=none $(BIN)/python -m pytest -s tests/chaos/test_chaos.py --chaos-seconds=$(DURATION_S) --chaos-controllers=$(CONTROLLERS) $(if $(TRANSPORT),--transport=$(TRANSPORT)) $(ARGS) $(if $(CHAOS_SEED),--chaos-seed=$(CHAOS_SEED)) --chaos-kinds=$(CHAOS_KINDS)
 
 kafka: $(INSTALLED)  ## let Maven copy stock Kafka's jars, for interop and the tests that need them
 	$(BIN)/python -m tools.fetch_kafka

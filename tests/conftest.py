@@ -116,7 +116,9 @@ def _add_chaos_options(group: pytest.OptionGroup) -> None:
     )
     group.addoption("--chaos-controllers", type=int, metavar="N", help="3 or 5 (default both)")
     group.addoption(
-        "--chaos-kinds", metavar="KIND,...", help="faults of tests/chaos/nemesis.py, or all"
+        "--chaos-kinds",
+        metavar="KIND,...",
+        help="faults of tests/chaos/nemesis.py, or all (default those that suit a busy machine)",
     )
     group.addoption("--chaos-seed", type=int, metavar="N", help="draw the same faults again")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.chaos.nemesis import KINDS
+from tests.chaos.nemesis import ALONE, KINDS
 from tests.chaos.net import missing
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ def seed(request: pytest.FixtureRequest) -> int:
 def kinds(request: pytest.FixtureRequest) -> Sequence[str]:
     """The kinds of faults that are drawn. Raises UsageError for one that does not exist."""
     asked = request.config.getoption("--chaos-kinds")
-    if asked in (None, "all"):
+    if asked is None:
+        return tuple(kind for kind in KINDS if kind not in ALONE)
+    if asked == "all":
         return KINDS
     wanted = tuple(asked.split(","))
     if not set(wanted) <= set(KINDS):
