@@ -50,8 +50,7 @@ WEIGHTS: Final = {
     "stderr": 2,
 }
 KINDS: Final = tuple(WEIGHTS)
-# A flood takes a processor, and so it is with what else surrounds controllers: three seconds without
-# a commit are not too many where other tests run beside it.
+# They want a machine of their own: a flood alone takes a processor.
 ALONE: Final = ("flood", "names", "stderr")
 # Seconds between the end of one fault and the next, in each lane on average.
 LANE_PAUSES_S: Final = (1.5, 6.0)
