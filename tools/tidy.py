@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -93,6 +93,11 @@ class Tree:
         }
 
     @cached_property
+    def nodes(self) -> dict[PurePosixPath, list[ast.AST]]:
+        """All nodes of each syntax tree: to walk through a tree takes as long as to parse it."""
+        return {path: list(ast.walk(module)) for path, module in self.modules.items()}
+
+    @cached_property
     def documents(self) -> dict[PurePosixPath, str]:
         """Every Markdown file without its fenced blocks, which show output and sketches."""
         return {
@@ -136,8 +141,8 @@ def files_are_short(tree: Tree) -> Iterator[str]:
 
 def functions_are_short(tree: Tree) -> Iterator[str]:
     """A function has to fit on a screen."""
-    for path, module in tree.modules.items():
-        for node in ast.walk(module):
+    for path, nodes in tree.nodes.items():
+        for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > FUNCTION_LINES_MAX:
@@ -149,8 +154,8 @@ def functions_are_short(tree: Tree) -> Iterator[str]:
 
 def classes_hold_one_idea(tree: Tree) -> Iterator[str]:
     """A class that is longer, or that remembers more, is taken apart by idea."""
-    for path, module in tree.modules.items():
-        for node in ast.walk(module):
+    for path, nodes in tree.nodes.items():
+        for node in nodes:
             if not isinstance(node, ast.ClassDef):
                 continue
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -252,7 +257,7 @@ def rules_of_the_protocol_have_tests(tree: Tree) -> Iterator[str]:
     named = {
         int(match[1])
         for path in tree.below(TESTS)
-        for node in ast.walk(tree.modules[path])
+        for node in tree.nodes[path]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (match := RULE_TEST.match(node.name))
     }
@@ -283,7 +288,7 @@ def no_module_is_dead(tree: Tree) -> Iterator[str]:
     """Every module is imported by production code, started by name, or an entry point."""
     used = _entry_points(tree)
     for path in (*tree.below(SOURCE_ROOT), *tree.below(PurePosixPath("tools"))):
-        used |= _modules_named(tree.modules[path])
+        used |= _modules_named(tree.nodes[path])
     for path in tree.below(PACKAGE):
         name = _module_name(path)
         if not path.stem.startswith("__") and name not in used:
@@ -296,10 +301,10 @@ def _entry_points(tree: Tree) -> set[str]:
     return {target.partition(":")[0] for target in scripts.values()}
 
 
-def _modules_named(module: ast.Module) -> set[str]:
+def _modules_named(nodes: Iterable[ast.AST]) -> set[str]:
     """What a module imports, lazily too, and what it names in a string to start or load it."""
     names = set()
-    for node in ast.walk(module):
+    for node in nodes:
         match node:
             case ast.Import():
                 names |= {alias.name for alias in node.names}
@@ -314,8 +319,7 @@ def imports_run_in_no_circle(tree: Tree) -> Iterator[str]:
     """Modules of a circle are one module; an import for types alone or within a function counts."""
     paths = {_module_name(path): path for path in tree.below(PACKAGE)}
     graph = {
-        name: set(_imports(tree.modules[path], paths.keys())) - {name}
-        for name, path in paths.items()
+        name: set(_imports(tree.nodes[path], paths.keys())) - {name} for name, path in paths.items()
     }
     try:
         TopologicalSorter(graph).prepare()
@@ -329,9 +333,9 @@ def _module_name(path: PurePosixPath) -> str:
     return ".".join(parts).removesuffix(".__init__")
 
 
-def _imports(module: ast.Module, known: Collection[str]) -> Iterator[str]:
+def _imports(nodes: Iterable[ast.AST], known: Collection[str]) -> Iterator[str]:
     """Those that a module imports; a package only where no module of it is meant."""
-    for node in ast.walk(module):
+    for node in nodes:
         found: list[str] = []
         match node:
             case ast.Import():
