@@ -81,7 +81,7 @@ async def test_a_stop_does_not_wait_for_the_lookup_of_its_host(
         await asyncio.to_thread(has_begun.wait, DEADLINE_S)
         os.kill(os.getpid(), signal.SIGTERM)
         assert await asyncio.wait_for(serving, DEADLINE_S) == 0
-    assert caplog.records[-1].message == "stopped"
+    assert caplog.records[-1].getMessage() == "stopped"
 
 
 async def test_a_controller_joins_leads_and_leaves_for_good(

@@ -214,7 +214,7 @@ async def test_a_stop_does_not_wait_for_the_lookup_of_a_listeners_host(
         await asyncio.to_thread(has_begun.wait, WAIT_S)
         os.kill(os.getpid(), signal.SIGTERM)
         assert await asyncio.wait_for(serving, WAIT_S) == 0
-    assert caplog.records[-1].message == "stopped"
+    assert caplog.records[-1].getMessage() == "stopped"
 
 
 def files_in(directory: str) -> list[str]:
