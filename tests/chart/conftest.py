@@ -6,7 +6,8 @@ import shutil
 
 import pytest
 
-from tests.chart.rendering import Helm, missing
+from tests.chart.rendering import Helm
+from tests.lacking import lack
 
 
 @pytest.fixture(scope="session")
@@ -14,6 +15,6 @@ def helm() -> Helm:
     """helm 3 or newer."""
     program = shutil.which("helm")
     if program is None:
-        missing("helm is needed in PATH: go install helm.sh/helm/v3/cmd/helm@latest")
+        lack("helm is needed in PATH: go install helm.sh/helm/v3/cmd/helm@latest")
     assert program is not None
     return Helm(program)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
 import yaml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -49,13 +48,6 @@ class Helm:
         done = self.run("template", "q", CHART, "--kube-version", VERSION, *words)
         assert done.returncode != 0, "these values were taken"
         return done.stderr
-
-
-def missing(problem: str) -> None:
-    """Skip, and fail in CI, where everything has to be there."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(problem)
-    pytest.skip(problem)
 
 
 def one(objects: list[dict[str, Any]], kind: str, name: str = "") -> dict[str, Any]:

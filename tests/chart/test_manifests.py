@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.chart.rendering import CASES, CHART, CONFORM, ROOT, Helm, missing, one
+from tests.chart.rendering import CASES, CHART, CONFORM, ROOT, Helm, one
+from tests.lacking import lack
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +37,7 @@ def test_helm_lint_finds_nothing(helm: Helm, values: Path) -> None:
 def test_the_manifests_conform_to_the_schemas_of_kubernetes(helm: Helm, values: Path) -> None:
     command = os.environ.get(CONFORM)
     if not command:
-        missing(
+        lack(
             f"schemas are needed: {CONFORM}='kubeconform -strict -ignore-missing-schemas -' make"
             " test"
         )

@@ -18,7 +18,8 @@ import pytest
 from tests.chaos import net
 from tests.chart.api_server import ApiServer
 from tests.chart.pods import COMMAND_S, DOMAIN, NAMESPACE, RELEASE, Pods, await_true, place
-from tests.chart.rendering import CHART, Helm, missing, one
+from tests.chart.rendering import CHART, Helm, one
+from tests.lacking import lack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ def rendered(helm: Helm) -> list[dict[str, Any]]:
 def network() -> Iterator[net.Network]:
     problem = net.missing()
     if problem is not None:
-        missing(problem)
+        lack(problem)
     network = net.Network([place(ordinal) for ordinal in ORDINALS])
     yield network
     network.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shlex
 import subprocess
@@ -14,6 +13,7 @@ from tests.e2e.api_proxy import ApiProxy
 from tests.e2e.cluster import Cluster
 from tests.e2e.cluster_lock import ClusterLock
 from tests.e2e.nodes import Nodes
+from tests.lacking import lack
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -79,19 +79,12 @@ def image(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def missing(problem: str) -> None:
-    """Skip, and fail in CI, where everything has to be there."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(problem)
-    pytest.skip(problem)
-
-
 @pytest.fixture(scope="session")
 def next_image(request: pytest.FixtureRequest, image: str) -> str:
     """Another image than the first, once it is on the nodes."""
     name: str = request.config.getoption("--next-image")
     if not name:
-        missing("a second image is needed: --next-image NAME:TAG, as a new release would be")
+        lack("a second image is needed: --next-image NAME:TAG, as a new release would be")
     assert name != image
     load = shlex.split(request.config.getoption("--load-image"))
     if load:
@@ -104,7 +97,7 @@ def nodes(request: pytest.FixtureRequest) -> Nodes:
     """What harms machines."""
     command = shlex.split(request.config.getoption("--nodes"))
     if not command:
-        missing("a command that harms nodes is needed: --nodes COMMAND, see tests/e2e/nodes.py")
+        lack("a command that harms nodes is needed: --nodes COMMAND, see tests/e2e/nodes.py")
     return Nodes(tuple(command))
 
 
@@ -113,7 +106,7 @@ def jaeger(request: pytest.FixtureRequest) -> str:
     """Where Jaeger's query API is."""
     url: str = request.config.getoption("--jaeger")
     if not url:
-        missing("Jaeger is needed: --jaeger URL, such as http://127.0.0.1:16686")
+        lack("Jaeger is needed: --jaeger URL, such as http://127.0.0.1:16686")
     return url.rstrip("/")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.interop.class_archive import with_archive
 from tests.interop.stock_kafka import StockKafka
+from tests.lacking import lack
 from tools.fetch_kafka import is_complete, jars_folder
 
 if TYPE_CHECKING:
@@ -22,12 +23,9 @@ SIDE_BY_SIDE: Final = pytest.StashKey[list[tuple[str, str, str]]]()
 def stock() -> StockKafka:
     """The jars that `make kafka` copies; without them the test fails in CI and skips elsewhere."""
     folder = jars_folder(os.environ)
-    if is_complete(folder):
-        return with_archive(StockKafka(folder))
-    problem = f"stock Kafka is needed, and {folder} does not hold it: make interop"
-    if os.environ.get("CI") == "true":
-        pytest.fail(problem)
-    pytest.skip(problem)
+    if not is_complete(folder):
+        lack(f"stock Kafka is needed, and {folder} does not hold it: make interop")
+    return with_archive(StockKafka(folder))
 
 
 @pytest.fixture(scope="session")

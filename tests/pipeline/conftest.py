@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.lacking import lack
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -29,13 +31,6 @@ def what_lacks() -> str | None:
     if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
         return "Java 17 or newer is needed: apt-get install openjdk-17-jre-headless"
     return None
-
-
-def lack(problem: str) -> None:
-    """Skip, or fail where everything has to be there."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(problem)
-    pytest.skip(problem)
 
 
 class Lacking(pytest.Item):
