@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODULE: Final = fetched.ROOT / "tests" / "conformance" / "programs"
+# A quarter of the time goes to what only fast or debugged programs need.
+QUICK: Final = ("-gcflags=all=-N -l", "-ldflags=-s -w")
+SAME_BYTES: Final = ("-trimpath", "-buildvcs=false")
 NAMES: Final = ("client", "grpcurl", "h2spec", "server")
 PROGRAMS: Final = fetched.Fetched(
     variable="QUORATE_GRPC_PROGRAMS",
@@ -43,19 +46,8 @@ def fetch(folder: Path, module: Path = MODULE) -> str | None:
     """Let Go build the programs, one package at a time; None, or why it could not be done."""
 
     def command(fresh: Path) -> list[str]:
-        # A quarter of the time goes to what only fast or debugged programs need.
-        quick = ("-gcflags=all=-N -l", "-ldflags=-s -w")
         # The bar at the end makes it a folder.
-        return [
-            "go",
-            "build",
-            "-p=1",
-            "-trimpath",
-            "-buildvcs=false",
-            *quick,
-            f"-o={fresh}/",
-            "tool",
-        ]
+        return ["go", "build", "-p=1", *QUICK, *SAME_BYTES, f"-o={fresh}/", "tool"]
 
     return PROGRAMS.fill(folder, _sources(module), command, cwd=module)
 

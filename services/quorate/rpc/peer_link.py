@@ -120,26 +120,28 @@ class PeerLink:
         self.silent_since_s = 0.0
         self.is_stale = False
 
-    def begin_call(self, now_s: float) -> None:
+    def begin_call(self) -> None:
         """A call other than a Fetch on the stream waits from now on."""
         if not self.calls:
-            self.silent_since_s = now_s
+            self.silent_since_s = asyncio.get_running_loop().time()
         self.calls += 1
 
-    def hear(self, now_s: float) -> None:
+    def hear(self) -> None:
         """An answer came, of whatever kind."""
         self.answers += 1
-        self.silent_since_s = now_s
+        self.silent_since_s = asyncio.get_running_loop().time()
 
-    def is_to_end(self, now_s: float, patience_s: float, generation: int) -> bool:
+    def is_to_end(self, patience_s: float, generation: int) -> bool:
         """True if new calls belong on a fresh connection, while what waits on this one goes on.
 
         So it is with new certificates, and where a call waits and nothing has been heard for longer
         than `patience_s`: the connection may lead to a machine that is gone, or that is another
         node's by now.
         """
-        if self.calls and now_s - self.silent_since_s > patience_s:
-            return True
+        if self.calls:
+            silent_s = asyncio.get_running_loop().time() - self.silent_since_s
+            if silent_s > patience_s:
+                return True
         return not self.waiting and self.generation != generation
 
     async def drain(self, grace_s: float) -> None:

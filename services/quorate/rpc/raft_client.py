@@ -102,7 +102,7 @@ class RaftClient:
             self._start(self._fetch(link, effect.call, effect.request))
         else:
             # Counted at once: until it has begun, the next call might let go of its link.
-            link.begin_call(_now_s())
+            link.begin_call()
             self._start(self._unary(link, effect.call, effect.request), copy_context())
 
     def probe(self, effect: ProbeLeader) -> None:
@@ -131,9 +131,7 @@ class RaftClient:
             self._start(link.channel.close())
             link = None
         # After half of its time a call is late.
-        elif link is not None and link.is_to_end(
-            _now_s(), self._connect_ms / 1000, self._generation()
-        ):
+        elif link is not None and link.is_to_end(self._connect_ms / 1000, self._generation()):
             del self._links[peer]
             self._start(link.drain(self._timeout_s))
             link = None
@@ -160,7 +158,7 @@ class RaftClient:
         answers = link.answers
         try:
             answer = await self._call(link, request)
-            link.hear(_now_s())
+            link.hear()
             if not await self._check.accepts(link, request, answer):
                 answer = CallFailure.DISCONNECTED
         except grpc.aio.AioRpcError as error:
@@ -264,8 +262,8 @@ class RaftClient:
         self, link: PeerLink, stream: grpc.aio.StreamStreamCall[pb.FetchRequest, pb.FetchResponse]
     ) -> None:
         def take(message: pb.FetchResponse) -> None:
-            link.heard_s = now_s = _now_s()
-            link.hear(now_s)
+            link.hear()
+            link.heard_s = link.silent_since_s
             answer = self._parsed(link, message)
             if link.waiting:
                 self._fetched(link.waiting.popleft(), answer)
@@ -340,10 +338,6 @@ class RaftClient:
 
     async def _probe(self, effect: ProbeLeader) -> None:
         self._on_probe(effect.call, await is_refused(effect.to, limit_s=self._timeout_s))
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _is_cancelled() -> bool:
