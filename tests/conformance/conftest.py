@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.conformance.served import Served, write_certificates
+from tests.conformance.served import Running, Served, write_certificates
 from tests.conformance.transports import TRANSPORTS
 from tests.lacking import lack
 from tools import fetch_grpc
@@ -40,18 +39,23 @@ def folder(request: pytest.FixtureRequest, certificates: Path) -> Path | None:
     return certificates if request.param == TLS else None
 
 
-@pytest.fixture(scope="module")
-def served(transport: str, folder: Path | None) -> Iterator[Served]:
-    """A listener that all tests of a module share."""
-    with Served(transport, folder) as running:
-        yield running
+@pytest.fixture(scope="session")
+def running() -> Iterator[Running]:
+    """The listeners that all tests of this process share."""
+    with Running() as listeners:
+        yield listeners
 
 
-@pytest.fixture(scope="module")
-def listeners(folder: Path | None) -> Iterator[dict[str, Served]]:
+@pytest.fixture
+def served(transport: str, folder: Path | None, running: Running) -> Served:
+    """A listener that other tests use, too."""
+    return running.get(transport, folder)
+
+
+@pytest.fixture
+def listeners(folder: Path | None, running: Running) -> dict[str, Served]:
     """One listener of each transport: both ends mix."""
-    with ExitStack() as stack:
-        yield {name: stack.enter_context(Served(name, folder)) for name in TRANSPORTS}
+    return {name: running.get(name, folder) for name in TRANSPORTS}
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -131,6 +132,33 @@ class Served:
         """Begin to look for the peak anew."""
         # The word of the kernel for this.
         Path(f"/proc/{self._process.pid}/clear_refs").write_text("5")
+
+
+class Running:
+    """Listeners by what they are like, each started when it is first asked for.
+
+    In a random order a fixture with parameters would start one for each change of them.
+    """
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._served: dict[tuple[str, Path | None], Served] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def get(self, transport: str, folder: Path | None) -> Served:
+        """The one of this transport, with these certificates; another where a test has ended it."""
+        served = self._served.get((transport, folder))
+        if served is None or not served.is_alive:
+            served = self._stack.enter_context(Served(transport, folder))
+            self._served[transport, folder] = served
+        return served
 
 
 async def ask(channel: Any, size: int = 10) -> None:  # noqa: ANN401 - of any transport
