@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.admin.statefulset import statefulset_at
 from quorate.api.access import anonymous_warning, read_access
 from quorate.records.ids import NodeId
+from quorate.records.value import named_value
 from quorate.settings.properties import (
     NODE_ID_MAX,
     PORT_MAX,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LOCAL_CONTROLLER: Final = "127.0.0.1:9094"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class AdminConfig:
     """Everything that one sidecar is told. `servers` begins with the controller beside it."""
 

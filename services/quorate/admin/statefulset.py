@@ -14,11 +14,11 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from quorate.records.value import named_value
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Fate(Enum):
     ALL_GO = "goes with all others"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class StatefulSetAddress:
     """Where to read one StatefulSet."""
 

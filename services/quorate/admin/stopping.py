@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from quorate.admin.statefulset import Fate
@@ -20,6 +19,7 @@ from quorate.client.waiting import Backoff
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId, Epoch, Millis
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -70,33 +70,33 @@ NOT_YET: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TakeLeave:
     """It comes back, and may stop once it can be spared."""
 
     voter: ReplicaKey
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LetOthersLead:
     """Somebody else should lead; best first."""
 
     successors: tuple[ReplicaKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Remove:
     """The node is no leader, and its voter should go."""
 
     voter: ReplicaKey
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AwaitCommit:
     """The node is out of the set that is in force, which is not known to be committed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ready:
     """Nothing is left to do."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.autojoin.state import FETCH_TIMEOUT_MS, GHOST_DELAY_MS
+from quorate.records.value import named_value
 from quorate.settings.properties import PORT_MAX, Settings
 from quorate.settings.tls import read_service_tls
 from quorate.settings.tracing import read_tracing
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NAMESPACE_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class AutojoinConfig:
     """Everything that one operator is told."""
 

@@ -7,12 +7,12 @@ conditions that cannot be read are written anew.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from quorate.autojoin.state import Memory
 from quorate.autojoin.steps import AddVoter, DeletePod, HandOver, RemoveVoter, Wait, Waiting
 from quorate.records.ids import NodeId, ReplicaKey, parse_directory_id
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ def _key(text: str) -> ReplicaKey:
     return ReplicaKey(NodeId(int(node_id)), parse_directory_id(directory_id))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Condition:
     """Kubernetes' shape of a statement about an object; `since` is when `status` last changed."""
 

@@ -7,7 +7,7 @@ remembered is noted in the cluster before the action that needs it.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from quorate.api.admin import AdminError
@@ -31,6 +31,7 @@ from quorate.autojoin.steps import (
     WriteRecord,
 )
 from quorate.autojoin.story import Story
+from quorate.records.value import named_value, value
 from quorate.telemetry import tracing
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class ConflictError(ClusterError):
     """What was to be changed is not as it was seen: look again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class StatefulSet:
     """What the API server says of it. `pods` have not been asked who they are."""
 
@@ -107,7 +108,7 @@ class Quorum(Protocol):
     async def hand_over(self, to: ReplicaKey) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Pass:
     """What came of one pass. `error` is why the action was not done."""
 

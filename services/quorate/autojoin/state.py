@@ -6,8 +6,10 @@ an operator that has just started.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
+
+from quorate.records.value import named_value, value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +22,7 @@ FETCH_TIMEOUT_MS: Final = 2_000
 LOST_MAX: Final = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Desired:
     """What the StatefulSet asks for: `replicas` voters, each pod of `revision`."""
 
@@ -35,7 +37,7 @@ class Desired:
     ghost_delay_ms: int = GHOST_DELAY_MS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Pod:
     """A pod of the StatefulSet. `key` and `cluster_id` are its own words, None while it is silent.
 
@@ -55,7 +57,7 @@ class Pod:
     cluster_id: ClusterId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BootstrapRecord:
     """That the quorum was born, and under which id; written once.
 
@@ -66,7 +68,7 @@ class BootstrapRecord:
     first: ReplicaKey | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Memory:
     """What has to outlive the operator: it is kept in the cluster.
 
@@ -78,7 +80,7 @@ class Memory:
     lost: tuple[ReplicaKey, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Observed:
     """One look at the cluster. `quorum` is the leader's view, None while nobody leads."""
 

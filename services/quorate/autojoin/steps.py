@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
+
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from quorate.autojoin.state import BootstrapRecord, Memory
@@ -55,7 +56,7 @@ class Waiting(Enum):
     NO_SUCCESSOR = "NoSuccessor"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class WriteRecord:
     """Note for good that the quorum exists, so that no empty disk begins a second one."""
 
@@ -64,7 +65,7 @@ class WriteRecord:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AddVoter:
     """Make a voter of an observer that has caught up."""
 
@@ -73,7 +74,7 @@ class AddVoter:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RemoveVoter:
     """Take a voter out of the set."""
 
@@ -82,7 +83,7 @@ class RemoveVoter:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HandOver:
     """Have another voter lead."""
 
@@ -91,7 +92,7 @@ class HandOver:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DeletePod:
     """Have a pod made anew, if it is still as it was seen: `uid` and `version` are conditions."""
 
@@ -105,7 +106,7 @@ class DeletePod:
 Action: TypeAlias = WriteRecord | AddVoter | RemoveVoter | HandOver | DeletePod
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Wait:
     """Nothing to do, or nothing that may be done now; `text` is for people."""
 
@@ -113,7 +114,7 @@ class Wait:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NextStep:
     """One step, everything that is waited for beside it, and what to note before the step."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.connection import (
@@ -30,6 +30,7 @@ from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ClusterId, Offset, format_uuid
 from quorate.records.legible import written_out
+from quorate.records.value import value
 from quorate.settings.numbers import whole_number
 from quorate.settings.properties import NODE_ID_MAX
 
@@ -45,7 +46,7 @@ HEARTBEAT_INTERVAL_S: Final = 2.0
 _LISTENER: Final = Listener("PLAINTEXT", "127.0.0.1", 9092)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Registration:
     """A stand-in that the quorum knows; `epoch` is what its heartbeats carry."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +20,7 @@ from quorate.client.calls import RequestRefusedError
 from quorate.client.controller_client import ControllerClient
 from quorate.h2.name_resolver import RESOLVER
 from quorate.records.errors import ErrorCode
+from quorate.records.value import value
 from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.tls import TlsError
 from quorate.settings.transport import DEFAULT_TRANSPORT
@@ -48,7 +48,7 @@ class Standing(Enum):
     UNCLEAR = "no answer that can be understood"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Answer:
     """What one server said, in words that follow its address."""
 

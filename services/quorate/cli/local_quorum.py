@@ -11,7 +11,6 @@ import json
 import os
 import socket
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +25,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
+from quorate.records.value import value
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.regular_files import UnfitFileError, read_regular
 from quorate.storage.files import OsFileSystem, write_atomically
@@ -47,7 +47,7 @@ CONTROLLERS_DEFAULT: Final = 3
 _PORT_MAX: Final = 65_535
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NodePlan:
     """Where one node listens and where its files are."""
 
@@ -98,7 +98,7 @@ class NodePlan:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LocalQuorum:
     """A quorum's identity, as DIR/quorum.json keeps it."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli import voters
@@ -19,6 +18,7 @@ from quorate.cli.output import CommandError, print_json
 from quorate.client.addresses import format_server
 from quorate.client.asking import ask_everybody
 from quorate.records.ids import format_uuid
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     import argparse
@@ -42,7 +42,7 @@ _COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Remark:
     """What a controller says of itself, or why it says nothing."""
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli.arguments import duration_s, number
+from quorate.records.value import value
 from quorate.settings.numbers import is_whole_number
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ INTERRUPTED: Final = 130
 SHRINK_S: Final = 120
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Seeds:
     """All from `first` to `last`; without `last` for as long as somebody wants."""
 

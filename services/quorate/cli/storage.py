@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.cli import storage_rescue
@@ -27,6 +26,7 @@ from quorate.records.ids import (
     parse_directory_id,
 )
 from quorate.records.metadata import METADATA_VERSION_LATEST, encode_record
+from quorate.records.value import named_value
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.numbers import is_whole_number, whole_number
 from quorate.settings.properties import NODE_ID_MAX, ConfigError, parse_address
@@ -131,7 +131,7 @@ def random_uuid(arguments: argparse.Namespace) -> int:
 # --- format ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class FormatPlan:
     """What is to be written where; `kind` as Kafka's tool calls the directory."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorate.cli.identities import draw_uuid, parse_cluster_id
@@ -17,6 +17,7 @@ from quorate.cli.output import CommandError, fail, print_json
 from quorate.client.addresses import parse_server
 from quorate.consensus.config import ControllerConfig, load_config
 from quorate.records.ids import DirectoryId, OffsetAndEpoch, format_uuid
+from quorate.records.value import value
 from quorate.settings.properties import ConfigError
 from quorate.storage import layout
 from quorate.storage.config import StorageConfig
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from quorate.storage.rescue import Survivor
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NamedDirectory:
     """A directory that was named, with its properties where those were."""
 
@@ -46,7 +47,7 @@ class NamedDirectory:
     config: ControllerConfig | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Report:
     """What is to be done, or has been, and why."""
 

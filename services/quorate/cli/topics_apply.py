@@ -7,7 +7,6 @@ partitions, replicas and configs is a success, whoever created it.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.client.calls import OutcomeUnknownError
@@ -18,6 +17,7 @@ from quorate.controller.topics.messages import (
     DescribeTopics,
 )
 from quorate.records.errors import ErrorCode
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ BATCH_PARTITIONS_MAX: Final = 1_000
 RETRY_PAUSE_S: Final = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AppliedTopic:
     """What became of one topic: `existed` when it was there already, and that is fine."""
 

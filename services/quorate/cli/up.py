@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +23,7 @@ from quorate.cli.supervisor import Supervisor
 from quorate.client.controller_client import ControllerClient
 from quorate.process.stop_signals import STOP_SIGNALS
 from quorate.records.errors import ErrorCode
+from quorate.records.value import value
 from quorate.settings.properties import PORT_MAX, ConfigError
 from quorate.settings.tracing import ENDPOINT, parse_endpoint
 from quorate.storage.errors import StorageError
@@ -39,7 +39,7 @@ POLL_INTERVAL_S: Final = 0.5
 ANSWER_TIMEOUT_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Row:
     """One controller in the table; -1 stands for what is not known."""
 

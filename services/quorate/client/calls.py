@@ -6,7 +6,6 @@ know whether it may be asked for again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import grpc
@@ -15,6 +14,7 @@ import grpc.aio
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import DirectoryId, Epoch
+from quorate.records.value import value
 from quorate.rpc import convert_controller, convert_raft
 from quorate.rpc.authorization import CALLER, forwarding
 from quorate.rpc.channels import ChannelPool
@@ -73,7 +73,7 @@ class RequestRefusedError(Exception):
         self.reason = reason or error.name
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ApiVersions:
     """Who a server is, on which disk; `features` are (name, lowest level, highest level)."""
 

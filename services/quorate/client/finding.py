@@ -7,7 +7,6 @@ remembered from what leaders said. A leader that stands still is left once someb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from quorate.api.admin import NO_LEADER, AdminError
@@ -24,6 +23,7 @@ from quorate.client.silence import ReplacedError, SilenceWatch, SilentServers
 from quorate.client.waiting import Backoff
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import ClusterId
+from quorate.records.value import value
 from quorate.rpc.channels import target
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ T = TypeVar("T")
 ASK_TIMEOUT_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FoundLeader:
     """The leader's address, and how it describes the quorum."""
 

@@ -7,7 +7,6 @@ nothing, so such a reader neither counts nor is waited for.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from quorate.client.calls import ControllerCalls, NoAnswerError, QuorumUnavailableError
@@ -16,6 +15,7 @@ from quorate.client.waiting import Backoff
 from quorate.raft.messages import FetchRequest, FetchSnapshotRequest
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import Epoch, Millis, Offset
+from quorate.records.value import value
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _MOVED: Final = frozenset(
 _EPOCHS_TRIED_MAX: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FetchedLog:
     """What the leader had from an offset on: whole batches, none of them above `high_watermark`.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.requests import RECORDS_MAX
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES, encode_batch
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from quorate.controller.decision import Decision
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _RECORD_OVERHEAD_BYTES: Final = 24
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CutBatch:
     """One encoded batch and the offsets that its decisions were made for."""
 

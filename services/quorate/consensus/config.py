@@ -6,7 +6,7 @@ unknown ones, so that a stock server.properties loads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +14,7 @@ from quorate.api.access import anonymous_warning, read_access, shared_list_warni
 from quorate.consensus import timeouts
 from quorate.consensus.timeouts import QuorumSettings
 from quorate.records.ids import Millis, NodeId, ReplicaKey
+from quorate.records.value import named_value
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.settings.listeners import read_listeners
 from quorate.settings.numbers import INT16_MAX, INT32_MAX, is_whole_number
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 _MIB: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class LogSettings:
     """`metadata.*`: the directory of the log, its segments, what is kept and when to snapshot."""
 
@@ -52,7 +53,7 @@ class LogSettings:
     free_bytes_min: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class ControllerConfig:
     """Everything that one controller process is told. `effective` is for the log."""
 

@@ -13,9 +13,10 @@ import itertools
 import threading
 import time
 import weakref
-from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UnderWay:
     """A call that has not returned yet, the time behind others in its thread included."""
 

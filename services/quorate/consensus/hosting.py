@@ -6,7 +6,6 @@ A program that measures the consensus alone starts a controller with a state mac
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from quorate.consensus.application import MetadataApplication
@@ -17,6 +16,7 @@ from quorate.controller.controller import Controller
 from quorate.records.ids import Epoch
 from quorate.records.metadata import decode_record
 from quorate.records.schema import SchemaError
+from quorate.records.value import value
 from quorate.rpc.controller_server import ControllerService, WriteStreams
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
@@ -66,7 +66,7 @@ class StateMachine(MachineSide, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Hosted:
     """A state machine, and the services by which clients of a listener of that name ask it."""
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import secrets
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import quorate
@@ -29,6 +28,7 @@ from quorate.raft.batches import batch_infos
 from quorate.raft.core import RaftCore
 from quorate.raft.describe import api_versions
 from quorate.raft.peer_identity import ReplicaIdentity
+from quorate.records.value import value
 from quorate.rpc.connections import Connections
 from quorate.rpc.health import LIVENESS, READINESS, STARTUP, HealthServer
 from quorate.rpc.raft_client import RaftClient
@@ -59,7 +59,7 @@ _SPACE_EVERY: Final = 5
 _STOP_GRACE_S: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Opened:
     """All that a directory told: its open store, and the records that `format` left in it."""
 
@@ -68,7 +68,7 @@ class Opened:
     bootstrap: tuple[MetadataRecord, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Peers:
     """The calls to the other controllers, and the search for the leader among them."""
 

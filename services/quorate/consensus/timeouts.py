@@ -7,10 +7,10 @@ back, a flush, and a request that has to be repeated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import Millis
+from quorate.records.value import named_value
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ REQUEST_TIMEOUT_MIN_MS: Final = 100
 _PREFIX: Final = "controller.quorum."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class QuorumSettings:
     """`controller.quorum.*`, in milliseconds and bytes."""
 

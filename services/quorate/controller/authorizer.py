@@ -7,7 +7,6 @@ kind of things at a time, so that a thousand items of one request are a thousand
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -54,7 +53,7 @@ class ResourceKind(StrEnum):
     TOPIC = "Topic"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Resource:
     """One thing, or with the name `*` whichever of a kind."""
 
@@ -76,7 +75,7 @@ def topic_resource(name: str) -> Resource:
     return Resource(ResourceKind.TOPIC, name)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Permission:
     """What a kind of request takes of its caller: an operation on one of some resources.
 

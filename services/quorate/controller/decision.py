@@ -7,7 +7,6 @@ Records are encoded here, once, in the versions that the finalised metadata.vers
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from quorate.controller.authorizer import UNLIMITED
@@ -18,7 +17,7 @@ from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES
 from quorate.records.errors import ErrorCode
 from quorate.records.metadata import decode_record
 from quorate.records.schema import SchemaError
-from quorate.records.value import value
+from quorate.records.value import named_value, value
 from quorate.records.widths import STRING_BYTES_MAX, record_problem
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ S = TypeVar("S")
 _RECORD_OVERHEAD: Final = 24
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class ControllerSettings:
     """Kafka's settings that decisions depend on; `new_topic_id` brings the randomness.
 

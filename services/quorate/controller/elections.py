@@ -7,7 +7,6 @@ So what one controller did not come to is found by the next.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,6 +20,7 @@ from quorate.controller.features.levels import (
 from quorate.controller.partition_records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
 from quorate.controller.partitions import NO_LEADER, RECOVERING
 from quorate.records.metadata import PartitionChangeRecord
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +85,7 @@ def change_of(
     return _record(topic.topic_id, partition_id, partition, choice, level)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Choice:
     leader: int
     isr: tuple[int, ...]

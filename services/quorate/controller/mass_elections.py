@@ -7,7 +7,6 @@ than their columns, such as whether a topic allows data to be lost, and they are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from quorate.controller.partition_columns import PartitionChanges
 from quorate.controller.partition_records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
 from quorate.controller.partition_values import change_values
 from quorate.controller.partitions import NO_LEADER
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 COMPARED_MAX: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Elected(Bulk):
     """What was decided for many partitions: rows before and after it, and the records' values."""
 

@@ -7,7 +7,6 @@ the records are taken one by one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +33,7 @@ from quorate.records.columns import Constant, Lists, Numbers, Octets, Structs, d
 from quorate.records.ids import UUID_BYTES, TopicId
 from quorate.records.metadata import PartitionChangeRecord, PartitionRecord
 from quorate.records.schema import SchemaError
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ class DeclinedError(Exception):
     """The records have to be taken one by one."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Partitions:
     """What PartitionRecords say, in their order; `topics` has shape (n, 16).
 
@@ -101,7 +101,7 @@ class Partitions:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PartitionChanges:
     """What PartitionChangeRecords say that are about leaders, ISRs and recovery alone.
 

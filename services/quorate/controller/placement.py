@@ -7,15 +7,16 @@ brokers the followers are shifted by one, or else two brokers would always share
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
+
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RackedBroker:
     """A broker that may be given replicas; no rack counts as a rack of its own kind."""
 

@@ -7,8 +7,10 @@ them (controller/subjects.py) is what deciding, replay, snapshots and reads deri
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from quorate.records.value import named_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -47,7 +49,7 @@ def _nothing_large(_image: MetadataImage) -> Iterable[Map[Any, Any] | list[Any]]
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Write:
     """How a request is decided on: as a whole by `decide`, or in slices.
 
@@ -63,7 +65,7 @@ class Write:
     refused: Callable[[Context, Any, RefusedError], Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Subject:
     """One row of the table.
 

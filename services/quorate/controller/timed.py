@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from quorate.records.value import named_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,7 +24,7 @@ def _nothing(_soft: SoftState, _view: View, _now_ms: int) -> None:
     """A pause makes no difference."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Timed:
     """One such concern of an active controller, all of whose times are of its monotonic clock.
 

@@ -10,7 +10,6 @@ import asyncio
 import errno
 import ssl
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import grpc
@@ -20,6 +19,7 @@ from quorate.h2.client_call import ClientCall, Method
 from quorate.h2.client_link import ClientLink
 from quorate.h2.intercepted import InterceptedCall
 from quorate.h2.name_resolver import RESOLVER
+from quorate.records.value import named_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ _UNAVAILABLE: Final = grpc.StatusCode.UNAVAILABLE
 _LAST_WORDS_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class ChannelTimes:
     """In seconds."""
 

@@ -5,10 +5,10 @@ What is over one ends as RST_STREAM where the stream alone is at fault, otherwis
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from quorate.h2 import frames
+from quorate.records.value import named_value
 
 # A frame that moves something forward pays for this many that do not.
 _CREDIT_OF_DATA: Final = 2
@@ -33,7 +33,7 @@ UNREAD_S: Final = 60.0
 LAST_WORDS_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Limits:
     """What one end of a connection lets the other do."""
 

@@ -14,8 +14,9 @@ import socket
 import threading
 from collections import OrderedDict, deque
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -36,7 +37,7 @@ class NameLookupError(OSError):
     """A host name has no address that is known; the message names the host and the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Taken:
     """A name that has a thread for its lookup, and whether its last lookup failed."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import grpc
 
 from quorate.h2 import wire
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from quorate.h2.headers import Fields
@@ -26,7 +26,7 @@ class CallDetails(grpc.HandlerCallDetails):
         self.invocation_metadata = invocation_metadata
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Request:
     """One call as its client has begun it.
 

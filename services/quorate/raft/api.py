@@ -7,7 +7,7 @@ docs/decisions/0001-core-api.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 # --- what the core is told once, at its start -------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class RaftConfig:
     """Who this replica is and Kafka's `controller.quorum.*` settings, in milliseconds and bytes."""
 
@@ -77,7 +77,7 @@ class RaftConfig:
         return ReplicaKey(self.node_id, self.directory_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class RecoveredState:
     """What storage found on the disk; everything in it is durable.
 

@@ -6,11 +6,11 @@ here (Kafka's RequestManager).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import CallId, Epoch, Millis, NodeId
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ class CallKind(Enum):
 TAKES_TURNS: Final = (CallKind.VOTE, CallKind.BEGIN_QUORUM_EPOCH, CallKind.END_QUORUM_EPOCH)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Call:
     """A request under way; `epoch` is the one that this replica was in when it was sent."""
 

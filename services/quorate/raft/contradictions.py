@@ -8,11 +8,11 @@ consistent with this log again, or a later epoch has begun, all is as before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.backoff import backoff_ms
 from quorate.records.ids import Epoch, Millis, NodeId
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from quorate.raft.api import RaftConfig, Random
@@ -22,7 +22,7 @@ LONGEST_SHARE: Final = 2
 SECOND_LEADERS_MAX: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Contradiction:
     """What the leader of an epoch said last that cannot be, and when to ask it again."""
 

@@ -6,9 +6,11 @@ values: both are stable names, so that nothing has to be read out of the words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
+
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +82,7 @@ class Cause(Enum):
     NO_SUCCESSOR = "no_successor"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Note:
     """One thing that a step has to say."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import MembershipResponse
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from quorate.raft.messages import LeaderInfo, Reason
     from quorate.records.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Obstacle:
     """Kafka's code, the reason in one word, a sentence, and what a program needs of that."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from quorate.raft.timers import Timers
@@ -13,7 +14,7 @@ REFUSALS_TOLD_MS: Final = 300_000
 REFUSALS_MAX: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Refusal:
     """Votes that were refused to one nominee."""
 

@@ -9,7 +9,6 @@ bytearray. Sources: Kafka's protocol guide, KIP-482 (flexible versions and tagge
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -32,6 +31,7 @@ from quorate.records.straight import (
     structure_reader,
     structure_writer,
 )
+from quorate.records.value import value
 from quorate.records.values import (
     FIXED,
     Reader,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Codec(Generic[T]):
     """One version of one message. Both directions raise SchemaError for what does not fit."""
 
@@ -110,7 +110,7 @@ def compile_codec(schema: Schema, version: int, shapes: Mapping[str, type]) -> C
     return Codec(schema.name, version, read, write)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Compiler:
     version: int
     is_flexible: bool

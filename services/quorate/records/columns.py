@@ -8,13 +8,13 @@ one shape in the end. The rules are those of `codec` and `values`, for flexible 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
 from quorate.records.ids import UUID_BYTES
 from quorate.records.schema import OWN_DEFAULTS, SchemaError, schema_of
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,28 +41,28 @@ _CONTINUATION_BITS: Final = 0xC0
 _CONTINUATION: Final = 0x80
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Constant:
     """The same in every row: what a version or an absent tag leaves at its default, or null."""
 
     value: object
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Numbers:
     """A number or boolean for each row."""
 
     values: NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Octets:
     """Equally many bytes for each row: strings in UTF-8, bytes, uuids. `rows` by bytes."""
 
     values: Rows
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Lists:
     """Equally many elements for each row; `elements` has those of the first row first."""
 
@@ -70,14 +70,14 @@ class Lists:
     elements: Numbers | Octets
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Elements:
     """Equally many elements for each row, which differ in shape: a column for each position."""
 
     columns: tuple[Column, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Structs:
     """A structure for each row: its fields by name."""
 

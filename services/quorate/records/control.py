@@ -7,7 +7,7 @@ of its own message. Control records stand in batches of their own, marked by an 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, TypeVar
@@ -16,6 +16,7 @@ from quorate.records.batch import BatchHeader, encode_batch, read_records
 from quorate.records.codec import codec_of
 from quorate.records.ids import ZERO_UUID, DirectoryId, NodeId, ReplicaKey
 from quorate.records.schema import SchemaError, Tagged, Wire, message, structure
+from quorate.records.value import value
 from quorate.records.voters import Endpoint, Voter, VoterSet
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class ControlType(IntEnum):
     KRAFT_VOTERS = 6
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LeaderChange:
     """The first record of an epoch: who leads it, and which voters granted it (KIP-595).
 
@@ -52,7 +53,7 @@ class LeaderChange:
     verbatim: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class KRaftVersion:
     """The finalised kraft.version from here on (KIP-853); `verbatim` as in LeaderChange."""
 
@@ -60,7 +61,7 @@ class KRaftVersion:
     verbatim: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class KRaftVoters:
     """The voter set from here on (KIP-853); `verbatim` as in LeaderChange."""
 
@@ -68,7 +69,7 @@ class KRaftVoters:
     verbatim: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotHeader:
     """The first record of a snapshot (KIP-630): the timestamp of the last record that it covers."""
 
@@ -76,7 +77,7 @@ class SnapshotHeader:
     verbatim: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotFooter:
     """The last record of a snapshot (KIP-630): without it the file is not whole."""
 

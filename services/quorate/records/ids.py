@@ -10,6 +10,8 @@ import binascii
 from dataclasses import dataclass
 from typing import Final, NewType
 
+from quorate.records.value import value
+
 NodeId = NewType("NodeId", int)
 Epoch = NewType("Epoch", int)
 Offset = NewType("Offset", int)
@@ -39,7 +41,7 @@ class OffsetAndEpoch:
         return f"{self.offset}@{self.epoch}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReplicaKey:
     """Who a replica is (KIP-853): its node id and, when known, the id of its log directory."""
 

@@ -7,7 +7,6 @@ whole. `record_version` tells which version a metadata.version level asks for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
@@ -52,6 +51,7 @@ from quorate.records.topics import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from quorate.records.value import value
 from quorate.records.varint import Buffer, encode_uvarint, read_uvarint
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UnknownRecord:
     """A record of a type, or of a version of a type, that this release does not know."""
 

@@ -7,12 +7,12 @@ length at once; all else about them is read for all of them together.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from quorate.records.batch import HEADER_BYTES, CorruptBatchError
+from quorate.records.value import value
 from quorate.records.varint import read_varint
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _TOGETHER: Final = 32
 _SHORT: Final = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(0x80)], np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Places:
     """The records of some batches, in order; each array has one element for each record.
 

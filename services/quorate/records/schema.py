@@ -8,7 +8,7 @@ schemas in `codec`.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -22,7 +22,7 @@ from typing import (
 )
 
 from quorate.records.ids import ZERO_UUID
-from quorate.records.value import named_value
+from quorate.records.value import named_value, value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ class SchemaError(ValueError):
     """Bytes or values that do not fit their schema; the message names the field."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Versions:
     """A range of versions, both ends included; empty when `first` lies above `last`."""
 
@@ -75,7 +75,7 @@ class Versions:
         return self.first <= version <= self.last
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Field:
     """One field of a message.
 
@@ -106,7 +106,7 @@ class Field:
         return self.type.removeprefix("[]")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Struct:
     """A named list of fields: a message's body, or a structure inside one."""
 
@@ -114,7 +114,7 @@ class Struct:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Schema:
     """A message: its key where it has one, the versions that exist, and its fields."""
 
@@ -140,7 +140,7 @@ def zero_of(type_name: str) -> object:
 _UNSET: Final = object()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Wire:
     """How a dataclass's field travels; the arguments are Kafka's, `versions` as the text there.
 
@@ -156,7 +156,7 @@ class Wire:
     default: object = _UNSET
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Message:
     api_key: int | None
     versions: str

@@ -6,8 +6,9 @@ a voter can be reached by gRPC under one name and by Kafka's own protocol under 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,7 +23,7 @@ KRAFT_VERSION_MAX: Final = 1
 DECOMMISSIONED_MAX: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Endpoint:
     """One listener of a node: `name` is the listener's, upper case by Kafka's convention."""
 
@@ -34,7 +35,7 @@ class Endpoint:
         return f"{self.name}://{self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Voter:
     """One voter: its key, its listeners in order, and the kraft.versions that it supports."""
 
@@ -51,7 +52,7 @@ class Voter:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoterSet:
     """All voters, ordered by node id; a node id occurs once (KIP-853 as shipped).
 

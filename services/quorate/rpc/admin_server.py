@@ -6,7 +6,6 @@ Answers mean that it is done; everything else is a status of `rpc.admin_errors`.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -15,6 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 from quorate.api.admin import FEATURE_UNSUPPORTED, INVALID_REQUEST, AdminError, PrepareStopRequest
 from quorate.raft import messages as m
 from quorate.records.errors import ErrorCode
+from quorate.records.value import value
 from quorate.rpc import admin_errors
 from quorate.rpc.authorization import CALLER
 from quorate.rpc.convert_describe import pb_describe_response
@@ -45,7 +45,7 @@ INTERNAL: Final = "INTERNAL"
 WORDS_BYTES_MAX: Final = 512
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CallRecord:
     """One call that has ended: who asked for what, and what came of it in one word."""
 

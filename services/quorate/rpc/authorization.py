@@ -16,7 +16,7 @@ import logging
 import time
 from contextlib import aclosing
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, cast
 from urllib.parse import quote, unquote
 
@@ -26,6 +26,7 @@ import grpc.aio
 from quorate.api.rights import FORWARDING_NOT_ALLOWED, NOT_AUTHORIZED, SUBJECT_UNREADABLE
 from quorate.controller.authorizer import ANONYMOUS, Caller
 from quorate.records.legible import shown
+from quorate.records.value import value
 from quorate.rpc.admission import AdmissionError
 from quorate.rpc.arrivals import NothingSentError
 from quorate.rpc.by_callback import taken_while
@@ -71,7 +72,7 @@ def forwarding(principal: str) -> tuple[tuple[str, str], ...]:
     return ((FORWARDED_PRINCIPAL, quote(principal, safe=" :=,+*@/")),)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Callers:
     """The callers on a listener: without `access` they may do anything, without names all are one.
 
@@ -416,7 +417,7 @@ def _principal_of(certificate: bytes) -> str:
 
 
 def _forwarded(context: Context) -> str | None:
-    for key, value in context.invocation_metadata() or ():
+    for key, said in context.invocation_metadata() or ():
         if key == FORWARDED_PRINCIPAL:
-            return unquote(value if isinstance(value, str) else value.decode())
+            return unquote(said if isinstance(said, str) else said.decode())
     return None

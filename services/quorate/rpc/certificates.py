@@ -6,13 +6,15 @@ Nothing here reads a file or a clock.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
+
+from quorate.records.value import named_value
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
@@ -30,7 +32,7 @@ class PrivateKeyError(CertificateError):
     """The same, of a private key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class KeyPair:
     """A certificate chain with the key of its first certificate, as PEM; times are UTC."""
 

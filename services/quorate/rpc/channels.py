@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import grpc.aio
 
 from quorate.h2.name_resolver import RESOLVER, is_address
+from quorate.records.value import value
 from quorate.rpc.connections import Connections
 from quorate.settings.ports import each_of
 from quorate.settings.transport import DEFAULT_TRANSPORT, Transport
@@ -127,7 +127,7 @@ def channel_options(connect_timeout_ms: int) -> tuple[tuple[str, int], ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ChannelKind:
     """How the channels of a client are made: plaintext without `tls`."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from quorate.h2.connection_limiter import ConnectionStats
 from quorate.h2.peers import client_of
+from quorate.records.value import value
 
 # A quorum has far fewer voters; each may come from several addresses over time.
 ADDRESSES_MAX: Final = 32
@@ -36,7 +37,7 @@ class VoterAddresses:
         return client in self._known
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Connections:
     """Shared by all listeners of a process."""
 

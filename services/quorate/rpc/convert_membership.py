@@ -8,7 +8,7 @@ a message does not have keeps the value's default. Bad input raises ValueError t
 # ruff: noqa: ANN401 - messages of two services
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, get_args
@@ -17,6 +17,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from quorate.raft import messages as m
 from quorate.records.ids import Epoch, Millis
+from quorate.records.value import value
 from quorate.records.voters import KRAFT_VERSION
 from quorate.rpc.convert_raft import (
     at_least_0,
@@ -53,7 +54,7 @@ class UnsupportedFeatureError(ValueError):
 # --- parts of requests ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _NestedField:
     """How a field of a request is told in a message that has the field `inside`."""
 

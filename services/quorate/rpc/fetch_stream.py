@@ -6,13 +6,13 @@ Every request is answered once and in order (rule 20).
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import grpc
 
 from quorate.raft import messages as m
+from quorate.records.value import value
 from quorate.rpc import convert_raft as convert
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ REQUESTS_PER_STREAM_MAX: Final = 2
 _Waiting: TypeAlias = "tuple[ReplyToken, PendingAnswer[m.Response]]"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Refused:
     """Why a stream ends before its replica has closed it."""
 

@@ -6,7 +6,6 @@ One row a method, derived from its request: what that needs is the same at every
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -14,6 +13,7 @@ from quorate.api import admin, rights
 from quorate.api.rights import ALTER, DESCRIBE, Right
 from quorate.raft import messages as m
 from quorate.records.ids import NodeId
+from quorate.records.value import named_value
 from quorate.rpc.gen.admin.v1 import admin_pb2
 from quorate.rpc.gen.controller.v1 import controller_pb2
 from quorate.rpc.gen.raft.v1 import raft_pb2
@@ -79,7 +79,7 @@ def _fetching(request: Any, is_voter: IsVoter) -> str:  # noqa: ANN401 - of two 
     return "" if is_voter(NodeId(request.replica_id)) else _BY_OBSERVER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class MethodRow:
     """One row.
 

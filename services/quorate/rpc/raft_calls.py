@@ -5,13 +5,13 @@ One row a request. A Fetch is not among them: it has a stream, and its answer th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from google.protobuf.message_factory import GetMessageClass
 
 from quorate.raft import messages as m
+from quorate.records.value import value
 from quorate.rpc import convert_describe as describe
 from quorate.rpc import convert_membership as membership
 from quorate.rpc import convert_raft as raft
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _Convert: TypeAlias = "Callable[[Any], Any]"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RaftCall:
     """The method for a request, and its request and answer from and to protobuf."""
 

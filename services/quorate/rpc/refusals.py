@@ -6,7 +6,6 @@ Codes are for programs, reasons tell apart what has one code, words are for peop
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Never
 
 import grpc
@@ -16,6 +15,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from quorate.records.errors import ErrorCode
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ def status_of(error: ErrorCode) -> grpc.StatusCode:
     return _STATUS_BY_ERROR.get(error, _Code.INTERNAL)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CallRefusal:
     """Why a call is refused. `reason` is a word in capitals; metadata is for programs."""
 

@@ -12,11 +12,11 @@ import datetime as dt
 import logging
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import grpc
 
+from quorate.records.value import value
 from quorate.rpc.certificates import (
     CertificateError,
     ExpiryWatch,
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 POLL_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Material:
     """What the files held when they were last usable. `generation` rises with each change."""
 

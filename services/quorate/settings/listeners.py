@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from quorate.records.value import value
 from quorate.records.voters import Endpoint
 from quorate.settings.properties import ConfigError, parse_address
 from quorate.settings.tls import read_listener_tls
@@ -48,7 +48,7 @@ class SecurityProtocol(StrEnum):
         return self.endswith("SSL")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ListenerSettings:
     """One listener: what it speaks, where it is bound, and what others are told to call."""
 

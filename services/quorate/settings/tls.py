@@ -6,10 +6,11 @@ files themselves are read later: the user that formats a directory may not see t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from quorate.records.value import named_value
 from quorate.settings.properties import ConfigError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class ClientAuth(StrEnum):
     REQUIRED = "required"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class TlsSettings:
     """Paths of PEM files; "" is none.
 

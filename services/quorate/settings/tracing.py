@@ -6,9 +6,9 @@ so that people who trace other programs have nothing to learn; a key of ours com
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.records.value import named_value
 from quorate.settings.properties import ConfigError, parse_address
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _PORTS: Final = {"http": 4317, "https": 443}
 _ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class TracingSettings:
     """A collector of OTLP over gRPC; `https` means TLS. Ratios are from 0 to 1."""
 

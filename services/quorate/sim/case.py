@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from quorate.records.value import value
 from quorate.settings.numbers import whole_number
 from quorate.sim.deeds import KINDS
 from quorate.sim.deeds.asking import Add
@@ -60,7 +61,7 @@ class CaseError(ValueError):
     """A text is no case: the line, what is wrong there, and what is needed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Case:
     """A world and what is done to it; without `deeds` all that the seed draws."""
 

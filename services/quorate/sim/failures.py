@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import traceback
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.records.value import value
 from quorate.sim.invariants import ALL
 from quorate.sim.oracle import Violation
 
@@ -20,7 +20,7 @@ _DETAILS: Final = re.compile(r";|: node| \(")
 _NUMBERS: Final = re.compile(r"\[[^\]]*\]|\d+")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Failure:
     """`name` is that of an invariant, of another judge, or of an exception."""
 

@@ -6,9 +6,9 @@ lack most faults. The draw is the first line of a transcript.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from quorate.records.value import value
 from quorate.sim.disk import Survival
 from quorate.sim.fields import with_fields
 from quorate.sim.network import NetworkOptions, PartitionShape
@@ -86,7 +86,7 @@ def draw_options(random: Random) -> WorldOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Draw:
     """Draws through `random()` alone, so that a mix depends on nothing but its seed."""
 

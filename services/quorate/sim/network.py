@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from quorate.records.value import named_value, value
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from quorate.sim.fates import Fates
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class NetworkOptions:
     """Delays in microseconds, probabilities per message."""
 
@@ -29,7 +31,7 @@ class NetworkOptions:
     duplication_rate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PeerCaller:
     """Who waits for an answer: one call of one life of one node."""
 

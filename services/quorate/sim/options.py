@@ -8,14 +8,15 @@ first line of a transcript, in a case, and where settings are replaced (`sim/fie
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 
+from quorate.records.value import named_value
 from quorate.sim.disk import Survival
 from quorate.sim.fields import flat
 from quorate.sim.network import NetworkOptions, PartitionShape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class ReachOptions:
     """Who is found and reached, and when: partitions, other addresses, strangers, late messages.
 
@@ -34,7 +35,7 @@ class ReachOptions:
     late_ms: int = 3000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class PeerOptions:
     """Peers and clients that are broken, of another cluster, or up to something.
 
@@ -45,7 +46,7 @@ class PeerOptions:
     spoilt_answer_rate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class TimeoutOptions:
     """The timeouts of all controllers; 0 for the default, which goes with the others."""
 
@@ -57,7 +58,7 @@ class TimeoutOptions:
     session_timeout_ms: int = 9000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class DiskOptions:
     """How slow disks are, how they break, and what a power cut leaves on them.
 
@@ -81,7 +82,7 @@ class DiskOptions:
     wipe_every_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class ProcessOptions:
     """How processes and their machines end, stop for a while, or fall behind.
 
@@ -105,7 +106,7 @@ class ProcessOptions:
     unready_every_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class MembershipOptions:
     """How often operators change the quorum."""
 
@@ -115,7 +116,7 @@ class MembershipOptions:
     scale_every_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class FleetOptions:
     """The brokers, what lies on them, and what they do."""
 
@@ -127,7 +128,7 @@ class FleetOptions:
     oddities_every_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class ClientOptions:
     """What clients write and read."""
 
@@ -138,7 +139,7 @@ class ClientOptions:
     records_max: int = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class LogOptions:
     """In what pieces the log is written, fetched and kept, and what befalls its snapshots.
 
@@ -159,7 +160,7 @@ class LogOptions:
     aimed_snapshot_rate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class WorldOptions:
     """The shape of the quorum, how long faults last, and all the parts."""
 

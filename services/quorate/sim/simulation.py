@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from quorate.records.value import value
 from quorate.sim.case import Case
 from quorate.sim.chaos import Chaos
 from quorate.sim.failures import Failure
@@ -36,7 +36,7 @@ LINES: Final = 40
 ALL_LINES: Final = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SeedResult:
     """What became of one seed, or of a case; `failure` is None when nothing broke.
 

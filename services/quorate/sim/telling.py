@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api
 from quorate.raft.messages import VoteRequest
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ _MEASURES: Final = re.compile(r"\b(?:operation|life) \d+|\b\d+ (?:ms|of|keys|B)\
 _NUMBERS: Final = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Named:
     """What a violation names; without nodes it is about all of them."""
 

@@ -11,7 +11,6 @@ import io
 import json
 import re
 import tarfile
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from quorate.records.ids import (
@@ -23,6 +22,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
+from quorate.records.value import named_value, value
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.meta import MetaProperties
@@ -43,7 +43,7 @@ _NAME: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Manifest:
     """What a backup holds. `epoch` is the highest that was known, `end` that of the log.
 
@@ -58,7 +58,7 @@ class Manifest:
     is_committed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BackupPart:
     """Bytes of an open file, and what they are called in the backup."""
 
@@ -130,7 +130,7 @@ class _HashingReader:
 # --- reading --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CheckedBackup:
     """A backup that checks: its manifest, the digest of the whole file, the names of its files."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quorate.raft.log_state import NO_VOTERS
+from quorate.records.value import named_value
 
 if TYPE_CHECKING:
     from quorate.records.ids import ClusterId, DirectoryId, NodeId
     from quorate.records.voters import VoterSet
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class StorageConfig:
     """Whose directory it should be, and Kafka's `metadata.*` settings that storage needs.
 

@@ -13,7 +13,6 @@ damaged.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.crc import crc32c
@@ -27,6 +26,7 @@ from quorate.records.ids import (
     OffsetAndEpoch,
     ReplicaKey,
 )
+from quorate.records.value import value
 from quorate.storage.files import parent
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _CRC: Final = struct.Struct(">I")
 _BODY_BYTES: Final = SLOT_BYTES - _CRC.size
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FlushedEnd:
     """What was on the disk when the last acknowledgement was given.
 

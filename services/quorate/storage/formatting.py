@@ -5,9 +5,9 @@ meta.properties comes last: a directory that has it is formatted, whatever happe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from quorate.records.value import named_value
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.files import remove_durably, write_atomically
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _KRAFT_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Formatting:
     """What to write. `records` are the encoded bootstrap metadata, metadata.version first.
 

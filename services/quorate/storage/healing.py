@@ -10,7 +10,6 @@ that this voter knows all that it may have known.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from quorate.records.crc import crc32c
@@ -24,6 +23,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
+from quorate.records.value import value
 from quorate.storage.errors import START_ANEW, StorageError
 from quorate.storage.files import remove_durably, write_atomically
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _CHECKSUM = "checksum"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Healing:
     """`voters` is the set that was in force at the remembered end, as far as it is known."""
 

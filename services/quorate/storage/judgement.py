@@ -6,10 +6,10 @@ Pure: evidence goes in, a verdict comes out, nothing on the disk is touched (rul
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+from quorate.records.value import named_value, value
 from quorate.storage.log_scan import find_end_behind
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EMPTY = OffsetAndEpoch(epoch=Epoch(0), offset=Offset(0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Evidence:
     """What the directory holds. `snapshot` is the newest one that checks.
 
@@ -37,7 +37,7 @@ class Evidence:
     epoch_max: Epoch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Verdict:
     """What becomes of the log.
 

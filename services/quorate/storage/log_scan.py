@@ -17,6 +17,7 @@ from quorate.records.batch import CorruptBatchError
 from quorate.records.control import control_records
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
 from quorate.records.schema import SchemaError
+from quorate.records.value import value
 from quorate.storage.errors import StorageError
 from quorate.storage.scan import salvage_batches, scan_batches
 
@@ -33,7 +34,7 @@ RECORD_BYTES_MIN: Final = 7
 EPOCHS_AHEAD_MAX: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Problem:
     """The first place where the log does not hold together.
 

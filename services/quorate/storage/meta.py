@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.records.ids import ClusterId, DirectoryId, NodeId, format_uuid, parse_directory_id
+from quorate.records.value import value
 from quorate.settings.numbers import INT32_MAX, whole_number
 from quorate.storage.errors import StorageError
 from quorate.storage.files import write_atomically
@@ -24,7 +24,7 @@ _PROPERTY: Final = re.compile(r"\s*([^\s=:#!]+)\s*[=:]\s*(.*?)\s*")
 _COMMENTS: Final = ("#", "!")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MetaProperties:
     """The identity of a directory: its node, its cluster and its own id (KIP-853, KIP-858)."""
 

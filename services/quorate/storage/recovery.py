@@ -7,7 +7,6 @@ and 18 of docs/protocol.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quorate.raft.api import RecoveredState
@@ -24,6 +23,7 @@ from quorate.records.ids import (
     Offset,
     OffsetAndEpoch,
 )
+from quorate.records.value import value
 from quorate.storage import layout
 from quorate.storage.epoch_checkpoint import check_history, read_epochs
 from quorate.storage.errors import DamagedSnapshotError, StorageError
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from quorate.storage.log import MetadataLog
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Recovered:
     """A directory in use. `findings` says in words whatever was not as it should have been."""
 
@@ -62,7 +62,7 @@ class Recovered:
     is_damaged: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Examined:
     """What a directory is worth, nothing in it changed; `voters` were in force at its furthest end.
 

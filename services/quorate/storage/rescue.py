@@ -7,7 +7,7 @@ epoch with the new voter set; the new identity, meta.properties last; the plan b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import AppendToLog, ControlBatch, SaveElection
@@ -17,6 +17,7 @@ from quorate.raft.log_state import NO_VOTERS
 from quorate.raft.messages import ElectionState
 from quorate.records.control import KRaftVersion, KRaftVoters, LeaderChange
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch, ReplicaKey
+from quorate.records.value import value
 from quorate.storage import layout
 from quorate.storage.config import StorageConfig
 from quorate.storage.errors import StorageError
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _KRAFT_VERSION: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Survivor:
     """A directory that is left, as recovery judges it."""
 

@@ -9,7 +9,6 @@ nothing reads.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from quorate.records.ids import (
     format_uuid,
     parse_directory_id,
 )
+from quorate.records.value import named_value
 from quorate.records.voters import Endpoint, Voter, VoterSet
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
@@ -45,7 +45,7 @@ class RescueKind(Enum):
     RESTORE = "restore"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Witness:
     """A directory, or a backup, that was looked at: how far its log goes, and once went."""
 
@@ -56,7 +56,7 @@ class Witness:
     highest_end: OffsetAndEpoch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class RescuePlan:
     """A quorum of one in the place of one that is lost.
 

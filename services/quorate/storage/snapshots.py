@@ -7,7 +7,6 @@ them carry the epoch of the snapshot's id. A file is `.part` until it is whole a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import SnapshotInfo
@@ -21,6 +20,7 @@ from quorate.records.control import (
     control_records,
 )
 from quorate.records.schema import SchemaError
+from quorate.records.value import value
 from quorate.records.voters import KRAFT_VERSION_MAX
 from quorate.storage.errors import DamagedSnapshotError
 from quorate.storage.layout import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from quorate.storage.scan import FileBatch
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotSummary:
     """What the control records of a whole snapshot say; no voters at kraft.version 0."""
 
@@ -51,7 +51,7 @@ class SnapshotSummary:
     kraft_version: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotContent:
     """A snapshot in memory: the values of its data records, in order."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from prometheus_client import (
@@ -19,6 +18,7 @@ from prometheus_client.core import (
     HistogramMetricFamily,
 )
 
+from quorate.records.value import value
 from quorate.settings.ports import each_of
 from quorate.telemetry import logs, tracing
 from quorate.telemetry.histograms import Histogram
@@ -39,7 +39,7 @@ POLL_S: Final = 0.05
 Value: TypeAlias = float | Mapping[str, float] | Histogram
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Meter:
     """What a metric tells, and the label that it has beside those of its process."""
 
@@ -76,8 +76,8 @@ class Readings:
 
     def collect(self) -> Iterator[Metric]:
         """What prometheus_client calls for each scrape."""
-        for name, value in sorted(self._read().items()):
-            yield self._family(f"quorate_{name}", self._meters[name], value)
+        for name, read in sorted(self._read().items()):
+            yield self._family(f"quorate_{name}", self._meters[name], read)
 
     def _family(self, name: str, meter: Meter, value: Value) -> Metric:
         names, values = list(self._labels), list(self._labels.values())

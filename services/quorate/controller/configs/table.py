@@ -6,9 +6,10 @@ Brokers' are taken more loosely, because which ones exist is up to the brokers' 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
+
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +27,7 @@ class ConfigType(Enum):
     THROTTLE = "'*' or a list of partition:broker"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ConfigSpec:
     """What a value may be; `low` and `high` are inclusive, `choices` for choices and lists."""
 
@@ -157,14 +158,14 @@ def is_sensitive(name: str) -> bool:
 def topic_config_problem(entries: Iterable[tuple[str, str]]) -> str | None:
     """What is wrong with configurations of a topic, naming the key; None when all are fine."""
     seen: set[str] = set()
-    for name, value in entries:
+    for name, given in entries:
         if name in seen:
             return f"The configuration {name!r} occurs twice; give it once."
         seen.add(name)
         spec = TOPIC_CONFIGS.get(name)
         if spec is None:
             return f"There is no topic configuration {name!r}; check its spelling."
-        problem = spec.problem(value)
+        problem = spec.problem(given)
         if problem is not None:
-            return f"The value {value!r} of {name} is invalid; it must be {problem}."
+            return f"The value {given!r} of {name} is invalid; it must be {problem}."
     return None

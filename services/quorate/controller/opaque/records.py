@@ -7,12 +7,12 @@ snapshots as it came.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from quorate.controller.errors import UnsupportedMetadataVersionError
 from quorate.controller.slices import sorted_in_parts
 from quorate.records.metadata import RECORD_TYPES
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Group:
     """The records of one subject; one and the record that removes it have the same `key`."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
@@ -13,6 +12,7 @@ from quorate.pipeline.jobs.effective import effective, is_marker, marker_count
 from quorate.pipeline.jobs.log_rows import covered_ms, in_covered_time, is_snapshot, valid
 from quorate.pipeline.jobs.observing import figures_of
 from quorate.pipeline.jobs.payloads import column_of, typed
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Kept:
     """Rows that are kept, and the span of the log that they are from; None where it has no row."""
 

@@ -5,13 +5,13 @@ A condition is SQL as Spark has it, over all columns of the table, also those th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
 
 from quorate.pipeline.jobs.registry import PipelineError
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     import argparse
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Narrowing:
     """An empty field changes nothing; `order` has names to sort by, and whether each goes down."""
 

@@ -15,10 +15,10 @@ the source gives it, of one log unless the job says `reads_all_logs`. A job with
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.jobs.moments import moment
+from quorate.records.value import value
 from quorate.settings.numbers import INT64_MAX, whole_number
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class PipelineError(Exception):
     """The job cannot do what it was asked; the message names the option and the remedy."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class JobOption:
     """A flag of one job: `--flap-count`, the value of which is `values["flap_count"]`."""
 
@@ -46,7 +46,7 @@ class JobOption:
         return self.flag.removeprefix("--").replace("-", "_")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Job:
     """One question: `summary` is its line in the list, `description` what its own help says."""
 

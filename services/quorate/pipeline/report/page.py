@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.report.style import STYLE
 from quorate.pipeline.report.text import escaped, grouped, told
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Amount(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Table:
     """Rows of values under their headings; `row_count` is how many there would be in all."""
 
@@ -43,7 +43,7 @@ class Table:
     row_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Section:
     """A question: what it is, the plots (HTML), the tables, and the command that tells all."""
 
@@ -54,7 +54,7 @@ class Section:
     command: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HealthVerdict:
     """A judgement: `status` is `ok`, `warning`, `critical` or `unknown`.
 

@@ -6,10 +6,10 @@ that they have the same size on a phone, on a screen and on paper.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.report.text import escaped, grouped
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ _WIDTH_MIN: Final = 1.5
 _HEIGHT: Final = 100.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Span:
     """The time that a plot shows."""
 
@@ -34,7 +34,7 @@ class Span:
         return min(max((at - self.start).total_seconds() / whole, 0.0), 1.0) * WIDTH
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Interval:
     """An interval in a lane; `kind` is `good`, `bad` or `plain`, `title` is shown on pointing."""
 
@@ -44,7 +44,7 @@ class Interval:
     kind: str = "plain"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Lane:
     """A label and its intervals, of which later ones are drawn above earlier ones."""
 
@@ -52,7 +52,7 @@ class Lane:
     marks: tuple[Interval, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Bar:
     """A label, what is measured, and the measure in words."""
 
@@ -75,11 +75,11 @@ def lanes(
 
 def line(title: str, span: Span, points: Sequence[tuple[datetime, float]]) -> str:
     """A figure of a value over time, which holds until the next point."""
-    top = max((value for _, value in points), default=0.0) or 1.0
+    top = max((level for _, level in points), default=0.0) or 1.0
     path, height = [f"M0 {_HEIGHT}"], _HEIGHT
-    for at, value in points:
+    for at, level in points:
         x, below = span.place(at), height
-        height = _HEIGHT * (1 - value / top)
+        height = _HEIGHT * (1 - level / top)
         path.append(f"L{x:.1f} {below:.1f}L{x:.1f} {height:.1f}")
     path.append(f"L{WIDTH:.0f} {height:.1f}L{WIDTH:.0f} {_HEIGHT}Z")
     drawing = (

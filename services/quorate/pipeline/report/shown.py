@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
 from quorate.pipeline.report.text import grouped
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -19,7 +19,7 @@ LANES_MAX: Final = 40
 MARKS_MAX: Final = 400
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Shown:
     """The first rows of a table in some order, and how many it has."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+
+from quorate.records.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Damage:
     """Bytes that cannot be given as records, or that are not there at all.
 

@@ -15,6 +15,7 @@ from quorate.pipeline.source.damage import Damage, words_of
 from quorate.pipeline.source.options import OptionError
 from quorate.records.batch import HEADER_BYTES, CorruptBatchError, check_batch, read_header
 from quorate.records.control import SnapshotFooter, control_records
+from quorate.records.value import value
 from quorate.storage import layout
 from quorate.storage.errors import StorageError
 from quorate.storage.files import OsFileSystem
@@ -32,7 +33,7 @@ _FILE_URL: Final = "file://"
 _FOOTER_BYTES_MAX: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LogFile:
     """A segment: where it is, the offset in its name, its bytes when it was looked at."""
 
@@ -41,7 +42,7 @@ class LogFile:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotFile:
     """A whole snapshot, as far as its footer tells."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import struct
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from quorate.api.admin import AdminError
@@ -18,6 +17,7 @@ from quorate.client.log_reader import FetchedLog, LogReader
 from quorate.pipeline.source.options import OptionError
 from quorate.records.batch import check_batch, iter_batches, read_header
 from quorate.records.ids import Epoch, Offset, OffsetAndEpoch
+from quorate.records.value import value
 from quorate.rpc.channels import ChannelKind, open_tls
 from quorate.settings.properties import ConfigError, Settings
 from quorate.settings.property_files import read_properties
@@ -41,7 +41,7 @@ class QuorumError(RuntimeError):
     """The quorum gave no answer in time, or refused; the message says what was tried."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LogEnds:
     """What a quorum has: records from `start` up to, not including, `end`.
 

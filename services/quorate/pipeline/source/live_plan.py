@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.live import LogEnds, live_log
 from quorate.pipeline.source.options import AtOffset, AtTime, OptionError, SnapshotAt
 from quorate.pipeline.source.splits import Split
+from quorate.records.value import value
 from quorate.storage.layout import checkpoint_name
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 RANGE_OFFSETS: Final = 500_000
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class LiveRange:
     """Records from `low` up to, not including, `high`; or a whole snapshot, at its last offset."""
 

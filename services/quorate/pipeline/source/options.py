@@ -6,11 +6,11 @@ too: a misspelt one would otherwise be a filter that silently does nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.frame import COLUMNS, TYPED
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,28 +48,28 @@ class OptionError(ValueError):
     """An option of the source that cannot be; the sentence names it and what it may be."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AtOffset:
     """A place in the log: the record with this offset, or whichever comes next."""
 
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AtTime:
     """A place in the log: the first record with this timestamp or a later one."""
 
     timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SnapshotAt:
     """The newest whole snapshot that ends at or below a place."""
 
     place: AtOffset | AtTime
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Options:
     """What a reader was asked for.
 
@@ -106,10 +106,10 @@ class _Parser:
     def __init__(self, options: Mapping[str, str]) -> None:
         known = {name.lower(): name for name in _NAMES}
         self.given: dict[str, str] = {}
-        for name, value in options.items():
+        for name, given in options.items():
             if name.lower() not in known:
                 raise OptionError(f"{name}: there is no such option; there are {', '.join(_NAMES)}")
-            self.given[known[name.lower()]] = value.strip()
+            self.given[known[name.lower()]] = given.strip()
 
     def parse(self) -> Options:
         paths = tuple(

@@ -7,7 +7,6 @@ snapshot at or below the end, so that what is read is the state there and little
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.pipeline.source.committed import committed_end
@@ -16,6 +15,7 @@ from quorate.pipeline.source.directories import find_directories
 from quorate.pipeline.source.options import AtOffset, AtTime, SnapshotAt
 from quorate.pipeline.source.seeking import log_end, offset_at
 from quorate.pipeline.source.splits import Split, boundaries
+from quorate.records.value import value
 from quorate.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NO_END: Final = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReadingPlan:
     """What is to be read of one directory, and what was found that cannot be."""
 

@@ -7,10 +7,10 @@ missing between two parts is noticed by the reader of the first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.batch import BATCH_BYTES_MAX, HEADER_BYTES, CorruptBatchError, check_batch
+from quorate.records.value import value
 from quorate.storage.files import OsFileSystem
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _LENGTH_AT: Final = 8
 _LENGTH_END: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Split:
     """Bytes `start` to `end` of a file, whole batches as far as nothing is damaged.
 

@@ -6,7 +6,6 @@ frame have none: then a struct column needs no rearranging.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -26,6 +25,7 @@ from quorate.records.columns import read_columns
 from quorate.records.metadata import RECORD_TYPES
 from quorate.records.places import record_places, rows_at
 from quorate.records.schema import schema_of
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,7 +56,7 @@ _HAS_VERSION: Final = np.array(
 _COLUMNS_FROM: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Buffer:
     """Batches in one buffer, and where their records lie in it."""
 

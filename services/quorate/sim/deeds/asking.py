@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.messages import (
@@ -14,6 +13,7 @@ from quorate.raft.messages import (
     UpdateFeaturesRequest,
 )
 from quorate.records.ids import Millis
+from quorate.records.value import named_value
 from quorate.records.voters import Voter
 from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.stage import LEADER
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CHANGE_MS: Final = Millis(3000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Question(ABC):
     """`who` is asked, if it runs."""
 
@@ -47,7 +47,7 @@ class Question(ABC):
         return leader.ask(request)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Add(Question):
     """Add a node, with the disk that it has, to the voters.
 
@@ -76,7 +76,7 @@ class Add(Question):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class RemoveFromVoters(Question):
     """Remove the voter of that node id."""
 
@@ -94,7 +94,7 @@ class RemoveFromVoters(Question):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class ScaleAway(Question):
     """Remove a voter because its pod goes."""
 
@@ -110,7 +110,7 @@ class ScaleAway(Question):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class HandOverLeadership(Question):
     """Let another voter lead."""
 
@@ -122,7 +122,7 @@ class HandOverLeadership(Question):
         return None if voter is None else TransferLeadershipRequest(CLUSTER_ID, voter.key)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class GiveLeave(Question):
     """Give a voter leave to stop, when its turn has come."""
 
@@ -133,7 +133,7 @@ class GiveLeave(Question):
         return None if node is None else TakeLeaveRequest(CLUSTER_ID, node.key)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Upgrade(Question):
     """Go to kraft.version 1; where it is in force already, that is the answer."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.records.ids import DirectoryId
+from quorate.records.value import named_value
 from quorate.sim.disk import Survival
 from quorate.sim.hardware import FAULTS
 from quorate.sim.loop import MILLION
@@ -22,7 +22,7 @@ def _check_fault(fault: str) -> None:
         raise ValueError(f"fault {fault!r}: one of {', '.join(FAULTS)} is needed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class BreakDisk:
     """A disk is full, or fails, until somebody replaces the machine around it.
 
@@ -54,7 +54,7 @@ class BreakDisk:
         stage.world.schedule(self.for_us, repair)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Fail:
     """Calls to a disk fail for a while, and then no more: nothing is replaced or lost.
 
@@ -87,7 +87,7 @@ class Fail:
         stage.world.schedule(self.for_us, end)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Hang:
     """Flushes do not return for a while; what was to be flushed is not lost by that."""
 
@@ -110,7 +110,7 @@ class Hang:
         world.schedule(self.for_us, release)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Rot:
     """A bit flips in the flushed part of a log, or in a snapshot, under a process or without.
 
@@ -135,7 +135,7 @@ class Rot:
             at -= count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Wipe:
     """A node goes down and gets a new, empty disk, and with it a new directory id."""
 

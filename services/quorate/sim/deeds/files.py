@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.records.value import named_value
 from quorate.sim.ageing import FILES, SMALL_FILES, ageing, copy_of
 from quorate.sim.forgetting import election_in, may_forget
 from quorate.sim.loop import MILLION
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quorate.sim.stage import Deed, Stage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class RotSmall:
     """A bit flips in a small file, after `at_ppm` of its bytes.
 
@@ -66,7 +66,7 @@ class RotSmall:
         return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class PutBack:
     """A file is put back as it was `after_us` before, with the process down for `down_us`.
 

@@ -5,12 +5,12 @@ Which request it is follows from `salt` and from what the node has at that momen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quorate.controller.authorizer import Caller
 from quorate.controller.brokers.messages import BrokerHeartbeat
 from quorate.controller.configs.messages import IncrementalAlterConfigs
+from quorate.records.value import named_value
 from quorate.rpc import convert_controller as convert
 from quorate.sim.draws import Draws
 from quorate.sim.garbled_peers import garbled
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SOMEBODY: Final = Caller("User:somebody")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class AskPeerInVain:
     """A request of a peer or an operator that nobody may grant."""
 
@@ -45,7 +45,7 @@ class AskPeerInVain:
         node.receive(token, request)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class WriteInVain:
     """A request of a client or a broker that nobody may grant."""
 
@@ -65,7 +65,7 @@ class WriteInVain:
         node.application.ask(request, SOMEBODY, told)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class WriteGarbled:
     """A request of a client or a broker of which some fields say something else than they did.
 
@@ -91,7 +91,7 @@ class WriteGarbled:
         node.application.ask(request, SOMEBODY, _forget)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class AskGarbled:
     """A request of a peer of which some fields say something else than they did."""
 

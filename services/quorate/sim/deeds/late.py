@@ -5,7 +5,6 @@ They are held back until a later epoch has begun or a read waits, and then arriv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +18,7 @@ from quorate.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
+from quorate.records.value import named_value
 from quorate.sim.network import Hold
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _KINDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class HoldBack:
     """The next messages of a kind that a node sends arrive late, for `for_us` at the most.
 

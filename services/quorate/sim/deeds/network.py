@@ -6,7 +6,6 @@ with a certificate of this one names epochs that no election came to (rule 28).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +17,7 @@ from quorate.raft.messages import (
     VoteRequest,
 )
 from quorate.records.ids import Epoch, NodeId, OffsetAndEpoch, ReplicaKey
+from quorate.records.value import named_value
 from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.network import PartitionShape
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quorate.sim.stage import Deed, Stage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class SplitNetwork:
     """A partition in the place of the one before: `those` as `Network.split` has it."""
 
@@ -54,7 +54,7 @@ def _heal(stage: Stage) -> None:
         stage.world.network.heal()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class TakeOver:
     """Callers of this node reach a controller of another cluster for a while."""
 
@@ -77,7 +77,7 @@ class Claim(Enum):
     STANDS = "it wants a vote"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Lie:
     """Somebody who says that it is `liar` names an epoch to this node that cannot be."""
 
@@ -119,7 +119,7 @@ def _claim(node: SimulatedNode, liar: SimulatedNode, epoch: Epoch, claim: Claim)
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Move:
     """A process ends and starts again at another address, which only bootstrap names know."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft.api import StateMachineProgress
+from quorate.records.value import named_value
 from quorate.sim.disk import Survival
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quorate.sim.stage import Deed, Stage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Kill:
     """A process ends on the spot; another is started after `down_us`."""
 
@@ -29,7 +29,7 @@ class Kill:
             stage.start_later(node, self.down_us)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class LosePower:
     """A machine goes dark; of what was not flushed `survival` and draws of `salt` leave a part."""
 
@@ -46,7 +46,7 @@ class LosePower:
             stage.start_later(node, self.down_us)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Die:
     """A process dies before its so many-th step from now, an effect or a call to its disk.
 
@@ -76,7 +76,7 @@ class Die:
         stage.start_later(node, self.down_us)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Pause:
     """A process stands still for a while; its connections stay."""
 
@@ -99,7 +99,7 @@ class Pause:
         world.schedule(self.for_us, resume)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class Stop:
     """A graceful stop: the process hands over, then ends, and another is started."""
 
@@ -112,7 +112,7 @@ class Stop:
             stage.ask_to_stop(node)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class FallBehind:
     """A state machine is behind for a while (rule 11)."""
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quorate.records.value import named_value
 from quorate.sim.stage import LEADER
 
 if TYPE_CHECKING:
     from quorate.sim.stage import Deed, Stage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class WriteRecords:
     """A batch of operations at once."""
 
@@ -24,7 +24,7 @@ class WriteRecords:
             stage.clients.write(node, self.count)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class ReadCurrent:
     """A read that has to reflect all that any client knows."""
 
@@ -36,7 +36,7 @@ class ReadCurrent:
             stage.clients.read_current(node)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class ReadAny:
     """A read of what a node has."""
 

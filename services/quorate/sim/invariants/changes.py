@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import (
@@ -13,6 +12,7 @@ from quorate.raft.messages import (
     UpdateFeaturesRequest,
 )
 from quorate.records.errors import ErrorCode
+from quorate.records.value import value
 from quorate.sim.invariants.acknowledged import holders
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_sets import holds, ids
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quorate.sim.seen import SeenNode, SeenWorld
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Asked:
     """A request under way, and the set that was in force when it came."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quorate.raft.messages import TakeLeaveRequest
 from quorate.records.errors import ErrorCode
+from quorate.records.value import value
 from quorate.sim.invariants.invariant import Invariant
 from quorate.sim.invariants.voter_sets import holds, ids
 from quorate.sim.oracle import Violation
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quorate.sim.seen import SeenNode, SeenWorld
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Given:
     """A leave: who has it, in which life, of whom."""
 

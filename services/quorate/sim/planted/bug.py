@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
+
+from quorate.records.value import value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import ModuleType
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Patch:
     """One method or property of a class replaced, or one function where a module calls it."""
 
@@ -19,7 +21,7 @@ class Patch:
     replacement: Any
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Bug:
     """The swarm must catch it `within` that many seeds from 1 on.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
+from quorate.records.value import value
 from quorate.sim.draws import Draws
 from quorate.sim.week import scenario
 from quorate.sim.week.agenda import Agenda
@@ -33,7 +33,7 @@ _FILL_SHARE: Final = 0.01
 _LAST_DIES_MS: Final = 30 * MINUTE_MS
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Generated:
     """What came out: records of all kinds, and the last epoch."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from quorate.records.value import named_value
 
 SECOND_MS: Final = 1000
 MINUTE_MS: Final = 60 * SECOND_MS
@@ -21,7 +22,7 @@ _RECORDS_PER_TOPIC: Final = 600
 _TOPICS_MIN: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@named_value
 class WeekOptions:
     """Sizes of one week; bytes and counts have the meaning of Kafka's settings of these names.
 

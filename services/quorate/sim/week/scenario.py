@@ -10,9 +10,9 @@ and catch up, topics that come and go, is not listed here: `background.py` draws
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from quorate.records.value import value
 from quorate.sim.draws import Draws
 from quorate.sim.week.options import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 
@@ -32,7 +32,7 @@ _RESTART_EVERY_MS: Final = 3 * MINUTE_MS
 _EPOCHS_LOST: Final = ((0, 0.8), (1, 0.15), (2, 0.05))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Restart:
     """An orderly restart: the broker hands over, stops, and starts again `down_ms` later."""
 
@@ -40,7 +40,7 @@ class Restart:
     down_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Crash:
     """Processes that die at one moment: the controller hears of it when their sessions are over."""
 
@@ -48,7 +48,7 @@ class Crash:
     down_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Silence:
     """A broker that cannot reach the controllers for a while, and goes on where it was."""
 
@@ -56,12 +56,12 @@ class Silence:
     silent_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MetadataVersionRaised:
     """All brokers run the new release: the new metadata.version is finalised."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Election:
     """The leader resigns, or dies; then `gap_ms` without one, and elections that nobody won."""
 
@@ -70,40 +70,40 @@ class Election:
     epochs_lost: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoterAdded:
     """A new controller has caught up as an observer and becomes a voter."""
 
     node: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoterRemoved:
     node: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DiskReplaced:
     """A controller lost its disk: the old voter goes, the node comes back with an empty one."""
 
     node: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class VoterMoved:
     """A controller is reached at another address from here on."""
 
     node: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PartitionsMoved:
     """Somebody moves a few topics to other brokers."""
 
     topics: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BrokerDrained:
     """All replicas of a broker are moved away; `stop_after_ms` later it stops and is taken out."""
 
@@ -111,14 +111,14 @@ class BrokerDrained:
     stop_after_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BrokerAdded:
     """A broker of a new id comes, and is given some of the load."""
 
     broker: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RightsTakenBack:
     """Somebody leaves, whose ACLs, quotas, credentials and tokens go."""
 
@@ -140,7 +140,7 @@ Incident: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Planned:
     """`at_ms` counts from the beginning of the week."""
 
@@ -148,7 +148,7 @@ class Planned:
     incident: Incident
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Controllers:
     """Who votes: `first` at the beginning, in `last` at the end.
 
