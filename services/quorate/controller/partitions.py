@@ -12,9 +12,18 @@ NO_LEADER: Final = -1
 RECOVERED: Final = 0
 RECOVERING: Final = 1
 
-UNASSIGNED_DIR: Final = DirectoryId(ZERO_UUID)
-LOST_DIR: Final = DirectoryId(bytes(15) + b"\x01")
-MIGRATING_DIR: Final = DirectoryId(bytes(15) + b"\x02")
+# Where a replica lies that nobody has told yet, that its broker has to choose, and that is lost.
+MIGRATING_DIR: Final = DirectoryId(ZERO_UUID)
+UNASSIGNED_DIR: Final = DirectoryId(bytes(15) + b"\x01")
+LOST_DIR: Final = DirectoryId(bytes(15) + b"\x02")
+# Kafka keeps ids below this one, as signed numbers in the second half, for more of them.
+_RESERVED_MAX: Final = 100
+
+
+def is_reserved(uuid: bytes) -> bool:
+    """Whether this id names no directory of a disk, now or in a later Kafka."""
+    half = len(uuid) // 2
+    return not any(uuid[:half]) and int.from_bytes(uuid[half:], signed=True) < _RESERVED_MAX
 
 
 @named_value

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from quorate.controller.partitions import (
     LOST_DIR,
     MIGRATING_DIR,
@@ -9,6 +11,7 @@ from quorate.controller.partitions import (
     NO_SELDOM,
     UNASSIGNED_DIR,
     Partition,
+    is_reserved,
     seldom_of,
 )
 from quorate.records.ids import format_uuid
@@ -29,8 +32,17 @@ def test_what_a_partition_seldom_has_is_told_apart() -> None:
 
 
 def test_reserved_directories_have_kafkas_names() -> None:
-    assert [format_uuid(one) for one in (UNASSIGNED_DIR, LOST_DIR, MIGRATING_DIR)] == [
+    assert [format_uuid(one) for one in (MIGRATING_DIR, UNASSIGNED_DIR, LOST_DIR)] == [
         "AAAAAAAAAAAAAAAAAAAAAA",
         "AAAAAAAAAAAAAAAAAAAAAQ",
         "AAAAAAAAAAAAAAAAAAAAAg",
     ]
+
+
+@pytest.mark.parametrize(
+    ("high", "low", "is_kept"),
+    [(0, 0, True), (0, 99, True), (0, -1, True), (0, 100, False), (1, 0, False), (-1, 5, False)],
+)
+def test_ids_below_a_hundred_name_no_disk(high: int, low: int, *, is_kept: bool) -> None:
+    uuid = high.to_bytes(8, signed=True) + low.to_bytes(8, signed=True)
+    assert is_reserved(uuid) is is_kept

@@ -14,7 +14,7 @@ from quorate.controller.features.levels import (
     metadata_version,
     registration_problem,
 )
-from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR
+from quorate.controller.partitions import is_reserved
 from quorate.controller.settling import settle
 from quorate.records.errors import ErrorCode
 from quorate.records.ids import UUID_BYTES, ZERO_UUID, DirectoryId, format_uuid
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from quorate.controller.brokers.image import Broker
     from quorate.controller.brokers.messages import RegisterBroker, UnregisterBroker
 
-_RESERVED_DIRS = (UNASSIGNED_DIR, LOST_DIR, MIGRATING_DIR)
 _PORT_MAX: Final = 65_535
 # PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL.
 _SECURITY_PROTOCOL_MAX: Final = 3
@@ -221,7 +220,7 @@ def _directories_problem(context: Context, request: RegisterBroker) -> str | Non
     if len(log_dirs) < len(request.log_dirs):
         return "A log directory occurs twice; name the id of each once."
     for directory in request.log_dirs:
-        if directory in _RESERVED_DIRS:
+        if is_reserved(directory):
             return f"The log directory id {format_uuid(directory)} is reserved; draw another."
     holders = context.view.brokers.holders
     for directory in request.log_dirs:

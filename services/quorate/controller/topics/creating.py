@@ -13,7 +13,7 @@ from quorate.controller.decision import Context, Outcome, Proposal, too_large
 from quorate.controller.errors import RefusedError
 from quorate.controller.features.levels import metadata_version
 from quorate.controller.partition_records import partition_record
-from quorate.controller.partitions import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR, Partition
+from quorate.controller.partitions import MIGRATING_DIR, UNASSIGNED_DIR, Partition, is_reserved
 from quorate.controller.placement import place
 from quorate.controller.topics.messages import (
     USE_DEFAULT,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 # Partitions that are placed and encoded between two pauses: about a millisecond.
 SLICE_PARTITIONS: Final = 32
-_RESERVED_IDS: tuple[bytes, ...] = (UNASSIGNED_DIR, LOST_DIR, MIGRATING_DIR)
 
 
 class _Creation:
@@ -125,7 +124,7 @@ class _Creation:
             topic_id = self._settings.new_topic_id()
             if (
                 topic_id not in self._topics.by_id
-                and topic_id not in _RESERVED_IDS
+                and not is_reserved(topic_id)
                 and not format_uuid(topic_id).startswith("-")
             ):
                 return topic_id

@@ -287,7 +287,7 @@ def test_a_new_incarnation_leads_nothing_of_what_the_old_one_led(
         (
             {"log_dirs": (LOST_DIR,)},
             ErrorCode.INVALID_REGISTRATION,
-            "The log directory id AAAAAAAAAAAAAAAAAAAAAQ is reserved; draw another.",
+            "The log directory id AAAAAAAAAAAAAAAAAAAAAg is reserved; draw another.",
         ),
         (
             {"log_dirs": (uuid(1), uuid(502))},
