@@ -128,7 +128,9 @@ class Elections:
             role.promised_until.pop(call.to, None)
             if response.vote_granted:
                 role.promised_until[call.to] = r.timers.after(self.promises.part(PROMISE_SHARE))
-            again = r.timers.after(self.promises.part(ASK_SHARE))
+            # Counted from the request: else a promise would end before it is renewed where the way
+            # there and back takes as long as the wait.
+            again = Millis(call.sent_ms + self.promises.part(ASK_SHARE))
             r.calls.back_off(CallKind.VOTE, call.to, again)
             self._let_lapse(role)
         self._count(role)

@@ -127,11 +127,20 @@ def test_all_are_asked_again_soon_while_a_round_lasts() -> None:
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     cores.answer(core, asked[1][0], cores.refused(core), now_ms=1501)
     update = cores.answer(core, asked[3][0], cores.granted(0), now_ms=1501)
-    assert update.wake_at_ms == 1501 + cores.part_of_election_timeout(ASK_SHARE)
+    assert update.wake_at_ms == 1500 + cores.part_of_election_timeout(ASK_SHARE)
     again = cores.calls(core.step(api.TimerFired(), update.wake_at_ms))
     assert {node: request for node, (_, request) in again.items()} == {
         node: asked[node][1] for node in (1, 3)
     }
+
+
+def test_who_answers_late_is_asked_again_at_once() -> None:
+    """A promise lasts twice as long as the wait: with the way there and back on top it would end."""
+    core = cores.unattached(2, 1, 2, 3, 4)
+    asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
+    late = 1500 + cores.part_of_election_timeout(ASK_SHARE)
+    again = cores.calls(cores.answer(core, asked[3][0], cores.granted(0), now_ms=late))
+    assert {node: request for node, (_, request) in again.items()} == {3: asked[3][1]}
 
 
 @pytest.mark.parametrize("epoch", [0, 1], ids=["pre-vote", "vote"])
@@ -189,7 +198,7 @@ def test_a_round_that_only_rivals_spoil_goes_on() -> None:
     cores.ask(core, cores.vote(2, 3, 0, cores.end(0, 0), pre_vote=True), now_ms=1501)
     for node in (1, 2):
         update = cores.answer(core, asked[node][0], cores.refused(core), now_ms=1502)
-    expect(update, wake_at_ms=1502 + cores.part_of_election_timeout(ASK_SHARE))
+    expect(update, wake_at_ms=1500 + cores.part_of_election_timeout(ASK_SHARE))
     again = cores.calls(core.step(api.TimerFired(), Millis(1600)))
     cores.answer(core, again[1][0], cores.granted(0), now_ms=1601)
     assert told(core).role == "candidate"
