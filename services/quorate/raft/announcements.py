@@ -120,10 +120,20 @@ class Announcements:
                 retry = r.timers.after(self._retry_ms)
                 role.begin_epoch_deadline = min(role.begin_epoch_deadline, retry)
             return
-        topic = f"{call.to} answers BeginQuorumEpoch"
-        if is_told:
+        self._hear_answer(call, response)
+
+    def _hear_answer(
+        self, call: Call, response: BeginQuorumEpochResponse | EndQuorumEpochResponse
+    ) -> None:
+        """Tell of a refusal, and follow whom the answer names.
+
+        Of a later epoch it is news, and the change of role tells it.
+        """
+        r = self.r
+        topic = f"{call.to} answers {call.kind.value}"
+        if response.error is ErrorCode.NONE:
             r.out.forget(topic)
-        else:
+        elif response.leader.epoch <= r.epoch:
             error = response.error.name
             text = f"{topic} with {error}"
             r.out.tell(NoteKind.REFUSED_BY_PEER, topic, text, peer=call.to, error=error)
@@ -160,15 +170,15 @@ class Announcements:
         role = r.role
         if not isinstance(role, Resigned) or call.epoch != r.epoch:
             return
-        if isinstance(response, CallFailure) or r.is_stopping:
+        is_told = not isinstance(response, CallFailure) and response.error is ErrorCode.NONE
+        if is_told and not r.is_stopping:
+            role.unacknowledged.pop(call.to, None)
+        else:
             # A leader that waits for a successor to stop asks on: all others may be stopping, too.
             backoff = r.config.retry_backoff_ms * 5
             r.calls.back_off(CallKind.END_QUORUM_EPOCH, call.to, r.timers.after(backoff))
-        if isinstance(response, CallFailure):
-            return
-        if not r.is_stopping:
-            role.unacknowledged.pop(call.to, None)
-        self.learning.learn(response.leader, f"answer of {call.to}")
+        if not isinstance(response, CallFailure):
+            self._hear_answer(call, response)
 
     def add_deadlines(self, due: list[Millis]) -> None:
         """When a voter that has not answered is told once more that nobody leads."""
@@ -234,6 +244,13 @@ class Announcements:
             return ErrorCode.FENCED_LEADER_EPOCH
         known = r.election.leader_id
         if request.leader_id < 0:
+            return ErrorCode.INVALID_REQUEST
+        leads = isinstance(r.role, Leader) and request.leader_epoch == r.epoch
+        if request.leader_id == r.node_id and not leads:
+            # A request of its own that went astray, or another process with its node id.
+            epoch = request.leader_epoch
+            said = f"this replica is said to lead epoch {epoch}: not believed"
+            r.out.note(NoteKind.NOT_BELIEVED, said, peer=r.node_id, claimed_epoch=epoch)
             return ErrorCode.INVALID_REQUEST
         if request.leader_epoch == r.epoch and known is not None and known != request.leader_id:
             text = r.contradictions.add_second_leader(request.leader_id, known, r.epoch)

@@ -92,6 +92,22 @@ def test_an_older_epoch_and_a_rival_of_the_same_epoch_are_refused() -> None:
     assert (old.error, rival.error) == (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_REQUEST)
 
 
+def test_nobody_else_leads_as_this_replica() -> None:
+    """What is answered without an error counts as an acknowledgement."""
+    core = cores.follower(2, leader_id=1, epoch=3)
+    for epoch in (3, 4):
+        (begin,) = cores.replies(cores.begin(core, 2, epoch, now_ms=2))
+        assert isinstance(begin, m.BeginQuorumEpochResponse)
+        assert begin.error is ErrorCode.INVALID_REQUEST
+        end = m.EndQuorumEpochRequest(cores.CLUSTER, NodeId(2), Epoch(epoch), ())
+        update = cores.ask(core, end, now_ms=3)
+        (answer,) = cores.replies(update)
+        assert isinstance(answer, m.EndQuorumEpochResponse)
+        assert answer.error is ErrorCode.INVALID_REQUEST
+        assert cores.said(update) == [f"this replica is said to lead epoch {epoch}: not believed"]
+    assert told(core).epoch == 3
+
+
 def ended(core: object, *preferred: ReplicaKey) -> api.Update:
     request = m.EndQuorumEpochRequest(cores.CLUSTER, NodeId(1), Epoch(1), preferred)
     return cores.ask(core, request, now_ms=10)  # type: ignore[arg-type]
@@ -148,6 +164,19 @@ def test_a_resigned_leader_tells_every_voter_until_each_has_acknowledged() -> No
     cores.answer(core, told[3][0], api.CallFailure.TIMED_OUT, now_ms=2003)
     again = cores.calls(core.step(api.TimerFired(), Millis(2103)))
     assert sorted(again) == [3]
+
+
+def test_a_refusal_is_no_acknowledgement_of_the_end() -> None:
+    core = cores.leader()
+    update = core.step(api.ResignRequested("the disk is full"), Millis(2001))
+    info = m.LeaderInfo(NodeId(1), Epoch(1), ())
+    said = []
+    for now_ms in (2002, 2203):
+        refusal = m.EndQuorumEpochResponse(ErrorCode.INVALID_REQUEST, info)
+        said += cores.said(cores.answer(core, cores.calls(update)[2][0], refusal, now_ms=now_ms))
+        update = core.step(api.TimerFired(), Millis(now_ms + 100))
+        assert 2 in cores.calls(update)
+    assert said == ["2 answers EndQuorumEpoch with INVALID_REQUEST"]
 
 
 def test_a_voter_that_does_not_answer_is_told_once_more_of_the_end() -> None:
