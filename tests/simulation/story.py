@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from quorate.raft import api, messages
-from quorate.raft.api import ShutdownRequested
 from quorate.records.ids import DirectoryId, Millis, NodeId
 from quorate.sim.configuring import CLUSTER_ID
 from quorate.sim.disk import Survival
@@ -297,7 +296,7 @@ class Story:
 
     def do_stop(self, given: dict[str, str]) -> None:
         """`stop N`: ask a process to hand over and end."""
-        self.node(given).deliver(ShutdownRequested(Millis(5000)))
+        self.node(given).shut_down(Millis(5000))
 
     def do_wipe(self, given: dict[str, str]) -> None:
         replace_disk(

@@ -137,6 +137,10 @@ class Process:
         """Something happens: a turn of the loop, once it has one."""
         self.host.loop.run(self.driver.deliver, work)
 
+    def shut_down(self, timeout_ms: Millis) -> None:
+        """Asked to stop: a turn of the loop, once it has one."""
+        self.host.loop.run(self.driver.shut_down, timeout_ms)
+
     # --- callers ----------------------------------------------------------------------------------
 
     def receive(self, token: ReplyToken, request: Request) -> None:

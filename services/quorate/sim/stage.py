@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from quorate.raft.api import ShutdownRequested, StateMachineProgress
+from quorate.raft.api import StateMachineProgress
 from quorate.records.ids import Millis, NodeId
 from quorate.sim.clients import Clients
 from quorate.sim.configuring import is_lost
@@ -116,7 +116,7 @@ class Stage:
     def ask_to_stop(self, node: SimulatedNode) -> None:
         """It has its time to hand over, and is started again when it has ended."""
         incarnation = self._stopping[node.node_id] = node.incarnation
-        node.deliver(ShutdownRequested(SHUTDOWN_MS))
+        node.shut_down(SHUTDOWN_MS)
 
         def insist() -> None:
             if node.incarnation == incarnation:

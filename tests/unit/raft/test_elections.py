@@ -135,7 +135,7 @@ def test_all_are_asked_again_soon_while_a_round_lasts() -> None:
 
 
 def test_who_answers_late_is_asked_again_at_once() -> None:
-    """A promise lasts twice as long as the wait: with the way there and back on top it would end."""
+    """A promise lasts for two such waits, and not for two and the way there and back."""
     core = cores.unattached(2, 1, 2, 3, 4)
     asked = cores.calls(core.step(api.TimerFired(), Millis(1500)))
     late = 1500 + cores.part_of_election_timeout(ASK_SHARE)

@@ -46,7 +46,9 @@ def test_what_a_seed_drew_is_done_again_where_it_is_written_down(seed: int) -> N
     case = written_down(drawn, ran.done, "")
     other = World(seed, case.options, keep=0)
     assert play(case, other).done == ran.done
-    assert other.oracle.acknowledged == world.oracle.acknowledged
+    # Of two writes in one instant either may come first.
+    assert other.oracle.acknowledged.keys() == world.oracle.acknowledged.keys()
+    assert other.oracle.ends == world.oracle.ends
 
 
 def test_what_was_found_when_time_is_up_has_to_do() -> None:

@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 
 class _Well(NamedTuple):
-    """Since when a node is well: in this life, without a fault since."""
+    """Since when a node is well: in this life, without a fault, with this voter set in force.
+
+    One that cuts a change off its log needs the votes of another majority from then on.
+    """
 
     incarnation: int
     troubles: int
+    voters: VoterSet
     since_us: int
 
 
@@ -93,11 +97,13 @@ class MajoritiesHaveLeaders(Invariant):
 
     def _note_nodes(self, now_us: int) -> None:
         for node in self.world.nodes.values():
-            known = self._well.get(node.node_id)
             if not node.is_well:
                 self._well.pop(node.node_id, None)
-            elif known is None or known[:2] != (node.incarnation, node.troubles):
-                self._well[node.node_id] = _Well(node.incarnation, node.troubles, now_us)
+                continue
+            known = self._well.get(node.node_id)
+            state = node.incarnation, node.troubles, node.log.voters
+            if known is None or known[:3] != state:
+                self._well[node.node_id] = _Well(*state, now_us)
 
     def _note_links(self, now_us: int) -> None:
         """Both directions; a link that was cut since the last look begins anew."""
