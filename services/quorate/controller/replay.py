@@ -38,6 +38,11 @@ def _ignore(_delta: MetadataDelta, _record: NoOpRecord) -> None:
     """A NoOpRecord only moves the end of the log."""
 
 
+def _refuse(_delta: MetadataDelta, _record: MetadataRecord) -> None:
+    """Transactions are the replayer's, and a snapshot is never taken within one."""
+    raise ReplayError("a snapshot holds no part of a transaction")
+
+
 _REPLAY: Final[Mapping[type, Replay]] = {
     NoOpRecord: _ignore,
     **{kind: replay for subject in SUBJECTS for kind, replay in subject.replay.items()},
@@ -59,14 +64,15 @@ _BY_ITSELF: Final = frozenset(
 def replay_record(delta: MetadataDelta, record: MetadataRecord, offset: Offset) -> None:
     """Work one record into a delta; transactions are the replayer's.
 
-    Raises ReplayError, with offset and type, for a record that contradicts the state.
+    Raises ReplayError, with offset and type, for a record that contradicts the state, and for a
+    mark of a transaction.
     """
     kind = type(record)
     try:
         if kind in _AT:
             _AT[kind](delta, record, offset)
         else:
-            _REPLAY[kind](delta, record)
+            _REPLAY.get(kind, _refuse)(delta, record)
     except ReplayError as error:
         raise _named(error, record, offset) from error
 

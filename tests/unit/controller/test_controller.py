@@ -263,7 +263,7 @@ def test_losing_leadership_drops_what_was_not_committed(cluster: Cluster) -> Non
     controller.deactivate()
     assert (controller.is_active, controller.epoch) == (False, None)
     assert controller.image is before
-    replay(controller, [FeatureLevelRecord(name="x", feature_level=1)])
+    replay(controller, [FeatureLevelRecord(name="group.version", feature_level=1)])
     assert controller.end_offset == lost.base_offset + 1
     decision = activate(controller, epoch=2)
     assert decision.base_offset == lost.base_offset + 1

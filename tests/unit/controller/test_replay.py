@@ -6,8 +6,8 @@ import pytest
 from immutables import Map
 
 from quorate.controller.errors import ReplayError, UnsupportedMetadataVersionError
-from quorate.controller.image import LOG_BEGIN, LogPosition, MetadataImage
-from quorate.controller.replay import Replayer
+from quorate.controller.image import LOG_BEGIN, LogPosition, MetadataDelta, MetadataImage
+from quorate.controller.replay import Replayer, replay_record
 from quorate.records.ids import Epoch, Offset, TopicId
 from quorate.records.metadata import (
     AbortTransactionRecord,
@@ -24,8 +24,20 @@ if TYPE_CHECKING:
 BEGIN, END, ABORT = BeginTransactionRecord(), EndTransactionRecord(), AbortTransactionRecord()
 
 
-def feature(name: str) -> FeatureLevelRecord:
-    return FeatureLevelRecord(name=name, feature_level=1)
+NAMES = {
+    "a": "eligible.leader.replicas.version",
+    "b": "group.version",
+    "c": "share.version",
+    "d": "streams.version",
+}
+
+
+def feature(letter: str) -> FeatureLevelRecord:
+    return FeatureLevelRecord(name=NAMES[letter], feature_level=1)
+
+
+def finalised(letters: str) -> Map[str, int]:
+    return Map({NAMES[letter]: 1 for letter in letters})
 
 
 def position(end_offset: int) -> LogPosition:
@@ -46,7 +58,7 @@ def add(replayer: Replayer, batch: list[MetadataRecord]) -> None:
 
 def test_batches_follow_one_another() -> None:
     replayer = replayed([feature("a")], [NoOpRecord(), feature("b")])
-    assert replayer.image == MetadataImage(position=position(3), features=Map(a=1, b=1))
+    assert replayer.image == MetadataImage(position=position(3), features=finalised("ab"))
     with pytest.raises(ReplayError, match="a batch at offset 4 cannot follow on 3"):
         replayer.replay([NoOpRecord()], base_offset=Offset(4), position=position(5))
 
@@ -54,7 +66,7 @@ def test_batches_follow_one_another() -> None:
 def test_a_control_batch_moves_the_end_only() -> None:
     replayer = replayed([feature("a")])
     replayer.replay([], base_offset=Offset(1), position=position(4))
-    assert replayer.image == MetadataImage(position=position(4), features=Map(a=1))
+    assert replayer.image == MetadataImage(position=position(4), features=finalised("a"))
 
 
 def test_a_record_that_contradicts_the_state_is_named_with_its_offset() -> None:
@@ -79,35 +91,35 @@ def test_a_transaction_becomes_visible_at_its_end() -> None:
     replayer = replayed([feature("a"), BEGIN, feature("b")])
     assert replayer.is_in_transaction
     before = LogPosition(Offset(1), Epoch(3), timestamp_ms=30)
-    assert replayer.image == MetadataImage(position=before, features=Map(a=1))
+    assert replayer.image == MetadataImage(position=before, features=finalised("a"))
     assert replayer.end_offset == 3
     add(replayer, [feature("c")])
     assert replayer.image.position.end_offset == 1
     add(replayer, [END, feature("d")])
     assert not replayer.is_in_transaction
-    assert replayer.image == MetadataImage(position=position(6), features=Map(a=1, b=1, c=1, d=1))
+    assert replayer.image == MetadataImage(position=position(6), features=finalised("abcd"))
 
 
 def test_an_aborted_transaction_never_happened() -> None:
     replayer = replayed([feature("a"), BEGIN, feature("b")], [feature("c"), ABORT, feature("d")])
-    assert replayer.image == MetadataImage(position=position(6), features=Map(a=1, d=1))
+    assert replayer.image == MetadataImage(position=position(6), features=finalised("ad"))
     assert not replayer.is_in_transaction
 
 
 @pytest.mark.parametrize(
-    ("batch", "names"),
+    ("batch", "letters"),
     [
-        ([BEGIN, feature("a"), END], ["a"]),
-        ([BEGIN, feature("a"), ABORT], []),
-        ([BEGIN, feature("a"), END, BEGIN, feature("b"), ABORT, feature("c")], ["a", "c"]),
-        ([BEGIN, feature("a"), ABORT, BEGIN, feature("b"), END], ["b"]),
+        ([BEGIN, feature("a"), END], "a"),
+        ([BEGIN, feature("a"), ABORT], ""),
+        ([BEGIN, feature("a"), END, BEGIN, feature("b"), ABORT, feature("c")], "ac"),
+        ([BEGIN, feature("a"), ABORT, BEGIN, feature("b"), END], "b"),
     ],
 )
 def test_transactions_may_begin_and_end_within_a_batch(
-    batch: list[MetadataRecord], names: list[str]
+    batch: list[MetadataRecord], letters: str
 ) -> None:
     replayer = replayed(batch)
-    expected = MetadataImage(position=position(len(batch)), features=Map(dict.fromkeys(names, 1)))
+    expected = MetadataImage(position=position(len(batch)), features=finalised(letters))
     assert replayer.image == expected
 
 
@@ -125,9 +137,16 @@ def test_a_failed_batch_leaves_an_open_transaction_as_it_was() -> None:
         add(replayer, [END, END])
     assert replayer.is_in_transaction
     add(replayer, [END])
-    assert replayer.image.features == Map(a=1)
+    assert replayer.image.features == finalised("a")
 
 
 def test_nothing_was_replayed_at_the_begin_of_the_log() -> None:
     replayer = Replayer(MetadataImage())
     assert (replayer.image.position, replayer.end_offset) == (LOG_BEGIN, 0)
+
+
+@pytest.mark.parametrize("mark", [BEGIN, END, ABORT])
+def test_a_snapshot_holds_no_part_of_a_transaction(mark: MetadataRecord) -> None:
+    name = type(mark).__name__
+    with pytest.raises(ReplayError, match=f"{name} at offset 0: a snapshot holds no part of a"):
+        replay_record(MetadataDelta(MetadataImage()), mark, Offset(0))

@@ -143,7 +143,9 @@ def _choices(
 ALWAYS: list[Callable[[], st.SearchStrategy[Any]]] = [
     lambda: st.just(NoOpRecord()),
     lambda: st.builds(
-        FeatureLevelRecord, name=st.sampled_from(["x", "y"]), feature_level=st.integers(0, 2)
+        FeatureLevelRecord,
+        name=st.sampled_from(["group.version", "share.version"]),
+        feature_level=st.integers(0, 1),
     ),
     lambda: st.builds(
         ConfigRecord,
@@ -252,7 +254,7 @@ def test_records_come_in_kafkas_order(cluster: Cluster) -> None:
     image = cluster.image
     extra = replay(
         [
-            FeatureLevelRecord(name="a.feature", feature_level=2),
+            FeatureLevelRecord(name="group.version", feature_level=1),
             _acl(1),
             _controller(1),
             UnknownRecord(99, 0, b"x"),
@@ -265,7 +267,7 @@ def test_records_come_in_kafkas_order(cluster: Cluster) -> None:
     ]
     assert shown == [
         ("FeatureLevelRecord", "metadata.version"),
-        ("FeatureLevelRecord", "a.feature"),
+        ("FeatureLevelRecord", "group.version"),
         *[("RegisterBrokerRecord", None)] * 3,
         ("RegisterControllerRecord", None),
         ("TopicRecord", "a"),

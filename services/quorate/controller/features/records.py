@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quorate.controller.errors import UnsupportedMetadataVersionError
-from quorate.controller.features.levels import METADATA_VERSION
-from quorate.records.metadata import (
-    METADATA_VERSION_LATEST,
-    METADATA_VERSION_MIN,
-    FeatureLevelRecord,
-)
+from quorate.controller.features.levels import METADATA_VERSION, SUPPORTED_FEATURES
+from quorate.records.metadata import FeatureLevelRecord
+from quorate.records.voters import KRAFT_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from quorate.controller.image import MetadataDelta, MetadataImage
 
+_RANGES: Final = {
+    known.name: range(known.min_level, known.max_level + 1) for known in SUPPORTED_FEATURES
+}
+# Zero takes any other feature back.
+_UNKNOWN: Final = range(1)
+
 
 def replay_feature_level(delta: MetadataDelta, record: FeatureLevelRecord) -> None:
-    """Finalise a level; zero takes the feature back.
+    """Finalise a level; zero takes the feature back. The voters record has kraft.version.
 
-    Raises UnsupportedMetadataVersionError for a metadata.version that this release cannot read.
+    Raises UnsupportedMetadataVersionError for a level that this release cannot live with.
     """
-    level = record.feature_level
-    if record.name == METADATA_VERSION and not (
-        METADATA_VERSION_MIN <= level <= METADATA_VERSION_LATEST
-    ):
+    name, level = record.name, record.feature_level
+    if name == KRAFT_VERSION:
+        return
+    known = _RANGES.get(name, _UNKNOWN)
+    if level not in known:
         raise UnsupportedMetadataVersionError(
-            f"the log sets metadata.version to {level}, and this release knows"
-            f" {METADATA_VERSION_MIN} to {METADATA_VERSION_LATEST}; run a release that knows it"
+            f"the log sets {name} to {level}, and this release knows"
+            f" {known[0]} to {known[-1]}; run a release that knows it"
         )
     if level:
-        delta.features = delta.features.set(record.name, level)
-    elif record.name in delta.features:
-        delta.features = delta.features.delete(record.name)
+        delta.features = delta.features.set(name, level)
+    elif name in delta.features:
+        delta.features = delta.features.delete(name)
 
 
 def feature_records(image: MetadataImage) -> Iterator[FeatureLevelRecord]:
