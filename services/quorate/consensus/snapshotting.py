@@ -20,6 +20,7 @@ from quorate.controller.snapshot import SnapshotLoader, snapshot_slices
 from quorate.raft.api import CheckSnapshot, Event, SnapshotStored
 from quorate.records.ids import Offset, OffsetAndEpoch
 from quorate.rpc.pace import LOADING_SHARE, SERVING_SHARE, Pace
+from quorate.storage.errors import StorageError
 from quorate.telemetry.histograms import Histogram
 
 if TYPE_CHECKING:
@@ -175,13 +176,25 @@ class Snapshotter:
         return not self._is_given_up
 
     def clean(self, replayed: Offset) -> None:
-        """Let the storage drop what its retention no longer keeps; the core hears at once."""
+        """Let the storage drop what its retention no longer keeps; the core hears at once.
+
+        What the disk refuses ends the process; a fault of this program in it is logged.
+        """
 
         def work() -> Event | None:
             pinned = self._driver.core.pinned_snapshots()
-            cleaned = self._store.clean(
-                replayed, now_ms=self._host.wall_ms(), pinned=pinned, report=_tell_damage
-            )
+            try:
+                cleaned = self._store.clean(
+                    replayed, now_ms=self._host.wall_ms(), pinned=pinned, report=_tell_damage
+                )
+            except (OSError, StorageError):
+                raise
+            except Exception as error:
+                # All would end in one minute, for something that only space depends on.
+                repeats = ("cleaning", type(error))
+                text = "the log is not cleaned, and is tried again after the next snapshot"
+                log.exception(text, extra={"repeats": repeats})
+                return None
             if cleaned is not None:
                 log.info("the log begins at %d now", cleaned.log_start)
             return cleaned

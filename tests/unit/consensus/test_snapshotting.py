@@ -150,6 +150,28 @@ async def test_a_rotten_header_ends_nobody(open_stack: Open) -> None:
     assert not stack.ended.done()
 
 
+async def test_a_fault_in_cleaning_is_logged_and_the_next_snapshot_cleans(
+    open_stack: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stack = await open_stack(snapshot_bytes=1)
+    oldest = await newest_of(stack)
+    store = stack.driver.store
+    store._config = replace(store._config, retention_ms=1, retention_bytes=-1)
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("planted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "clean", fail)
+        await stack.register()
+        await eventually(lambda: "the log is not cleaned" in caplog.text)
+    kept = Path(store.snapshots.path(oldest))
+    await eventually(kept.exists)
+    await stack.create("a")
+    await eventually(lambda: not kept.exists())
+    assert not stack.ended.done()
+
+
 async def test_a_load_that_hangs_holds_up_nothing_but_itself(
     open_stack: Open, gate: threading.Event
 ) -> None:
